@@ -1,0 +1,189 @@
+"""Exact p-values: under H0 labels are draws from the predictions, so draw them.
+
+Given X the null hypothesis has no unknown parameter, ``Y_i ~ Categorical(x_i)``. With B draws
+``p = (1 + #{T* >= T}) / (B + 1)`` is exact at any n, for any statistic T (Barnard 1963). Stopping at
+the h-th exceedance, after l draws, with ``p = h / l`` stays exact (Besag and Clifford 1991) and ends
+most runs early.
+
+A draw enters the model only through its sufficient statistic. The draws are one stream of uniforms
+cut into batches, and a batch can start anywhere in it (`PCG64.advance`): the answer depends on the
+seed alone, not on batches or workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._predictions import Predictions
+from .exceptions import InputError
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.intp]
+Seed = int | np.random.Generator | None
+
+EXCEEDANCES = 100
+"""Exceedances at which a sequential run stops."""
+BATCH_CELLS = 400_000
+FIRST_BATCH = 64
+
+
+@dataclass(frozen=True, eq=False)
+class MonteCarloP:
+    """An exact p-value.
+
+    Attributes
+    ----------
+    pvalue : float
+        Never 0.
+    n_resamples, n_exceed : int
+        Draws made, and draws whose statistic was at least the observed one.
+    seed : int
+        What the draws were made from.
+    """
+
+    pvalue: float
+    n_resamples: int
+    n_exceed: int
+    seed: int
+
+
+def entropy_of(seed: Seed) -> int:
+    """Return the integer that stands for `seed`: itself, a generator's next number, or fresh."""
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**63))
+    if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(f"seed must be a whole number >= 0 or a numpy Generator; got {seed!r}.")
+    return int(seed)
+
+
+def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
+    """Return draws ``start .. start + size`` of the seed's stream, shape (size, n_samples)."""
+    stream = np.random.PCG64(seed)
+    stream.advance(start * n_samples)
+    return np.random.Generator(stream).random((size, n_samples))
+
+
+def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Labels:
+    """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
+    u = uniforms(seed, start, size, len(probs))
+    below = np.cumsum(probs, axis=1)[:, :-1].T
+    if len(below) > 64:
+        return _search_labels(u, below)
+    labels = np.zeros(u.shape, dtype=np.intp)
+    for edge in below:
+        labels += u > edge
+    return labels
+
+
+def _search_labels(u: Floats, below: Floats) -> Labels:
+    """The same for many classes: a binary search a row."""
+    labels = np.empty(u.shape, dtype=np.intp)
+    for i in range(u.shape[1]):
+        labels[:, i] = np.searchsorted(below[:, i], u[:, i], side="left")
+    return labels
+
+
+class StatisticDraws:
+    """Sufficient statistics of labels drawn under H0, in batches of the seed's stream."""
+
+    def __init__(self, predictions: Predictions, seed: int) -> None:
+        repeat = whole_weights(predictions)
+        self.probs, odds = predictions.probs, predictions.log_odds
+        if repeat is not None:
+            self.probs = np.repeat(self.probs, repeat, axis=0)
+            odds = np.repeat(odds, repeat, axis=1)
+        self.seed = seed
+        self.columns = np.delete(np.arange(predictions.n_classes), predictions.baseline_index)
+        self._flat = np.insert(odds, predictions.baseline_index, 0.0, axis=0).ravel()
+
+    def __call__(self, start: int, size: int) -> Floats:
+        """Return draws ``start .. start + size``: class counts and log odds sums, (size, 2K)."""
+        labels = draw_labels(self.probs, self.seed, start, size)
+        n, c = self.probs.shape
+        cells = (labels + c * np.arange(size)[:, None]).ravel()
+        own = self._flat[(labels * n + np.arange(n)).ravel()]
+        counts = np.bincount(cells, minlength=size * c).reshape(size, c)
+        sums = np.bincount(cells, weights=own, minlength=size * c).reshape(size, c)
+        return np.hstack([counts[:, self.columns], sums[:, self.columns]])
+
+    @property
+    def batch(self) -> int:
+        """Draws that fit comfortably in memory at once."""
+        return max(1, min(512, BATCH_CELLS // len(self.probs)))
+
+
+def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
+    """Return weights as repetitions of rows; None when there are none.
+
+    Raises
+    ------
+    InputError
+        For weights that are not whole numbers: labels of a fraction of a row cannot be drawn.
+    """
+    weight = predictions.sample_weight
+    if weight is None:
+        return None
+    if not has_whole_weights(predictions):
+        row = int(np.argmax(weight != np.floor(weight)))
+        raise InputError(
+            "exact p-values need whole-number weights (rows counted so many times); got "
+            f"sample_weight[{row}]={weight[row]:g}. Use method='chi2'.",
+            row=row,
+        )
+    return weight.astype(np.int64)
+
+
+def has_whole_weights(predictions: Predictions) -> bool:
+    """Whether every row counts a whole number of times."""
+    weight = predictions.sample_weight
+    return weight is None or bool((weight == np.floor(weight)).all())
+
+
+def monte_carlo_p(
+    exceeds: Callable[[int, int], NDArray[np.bool_]],
+    *,
+    n_resamples: int,
+    batch: int,
+    seed: int,
+    stop_at: int | None = None,
+) -> MonteCarloP:
+    """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
+
+    Parameters
+    ----------
+    exceeds : callable
+        Maps a stretch of the draws to whether each statistic reached the observed one.
+    n_resamples : int
+        Most draws to make.
+    batch : int
+        Draws per call.
+    stop_at : int, optional
+        Stop at this many exceedances; None makes all draws.
+    """
+    check_resamples(n_resamples)
+    done = n_exceed = 0
+    while done < n_resamples:
+        size = min(batch, n_resamples - done, FIRST_BATCH if done == 0 else batch)
+        hits = exceeds(done, size)
+        if stop_at is not None and n_exceed + hits.sum() >= stop_at:
+            last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
+            done += last + 1
+            return MonteCarloP(stop_at / done, done, stop_at, seed)
+        n_exceed += int(hits.sum())
+        done += size
+    return MonteCarloP((1 + n_exceed) / (done + 1), done, n_exceed, seed)
+
+
+def check_resamples(n_resamples: Any) -> None:
+    """Refuse anything but a positive whole number of draws."""
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
+        raise InputError(f"n_resamples must be a whole number; got {n_resamples!r}.")
+    if n_resamples < 1:
+        raise InputError(f"n_resamples must be at least 1; got {n_resamples}.")

@@ -1,0 +1,126 @@
+"""Damped Newton for any smooth convex ``objective(x) -> Terms``.
+
+Each iteration, at x with gradient g and Hessian H:
+
+1. direction ``d = -H^-1 g`` by Cholesky (a multiple of the diagonal is added while H is not
+   numerically positive definite);
+2. decrement ``g' H^-1 g``: twice the expected decrease, in units that no rescaling of x changes;
+3. when the decrement is below `tol`, take the step and stop: near a minimum the next decrement
+   would be of the order ``tol ** 2``. (Where the objective falls towards an infimum that no finite
+   x attains, the decrement still vanishes, by a factor e a step, and the value is the infimum's.)
+4. otherwise halve the step until the value falls enough (Armijo), and go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._model import Terms
+
+Floats = NDArray[np.float64]
+
+TOL = 1e-10
+MAX_ITER = 100
+ENOUGH = 1e-4
+NEGLIGIBLE = 1e-14
+"""Curvature, relative to the largest, below which a coordinate counts as flat."""
+MAX_HALVINGS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where `minimize` stopped.
+
+    Attributes
+    ----------
+    x : ndarray
+        The last point.
+    start, terms : Terms
+        The objective at the start and at the last evaluated point: `x` less its last step when
+        converged.
+    decrement : float
+        At the last evaluated point.
+    n_iter : int
+        Newton steps taken, which is also the number of Hessians used.
+    converged : bool
+        Whether the decrement fell below the tolerance.
+    """
+
+    x: Floats
+    start: Terms
+    terms: Terms
+    decrement: float
+    n_iter: int
+    converged: bool
+
+    @property
+    def gradient_norm(self) -> float:
+        """Largest absolute component of the gradient at the last evaluated point."""
+        return float(np.abs(self.terms.gradient).max())
+
+    @property
+    def value(self) -> float:
+        """The objective at `x`, the last step included to second order."""
+        return self.terms.value - (0.5 * self.decrement if self.converged else 0.0)
+
+
+def minimize(
+    objective: Callable[[Floats], Terms],
+    start: Floats,
+    *,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+) -> Solution:
+    """Minimise `objective` from `start`; see the module's steps."""
+    x = np.array(start, dtype=np.float64)
+    first = terms = objective(x)
+    decrement = np.inf
+    for n_iter in range(1, max_iter + 1):
+        direction = newton_direction(terms)
+        decrement = max(0.0, -float(terms.gradient @ direction))
+        if decrement <= tol:
+            return Solution(x + direction, first, terms, decrement, n_iter, True)
+        step, trial = _search(objective, x, terms, direction, decrement)
+        if trial is None:
+            break
+        x, terms = x + step * direction, trial
+    return Solution(x, first, terms, decrement, n_iter, False)
+
+
+def newton_direction(terms: Terms) -> Floats:
+    """Return ``-H^-1 g``, with the least multiple of the diagonal that makes H definite."""
+    diagonal = np.diagonal(terms.hessian)
+    scale = np.sqrt(np.maximum(diagonal, NEGLIGIBLE * diagonal.max()))
+    scaled = terms.hessian / np.outer(scale, scale)
+    gradient = terms.gradient / scale
+    for damping in (0.0, *10.0 ** np.arange(-14.0, 3.0)):
+        matrix = scaled if damping == 0.0 else scaled + damping * np.eye(len(gradient))
+        try:
+            np.linalg.cholesky(matrix)
+            direction: Floats = -np.linalg.solve(matrix, gradient) / scale
+        except np.linalg.LinAlgError:
+            continue
+        if np.isfinite(direction).all():
+            return direction
+    return -gradient / scale
+
+
+def _search(
+    objective: Callable[[Floats], Terms],
+    x: Floats,
+    terms: Terms,
+    direction: Floats,
+    decrement: float,
+) -> tuple[float, Terms | None]:
+    """Halve the step until the value falls by a part of what the slope promises."""
+    step, rounding = 1.0, 1e-13 * (1.0 + abs(terms.value))
+    for _ in range(MAX_HALVINGS):
+        trial = objective(x + step * direction)
+        if trial.value <= terms.value - ENOUGH * step * decrement + rounding:
+            return step, trial
+        step *= 0.5
+    return 0.0, None

@@ -1,0 +1,361 @@
+"""Raw input -> `Predictions`, once, at the door; nothing else validates.
+
+Shapes and order, stated here once: rows are samples, columns are classes in the order of
+`classes`; ``codes[i]`` is the column of row i's label. Inside the model the baseline is moved last
+and arrays are transposed: ``log_odds[j, i] = log(x_ij / x_ib)`` for the classes j other than the
+baseline b, in column order.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._frames import as_column
+from ._labels import Classes, check_distinct, encode, find_class
+from ._model import log_odds_from_logs
+from ._probabilities import Simplex, clean_logits, clean_probs
+from .exceptions import InputError, ZeroProbabilityWarning
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions:
+    """Validated predictions with their labels; every array is read-only.
+
+    Use `Predictions.from_arrays`; every function that takes ``(probs, y)`` also takes one of these.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (n_samples, n_classes)
+        Probabilities, rows summing to 1, zeros raised to `clip`.
+    codes : ndarray of shape (n_samples,)
+        Column of each row's label.
+    classes : tuple
+        Labels in column order.
+    baseline : label
+        The class all log odds refer to.
+    logits : ndarray or None
+        Scores before the softmax, when given; they then define the log odds.
+    sample_weight : ndarray or None
+        Row i counts as ``sample_weight[i]`` rows.
+    clip : float or None
+        Floor that zeros were raised to; None when nothing was raised.
+    n_zeros, n_clipped, n_clipped_true : int
+        Zeros found, probabilities raised, and how many of those were the true class's.
+    n_renormalized : int
+        Rows whose sum was off by more than 1e-9 and was divided out.
+    max_row_error : float
+        Largest distance of a row sum from 1.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8]], ["cat", "dog"])
+    >>> p
+    Predictions(n_samples=2, classes=('cat', 'dog'), baseline='dog')
+    >>> p.log_odds.round(3)
+    array([[ 0.847, -1.386]])
+    """
+
+    probs: Floats
+    codes: NDArray[np.intp]
+    classes: Classes
+    baseline: Hashable
+    logits: Floats | None = None
+    sample_weight: Floats | None = None
+    clip: float | None = None
+    n_zeros: int = 0
+    n_clipped: int = 0
+    n_clipped_true: int = 0
+    n_renormalized: int = 0
+    max_row_error: float = 0.0
+
+    def __post_init__(self) -> None:
+        for array in (self.probs, self.codes, self.logits, self.sample_weight):
+            if array is not None:
+                array.setflags(write=False)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        probs: Any = None,
+        y: Any = None,
+        *,
+        logits: Any = None,
+        classes: Sequence[Hashable] | None = None,
+        baseline: Hashable | None = None,
+        sample_weight: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+    ) -> Predictions:
+        """Validate predictions and labels.
+
+        Parameters
+        ----------
+        probs : array-like or frame of shape (n_samples, n_classes)
+            Predicted probabilities. May be None when `logits` is given.
+        y : array-like of shape (n_samples,) or one-hot of shape (n_samples, n_classes)
+            The labels that came true.
+        logits : array-like or frame, optional
+            Scores before the softmax: instead of `probs`, or beside them (they must then agree).
+        classes : sequence, optional
+            The label of each column; for a frame, the columns to use. Default: the frame's column
+            names, else 0 .. c-1 for such integers, else the sorted distinct labels.
+        baseline : label, optional
+            Reference class of the log odds. Default: the last class.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row i counts as ``sample_weight[i]`` rows.
+        normalize : bool
+            Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
+        clip : float, optional
+            Floor for small probabilities. Default: 1e-6, and only in rows that hold a 0.
+
+        Raises
+        ------
+        InputError
+            One sentence: what must hold, what was found and where, what to do.
+        """
+        _refuse_swapped(probs, y)
+        simplex = _simplex(probs, logits, classes, normalize, clip)
+        n_samples, n_classes = simplex.probs.shape
+        names: Sequence[Hashable] | None = simplex.names if classes is None else classes
+        if names is not None and len(names) != n_classes:
+            raise InputError(
+                f"classes must name each of the {n_classes} columns; got {len(names)} names."
+            )
+        if y is None:
+            raise InputError("y must hold one label per row; got None.")
+        check_distinct(names or ())
+        codes, labels = encode(y, n_classes, names)
+        if len(codes) != n_samples:
+            raise InputError(
+                f"probs and y must have the same number of rows; got {n_samples} and {len(codes)}."
+            )
+        index = n_classes - 1 if baseline is None else find_class(baseline, labels, "baseline")
+        predictions = cls._build(
+            simplex, codes, labels, index, _clean_weight(sample_weight, n_samples)
+        )
+        if predictions.n_clipped and clip is None:
+            warnings.warn(predictions.zero_note, ZeroProbabilityWarning, stacklevel=2)
+        return predictions
+
+    @classmethod
+    def _build(
+        cls,
+        simplex: Simplex,
+        codes: NDArray[np.intp],
+        classes: Classes,
+        baseline_index: int,
+        weight: Floats | None,
+    ) -> Predictions:
+        raised = simplex.raised
+        return cls(
+            probs=simplex.probs,
+            codes=codes,
+            classes=classes,
+            baseline=classes[baseline_index],
+            logits=simplex.logits,
+            sample_weight=weight,
+            clip=simplex.clip,
+            n_zeros=simplex.n_zeros,
+            n_clipped=0 if raised is None else int(raised.sum()),
+            n_clipped_true=0 if raised is None else int(raised[np.arange(len(codes)), codes].sum()),
+            n_renormalized=simplex.n_renormalized,
+            max_row_error=simplex.max_row_error,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Predictions(n_samples={self.n_samples}, classes={self.classes!r}, "
+            f"baseline={self.baseline!r})"
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def baseline_index(self) -> int:
+        """Column of the baseline."""
+        return find_class(self.baseline, self.classes, "baseline")
+
+    @property
+    def compared(self) -> Classes:
+        """The classes other than the baseline, in column order: the order of all parameters."""
+        b = self.baseline_index
+        return self.classes[:b] + self.classes[b + 1 :]
+
+    @cached_property
+    def class_weight(self) -> Floats:
+        """Total weight of the rows of each class (counts when there are no weights)."""
+        counts: Floats = np.bincount(
+            self.codes, weights=self.sample_weight, minlength=self.n_classes
+        ).astype(np.float64)
+        return counts
+
+    @property
+    def absent(self) -> Classes:
+        """Classes that never occur in the labels."""
+        return tuple(
+            label for label, w in zip(self.classes, self.class_weight, strict=True) if w == 0.0
+        )
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """Log odds against the baseline, shape (n_classes - 1, n_samples), read-only."""
+        logs = np.empty((self.n_classes, self.n_samples))
+        if self.logits is None:
+            np.log(self.probs.T, out=logs)
+        else:
+            logs[:] = self.logits.T
+        odds = log_odds_from_logs(logs, self.baseline_index)
+        odds.setflags(write=False)
+        return odds
+
+    @cached_property
+    def model_codes(self) -> NDArray[np.intp]:
+        """Labels as rows of `log_odds`; the baseline is ``n_classes - 1``."""
+        b = self.baseline_index
+        if b == self.n_classes - 1:
+            return self.codes
+        moved = np.where(self.codes > b, self.codes - 1, self.codes)
+        moved[self.codes == b] = self.n_classes - 1
+        return moved
+
+    @property
+    def zero_note(self) -> str:
+        """What the zero rule did, in a sentence; empty when it did nothing."""
+        if not self.n_clipped:
+            return ""
+        return (
+            f"{self.n_zeros} of {self.probs.size} probabilities were 0; {self.n_clipped} were "
+            f"raised to {self.clip:g}, {self.n_clipped_true} of them of the class that came true. "
+            "The statistic and the p-value depend on this floor; choose it with clip=."
+        )
+
+    def with_baseline(self, baseline: Hashable) -> Predictions:
+        """Return the same predictions with log odds against another class."""
+        index = find_class(baseline, self.classes, "baseline")
+        if index == self.baseline_index:
+            return self
+        return replace(self, baseline=self.classes[index])
+
+    def with_probs(self, probs: Any) -> Predictions:
+        """Return other probabilities for the same rows and labels, say a recalibration of these.
+
+        Zeros are raised by the default rule without a warning; `n_clipped` counts them.
+        """
+        simplex = clean_probs(probs, columns=None)
+        if simplex.probs.shape != self.probs.shape:
+            raise InputError(
+                f"probs must have shape {self.probs.shape}; got {simplex.probs.shape}."
+            )
+        return self._build(
+            simplex, self.codes, self.classes, self.baseline_index, self.sample_weight
+        )
+
+    def take(self, rows: Any) -> Predictions:
+        """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
+        picked = np.asarray(rows)
+        weight = None if self.sample_weight is None else self.sample_weight[picked]
+        logits = None if self.logits is None else self.logits[picked]
+        probs, codes = self.probs[picked], self.codes[picked]
+        if len(codes) == 0:
+            raise InputError("rows must choose at least one row; got none.")
+        return replace(self, probs=probs, codes=codes, logits=logits, sample_weight=weight)
+
+
+def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
+    """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
+    if not isinstance(probs, Predictions):
+        return Predictions.from_arrays(probs, y, **options)
+    baseline = options.pop("baseline", None)
+    given = sorted(name for name, value in options.items() if value not in (None, False))
+    if y is not None or given:
+        extra = "y" if y is not None else f"{given[0]}="
+        raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
+    return probs if baseline is None else probs.with_baseline(baseline)
+
+
+def _simplex(
+    probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
+) -> Simplex:
+    if logits is None:
+        if probs is None:
+            raise InputError("probs must be given (or logits=); got neither.")
+        return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
+    scores = clean_logits(logits, columns=classes)
+    if probs is None:
+        return scores
+    given = clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
+    if given.probs.shape != scores.probs.shape:
+        raise InputError(
+            f"probs and logits must have the same shape; got {given.probs.shape} "
+            f"and {scores.probs.shape}."
+        )
+    apart = np.abs(given.probs - scores.probs).max(axis=1)
+    if apart.max() > 1e-3:
+        row = int(np.argmax(apart))
+        raise InputError(
+            f"probs must be the softmax of logits (tolerance 0.001); row {row} differs by "
+            f"{apart[row]:.3g}. Pass only one of them.",
+            row=row,
+        )
+    return replace(scores, names=given.names or scores.names)
+
+
+def _refuse_swapped(probs: Any, y: Any) -> None:
+    """Say so when labels stand where probabilities belong."""
+    first, second = np.ndim(_shape_only(probs)), np.ndim(_shape_only(y))
+    if first == 1 and second == 2:
+        raise InputError(
+            "probs must be a table and y its labels; they seem to be swapped. Call with (probs, y)."
+        )
+
+
+def _shape_only(values: Any) -> Any:
+    shape = getattr(values, "shape", None)
+    if shape is None:
+        head = values[0] if isinstance(values, (list, tuple)) and values else 0
+        return np.zeros((1, 1)) if isinstance(head, (list, tuple, np.ndarray)) else np.zeros(
+            1 if isinstance(values, (list, tuple)) else ()
+        )
+    return np.zeros((1,) * len(shape))
+
+
+def _clean_weight(weight: Any, n_samples: int) -> Floats | None:
+    if weight is None:
+        return None
+    values = as_column(weight, "sample_weight")
+    try:
+        values = np.array(values, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise InputError("sample_weight must hold numbers; got words.") from None
+    if values.shape != (n_samples,):
+        raise InputError(
+            f"sample_weight must hold one number per row ({n_samples}); got shape {values.shape}."
+        )
+    bad = ~(np.isfinite(values) & (values >= 0.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"sample_weight must be finite and not negative; got sample_weight[{row}]="
+            f"{values[row]:g}.",
+            row=row,
+        )
+    if not values.any():
+        raise InputError("sample_weight must not be 0 everywhere. Give some row a weight.")
+    return values
