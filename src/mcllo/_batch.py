@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._model import CHUNK_ELEMENTS, LogPartition, identity_theta
+from ._model import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, identity_theta
 from ._newton import NEGLIGIBLE
 
 Floats = NDArray[np.float64]
@@ -148,8 +148,8 @@ class BatchedRatio:
         hessian = -(scaled @ stack.transpose(0, 2, 1))
         squares = np.einsum("bji,ji->bj", scaled[:, k:], odds)
         j = np.arange(k)
-        hessian[:, j, j] += gradient[:, :k]
-        hessian[:, j + k, j + k] += squares
+        hessian[:, j, j] += ROUNDED_UP * gradient[:, :k]
+        hessian[:, j + k, j + k] += ROUNDED_UP * squares
         hessian[:, j, j + k] += gradient[:, k:]
         hessian[:, j + k, j] += gradient[:, k:]
         return value, gradient, hessian
@@ -173,7 +173,8 @@ def _tie(threshold: float) -> float:
 def _solve(hessians: Floats, gradients: Floats) -> Floats:
     """Return ``H^-1 u`` for each draw, on the scale of H's diagonal, slightly damped."""
     diagonal = np.einsum("bii->bi", hessians)
-    scale = np.sqrt(np.maximum(diagonal, NEGLIGIBLE * diagonal.max(axis=1, keepdims=True)))
+    floor = np.maximum(NEGLIGIBLE * diagonal.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    scale = np.sqrt(np.maximum(diagonal, floor))
     scaled = hessians / scale[:, :, None] / scale[:, None, :]
     index = np.arange(hessians.shape[1])
     rhs = (gradients / scale)[:, :, None]
@@ -186,4 +187,5 @@ def _solve(hessians: Floats, gradients: Floats) -> Floats:
         uphill = np.einsum("bi,bi->b", step, gradients) >= 0.0
         if np.isfinite(step).all() and uphill.all():
             return step
-    return gradients / scale**2
+    uphill_step: Floats = gradients / scale**2
+    return uphill_step

@@ -14,7 +14,7 @@ the degrees of freedom count one parameter less.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,24 @@ from .exceptions import ConvergenceWarning, InputError, SeparationWarning
 Floats = NDArray[np.float64]
 
 COLLAPSED = 1e-5
-"""Information left at the estimate, relative to the identity, that makes separation worth asking."""
+"""Information left at the estimate, relative to the identity, below which separation is checked."""
 FLAT = 1e-9
 """Information left below which the estimate is not determined even if it exists."""
+INVISIBLE = 3e-13
+"""Information, relative to the most that the rows can have, that is lost in rounding."""
+
+
+_SCALARS = (
+    "log_likelihood",
+    "log_likelihood_null",
+    "n_samples",
+    "df",
+    "penalty",
+    "converged",
+    "n_iter",
+    "gradient_norm",
+    "separated",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +103,7 @@ class MCLLOFit(MCLLOMap):
     n_iter: int
     gradient_norm: float
     separated: bool
-    null_terms: Terms = field(repr=False)
+    null_terms: Terms | None = field(repr=False, default=None)
 
     @property
     def statistic(self) -> float:
@@ -161,16 +176,22 @@ class MCLLOFit(MCLLOMap):
             **super().to_dict(),
             **{name: none_for_nan(array.tolist()) for name, array in arrays.items()},
             "compared": list(self.compared),
-            "log_likelihood": self.log_likelihood,
-            "log_likelihood_null": self.log_likelihood_null,
-            "n_samples": self.n_samples,
-            "df": self.df,
-            "penalty": self.penalty,
-            "converged": self.converged,
-            "n_iter": self.n_iter,
-            "gradient_norm": self.gradient_norm,
-            "separated": self.separated,
+            **{name: getattr(self, name) for name in _SCALARS},
         }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> MCLLOFit:
+        """Return the fit that `to_dict` described."""
+        own = {name: content[name] for name in _SCALARS}
+        covariance = np.array(content["cov_theta"], dtype=np.float64)
+        return cls(
+            tau=np.array(content["tau"], dtype=np.float64),
+            gamma=np.array(content["gamma"], dtype=np.float64),
+            classes=tuple(content["classes"]),
+            baseline=content["baseline"],
+            cov_theta=covariance,
+            **own,
+        )
 
     def __repr__(self) -> str:
         return (
@@ -197,11 +218,12 @@ def fit_predictions(predictions: Predictions, *, penalty: float = 0.0) -> MCLLOF
         raise InputError(f"penalty must be finite and not negative; got penalty={penalty}.")
     likelihood = likelihood_of(predictions)
     null = identity_theta(predictions.n_classes - 1)
-    free = _free_parameters(predictions.log_odds)
-    solution = minimize(_Objective(likelihood, null, free, penalty), null[free])
+    free = free_parameters(predictions.log_odds)
+    objective = _Objective(likelihood, null, free, penalty)
+    solution = _solve(objective, predictions.log_odds)
     theta = null.copy()
     theta[free] = solution.x
-    left = 1.0 if penalty else _information_left(solution)
+    left = 1.0 if penalty else _information_left(solution, _most_information(predictions)[free])
     separated = bool(penalty == 0.0 and predictions.absent) or (
         left < COLLAPSED and _is_separated(predictions)
     )
@@ -262,16 +284,53 @@ class _Objective:
         return terms + ridge
 
 
-def _free_parameters(log_odds: Floats) -> NDArray[np.bool_]:
+def _solve(objective: _Objective, log_odds: Floats) -> Solution:
+    """Minimise from the identity, or, where rows are too saturated there, from the flat map.
+
+    The flat map gives every row the same probabilities, so every row informs; the objective is
+    convex, so the start does not change the answer.
+    """
+    null, free = objective.null, objective.free
+    solution = minimize(objective, null[free])
+    if solution.converged:
+        return solution
+    varies = free[len(log_odds) :]
+    flat = np.concatenate([np.where(varies, 0.0, -log_odds[:, 0]), np.zeros(len(log_odds))])
+    again = minimize(objective, flat[free])
+    n_iter = solution.n_iter + again.n_iter
+    best = again if again.value < solution.value else solution
+    return replace(best, start=solution.start, n_iter=n_iter)
+
+
+def free_parameters(log_odds: Floats) -> NDArray[np.bool_]:
     """Return a mask over theta: gamma_j is fixed where class j's log odds never vary."""
     varies = np.ptp(log_odds, axis=1) > 1e-12
     return np.concatenate([np.ones(len(log_odds), dtype=bool), varies])
 
 
-def _information_left(solution: Solution) -> float:
-    """Return the smallest information at the estimate, in units of that at the identity."""
-    scale = np.sqrt(np.diagonal(solution.start.hessian))
-    return float(np.linalg.eigvalsh(solution.terms.hessian / np.outer(scale, scale))[0])
+def _information_left(solution: Solution, most: Floats) -> float:
+    """Return the smallest information at the estimate, in units of that at the identity.
+
+    It is 0 where it is lost in the rounding of `most`, the information that rows can have.
+    """
+    if _least(solution.terms.hessian, most) < INVISIBLE:
+        return 0.0
+    at_identity = np.maximum(np.diagonal(solution.start.hessian), INVISIBLE * most)
+    return _least(solution.terms.hessian, at_identity)
+
+
+def _least(hessian: Floats, unit: Floats) -> float:
+    """Return the smallest eigenvalue of the Hessian in these units."""
+    scale = np.sqrt(unit)
+    return float(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0])
+
+
+def _most_information(predictions: Predictions) -> Floats:
+    """Return a bound on the diagonal of the Hessian at any theta: ``sum w / 4, sum w l^2 / 4``."""
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
+    total = float(predictions.n_samples if weight is None else weight.sum())
+    return 0.25 * np.concatenate([np.full(len(odds), total), np.maximum(squares, 1e-300)])
 
 
 def _is_separated(predictions: Predictions) -> bool:

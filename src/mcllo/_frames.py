@@ -1,7 +1,9 @@
 """Any table or column -> NumPy, with the column names where there are any.
 
 Frames (pandas, polars, pyarrow and whatever else narwhals knows) are recognised by narwhals, which
-is imported only when the input is neither an array nor a list.
+is imported only when the input is neither an array nor a list. What NumPy would read wrongly in
+silence is caught here: masked entries become missing ones, text is never parsed as numbers, a NaN
+among words stays a NaN, and containers that are not arrays are refused by name.
 """
 
 from __future__ import annotations
@@ -24,44 +26,78 @@ def as_matrix(
 
     With `columns`, a frame gives those columns in that order; an array is returned whole.
     """
-    frame = _as_frame(table)
+    frame = _as_frame(table, name)
     if frame is None:
-        return _numeric(_to_array(table, name), name), None
+        return as_numbers(_to_array(table, name), name), None
     names = [str(column) for column in frame.columns]
-    duplicate = _first_duplicate(names)
-    if duplicate is not None:
-        raise InputError(f"column names must be distinct; {name} has {duplicate!r} twice. Rename one.")
+    _refuse_duplicates(names, name)
     if columns is not None:
-        names = _choose(names, columns, name)
-        frame = frame.select([frame.columns[i] for i in _positions(frame.columns, names)])
+        chosen = _choose(names, columns, name)
+        frame = frame[:, [names.index(column) for column in chosen]]
+        names = chosen
     for column, dtype in frame.schema.items():
         if not dtype.is_numeric():
             raise InputError(
                 f"{name} must hold numbers only; column {str(column)!r} is {dtype}. "
-                "Choose the probability columns with classes=."
+                "Choose the probability columns with classes=, or convert that one to numbers."
             )
-    return np.asarray(frame.to_numpy()), names
+    return as_numbers(np.asarray(frame.to_numpy()), name), names
+
+
+def column_names(table: Any, name: str = "the frame") -> list[str] | None:
+    """Return a frame's column names, or None for anything else."""
+    frame = _as_frame(table, name)
+    return None if frame is None else [str(column) for column in frame.columns]
 
 
 def as_column(values: Any, name: str) -> Array:
     """Return labels or weights as an array: one-dimensional, or two-dimensional for one-hot."""
-    frame = _as_frame(values)
-    if frame is not None:
+    frame = _as_frame(values, name)
+    if frame is not None and len(frame.columns) != 1:
         return np.asarray(frame.to_numpy())
-    series = _as_series(values)
-    if series is not None:
-        return np.asarray(series.to_list() if _is_nominal(series) else series.to_numpy())
-    return _to_array(values, name)
+    series = _as_series(values) if frame is None else frame[:, 0]
+    if series is None:
+        array = _to_array(values, name)
+        return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if series.dtype.is_numeric():
+        return np.asarray(series.to_numpy())
+    return _objects(series.to_list())
 
 
-def _as_frame(values: Any) -> Any:
+def as_numbers(array: Array, name: str) -> Array:
+    """Return `array` as float, integer or bool of at most 64 bits; refuse text and other kinds."""
+    if array.dtype.kind in "iub" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8):
+        return array
+    try:
+        if array.dtype.kind not in "fO" or any(isinstance(v, (str, bytes)) for v in array.flat):
+            raise TypeError
+        return array.astype(np.float64)
+    except (ValueError, TypeError, ArithmeticError):
+        remedy = "; if probs and y are swapped, call with (probs, y)." if name == "probs" else "."
+        raise InputError(
+            f"{name} must hold numbers; got values such as {first_word(array)!r}. "
+            f"Convert them to floats{remedy}"
+        ) from None
+
+
+def _as_frame(values: Any, name: str) -> Any:
     """Return a narwhals DataFrame, or None when `values` is not a frame."""
     if isinstance(values, (np.ndarray, list, tuple)):
         return None
     import narwhals as nw
 
-    frame = nw.from_native(values, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
+    try:
+        frame = nw.from_native(values, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            frame.columns  # noqa: B018 - repeated names are found on the first look
+            return frame
+    except nw.exceptions.DuplicateError:
+        native = getattr(values, "column_names", None) or list(getattr(values, "columns", []))
+        _refuse_duplicates([str(column) for column in native], name)
+        raise
+    if any(hasattr(type(values), word) for word in ("columns", "column_names")):
+        raise _unreadable(values, name)  # read as an array it would lose its column names
+    return None
 
 
 def _as_series(values: Any) -> Any:
@@ -74,61 +110,74 @@ def _as_series(values: Any) -> Any:
     return series if isinstance(series, nw.Series) else None
 
 
-def _is_nominal(series: Any) -> bool:
-    """Whether a series holds words: those go through Python so that nulls stay None."""
-    return not (series.dtype.is_numeric() or str(series.dtype) == "Boolean")
-
-
 def _to_array(values: Any, name: str) -> Array:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        objects = np.array(values.data, dtype=object)
+        objects[np.ma.getmaskarray(values)] = None
+        return objects
     try:
-        return np.asarray(values)
-    except (ValueError, TypeError):
-        raise InputError(f"{name} must be a rectangular table; its rows differ in length.") from None
+        array = np.asarray(values)
+    except Exception:  # other libraries' arrays raise what they like
+        if isinstance(values, (list, tuple)):
+            raise InputError(
+                f"{name} must be a rectangular table; its rows differ in length or kind."
+            ) from None
+        raise _unreadable(values, name) from None
+    if array.ndim == 0:
+        raise _unreadable(values, name)
+    if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+        return np.array(values, dtype=object)  # else NumPy writes a NaN or 1 among words as text
+    return array
 
 
-def _numeric(array: Array, name: str) -> Array:
-    if array.dtype.kind in "fiub":
-        return array
-    try:
-        return array.astype(np.float64)
-    except (ValueError, TypeError):
-        raise InputError(
-            f"{name} must hold numbers; got values such as {_first_word(array)!r}. "
-            "If probs and y are swapped, call with (probs, y)."
-        ) from None
+def _objects(values: list[Any]) -> Array:
+    """Return a one-dimensional array of the very objects in `values`."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
-def _first_word(array: Array) -> str:
-    for value in array.ravel()[:1000]:
+def _unreadable(values: Any, name: str) -> InputError:
+    kind = type(values).__name__
+    verb = next((verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)), "")
+    remedy = f" Pass {name}.{verb}()." if verb else ""
+    return InputError(f"{name} must be an array, a list or an eager frame; got {kind}.{remedy}")
+
+
+def first_word(array: Array) -> str:
+    """Return the first entry that is not a number, as text on one line."""
+    for value in array.flat:
         try:
+            if array.dtype.kind != "O" or isinstance(value, (str, bytes)):
+                raise TypeError
             float(value)
-        except (ValueError, TypeError):
-            return str(value)
+        except (ValueError, TypeError, ArithmeticError):
+            text = " ".join(str(value).split())
+            return text if len(text) <= 40 else text[:39] + "…"
     return str(array.dtype)
 
 
 def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str]:
-    chosen = [str(column) for column in wanted]
-    for column in chosen:
-        if column not in names:
-            raise InputError(
-                f"{name} has no column {column!r}; {did_you_mean(column, names)}"
-            )
+    any_case = {column.lower(): column for column in names}
+    chosen = []
+    for column in wanted:
+        text = str(column)
+        if isinstance(column, (bool, np.bool_)) and text not in names:
+            text = any_case.get(text.lower(), text)  # True also finds "true" and "TRUE"
+        if text not in names:
+            raise InputError(f"{name} has no column {text!r}; {did_you_mean(text, names)}")
+        chosen.append(text)
     return chosen
 
 
-def _positions(columns: Sequence[Any], names: list[str]) -> list[int]:
-    where = {str(column): i for i, column in enumerate(columns)}
-    return [where[name] for name in names]
-
-
-def _first_duplicate(names: Sequence[Hashable]) -> Hashable | None:
-    seen: set[Hashable] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+def _refuse_duplicates(names: Sequence[str], name: str) -> None:
+    seen: set[str] = set()
+    for column in names:
+        if column in seen:
+            raise InputError(
+                f"column names must be distinct; {name} has {column!r} twice. Rename one."
+            )
+        seen.add(column)
 
 
 def did_you_mean(word: object, known: Sequence[object]) -> str:

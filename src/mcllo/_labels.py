@@ -3,17 +3,19 @@
 ``codes[i] = j`` says that row i belongs to column j of the probabilities. Which label belongs to
 which column is taken, in this order, from `classes`, from the column names, from integers
 ``0 .. c-1``, or from the sorted distinct labels (scikit-learn's convention for ``predict_proba``).
+Labels and classes are matched as text, so 1 and "1" are one class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._frames import as_column, did_you_mean, shorten
+from ._frames import as_column, as_numbers, column_names, did_you_mean, first_word, shorten
+from ._label_values import is_missing, label_values, plain_label
 from .exceptions import InputError
 
 Codes = NDArray[np.intp]
@@ -23,19 +25,46 @@ Classes = tuple[Hashable, ...]
 def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
     """Return the codes of `y` and the classes in column order."""
     labels = as_column(y, "y")
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
     if labels.ndim == 2:
-        return _decode_one_hot(labels, n_classes), _default_classes(n_classes, names)
+        return _from_one_hot(labels, column_names(y, "y"), n_classes, names)
     if labels.ndim != 1:
         raise InputError(f"y must be one label per row; got an array of shape {labels.shape}.")
-    labels = _tidy(labels)
-    classes = _classes_of(labels, n_classes, names)
-    return _codes_of(labels, classes), classes
+    if len(labels) == 0:
+        raise InputError("y must hold one label per row; got none.")
+    values, place = label_values(labels)
+    classes = _classes_of(values, n_classes, names)
+    codes = _codes_of(values, classes)
+    if place is not None:
+        codes = codes[place]
+    if codes.min() < 0:
+        row = int(np.argmin(codes))
+        label = values[row if place is None else place[row]].item()
+        raise InputError(
+            f"y contains {label!r} (row {row}), which is not a class; "
+            f"classes are {shorten(classes)}.",
+            row=row,
+        )
+    return codes, classes
+
+
+def class_names(classes: Any) -> list[Hashable]:
+    """Return the argument `classes` as a list of distinct labels."""
+    unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
+    if unordered or not isinstance(classes, Iterable):
+        raise InputError(
+            f"classes must be a list of labels, one per column in order; got {classes!r}."
+        )
+    names = [plain_label(name) for name in classes]
+    for name in names:
+        if not isinstance(name, Hashable) or is_missing(name):
+            raise InputError(f"classes must be a list of labels; got {name!r} as a label.")
+    check_distinct(names)
+    return names
 
 
 def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> int:
     """Return the position of `label` among `classes`, also when it differs only in type."""
+    label = plain_label(label)
     for j, known in enumerate(classes):
         if type(known) is type(label) and known == label:
             return j
@@ -50,14 +79,32 @@ def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> i
 
 def check_distinct(classes: Sequence[Hashable]) -> None:
     """Refuse two classes of one name."""
-    texts = [str(label) for label in classes]
-    for text in texts:
-        if texts.count(text) > 1:
+    seen: set[str] = set()
+    for text in map(str, classes):
+        if text in seen:
             raise InputError(f"class names must be distinct; {text!r} occurs twice. Rename one.")
+        seen.add(text)
 
 
-def _default_classes(n_classes: int, names: Sequence[Hashable] | None) -> Classes:
-    return tuple(range(n_classes)) if names is None else tuple(_plain(name) for name in names)
+def _from_one_hot(
+    labels: NDArray[Any],
+    columns: list[str] | None,
+    n_classes: int,
+    names: Sequence[Hashable] | None,
+) -> tuple[Codes, Classes]:
+    """Decode a one-hot y; a frame's columns are found by name, an array's by position."""
+    codes = _decode_one_hot(labels, n_classes)
+    if names is None:
+        return codes, _as_written(columns) if columns else tuple(range(n_classes))
+    if columns is None:
+        return codes, _as_written(names)
+    texts = [str(name) for name in names]
+    if sorted(texts) != sorted(columns):
+        raise InputError(
+            f"the columns of a one-hot y must be the classes {shorten(texts)}; "
+            f"got {shorten(columns)}. Rename them, or pass an array in the order of the classes."
+        )
+    return np.array([texts.index(column) for column in columns])[codes], _as_written(names)
 
 
 def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
@@ -66,107 +113,82 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
             f"one-hot y must have a column per class ({n_classes}); got {labels.shape[1]} columns."
         )
     try:
-        hot = labels.astype(np.float64)
-    except (ValueError, TypeError):
-        raise InputError("one-hot y must hold only 0 and 1; got words. Pass one label per row.") from None
+        hot = as_numbers(labels, "y").astype(np.float64)
+    except InputError:
+        raise InputError(
+            f"one-hot y must hold only 0 and 1; got {first_word(labels)!r}. Pass one label per row."
+        ) from None
     bad = ~(np.isin(hot, (0.0, 1.0)).all(axis=1) & (hot.sum(axis=1) == 1.0))
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
             f"each row of a one-hot y must hold one 1 and otherwise 0; row {row} is "
-            f"{np.round(hot[row], 3).tolist()}. If probs and y are swapped, call with (probs, y).",
-            row=row,
-        )
-    return hot.argmax(axis=1)
-
-
-def _tidy(labels: NDArray[Any]) -> NDArray[Any]:
-    """Refuse missing labels; turn whole floats into integers and objects into one plain type."""
-    if labels.dtype.kind == "f":
-        return _whole(labels)
-    if labels.dtype.kind != "O":
-        return labels
-    for row, value in enumerate(labels):
-        if value is None or value != value or str(value) in ("<NA>", "NaT"):
-            raise InputError(
-                f"every row needs a label; y[{row}] is missing. Drop those rows.", row=row
-            )
-    kinds = {type(value) for value in labels}
-    if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
-        return labels.astype(bool)
-    if all(issubclass(kind, (int, np.integer)) for kind in kinds):
-        return labels.astype(np.int64)
-    if all(issubclass(kind, (int, float, np.number)) for kind in kinds):
-        return _whole(labels.astype(np.float64))
-    return np.array([str(value) for value in labels])
-
-
-def _whole(labels: NDArray[Any]) -> NDArray[Any]:
-    missing = np.isnan(labels)
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise InputError(f"every row needs a label; y[{row}] is missing. Drop those rows.", row=row)
-    broken = labels != np.floor(labels)
-    if broken.any() or not np.isfinite(labels).all():
-        row = int(np.argmax(broken | ~np.isfinite(labels)))
-        raise InputError(
-            f"y must hold class labels; got y[{row}]={labels[row]:g}. "
+            f"{shorten(np.round(hot[row], 3).tolist())}. "
             "If probs and y are swapped, call with (probs, y).",
             row=row,
         )
-    return labels.astype(np.int64)
+    codes: Codes = hot.argmax(axis=1)
+    return codes
 
 
-def _classes_of(labels: NDArray[Any], n_classes: int, names: Sequence[Hashable] | None) -> Classes:
+def _classes_of(values: NDArray[Any], n_classes: int, names: Sequence[Hashable] | None) -> Classes:
     if names is not None:
-        return _typed_like(labels, [_plain(name) for name in names])
-    kind = labels.dtype.kind
+        classes = _typed_like(values, names)
+        check_distinct(classes)
+        return classes
+    kind = values.dtype.kind
     if kind == "b" and n_classes == 2:
         return (False, True)
-    if kind in "iu" and labels.min() >= 0 and labels.max() < n_classes:
+    if kind in "iu" and values.min() >= 0 and values.max() < n_classes:
         return tuple(range(n_classes))
-    distinct = np.unique(labels)
+    distinct = np.unique(values).tolist()
     if len(distinct) != n_classes:
         raise InputError(
             f"which column is which class is unclear: probs has {n_classes} columns and y has "
-            f"{len(distinct)} distinct labels {shorten(distinct.tolist())}. Pass classes=."
+            f"{len(distinct)} distinct labels {shorten(distinct)}. Pass classes=."
         )
-    return tuple(distinct.tolist())
+    if kind == "U" and all(map(_is_int, distinct)) and distinct != sorted(distinct, key=int):
+        raise InputError(
+            "which column is which class is unclear: the labels are numbers written as text, "
+            f"which sort as {shorten(distinct, 5)}. Pass classes=, or integers."
+        )
+    return tuple(distinct)
 
 
-def _typed_like(labels: NDArray[Any], names: list[Hashable]) -> Classes:
-    """Give class names the labels' type when all of them are numbers (or truth values) as text."""
-    if labels.dtype.kind in "iu" and all(isinstance(n, str) and _is_int(n) for n in names):
+def _as_written(names: Sequence[Hashable]) -> Classes:
+    """Return names as integers when all of them are integers as text."""
+    if all(isinstance(name, str) and _is_int(name) for name in names):
         return tuple(int(str(name)) for name in names)
+    return tuple(names)
+
+
+def _typed_like(values: NDArray[Any], names: Sequence[Hashable]) -> Classes:
+    """Give class names the labels' type when all of them are numbers (or truth values) as text."""
+    if values.dtype.kind in "iu":
+        return _as_written(names)
     truth = {"true": True, "false": False}
-    if labels.dtype.kind == "b" and all(str(name).lower() in truth for name in names):
+    if values.dtype.kind == "b" and all(str(name).lower() in truth for name in names):
         return tuple(truth[str(name).lower()] for name in names)
     return tuple(names)
 
 
 def _is_int(text: str) -> bool:
-    return text.lstrip("-").isdigit() and str(int(text)) == text
+    try:
+        return str(int(text)) == text
+    except ValueError:
+        return False
 
 
-def _codes_of(labels: NDArray[Any], classes: Classes) -> Codes:
-    if classes == tuple(range(len(classes))) and labels.dtype.kind in "iu":
-        inside = (labels >= 0) & (labels < len(classes))
-        if inside.all():
-            return labels.astype(np.intp)
-    distinct, inverse = np.unique(labels, return_inverse=True)
+def _codes_of(values: NDArray[Any], classes: Classes) -> Codes:
+    """Return the column of each value, -1 where there is none; integers 0 .. c-1 are their own."""
+    if values.dtype.kind in "iu" and classes == tuple(range(len(classes))):
+        codes = values.astype(np.intp)
+        codes[(values < 0) | (values >= len(classes))] = -1
+        return codes
+    if values.dtype.kind == "b":
+        distinct, inverse = np.array([False, True]), values.astype(np.intp)
+    else:
+        distinct, inverse = np.unique(values, return_inverse=True)
     where = {str(label): j for j, label in enumerate(classes)}
     table = np.array([where.get(str(label), -1) for label in distinct.tolist()], dtype=np.intp)
-    codes = table[inverse]
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        raise InputError(
-            f"y contains {labels[row].item()!r} (row {row}), which is not a class; "
-            f"classes are {shorten(classes)}.",
-            row=row,
-        )
-    return codes
-
-
-def _plain(label: Hashable) -> Hashable:
-    """Return a Python scalar for a NumPy one."""
-    return label.item() if isinstance(label, np.generic) else label
+    return table[inverse]

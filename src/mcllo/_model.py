@@ -32,6 +32,9 @@ Floats = NDArray[np.float64]
 
 CHUNK_ELEMENTS = 75_000
 """Elements of one (K, rows) buffer: small enough that the buffers of a chunk stay in cache."""
+ROUNDED_UP = 1.0 + 1e-14
+"""The Hessian is a positive diagonal less a gram matrix; the diagonal is enlarged by more than its
+rounding, so that the difference stays positive definite where rows are saturated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +61,7 @@ def identity_theta(n_compared: int) -> Floats:
 def log_odds_from_logs(logs: Floats, baseline: int) -> Floats:
     """Return ``l_ji`` from transposed log probabilities (or logits) of shape (c, n), in place."""
     if baseline != len(logs) - 1:
-        logs = np.concatenate([logs[:baseline], logs[baseline + 1 :], logs[baseline : baseline + 1]])
+        logs = np.concatenate([np.delete(logs, baseline, axis=0), logs[[baseline]]])
     logs[:-1] -= logs[-1]
     return logs[:-1]
 
@@ -107,8 +110,8 @@ class LogPartition:
             value += self._chunk(theta, odds, weight, gradient, gram, squares)
         hessian = -gram
         diagonal = np.arange(k)
-        hessian[diagonal, diagonal] += gradient[:k]
-        hessian[diagonal + k, diagonal + k] += squares
+        hessian[diagonal, diagonal] += ROUNDED_UP * gradient[:k]
+        hessian[diagonal + k, diagonal + k] += ROUNDED_UP * squares
         hessian[diagonal, diagonal + k] += gradient[k:]
         hessian[diagonal + k, diagonal] += gradient[k:]
         return Terms(value, gradient, hessian)
@@ -149,7 +152,7 @@ def softmax_against_zero(theta: Floats, odds: NDArray[Any], out: Floats) -> Floa
     top = np.maximum(out.max(axis=0), 0.0)
     out -= top
     np.exp(out, out=out)
-    total = np.exp(-top)
+    total: Floats = np.exp(-top)
     total += out.sum(axis=0)
     out /= total
     np.log(total, out=total)

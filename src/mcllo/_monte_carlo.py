@@ -1,9 +1,9 @@
 """Exact p-values: under H0 labels are draws from the predictions, so draw them.
 
 Given X the null hypothesis has no unknown parameter, ``Y_i ~ Categorical(x_i)``. With B draws
-``p = (1 + #{T* >= T}) / (B + 1)`` is exact at any n, for any statistic T (Barnard 1963). Stopping at
-the h-th exceedance, after l draws, with ``p = h / l`` stays exact (Besag and Clifford 1991) and ends
-most runs early.
+``p = (1 + #{T* >= T}) / (B + 1)`` is exact at any n, for any statistic T (Barnard 1963). Stopping
+at the h-th exceedance, after l draws, with ``p = h / l`` stays exact (Besag and Clifford 1991) and
+ends most runs early.
 
 A draw enters the model only through its sufficient statistic. The draws are one stream of uniforms
 cut into batches, and a batch can start anywhere in it (`PCG64.advance`): the answer depends on the
@@ -26,8 +26,8 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 Seed = int | np.random.Generator | None
 
-EXCEEDANCES = 100
-"""Exceedances at which a sequential run stops."""
+EXCEEDANCES, EXCEEDANCES_LARGE, LARGE = 100, 20, 200_000
+"""Exceedances at which a sequential run stops; fewer when the table has more than LARGE cells."""
 BATCH_CELLS = 400_000
 FIRST_BATCH = 64
 
@@ -76,10 +76,10 @@ def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Labels:
     below = np.cumsum(probs, axis=1)[:, :-1].T
     if len(below) > 64:
         return _search_labels(u, below)
-    labels = np.zeros(u.shape, dtype=np.intp)
+    labels = np.zeros(u.shape, dtype=np.uint8)
     for edge in below:
         labels += u > edge
-    return labels
+    return labels.astype(np.intp)
 
 
 def _search_labels(u: Floats, below: Floats) -> Labels:

@@ -5,9 +5,11 @@ Each iteration, at x with gradient g and Hessian H:
 1. direction ``d = -H^-1 g`` by Cholesky (a multiple of the diagonal is added while H is not
    numerically positive definite);
 2. decrement ``g' H^-1 g``: twice the expected decrease, in units that no rescaling of x changes;
-3. when the decrement is below `tol`, take the step and stop: near a minimum the next decrement
-   would be of the order ``tol ** 2``. (Where the objective falls towards an infimum that no finite
-   x attains, the decrement still vanishes, by a factor e a step, and the value is the infimum's.)
+3. when the decrement is below `tol` and H has settled, take the step and stop: near a minimum the
+   next decrement would be of the order ``tol ** 2``, and the step changes H, relatively, by about
+   the ratio of the last two decrements. (Where the objective falls towards an infimum that no
+   finite x attains, the decrement still vanishes, by a factor e a step, and the value is the
+   infimum's.)
 4. otherwise halve the step until the value falls enough (Armijo), and go on.
 """
 
@@ -24,6 +26,10 @@ from ._model import Terms
 Floats = NDArray[np.float64]
 
 TOL = 1e-10
+SETTLED = 3e-7
+"""Ratio of the last two decrements at which H is good to that many digits."""
+SURELY = 1e-3
+"""Part of `tol` below which H counts as settled whatever the ratio."""
 MAX_ITER = 100
 ENOUGH = 1e-4
 NEGLIGIBLE = 1e-14
@@ -78,11 +84,11 @@ def minimize(
     """Minimise `objective` from `start`; see the module's steps."""
     x = np.array(start, dtype=np.float64)
     first = terms = objective(x)
-    decrement = np.inf
+    decrement = 0.0
     for n_iter in range(1, max_iter + 1):
-        direction = newton_direction(terms)
+        direction, previous = newton_direction(terms), decrement
         decrement = max(0.0, -float(terms.gradient @ direction))
-        if decrement <= tol:
+        if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY):
             return Solution(x + direction, first, terms, decrement, n_iter, True)
         step, trial = _search(objective, x, terms, direction, decrement)
         if trial is None:
@@ -93,8 +99,14 @@ def minimize(
 
 def newton_direction(terms: Terms) -> Floats:
     """Return ``-H^-1 g``, with the least multiple of the diagonal that makes H definite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _damped_direction(terms)
+
+
+def _damped_direction(terms: Terms) -> Floats:
     diagonal = np.diagonal(terms.hessian)
-    scale = np.sqrt(np.maximum(diagonal, NEGLIGIBLE * diagonal.max()))
+    floor = max(NEGLIGIBLE * float(diagonal.max()), np.finfo(np.float64).tiny)
+    scale = np.sqrt(np.maximum(diagonal, floor))
     scaled = terms.hessian / np.outer(scale, scale)
     gradient = terms.gradient / scale
     for damping in (0.0, *10.0 ** np.arange(-14.0, 3.0)):
@@ -106,7 +118,8 @@ def newton_direction(terms: Terms) -> Floats:
             continue
         if np.isfinite(direction).all():
             return direction
-    return -gradient / scale
+    downhill: Floats = -gradient / scale
+    return downhill
 
 
 def _search(
@@ -116,10 +129,14 @@ def _search(
     direction: Floats,
     decrement: float,
 ) -> tuple[float, Terms | None]:
-    """Halve the step until the value falls by a part of what the slope promises."""
+    """Halve the step until the value falls by a part of what the slope promises.
+
+    A trial so far out that its value overflows is not an error: it is not lower, so halve on.
+    """
     step, rounding = 1.0, 1e-13 * (1.0 + abs(terms.value))
     for _ in range(MAX_HALVINGS):
-        trial = objective(x + step * direction)
+        with np.errstate(over="ignore", invalid="ignore"):
+            trial = objective(x + step * direction)
         if trial.value <= terms.value - ENOUGH * step * decrement + rounding:
             return step, trial
         step *= 0.5

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._frames import as_column
-from ._labels import Classes, check_distinct, encode, find_class
+from ._frames import as_column, as_numbers
+from ._labels import Classes, class_names, encode, find_class
 from ._model import log_odds_from_logs
 from ._probabilities import Simplex, clean_logits, clean_probs
 from .exceptions import InputError, ZeroProbabilityWarning
@@ -123,7 +123,22 @@ class Predictions:
             One sentence: what must hold, what was found and where, what to do.
         """
         _refuse_swapped(probs, y)
+        classes = None if classes is None else class_names(classes)
         simplex = _simplex(probs, logits, classes, normalize, clip)
+        predictions = cls._labelled(simplex, y, classes, baseline, sample_weight)
+        if predictions.n_clipped and clip is None:
+            warnings.warn(predictions.zero_note, ZeroProbabilityWarning, stacklevel=2)
+        return predictions
+
+    @classmethod
+    def _labelled(
+        cls,
+        simplex: Simplex,
+        y: Any,
+        classes: Sequence[Hashable] | None,
+        baseline: Hashable | None,
+        sample_weight: Any,
+    ) -> Predictions:
         n_samples, n_classes = simplex.probs.shape
         names: Sequence[Hashable] | None = simplex.names if classes is None else classes
         if names is not None and len(names) != n_classes:
@@ -132,19 +147,13 @@ class Predictions:
             )
         if y is None:
             raise InputError("y must hold one label per row; got None.")
-        check_distinct(names or ())
         codes, labels = encode(y, n_classes, names)
         if len(codes) != n_samples:
             raise InputError(
                 f"probs and y must have the same number of rows; got {n_samples} and {len(codes)}."
             )
         index = n_classes - 1 if baseline is None else find_class(baseline, labels, "baseline")
-        predictions = cls._build(
-            simplex, codes, labels, index, _clean_weight(sample_weight, n_samples)
-        )
-        if predictions.n_clipped and clip is None:
-            warnings.warn(predictions.zero_note, ZeroProbabilityWarning, stacklevel=2)
-        return predictions
+        return cls._build(simplex, codes, labels, index, clean_weight(sample_weight, n_samples))
 
     @classmethod
     def _build(
@@ -204,6 +213,7 @@ class Predictions:
         counts: Floats = np.bincount(
             self.codes, weights=self.sample_weight, minlength=self.n_classes
         ).astype(np.float64)
+        counts.setflags(write=False)
         return counts
 
     @property
@@ -233,6 +243,7 @@ class Predictions:
             return self.codes
         moved = np.where(self.codes > b, self.codes - 1, self.codes)
         moved[self.codes == b] = self.n_classes - 1
+        moved.setflags(write=False)
         return moved
 
     @property
@@ -258,7 +269,7 @@ class Predictions:
 
         Zeros are raised by the default rule without a warning; `n_clipped` counts them.
         """
-        simplex = clean_probs(probs, columns=None)
+        simplex = clean_probs(probs, columns=self.classes)
         if simplex.probs.shape != self.probs.shape:
             raise InputError(
                 f"probs must have shape {self.probs.shape}; got {simplex.probs.shape}."
@@ -269,12 +280,10 @@ class Predictions:
 
     def take(self, rows: Any) -> Predictions:
         """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
-        picked = np.asarray(rows)
+        picked = _row_numbers(rows, self.n_samples)
         weight = None if self.sample_weight is None else self.sample_weight[picked]
         logits = None if self.logits is None else self.logits[picked]
         probs, codes = self.probs[picked], self.codes[picked]
-        if len(codes) == 0:
-            raise InputError("rows must choose at least one row; got none.")
         return replace(self, probs=probs, codes=codes, logits=logits, sample_weight=weight)
 
 
@@ -283,11 +292,34 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     if not isinstance(probs, Predictions):
         return Predictions.from_arrays(probs, y, **options)
     baseline = options.pop("baseline", None)
-    given = sorted(name for name, value in options.items() if value not in (None, False))
+    given = sorted(k for k, value in options.items() if value is not None and value is not False)
     if y is not None or given:
         extra = "y" if y is not None else f"{given[0]}="
         raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
     return probs if baseline is None else probs.with_baseline(baseline)
+
+
+def scored_predictions(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    classes: Sequence[Hashable] | None = None,
+) -> Predictions:
+    """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros.
+
+    A `Predictions` stands for itself, with ``y_true=None``.
+    """
+    if isinstance(y_prob, Predictions):
+        return as_predictions(y_prob, y_true, sample_weight=sample_weight, classes=classes)
+    classes = None if classes is None else class_names(classes)
+    if _n_columns(y_true) > 1 and _n_columns(y_prob) == 1:
+        raise InputError(
+            "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
+            "Call with (y_true, y_prob)."
+        )
+    simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
+    return Predictions._labelled(simplex, y_true, classes, None, sample_weight)
 
 
 def _simplex(
@@ -297,10 +329,10 @@ def _simplex(
         if probs is None:
             raise InputError("probs must be given (or logits=); got neither.")
         return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
-    scores = clean_logits(logits, columns=classes)
     if probs is None:
-        return scores
+        return clean_logits(logits, columns=classes)
     given = clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
+    scores = clean_logits(logits, columns=given.names if classes is None else classes)
     if given.probs.shape != scores.probs.shape:
         raise InputError(
             f"probs and logits must have the same shape; got {given.probs.shape} "
@@ -319,31 +351,44 @@ def _simplex(
 
 def _refuse_swapped(probs: Any, y: Any) -> None:
     """Say so when labels stand where probabilities belong."""
-    first, second = np.ndim(_shape_only(probs)), np.ndim(_shape_only(y))
-    if first == 1 and second == 2:
+    if _n_columns(probs) == 1 and _n_columns(y) > 1:
         raise InputError(
             "probs must be a table and y its labels; they seem to be swapped. Call with (probs, y)."
         )
 
 
-def _shape_only(values: Any) -> Any:
+def _n_columns(values: Any) -> int:
+    """Return the number of columns as far as it shows without reading the values, else 0."""
     shape = getattr(values, "shape", None)
-    if shape is None:
-        head = values[0] if isinstance(values, (list, tuple)) and values else 0
-        return np.zeros((1, 1)) if isinstance(head, (list, tuple, np.ndarray)) else np.zeros(
-            1 if isinstance(values, (list, tuple)) else ()
+    if isinstance(shape, tuple) and len(shape) in (1, 2):
+        return 1 if len(shape) == 1 else int(shape[1])
+    if not isinstance(values, (list, tuple)) or not values:
+        return int(hasattr(values, "__array__"))  # an Arrow column has no shape
+    head = values[0]
+    return len(head) if isinstance(head, (list, tuple, np.ndarray)) and np.ndim(head) else 1
+
+
+def _row_numbers(rows: Any, n_samples: int) -> NDArray[np.intp]:
+    picked = as_column(rows, "rows")
+    if picked.dtype == bool and picked.shape == (n_samples,):
+        picked = np.flatnonzero(picked)
+    if picked.size == 0:
+        raise InputError("rows must choose at least one row; got none.")
+    plain = picked.ndim == 1 and picked.dtype.kind in "iu"
+    if not plain or picked.min() < -n_samples or picked.max() >= n_samples:
+        raise InputError(
+            f"rows must be row numbers below {n_samples}, or a mask of {n_samples} truth values; "
+            f"got {picked.dtype} of shape {picked.shape}"
+            + (f" from {picked.min()} to {picked.max()}." if plain else ".")
         )
-    return np.zeros((1,) * len(shape))
+    return picked.astype(np.intp)
 
 
-def _clean_weight(weight: Any, n_samples: int) -> Floats | None:
+def clean_weight(weight: Any, n_samples: int) -> Floats | None:
+    """Validate weights: one finite number >= 0 for each row, not all 0."""
     if weight is None:
         return None
-    values = as_column(weight, "sample_weight")
-    try:
-        values = np.array(values, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise InputError("sample_weight must hold numbers; got words.") from None
+    values = as_numbers(as_column(weight, "sample_weight"), "sample_weight").astype(np.float64)
     if values.shape != (n_samples,):
         raise InputError(
             f"sample_weight must hold one number per row ({n_samples}); got shape {values.shape}."
@@ -353,7 +398,7 @@ def _clean_weight(weight: Any, n_samples: int) -> Floats | None:
         row = int(np.argmax(bad))
         raise InputError(
             f"sample_weight must be finite and not negative; got sample_weight[{row}]="
-            f"{values[row]:g}.",
+            f"{values[row]:g}. Drop those rows or give them the weight 0.",
             row=row,
         )
     if not values.any():

@@ -4,7 +4,8 @@ Rules, applied in this order and nowhere else:
 
 1. shape (n, c) with n >= 1 and c >= 2; numbers only; no NaN, no infinity; values in [0, 1];
 2. rows sum to 1 within 1e-6 (float32 and float16 input: 1e-3; ``normalize=True``: any positive
-   sum); rows are then divided by their sum;
+   sum); rows off by more than 1e-9 are divided by their sum (the others keep their digits: 0.7
+   stays on the edge of a bin);
 3. zeros: with ``clip=None`` a row that holds a 0 has its values below 1e-6 raised to 1e-6 and is
    divided by its sum; with ``clip=e > 0`` every value below e in every row is; ``clip=0`` refuses.
 
@@ -30,6 +31,10 @@ DEFAULT_CLIP = 1e-6
 TOLERANCE = 1e-6
 TOLERANCE_FLOAT32 = 1e-3
 NOTEWORTHY_ROW_ERROR = 1e-9
+LARGEST_LOGIT = 1e100
+"""Squares of log odds must not overflow."""
+ROUNDED = 0.1
+"""Row error up to which rounding is the likely cause."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +75,12 @@ def clean_probs(
     columns: Sequence[Hashable] | None = None,
     normalize: bool = False,
     clip: float | None = None,
+    keep_zeros: bool = False,
 ) -> Simplex:
-    """Validate a table of probabilities; see the module's rules."""
+    """Validate a table of probabilities; see the module's rules.
+
+    With `keep_zeros`, for scores that need no log odds, rule 3 is left out.
+    """
     values, names = as_matrix(probs, "probs", columns)
     check_shape(values, "probs")
     sums = _row_sums(values)
@@ -79,9 +88,12 @@ def clean_probs(
     tolerance = TOLERANCE if values.dtype.itemsize >= 8 else TOLERANCE_FLOAT32
     if not (values.min() >= 0.0 and error.max() <= tolerance):
         _refuse(values, sums, tolerance, normalize)
-    clean = values / sums[:, None]
-    clean, raised, n_zeros, used = _raise_zeros(clean, clip)
     noteworthy = error > NOTEWORTHY_ROW_ERROR
+    clean = values / np.where(noteworthy, sums, 1.0)[:, None]
+    if keep_zeros:
+        raised, n_zeros, used = None, int((clean == 0.0).sum()), None
+    else:
+        clean, raised, n_zeros, used = _raise_zeros(clean, clip)
     return Simplex(
         clean, None, names, raised, used, n_zeros, int(noteworthy.sum()), float(error.max())
     )
@@ -92,11 +104,12 @@ def clean_logits(logits: Any, *, columns: Sequence[Hashable] | None = None) -> S
     values, names = as_matrix(logits, "logits", columns)
     check_shape(values, "logits")
     values = values.astype(np.float64)
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
+    bad = ~(np.abs(values) <= LARGEST_LOGIT)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
         raise InputError(
-            f"logits must be finite; got logits[{row}, {column}]={values[row, column]}. "
-            "Drop or repair that row.",
+            f"logits must be finite, at most {LARGEST_LOGIT:g} in size; "
+            f"got logits[{row}, {column}]={values[row, column]:g}. Drop or repair that row.",
             row=int(row),
         )
     shifted = np.exp(values - values.max(axis=1, keepdims=True))
@@ -106,22 +119,25 @@ def clean_logits(logits: Any, *, columns: Sequence[Hashable] | None = None) -> S
 
 def check_shape(values: Array, name: str) -> None:
     """Refuse anything but (n >= 1, c >= 2)."""
-    if values.ndim == 1:
+    if values.ndim == 1 and len(values) > 0:
         raise InputError(
             f"{name} must have a column per class; got a one-dimensional array of {len(values)}. "
             f"For two classes pass np.column_stack([1 - p, p])."
         )
-    if values.ndim != 2:
+    if values.ndim > 2:
         raise InputError(f"{name} must be a table of rows and classes; got shape {values.shape}.")
-    if values.shape[0] == 0:
+    if len(values) == 0:
         raise InputError(f"{name} must have at least one row; got none.")
     if values.shape[1] < 2:
-        raise InputError(f"{name} must have at least two classes; got {values.shape[1]} column.")
+        raise InputError(
+            f"{name} must have at least two columns, one for each class; got {values.shape[1]}."
+        )
 
 
 def _row_sums(values: Array) -> Floats:
     ones = np.ones(values.shape[1])
-    sums: Floats = values.astype(np.float64, copy=False) @ ones
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused by name later
+        sums: Floats = values.astype(np.float64, copy=False) @ ones
     return sums
 
 
@@ -129,12 +145,19 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
     """Raise for the first broken rule; return when `normalize` makes the row sums acceptable."""
     with np.errstate(invalid="ignore"):
         _refuse_where(~np.isfinite(values), values, "be finite", "Drop or repair that row.")
-        outside = (values < 0.0) | (values > 1.0 + tolerance)
-        _refuse_where(outside, values, "lie in [0, 1]", "For scores or logits pass logits=.")
+        low, high = values < 0.0, values > 1.0 + tolerance
+        remedy = "Divide percentages by 100; for scores before the softmax pass logits=."
+        if not high.any() and values.min() > -tolerance:
+            remedy = "For rounding errors pass np.clip(probs, 0, 1)."
+        _refuse_where(low | high, values, "lie in [0, 1]", remedy)
         off = np.abs(sums - 1.0) > tolerance if not normalize else sums <= 0.0
     if off.any():
         row = int(np.argmax(off))
-        remedy = "Drop that row." if normalize else "For rounded files pass normalize=True."
+        remedy = "For rounded files pass normalize=True."
+        if normalize:
+            remedy = "Drop that row."
+        elif abs(sums[row] - 1.0) > ROUNDED:
+            remedy = "Choose the columns that are classes with classes=, or pass normalize=True."
         raise InputError(
             f"each row of probs must sum to 1 (tolerance {tolerance:g}); "
             f"row {row} sums to {sums[row]:.6g}. {remedy}",
@@ -165,7 +188,7 @@ def _raise_zeros(
         )
     if clip == 0.0 or (clip is None and n_zeros == 0):
         return probs, None, n_zeros, None
-    floor = DEFAULT_CLIP if clip is None else clip
+    floor = DEFAULT_CLIP if clip is None else float(clip)
     raised = probs < floor
     if clip is None:
         raised &= (probs == 0.0).any(axis=1)[:, None]
@@ -177,5 +200,8 @@ def _raise_zeros(
 
 
 def _check_clip(clip: float | None, n_classes: int) -> None:
-    if clip is not None and not 0.0 <= clip < 1.0 / n_classes:
-        raise InputError(f"clip must lie in [0, 1/{n_classes}); got clip={clip}.")
+    if clip is None:
+        return
+    number = isinstance(clip, (int, float, np.integer, np.floating)) and not isinstance(clip, bool)
+    if not number or not 0.0 <= clip < 1.0 / n_classes:
+        raise InputError(f"clip must be a number in [0, 1/{n_classes}); got clip={clip!r}.")

@@ -73,7 +73,8 @@ def _constraints(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
         blocks[:, j, j] -= 1.0
         blocks[:, j, k + j] -= log_odds[j]
     keep = np.arange(k + 1) != codes[:, None]
-    return blocks[keep]
+    rows: Floats = blocks[keep]
+    return rows
 
 
 def _total(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
@@ -108,4 +109,4 @@ def _solve(constraints: Floats, total: Floats) -> tuple[Floats, float]:
     )
     if answer.x is None:
         return np.zeros(len(total)), 0.0
-    return answer.x, float(-answer.fun)
+    return np.asarray(answer.x), float(answer.x @ total)

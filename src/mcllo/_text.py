@@ -9,18 +9,18 @@ SMALLEST = 1e-300
 
 
 def format_p(pvalue: float) -> str:
-    """Return ``= 0.034``, ``= 2.1e-05`` or ``< 1e-300``; never ``= 0``.
+    """Return ``= 0.034``, ``= 0.0005``, ``= 2.1e-05`` or ``< 1e-300``; never ``= 0``.
 
     Examples
     --------
-    >>> format_p(0.03412), format_p(2.134e-5), format_p(0.0), format_p(1.0)
-    ('= 0.034', '= 2.1e-05', '< 1e-300', '= 1')
+    >>> format_p(0.03412), format_p(0.0005), format_p(2.134e-5), format_p(0.0), format_p(1.0)
+    ('= 0.034', '= 0.0005', '= 2.1e-05', '< 1e-300', '= 1')
     """
     if math.isnan(pvalue):
         return "not available"
     if pvalue < SMALLEST:
         return f"< {SMALLEST:.0e}"
-    return f"= {pvalue:.1e}" if pvalue < 0.001 else f"= {pvalue:.2g}"
+    return f"= {pvalue:.1e}" if pvalue < 0.0001 else f"= {pvalue:.2g}"
 
 
 def format_number(value: float, digits: int = 3) -> str:
@@ -40,7 +40,7 @@ def format_number(value: float, digits: int = 3) -> str:
         return f"{value:.{digits - 1}g}"
     decimals = max(0, digits - 1 - (math.floor(math.log10(size)) if size >= 1.0 else 0))
     if 0.0 < size < 0.1:
-        decimals = digits - 1 - math.floor(math.log10(size))
+        decimals = digits - 2 - math.floor(math.log10(size))
     return f"{value:.{decimals}f}"
 
 

@@ -47,7 +47,7 @@ class ZeroProbabilityWarning(MclloWarning):
 
 
 class SeparationWarning(MclloWarning):
-    """The maximum likelihood estimate does not exist; estimates and standard errors are unusable."""
+    """The maximum likelihood estimate does not exist: no finite parameters are best."""
 
 
 class ConvergenceWarning(MclloWarning):

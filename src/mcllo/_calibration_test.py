@@ -1,0 +1,321 @@
+"""`calibration_test`: is delta = gamma = 1? Likelihood ratio, score and Wald; chi-square and exact.
+
+===================  ==============================================  =========================
+likelihood ratio     ``2 [l(theta_hat) - l(theta0)]``                Eq. (6)
+score                ``U' H(theta0)^-1 U``, U the score at theta0    no fit needed
+Wald                 ``(theta_hat - theta0)' H(theta_hat) (...)``
+chi-square p-value   ``P(chi2_df > statistic)``, df = 2 (c - 1)      large samples
+exact p-value        labels drawn from the predictions               any n (`_monte_carlo`)
+===================  ==============================================  =========================
+
+``method="auto"`` trusts chi-square when the rows hold enough information: at least 20 expected
+errors ``sum_i (1 - max_j x_ij)`` per parameter, at least 20 units of ``sum_i x_ij (1 - x_ij)`` in
+every class, and no zeros raised. Otherwise the p-value is exact, by sequential Monte Carlo.
+Measured on 35 designs (VGG and MNIST networks, Dirichlet rows; c = 2 to 20; 300 to 1500 draws each),
+the chi-square test of nominal 5 % rejects 4.5 to 6.0 % above that bound, 4.2 to 7.5 % between 2 and
+20 errors per parameter, and up to 13 % below 2 (other samples of the same network: 18 %).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._batch import BatchedRatio
+from ._fit import MCLLOFit, fit_predictions, free_parameters
+from ._monte_carlo import (
+    EXCEEDANCES,
+    EXCEEDANCES_LARGE,
+    LARGE,
+    MonteCarloP,
+    Seed,
+    StatisticDraws,
+    check_resamples,
+    entropy_of,
+    has_whole_weights,
+    monte_carlo_p,
+)
+from ._predictions import Predictions, as_predictions
+from ._text import format_number, format_p
+from .exceptions import InputError
+
+Floats = NDArray[np.float64]
+Statistic = Literal["lr", "score", "wald"]
+Method = Literal["auto", "chi2", "exact", "sequential"]
+
+ENOUGH_ERRORS = 20.0
+ENOUGH_VARIANCE = 20.0
+N_RESAMPLES = 1999
+MOST_WORK = 4e9
+"""Cells (rows x classes x draws) beyond which `auto` does not simulate."""
+
+NAMES = {"lr": "likelihood ratio", "score": "score", "wald": "Wald"}
+METHODS = ("auto", "chi2", "exact", "sequential")
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationTest:
+    """A test of H0: labels follow the predicted probabilities (delta = gamma = 1).
+
+    Not rejecting H0 does not show that the probabilities are calibrated: the test looks for linear
+    departures of the log odds and can miss others.
+
+    Attributes
+    ----------
+    statistic : float
+        Value of the test statistic.
+    df : int
+        Degrees of freedom of its large-sample chi-square distribution.
+    pvalue : float
+        By `method`.
+    method : {'chi2', 'exact'}
+        How the p-value was computed: from chi-square, or exactly by drawing labels from the
+        predictions.
+    kind : {'lr', 'score', 'wald'}
+        Which statistic.
+    n_resamples : int
+        Draws made; 0 for chi-square.
+    sequential : bool
+        Whether drawing stopped once enough draws were as extreme as the data.
+    seed : int or None
+        What the draws were made from.
+    reason : str
+        Why `method` was used.
+    """
+
+    statistic: float
+    df: int
+    pvalue: float
+    method: str
+    kind: str
+    n_resamples: int
+    sequential: bool
+    seed: int | None
+    reason: str
+
+    def rejects(self, alpha: float = 0.05) -> bool:
+        """Whether calibration is rejected at level `alpha`."""
+        if not 0.0 < alpha < 1.0:
+            raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
+        return self.pvalue <= alpha
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return {
+            "statistic": self.statistic,
+            "df": self.df,
+            "pvalue": self.pvalue,
+            "method": self.method,
+            "kind": self.kind,
+            "n_resamples": self.n_resamples,
+            "sequential": self.sequential,
+            "seed": self.seed,
+            "reason": self.reason,
+        }
+
+    def __str__(self) -> str:
+        how = "chi-square"
+        if self.method == "exact":
+            how = f"exact, {self.n_resamples:,} simulated data sets"
+        return (
+            f"{NAMES[self.kind]} statistic {format_number(self.statistic, 4)} on {self.df} df, "
+            f"p {format_p(self.pvalue)} ({how})"
+        )
+
+
+def calibration_test(
+    probs: Any,
+    y: Any = None,
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> CalibrationTest:
+    """Test whether labels follow the predicted probabilities.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    statistic : {'lr', 'score', 'wald'}
+        Likelihood ratio (the paper's), score, or Wald.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        'exact' makes all `n_resamples` draws; 'sequential' stops when 100 draws were as extreme as
+        the data, and is exact too; 'auto' uses chi-square where it can be trusted and 'sequential'
+        where not.
+    n_resamples : int
+        Most draws of labels.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    CalibrationTest
+        `statistic`, `df`, `pvalue`, `method`, `n_resamples`, `rejects(alpha)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=400)
+    >>> y = [rng.choice(3, p=row) for row in probs]
+    >>> test = calibration_test(probs, y)
+    >>> test.df, test.method, test.rejects(alpha=0.05)
+    (4, 'chi2', False)
+    """
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    fit = fit_predictions(predictions)
+    return run_test(
+        predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
+    )
+
+
+def run_test(
+    predictions: Predictions,
+    fit: MCLLOFit,
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+) -> CalibrationTest:
+    """Test calibration of predictions that were fitted already."""
+    _check_choices(statistic, method)
+    check_resamples(n_resamples)
+    value = _statistic_value(fit, statistic)
+    chosen, reason = method, "as asked"
+    if method == "auto":
+        chosen, reason = choose_method(predictions, fit.df, statistic, n_resamples)
+    if chosen == "chi2":
+        p = chi2_sf(value, fit.df)
+        return CalibrationTest(value, fit.df, p, "chi2", statistic, 0, False, None, reason)
+    result = _exact(predictions, statistic, value, chosen, n_resamples, entropy_of(seed))
+    return CalibrationTest(
+        statistic=value,
+        df=fit.df,
+        pvalue=result.pvalue,
+        method="exact",
+        kind=statistic,
+        n_resamples=result.n_resamples,
+        sequential=chosen == "sequential",
+        seed=result.seed,
+        reason=reason,
+    )
+
+
+def chi2_sf(statistic: float, df: int) -> float:
+    """Return the upper tail of chi-square; 1 when nothing was estimated."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(df, statistic)) if df > 0 else 1.0
+
+
+def expected_errors(predictions: Predictions) -> float:
+    """Return how many top labels would be wrong if the predictions were right."""
+    slack = 1.0 - predictions.probs.max(axis=1)
+    weight = predictions.sample_weight
+    return float(slack.sum() if weight is None else slack @ weight)
+
+
+def choose_method(
+    predictions: Predictions, df: int, statistic: str, n_resamples: int
+) -> tuple[Method, str]:
+    """Return the method 'auto' stands for, and why."""
+    errors = expected_errors(predictions) / max(df, 1)
+    found = f"{format_number(errors)} expected errors per parameter"
+    if statistic == "wald":
+        return "chi2", "a Wald statistic has no exact form here"
+    if predictions.n_clipped:
+        doubt = "zeros were raised"
+    elif errors < ENOUGH_ERRORS:
+        doubt = f"only {found}"
+    elif _least_variance(predictions) < ENOUGH_VARIANCE:
+        doubt = "a class is too rare for chi-square"
+    else:
+        return "chi2", found
+    if not has_whole_weights(predictions):
+        return "chi2", f"{doubt}, but fractional weights cannot be simulated"
+    if float(predictions.probs.size) * n_resamples > MOST_WORK:
+        return "chi2", f"{doubt}, but the data are too large to simulate"
+    return "sequential", doubt
+
+
+def _least_variance(predictions: Predictions) -> float:
+    spread = predictions.probs * (1.0 - predictions.probs)
+    weight = predictions.sample_weight
+    by_class = spread.sum(axis=0) if weight is None else weight @ spread
+    return float(by_class.min())
+
+
+def _check_choices(statistic: str, method: str) -> None:
+    if statistic not in NAMES:
+        raise InputError(f"statistic must be 'lr', 'score' or 'wald'; got {statistic!r}.")
+    if method not in METHODS:
+        raise InputError(f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}.")
+    if statistic == "wald" and method in ("exact", "sequential"):
+        raise InputError(
+            "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
+            "use statistic='lr' or 'score'."
+        )
+
+
+def _statistic_value(fit: MCLLOFit, statistic: str) -> float:
+    if statistic == "lr":
+        return fit.statistic
+    if statistic == "score":
+        assert fit.null_terms is not None, "a fit read from a file has no score"
+        u, hessian = fit.null_terms.gradient, fit.null_terms.hessian
+        return float(u @ np.linalg.solve(hessian, u))
+    free = ~np.isnan(np.diagonal(fit.cov_theta))
+    if not free.any():
+        return float("nan")
+    away = np.concatenate([fit.tau, fit.gamma - 1.0])[free]
+    return float(away @ np.linalg.solve(fit.cov_theta[np.ix_(free, free)], away))
+
+
+def _exact(
+    predictions: Predictions,
+    statistic: str,
+    value: float,
+    method: str,
+    n_resamples: int,
+    seed: int,
+) -> MonteCarloP:
+    draws = StatisticDraws(predictions, seed)
+    free = free_parameters(predictions.log_odds)
+    ratio = BatchedRatio(predictions.log_odds, predictions.sample_weight, free)
+
+    def exceeds(start: int, size: int) -> NDArray[np.bool_]:
+        drawn = draws(start, size)
+        if statistic == "lr":
+            return ratio.reaches(drawn, value)
+        reached: NDArray[np.bool_] = ratio.scores(drawn) >= value * (1.0 - 1e-9) - 1e-12
+        return reached
+
+    stop_at = None
+    if method == "sequential":
+        stop_at = EXCEEDANCES if predictions.probs.size <= LARGE else EXCEEDANCES_LARGE
+    return monte_carlo_p(
+        exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at
+    )

@@ -1,0 +1,225 @@
+"""Results as sentences that a person who is no statistician can act on, and that do not overclaim.
+
+==================  =========================================================================
+gamma_j < 1         class j against the baseline is too extreme: log odds should be shrunk
+gamma_j > 1         too timid: log odds should be stretched
+gamma_j <= 0        ranked the wrong way
+delta_j > 1         where the prediction gives even odds, class j is delta_j times as likely
+==================  =========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from ._calibration_test import CalibrationTest
+from ._fit import MCLLOFit
+from ._predictions import Predictions
+from ._table import Table
+from ._text import align, ellipsis, format_count, format_interval, format_number, format_p
+
+MOST_CLASSES = 12
+
+
+class Departure(NamedTuple):
+    """A class whose intervals exclude the identity, and how it departs."""
+
+    label: Hashable
+    size: float
+    sentence: str
+
+
+def assessment_text(
+    predictions: Predictions,
+    test: CalibrationTest,
+    fit: MCLLOFit,
+    metrics: dict[str, float],
+    in_the_large: Table,
+    alpha: float = 0.05,
+) -> str:
+    """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
+    parts = [
+        heading(predictions),
+        verdict(test, alpha),
+        f"  {test}",
+        *_indented(notes(predictions, fit)),
+        "",
+        metrics_line(metrics),
+        "",
+        f"Log odds against {ellipsis(fit.baseline)!r}: delta = gamma = 1 changes nothing "
+        "(95 % intervals)",
+        parameter_table(fit),
+    ]
+    if test.rejects(alpha):
+        parts += ["", "What is wrong", *_indented(departure_lines(fit))]
+        parts += [
+            "  To repair: fit a calibrator on these rows, and judge it on other rows.",
+        ]
+    parts += ["", "Share of each class, predicted and observed (no baseline needed)"]
+    parts += [shares_table(in_the_large)]
+    return "\n".join(parts)
+
+
+def heading(predictions: Predictions) -> str:
+    """Return the first line: how much was read."""
+    p = predictions
+    weighted = ", weighted" if p.sample_weight is not None else ""
+    return (
+        f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
+        f"{weighted} (baseline: {ellipsis(p.baseline)})"
+    )
+
+
+def verdict(test: CalibrationTest, alpha: float = 0.05) -> str:
+    """Return one sentence, with what it does not say."""
+    p = f"p {format_p(test.pvalue)}"
+    if test.rejects(alpha):
+        return f"Verdict: not calibrated. Labels do not follow these probabilities ({p})."
+    return (
+        f"Verdict: no miscalibration found at level {alpha:g} ({p}). That is not proof of\n"
+        "  calibration: the test looks for linear shifts of the log odds, and few rows show little."
+    )
+
+
+def notes(predictions: Predictions, fit: MCLLOFit) -> list[str]:
+    """Return what a reader must know about the data and the fit before trusting the numbers."""
+    p, lines = predictions, []
+    if p.n_clipped:
+        lines.append(f"Note: {p.zero_note}")
+    if p.n_clipped_true:
+        lines.append(
+            f"Note: {p.n_clipped_true} labels had probability 0: the raw predictions are refuted, "
+            "and the p-value is that of the raised ones."
+        )
+    if p.max_row_error > 1e-6:
+        lines.append(
+            f"Note: {format_count(p.n_renormalized)} rows were divided by their sum "
+            f"(off by up to {format_number(p.max_row_error, 2)})."
+        )
+    if p.absent:
+        names = ", ".join(ellipsis(label) for label in p.absent[:6])
+        lines.append(f"Note: no row is labelled {names}{'...' if len(p.absent) > 6 else ''}.")
+    if fit.separated:
+        lines.append(
+            "Note: the maximum likelihood estimate does not exist (the labels are separated); "
+            "the statistic is its supremum, estimates have no meaning. "
+            "To repair, use a penalty."
+        )
+    elif not fit.converged:
+        lines.append(
+            "Note: the estimates are not determined by these rows (the likelihood is flat). "
+            "To repair, use a penalty."
+        )
+    return lines
+
+
+def metrics_line(metrics: dict[str, float]) -> str:
+    """Return accuracy, log loss, Brier score and ECE in a line."""
+    return (
+        f"Accuracy {100 * metrics['accuracy']:.1f} %   log loss {metrics['log_loss']:.4f}   "
+        f"Brier score {metrics['brier']:.4f}   ECE {metrics['ece']:.4f}"
+    )
+
+
+def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
+    """Return delta and gamma with intervals, at most `MOST_CLASSES` rows, the worst ones."""
+    interval = fit.confidence_interval(level)
+    rows = [
+        [
+            ellipsis(fit.compared[j]),
+            format_number(fit.delta[j]),
+            format_interval(*interval.delta[j]),
+            format_number(fit.gamma[j]),
+            format_interval(*interval.gamma[j]),
+        ]
+        for j in _worst(fit)
+    ]
+    head = ["class", "delta", "interval", "gamma", "interval"]
+    return _with_rest([head, *rows], len(fit.compared))
+
+
+def departures(fit: MCLLOFit, level: float = 0.95) -> list[Departure]:
+    """Return the classes whose interval for delta or gamma excludes 1, the largest first."""
+    interval = fit.confidence_interval(level)
+    found = []
+    for j, label in enumerate(fit.compared):
+        words = []
+        low, high = interval.gamma[j]
+        if high < 1.0 or low > 1.0:
+            words.append(f"{_slope_word(fit.gamma[j])}, gamma {_estimate(fit.gamma[j], low, high)}")
+        low, high = interval.delta[j]
+        if high < 1.0 or low > 1.0:
+            words.append(_shift_words(fit.delta[j], low, high))
+        if words:
+            pair = f"{ellipsis(label)} vs {ellipsis(fit.baseline)}"
+            found.append(Departure(label, _size(fit)[j], f"{pair}: {'; '.join(words)}"))
+    return sorted(found, key=lambda departure: -departure.size)
+
+
+def departure_lines(fit: MCLLOFit) -> list[str]:
+    """Return a sentence a class; or why there is none."""
+    if not fit.converged:
+        return ["The classes cannot be told apart: the estimates do not exist."]
+    found = departures(fit)
+    if not found:
+        return ["No single class stands out; the departure is spread over several."]
+    lines = [departure.sentence for departure in found[:MOST_CLASSES]]
+    rest = len(found) - len(lines)
+    return [*lines, f"... and {rest} more classes"] if rest else lines
+
+
+def shares_table(in_the_large: Table) -> str:
+    """Return predicted and observed shares, the classes with the largest |z|."""
+    z = np.abs(np.nan_to_num(np.array(in_the_large["z"], dtype=float)))
+    shown = sorted(np.argsort(-z, kind="stable")[:MOST_CLASSES].tolist())
+    rows = [
+        [
+            ellipsis(in_the_large["class"][j]),
+            f"{100 * in_the_large['predicted'][j]:.1f} %",
+            f"{100 * in_the_large['observed'][j]:.1f} %",
+            f"{in_the_large['z'][j]:+.1f}",
+        ]
+        for j in shown
+    ]
+    return _with_rest([["class", "predicted", "observed", "z"], *rows], len(z))
+
+
+def _slope_word(gamma: float) -> str:
+    if gamma <= 0.0:
+        return "ranked the wrong way"
+    return "too extreme" if gamma < 1.0 else "too timid"
+
+
+def _shift_words(delta: float, low: float, high: float) -> str:
+    if delta > 1.0:
+        return f"odds understated by {_estimate(delta, low, high)}"
+    return f"odds overstated by {_estimate(1.0 / delta, 1.0 / high, 1.0 / low)}"
+
+
+def _estimate(value: float, low: float, high: float) -> str:
+    return f"{format_number(value)} {format_interval(low, high)}"
+
+
+def _size(fit: MCLLOFit) -> list[float]:
+    """Return each class's larger Wald |z|; 0 where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.fmax(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1.0) / fit.se_gamma))
+    return [float(value) for value in np.nan_to_num(z)]
+
+
+def _worst(fit: MCLLOFit) -> list[int]:
+    order = np.argsort(-np.array(_size(fit)), kind="stable")[:MOST_CLASSES]
+    return sorted(int(j) for j in order)
+
+
+def _with_rest(rows: list[list[str]], total: int) -> str:
+    rest = total - (len(rows) - 1)
+    text = "\n".join("  " + line for line in align(rows).splitlines())
+    return text + (f"\n  ... and {rest} more classes, closer to what was predicted" if rest else "")
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

@@ -1,0 +1,30 @@
+"""Metrics of predicted probabilities, each name saying what it measures.
+
+All take ``(y_true, y_prob, *, sample_weight=None, classes=None, ...)``, the order of
+`sklearn.metrics`, and work in ``make_scorer(metric, response_method="predict_proba")``.
+Probabilities may be 0; row i counts as ``sample_weight[i]`` rows. `y_prob` may also be a
+`Predictions`, with ``y_true=None``.
+"""
+
+from __future__ import annotations
+
+from ._binned_metrics import (
+    adaptive_calibration_error,
+    average_calibration_error,
+    classwise_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+)
+from ._scores import accuracy, brier_score, label_change, log_loss
+
+__all__ = [
+    "accuracy",
+    "adaptive_calibration_error",
+    "average_calibration_error",
+    "brier_score",
+    "classwise_calibration_error",
+    "expected_calibration_error",
+    "label_change",
+    "log_loss",
+    "maximum_calibration_error",
+]
