@@ -11,46 +11,66 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import calibrators, exceptions, metrics
+    from . import calibrators, exceptions, metrics, model_selection
     from ._assess import Assessment, assess
     from ._calibration_test import CalibrationTest, calibration_test
+    from ._compare import compare
+    from ._comparison import Comparison
     from ._fit import MCLLOFit
     from ._io import read_predictions
     from ._map import MCLLOMap
+    from ._omnibus import OmnibusTest, omnibus_test
     from ._predictions import Predictions
+    from ._reliability import ReliabilityCurve, reliability_curve
     from .calibrators import CALIBRATORS, MCLLOCalibrator, load_calibrator
+    from .model_selection import RecalibratedClassifierCV
 
 _HOME = {
     "Assessment": "_assess",
     "CALIBRATORS": "calibrators",
     "CalibrationTest": "_calibration_test",
+    "Comparison": "_comparison",
     "MCLLOCalibrator": "calibrators",
     "MCLLOFit": "_fit",
     "MCLLOMap": "_map",
+    "OmnibusTest": "_omnibus",
     "Predictions": "_predictions",
+    "RecalibratedClassifierCV": "model_selection",
+    "ReliabilityCurve": "_reliability",
     "assess": "_assess",
     "calibration_test": "_calibration_test",
+    "compare": "_compare",
     "load_calibrator": "calibrators",
+    "omnibus_test": "_omnibus",
     "read_predictions": "_io",
+    "reliability_curve": "_reliability",
 }
-_MODULES = ("calibrators", "exceptions", "metrics")
+_MODULES = ("calibrators", "exceptions", "metrics", "model_selection")
 
 __all__ = [
     "CALIBRATORS",
     "Assessment",
     "CalibrationTest",
+    "Comparison",
     "MCLLOCalibrator",
     "MCLLOFit",
     "MCLLOMap",
+    "OmnibusTest",
     "Predictions",
+    "RecalibratedClassifierCV",
+    "ReliabilityCurve",
     "__version__",
     "assess",
     "calibration_test",
     "calibrators",
+    "compare",
     "exceptions",
     "load_calibrator",
     "metrics",
+    "model_selection",
+    "omnibus_test",
     "read_predictions",
+    "reliability_curve",
 ]
 
 

@@ -1,47 +1,93 @@
-"""Run the command line: ``mcllo`` or ``python -m mcllo``."""
+"""Run the command line: ``mcllo`` or ``python -m mcllo``.
+
+====  ====================================================================
+0     done
+1     calibration rejected (``--gate``)
+2     bad input, one line on standard error
+3     a mistake in mcllo itself, with its traceback
+130   interrupted with Ctrl-C (143: terminated); no file is left half-written
+141   the reader of standard output went away, as in ``mcllo ... | head``
+====  ====================================================================
+"""
 
 from __future__ import annotations
 
+import io
+import os
+import signal
 import sys
+import traceback
+from contextlib import suppress
+from typing import Any, NoReturn
 
-from .exceptions import InputError, MclloError
+from .exceptions import MclloError
+
+BAD_INPUT, MISTAKE, INTERRUPTED, TERMINATED, NO_READER = 2, 3, 130, 143, 141
 
 
 def main() -> None:
     """Run a verb; bad input ends in exit code 2 with one line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Return the exit code of a command line."""
-    from .cli import Abort, UsageError, app, in_flags, line_of
+    from ._flags import in_flags
+    from .cli import Abort, UsageError, app
 
+    output = sys.stdout
     try:
-        code = app(args=arguments, prog_name="mcllo", standalone_mode=False)
+        code = app(args=arguments or ["--help"], prog_name="mcllo", standalone_mode=False)
+        sys.stdout.flush()
     except UsageError as error:
         hint = f" See '{error.ctx.command_path} --help'." if error.ctx else ""
         return _fail(f"{error.format_message()}{hint}")
-    except Abort:
-        return _fail("interrupted", 130)
     except MclloError as error:
-        where = ""
-        if isinstance(error, InputError) and error.row is not None:
-            files = [word for word in arguments[1:] if not word.startswith("-")]
-            where = next((text for word in files if (text := line_of(word, error.row))), "")
-        return _fail(in_flags(str(error)) + where)
+        return _fail(in_flags(str(error)))
+    except (Abort, KeyboardInterrupt):
+        code = INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+        return _no_reader(output)
     except OSError as error:
+        _silence(output)
         return _fail(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+    except SystemExit as stop:
+        if stop.code != 1:
+            raise
+        return _no_reader(output)  # typer's answer to a closed pipe
+    except Exception:
+        traceback.print_exc()
+        return _fail("this is a mistake in mcllo, not in your input. Please report it.", MISTAKE)
+    if code == INTERRUPTED:
+        return _fail("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 
-def _fail(message: str, code: int = 2) -> int:
+def _fail(message: str, code: int = BAD_INPUT) -> int:
     print(f"mcllo: {' '.join(message.split())}", file=sys.stderr)
     return code
+
+
+def _no_reader(output: Any) -> int:
+    sys.stdout = output
+    _silence(output)
+    return NO_READER
+
+
+def _silence(output: Any) -> None:
+    """Send what is left for standard output nowhere: Python would fail on it again at its end."""
+    with suppress(OSError, ValueError):
+        number = output.fileno()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
+def _terminate(*_: object) -> NoReturn:
+    """Leave through the cleaning up that Ctrl-C does."""
+    sys.exit(TERMINATED)
 
 
 if __name__ == "__main__":

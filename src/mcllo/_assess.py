@@ -13,15 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
+from ._calibration_errors import ClasswiseECE, TopLabelECE
+from ._calibration_test import MOST_WORK, N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
 from ._fit import MCLLOFit, fit_predictions, none_for_nan
-from ._monte_carlo import Seed
+from ._metric_null import MetricNull, metric_nulls
+from ._monte_carlo import Seed, entropy_of, has_whole_weights
+from ._omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
 from ._predictions import Predictions, as_predictions
 from ._table import Table
 from ._words import assessment_text
-from .metrics import accuracy, brier_score, expected_calibration_error, log_loss
+from .metrics import (
+    accuracy,
+    brier_score,
+    classwise_calibration_error,
+    expected_calibration_error,
+    log_loss,
+)
 
 Floats = NDArray[np.float64]
+
+NULL_CELLS = 2e8
+"""Work (rows x classes x draws) spent on what the metrics would show under calibration."""
+FEWEST_DRAWS = 199
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +48,13 @@ class Assessment:
     fit : MCLLOFit
         Which classes depart, and how.
     metrics : dict of str to float
-        ``accuracy``, ``log_loss``, ``brier`` and ``ece`` (top label, ceil(sqrt(n)) bins).
+        ``accuracy``, ``log_loss``, ``brier``, ``ece`` (top label, ceil(sqrt(n)) bins) and
+        ``classwise_ece``.
+    nulls : dict of str to MetricNull
+        What ``ece`` and ``classwise_ece`` would be if the predictions were calibrated, with exact
+        p-values; empty where labels cannot be simulated.
+    companions : dict of str to OmnibusTest
+        Tests that see departures the likelihood ratio test is blind to.
     in_the_large : Table
         For each class the mean predicted probability, the observed share and z.
     predictions : Predictions
@@ -45,6 +64,8 @@ class Assessment:
     test: CalibrationTest
     fit: MCLLOFit
     metrics: dict[str, float]
+    nulls: dict[str, MetricNull]
+    companions: dict[str, OmnibusTest]
     in_the_large: Table
     predictions: Predictions
 
@@ -53,9 +74,7 @@ class Assessment:
 
     def text(self, alpha: float = 0.05) -> str:
         """Return the short report, its verdict at level `alpha`."""
-        return assessment_text(
-            self.predictions, self.test, self.fit, self.metrics, self.in_the_large, alpha
-        )
+        return assessment_text(self, alpha)
 
     def __repr__(self) -> str:
         p = self.predictions
@@ -70,6 +89,8 @@ class Assessment:
             "test": none_for_nan(self.test.to_dict()),
             "fit": none_for_nan(self.fit.to_dict()),
             "metrics": none_for_nan(self.metrics),
+            "nulls": {name: null.to_dict() for name, null in self.nulls.items()},
+            "companions": {name: test.to_dict() for name, test in self.companions.items()},
             "in_the_large": none_for_nan(self.in_the_large.rows()),
             "data": data_facts(self.predictions),
         }
@@ -129,22 +150,62 @@ def assess(
         normalize=normalize,
         clip=clip,
     )
+    return assess_predictions(
+        predictions, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
+    )
+
+
+def assess_predictions(
+    predictions: Predictions,
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+) -> Assessment:
+    """Assess validated predictions."""
+    entropy = entropy_of(seed)
     fit = fit_predictions(predictions)
     test = run_test(
-        predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
+        predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=entropy
     )
+    nulls = simulated_nulls(predictions, n_resamples, entropy)
+    omnibus = nulls.pop("hosmer_lemeshow", None)
+    companions = {} if omnibus is None else {"hosmer_lemeshow": omnibus}
+    companions |= kernel_companion(predictions, min(n_resamples, FEWEST_DRAWS), entropy)
     return Assessment(
-        test, fit, summary_metrics(predictions), calibration_in_the_large(predictions), predictions
+        test=test,
+        fit=fit,
+        metrics=summary_metrics(predictions),
+        nulls=nulls,
+        companions={kind: OmnibusTest.from_null(kind, null) for kind, null in companions.items()},
+        in_the_large=calibration_in_the_large(predictions),
+        predictions=predictions,
     )
+
+
+def simulated_nulls(predictions: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
+    """Return what calibrated predictions would show: ECE, classwise ECE and Hosmer-Lemeshow."""
+    cells = float(predictions.probs.size)
+    if not has_whole_weights(predictions) or cells * FEWEST_DRAWS > MOST_WORK:
+        return {}
+    draws = min(n_resamples, max(FEWEST_DRAWS, int(NULL_CELLS / cells)))
+    statistics = {
+        "ece": TopLabelECE,
+        "classwise_ece": ClasswiseECE,
+        "hosmer_lemeshow": HosmerLemeshow,
+    }
+    return metric_nulls(predictions, statistics, n_resamples=draws, seed=seed)
 
 
 def summary_metrics(predictions: Predictions) -> dict[str, float]:
-    """Return the four numbers every assessment shows."""
+    """Return the numbers every assessment shows."""
     return {
         "accuracy": accuracy(None, predictions),
         "log_loss": log_loss(None, predictions),
         "brier": brier_score(None, predictions),
         "ece": expected_calibration_error(None, predictions),
+        "classwise_ece": classwise_calibration_error(None, predictions),
     }
 
 

@@ -1,4 +1,8 @@
-"""Write a file under a temporary name and rename it, so that a crash leaves the old file whole."""
+"""Write a file under a temporary name and rename it, so that a crash leaves the old file whole.
+
+What cannot be written is refused before the work begins. A link is followed to its file; what is no
+file (``/dev/null``, a named pipe) is written to directly.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .exceptions import FileFormatError
+
+StrPath = str | os.PathLike[str]
+
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: StrPath) -> Iterator[Path]:
     """Give a temporary path beside `path`; rename it to `path` when the block ends well."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    check_writable(path)
+    target = Path(os.path.realpath(path))
+    if _is_special(target):
+        yield target
+        return
+    temporary = _temporary(target)
     try:
         yield temporary
         os.chmod(temporary, _mode(target))
@@ -26,6 +36,42 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
+def check_writable(path: StrPath) -> None:
+    """Refuse a path that cannot be written, before the work whose result it should hold."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise FileFormatError(f"{path} cannot be written: it is a directory. Name a file in it.")
+    if not target.parent.is_dir():
+        raise FileFormatError(
+            f"{path} cannot be written: there is no directory {target.parent}. Make it first."
+        )
+    if not os.access(target if _is_special(target) else target.parent, os.W_OK):
+        raise FileFormatError(
+            f"{path} cannot be written: permission was denied. Choose another place."
+        )
+
+
+def write_text(path: StrPath, text: str) -> None:
+    """Write `text` as UTF-8, atomically."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _is_special(target: Path) -> bool:
+    return target.exists() and not target.is_file()
+
+
+def _temporary(target: Path) -> Path:
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent
+        )
+    except OSError as error:
+        raise FileFormatError(f"{target} cannot be written: {error.strerror}.") from None
+    os.close(handle)
+    return Path(name)
+
+
 def _mode(target: Path) -> int:
     """Return the old file's permissions, or those a new file would get."""
     if target.exists():
@@ -33,9 +79,3 @@ def _mode(target: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` as UTF-8, atomically."""
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

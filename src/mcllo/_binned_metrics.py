@@ -47,7 +47,7 @@ def expected_calibration_error(
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities.
     n_bins : int or "sqrt"
-        Number of bins; "sqrt" is ``ceil(sqrt(n_samples))``.
+        Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
     binning : "width" or "mass"
         Bins of equal width on [0, 1], or holding equally many rows.
     norm : 1 or 2

@@ -11,9 +11,9 @@ exact p-value        labels drawn from the predictions               any n (`_mo
 ``method="auto"`` trusts chi-square when the rows hold enough information: at least 20 expected
 errors ``sum_i (1 - max_j x_ij)`` per parameter, at least 20 units of ``sum_i x_ij (1 - x_ij)`` in
 every class, and no zeros raised. Otherwise the p-value is exact, by sequential Monte Carlo.
-Measured on 35 designs (VGG and MNIST networks, Dirichlet rows; c = 2 to 20; 300 to 1500 draws each),
-the chi-square test of nominal 5 % rejects 4.5 to 6.0 % above that bound, 4.2 to 7.5 % between 2 and
-20 errors per parameter, and up to 13 % below 2 (other samples of the same network: 18 %).
+Measured on 35 designs (VGG and MNIST networks, Dirichlet rows; c = 2 to 20; 300 to 1500 draws
+each), the chi-square test of nominal 5 % rejects 4.5 to 6.0 % above that bound, 4.2 to 7.5 %
+between 2 and 20 errors per parameter, and up to 13 % below 2 (other samples of that network: 18 %).
 """
 
 from __future__ import annotations
@@ -210,7 +210,9 @@ def run_test(
     if chosen == "chi2":
         p = chi2_sf(value, fit.df)
         return CalibrationTest(value, fit.df, p, "chi2", statistic, 0, False, None, reason)
-    result = _exact(predictions, statistic, value, chosen, n_resamples, entropy_of(seed))
+    result = exact_pvalue(
+        predictions, statistic, value, chosen, n_resamples=n_resamples, seed=entropy_of(seed)
+    )
     return CalibrationTest(
         statistic=value,
         df=fit.df,
@@ -294,14 +296,16 @@ def _statistic_value(fit: MCLLOFit, statistic: str) -> float:
     return float(away @ np.linalg.solve(fit.cov_theta[np.ix_(free, free)], away))
 
 
-def _exact(
+def exact_pvalue(
     predictions: Predictions,
     statistic: str,
     value: float,
     method: str,
+    *,
     n_resamples: int,
     seed: int,
 ) -> MonteCarloP:
+    """Return how often labels drawn from the predictions give at least `value`."""
     draws = StatisticDraws(predictions, seed)
     free = free_parameters(predictions.log_odds)
     ratio = BatchedRatio(predictions.log_odds, predictions.sample_weight, free)

@@ -30,7 +30,9 @@ def as_matrix(
     if frame is None:
         return as_numbers(_to_array(table, name), name), None
     names = [str(column) for column in frame.columns]
-    _refuse_duplicates(names, name)
+    duplicate = _first_duplicate(names)
+    if duplicate is not None:
+        raise _repeated(duplicate, name)
     if columns is not None:
         chosen = _choose(names, columns, name)
         frame = frame[:, [names.index(column) for column in chosen]]
@@ -93,8 +95,7 @@ def _as_frame(values: Any, name: str) -> Any:
             return frame
     except nw.exceptions.DuplicateError:
         native = getattr(values, "column_names", None) or list(getattr(values, "columns", []))
-        _refuse_duplicates([str(column) for column in native], name)
-        raise
+        raise _repeated(_first_duplicate(list(map(str, native))), name) from None
     if any(hasattr(type(values), word) for word in ("columns", "column_names")):
         raise _unreadable(values, name)  # read as an array it would lose its column names
     return None
@@ -170,14 +171,17 @@ def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str
     return chosen
 
 
-def _refuse_duplicates(names: Sequence[str], name: str) -> None:
+def _first_duplicate(names: Sequence[str]) -> str | None:
     seen: set[str] = set()
-    for column in names:
-        if column in seen:
-            raise InputError(
-                f"column names must be distinct; {name} has {column!r} twice. Rename one."
-            )
-        seen.add(column)
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _repeated(column: str | None, name: str) -> InputError:
+    return InputError(f"column names must be distinct; {name} has {column!r} twice. Rename one.")
 
 
 def did_you_mean(word: object, known: Sequence[object]) -> str:

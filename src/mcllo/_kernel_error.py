@@ -74,7 +74,7 @@ def kernel_calibration_error(
     --------
     >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
     >>> round(kernel_calibration_error([0, 0, 1, 0], y_prob, estimator="biased"), 4)
-    0.0445
+    0.0692
     """
     if estimator not in ("biased", "unbiased", "linear"):
         raise InputError(
@@ -109,6 +109,8 @@ class KernelError:
         distance: Distance = "tv",
         bandwidth: Bandwidth = "median",
     ) -> None:
+        if predictions.sample_weight is not None:
+            raise InputError("KernelError must have rows without weights. Write them out first.")
         probs = predictions.probs
         width = bandwidth_of(predictions, bandwidth, distance)
         self.kernel = np.exp(distances(probs, probs, distance) / -width)
@@ -128,12 +130,11 @@ class KernelError:
         for k in range(c):
             hot = (labels == k).astype(np.float64)
             pairs += np.einsum("bi,bi->b", hot @ self.kernel, hot)
-        if self.estimator == "biased":
-            return pairs / n**2
-        norms = np.einsum("ik,ik->i", self.probs, self.probs).sum()
-        diagonal = n - 2.0 * self.probs[own, labels].sum(axis=1) + norms
-        result: Floats = (pairs - diagonal) / (n * (n - 1.0))
-        return result
+        if self.estimator == "unbiased":
+            norms = np.einsum("ik,ik->", self.probs, self.probs)
+            pairs -= n - 2.0 * self.probs[own, labels].sum(axis=1) + norms
+        error: Floats = pairs / (n * (n - 1.0) if self.estimator == "unbiased" else n**2)
+        return error
 
 
 def residuals(probs: Floats, codes: Labels) -> Floats:

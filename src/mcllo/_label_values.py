@@ -28,7 +28,7 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
     if kind in "biu":
         return labels, None
     if kind == "f":
-        return _whole(labels, None), None
+        return _whole(labels.astype(np.float64, copy=False), None), None
     if kind not in "OUS":
         raise InputError(
             f"y must hold words, integers or truth values; got {labels.dtype}. "

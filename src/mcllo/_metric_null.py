@@ -30,6 +30,7 @@ from ._monte_carlo import (
     whole_weights,
 )
 from ._predictions import Predictions
+from .exceptions import InputError
 
 Floats = NDArray[np.float64]
 
@@ -92,6 +93,8 @@ def metric_nulls(
         For weights that are not whole numbers: labels of a fraction of a row cannot be drawn.
     """
     check_resamples(n_resamples)
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie in (0, 1); got level={level}.")
     entropy, rows = entropy_of(seed), written_out(predictions)
     statistics = {name: build(rows) for name, build in metrics.items()}
     draws = {name: np.empty(n_resamples) for name in metrics}

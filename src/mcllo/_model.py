@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 CHUNK_ELEMENTS = 75_000
 """Elements of one (K, rows) buffer: small enough that the buffers of a chunk stay in cache."""
-ROUNDED_UP = 1.0 + 1e-14
+ROUNDED_UP = 1.0 + 2e-15
 """The Hessian is a positive diagonal less a gram matrix; the diagonal is enlarged by more than its
 rounding, so that the difference stays positive definite where rows are saturated."""
 

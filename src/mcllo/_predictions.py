@@ -305,21 +305,24 @@ def scored_predictions(
     *,
     sample_weight: Any = None,
     classes: Sequence[Hashable] | None = None,
+    baseline: Hashable | None = None,
+    keep_zeros: bool = True,
 ) -> Predictions:
-    """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros.
+    """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros by default.
 
     A `Predictions` stands for itself, with ``y_true=None``.
     """
-    if isinstance(y_prob, Predictions):
-        return as_predictions(y_prob, y_true, sample_weight=sample_weight, classes=classes)
-    classes = None if classes is None else class_names(classes)
-    if _n_columns(y_true) > 1 and _n_columns(y_prob) == 1:
+    options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
+    if not isinstance(y_prob, Predictions) and _n_columns(y_true) > 1 and _n_columns(y_prob) == 1:
         raise InputError(
             "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
             "Call with (y_true, y_prob)."
         )
+    if isinstance(y_prob, Predictions) or not keep_zeros:
+        return as_predictions(y_prob, y_true, **options)
+    classes = None if classes is None else class_names(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
-    return Predictions._labelled(simplex, y_true, classes, None, sample_weight)
+    return Predictions._labelled(simplex, y_true, classes, baseline, sample_weight)
 
 
 def _simplex(

@@ -195,7 +195,8 @@ def _raise_zeros(
     if not raised.any():
         return probs, None, n_zeros, None
     lifted = np.where(raised, floor, probs)
-    lifted /= lifted.sum(axis=1, keepdims=True)
+    touched = raised.any(axis=1)  # the other rows keep their digits, whatever their company
+    lifted /= np.where(touched, lifted.sum(axis=1), 1.0)[:, None]
     return lifted, raised, n_zeros, floor
 
 

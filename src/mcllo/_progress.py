@@ -8,9 +8,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(description: str, unit: str = "rows") -> Iterator[Callable[[int], None]]:
-    """Give a function that counts work done; shown on standard error when that is a terminal."""
-    if not sys.stderr.isatty():
+def progress(
+    description: str, unit: str = "rows", *, out: object = None
+) -> Iterator[Callable[[int], None]]:
+    """Give a function that counts work done; shown on standard error when that is a terminal.
+
+    Nothing is shown while `out` is ``-``, standard output, and that is a terminal too.
+    """
+    if not sys.stderr.isatty() or (str(out) == "-" and sys.stdout.isatty()):
         yield lambda amount: None
         return
     from rich.console import Console

@@ -56,7 +56,7 @@ def smooth_calibration_error(
     --------
     >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
     >>> round(smooth_calibration_error([0, 0, 1, 0], y_prob), 3)
-    0.171
+    0.132
     """
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0.0):
         raise InputError(f"bandwidth must be positive or None; got bandwidth={bandwidth}.")

@@ -20,17 +20,19 @@ class Table:
 
     Examples
     --------
-    >>> t = Table({"class": ["cat", "dog"], "delta": [1.0, 0.945]})
+    >>> t = Table({"class": ["cat", "dog"], "delta": [1.0, 0.948]})
     >>> print(t)
     class  delta
     cat     1.00
     dog     0.95
     >>> t["delta"], len(t)
-    ([1.0, 0.945], 2)
+    ([1.0, 0.948], 2)
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
         self._columns = {name: [_plain(v) for v in values] for name, values in columns.items()}
+        if len({len(values) for values in self._columns.values()}) > 1:
+            raise ValueError("the columns of a Table must have one length.")
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), []))
@@ -58,7 +60,7 @@ class Table:
         """Return a ``pyarrow.Table``."""
         import pyarrow as pa
 
-        return pa.table(self._columns)
+        return pa.table({name: _one_type(values) for name, values in self._columns.items()})
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` (needs pandas; `to_arrow` needs nothing more)."""
@@ -78,6 +80,12 @@ class Table:
 
 def _word(value: Any) -> str:
     return format_number(value) if isinstance(value, float) else ellipsis(value)
+
+
+def _one_type(values: list[Any]) -> list[Any]:
+    """Return words and numbers in one column (class labels may be both) all as words."""
+    kinds = {type(value) for value in values if value is not None}
+    return [str(v) for v in values] if str in kinds and len(kinds) > 1 else values
 
 
 def _plain(value: Any) -> Any:

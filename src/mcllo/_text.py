@@ -24,7 +24,7 @@ def format_p(pvalue: float) -> str:
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Return `digits` significant digits without an exponent where that stays short.
+    """Return about `digits` significant digits, two decimals near 1, an exponent only when far.
 
     Examples
     --------
@@ -41,11 +41,11 @@ def format_number(value: float, digits: int = 3) -> str:
     decimals = max(0, digits - 1 - (math.floor(math.log10(size)) if size >= 1.0 else 0))
     if 0.0 < size < 0.1:
         decimals = digits - 2 - math.floor(math.log10(size))
-    return f"{value:.{decimals}f}"
+    return f"{value + 0.0:.{decimals}f}"  # + 0.0 turns -0.0 into 0.0
 
 
 def format_interval(low: float, high: float) -> str:
-    """Return ``[0.51, 0.60]``, or ``unbounded`` when neither end is known."""
+    """Return ``[0.51, 0.60]``, or ``[-, -]`` when an end is not known."""
     if math.isnan(low) or math.isnan(high):
         return "[-, -]"
     return f"[{format_number(low)}, {format_number(high)}]"

@@ -11,7 +11,7 @@ delta_j > 1         where the prediction gives even odds, class j is delta_j tim
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ._fit import MCLLOFit
 from ._predictions import Predictions
 from ._table import Table
 from ._text import align, ellipsis, format_count, format_interval, format_number, format_p
+
+if TYPE_CHECKING:
+    from ._assess import Assessment
 
 MOST_CLASSES = 12
 
@@ -32,34 +35,26 @@ class Departure(NamedTuple):
     sentence: str
 
 
-def assessment_text(
-    predictions: Predictions,
-    test: CalibrationTest,
-    fit: MCLLOFit,
-    metrics: dict[str, float],
-    in_the_large: Table,
-    alpha: float = 0.05,
-) -> str:
+def assessment_text(a: Assessment, alpha: float = 0.05) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
     parts = [
-        heading(predictions),
-        verdict(test, alpha),
-        f"  {test}",
-        *_indented(notes(predictions, fit)),
+        heading(a.predictions),
+        verdict(a.test, alpha),
+        f"  {a.test}",
+        *_indented(companion_lines(a, alpha)),
+        *_indented(notes(a.predictions, a.fit)),
         "",
-        metrics_line(metrics),
+        *metric_lines(a),
         "",
-        f"Log odds against {ellipsis(fit.baseline)!r}: delta = gamma = 1 changes nothing "
+        f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
         "(95 % intervals)",
-        parameter_table(fit),
+        parameter_table(a.fit),
     ]
-    if test.rejects(alpha):
-        parts += ["", "What is wrong", *_indented(departure_lines(fit))]
-        parts += [
-            "  To repair: fit a calibrator on these rows, and judge it on other rows.",
-        ]
+    if a.test.rejects(alpha):
+        parts += ["", "What is wrong", *_indented(departure_lines(a.fit))]
+        parts += ["  To repair: fit a calibrator on these rows, and judge it on other rows."]
     parts += ["", "Share of each class, predicted and observed (no baseline needed)"]
-    parts += [shares_table(in_the_large)]
+    parts += [shares_table(a.in_the_large)]
     return "\n".join(parts)
 
 
@@ -116,12 +111,38 @@ def notes(predictions: Predictions, fit: MCLLOFit) -> list[str]:
     return lines
 
 
-def metrics_line(metrics: dict[str, float]) -> str:
-    """Return accuracy, log loss, Brier score and ECE in a line."""
-    return (
-        f"Accuracy {100 * metrics['accuracy']:.1f} %   log loss {metrics['log_loss']:.4f}   "
-        f"Brier score {metrics['brier']:.4f}   ECE {metrics['ece']:.4f}"
-    )
+def companion_lines(a: Assessment, alpha: float) -> list[str]:
+    """Return the omnibus tests, and what it means when only they reject."""
+    if not a.companions:
+        return []
+    tests = "; ".join(str(test) for test in a.companions.values())
+    lines = [f"Any other departure: {tests}"]
+    found = any(test.pvalue <= alpha / len(a.companions) for test in a.companions.values())
+    if found and not a.test.rejects(alpha):
+        lines.append(
+            "But these reject: something is wrong that is no shift or slope of the log odds. "
+            "Look at a reliability diagram."
+        )
+    return lines
+
+
+def metric_lines(a: Assessment) -> list[str]:
+    """Return accuracy, log loss and Brier score, and each ECE beside its null."""
+    m = a.metrics
+    lines = [
+        f"Accuracy {100 * m['accuracy']:.1f} %   log loss {m['log_loss']:.4f}   "
+        f"Brier score {m['brier']:.4f}"
+    ]
+    for name, title in (("ece", "ECE (top label)"), ("classwise_ece", "ECE (class by class)")):
+        line = f"{title} {m[name]:.4f}"
+        if name in a.nulls:
+            null = a.nulls[name]
+            line += (
+                f"; calibrated predictions like these show {null.low:.4f} to {null.high:.4f}, "
+                f"p {format_p(null.pvalue)}"
+            )
+        lines.append(line)
+    return lines
 
 
 def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from typing import Annotated, Any
 import typer
 
 from ._assess import assess as run_assess
+from ._atomic import check_writable
 from ._calibration_test import N_RESAMPLES
-from ._io import Source, read_predictions
+from ._flags import in_flags
+from ._io import read_predictions
 from ._version import __version__
 
 Abort = typer.Abort
@@ -26,30 +29,62 @@ UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "U
 app = typer.Typer(
     name="mcllo",
     help="Are these class probabilities calibrated, which classes are wrong, what is the repair?",
-    no_args_is_help=True,
+    epilog="Example: mcllo assess holdout.csv --label y",
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 
-File = Annotated[str, typer.Argument(help="CSV or Parquet file; - is standard input.")]
-Label = Annotated[str, typer.Option("--label", "-l", help="Column with the labels that came true.")]
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV or Parquet file with a column of probabilities for each class; "
+        "- is standard input.",
+    ),
+]
+Label = Annotated[
+    str, typer.Option("--label", "-l", help="Column with the true class of each row.")
+]
 Classes = Annotated[
     str | None,
-    typer.Option(help="Class columns, separated by commas; default: every column but the label."),
+    typer.Option(
+        help="The class columns, as in cat,dog,truck. Default: every column but the label; "
+        "needed when there are others, such as ids."
+    ),
 ]
 Baseline = Annotated[
-    str | None, typer.Option(help="Reference class of the log odds; default: the last one.")
+    str | None,
+    typer.Option(help="The class that the others are compared with. Default: the last one."),
 ]
-Weight = Annotated[str | None, typer.Option(help="Column with row weights.")]
+Weight = Annotated[
+    str | None,
+    typer.Option(help="Column with row weights: a row of weight 3 counts as three rows."),
+]
+Prefix = Annotated[
+    str,
+    typer.Option(
+        help="What stands before a class in its column's name: p_ for columns p_cat, p_dog and "
+        "labels cat, dog."
+    ),
+]
 Normalize = Annotated[
-    bool, typer.Option("--normalize", help="Divide rows by their sum (rounded files).")
+    bool,
+    typer.Option(
+        "--normalize", help="Divide each row by its sum, for rounded files that miss 1 a little."
+    ),
 ]
-Logits = Annotated[bool, typer.Option("--logits", help="Columns hold logits, not probabilities.")]
+Logits = Annotated[
+    bool,
+    typer.Option("--logits", help="Columns hold scores before the softmax, not probabilities."),
+]
 Clip = Annotated[
-    float | None, typer.Option(help="Floor for small probabilities; default 1e-6 in rows with a 0.")
+    float | None,
+    typer.Option(help="Floor for small probabilities. Default: 1e-6, in rows that hold a 0."),
 ]
-Seed = Annotated[int | None, typer.Option(help="Makes simulated p-values repeatable.")]
+Seed = Annotated[
+    int | None, typer.Option(help="A whole number that makes simulated p-values repeatable.")
+]
 
 
 def _show_version(value: bool) -> None:
@@ -61,30 +96,38 @@ def _show_version(value: bool) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     pass
 
 
-@app.command(epilog="Example: mcllo assess holdout.csv --label y --baseline truck --gate")
+@app.command(
+    epilog="Example: mcllo assess holdout.csv --label y --classes cat,dog,truck --baseline truck"
+)
 def assess(
     file: File,
     label: Label,
     classes: Classes = None,
     baseline: Baseline = None,
     weight: Weight = None,
+    prefix: Prefix = "",
     normalize: Normalize = False,
     logits: Logits = False,
     clip: Clip = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     alpha: Annotated[float, typer.Option(help="Level of the verdict and of --gate.")] = 0.05,
-    gate: Annotated[bool, typer.Option("--gate", help="Exit 1 when rejected.")] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Exit with code 1 when calibration is rejected.")
+    ] = False,
     statistic: Annotated[str, typer.Option(help="lr, score or wald.")] = "lr",
     method: Annotated[
-        str, typer.Option(help="p-value: auto, chi2, exact (all draws) or sequential.")
+        str, typer.Option(help="How to get the p-value: auto, chi2, exact or sequential.")
     ] = "auto",
-    draws: Annotated[int, typer.Option(help="Most simulated data sets.")] = N_RESAMPLES,
+    draws: Annotated[
+        int, typer.Option(help="Simulated data sets of an exact p-value, at most.")
+    ] = N_RESAMPLES,
     seed: Seed = None,
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
@@ -98,6 +141,7 @@ def assess(
                 classes=_split(classes),
                 baseline=baseline,
                 weight=weight,
+                prefix=prefix,
                 logits=logits,
                 normalize=normalize,
                 clip=clip,
@@ -107,8 +151,8 @@ def assess(
             n_resamples=draws,
             seed=seed,
         )
-    typer.echo(_json(result.to_dict()) if as_json else result.text(alpha))
-    if gate and result.test.rejects(alpha):
+    typer.echo(_json(result.to_dict()) if as_json else in_flags(result.text(alpha)))
+    if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
         raise typer.Exit(1)
 
 
@@ -116,19 +160,27 @@ def assess(
 def fit(
     file: File,
     label: Label,
-    output: Annotated[Path, typer.Option("--output", "-o", help="JSON file to write.")],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="MODEL", help="JSON file to write; - is standard output."
+        ),
+    ],
     classes: Classes = None,
     baseline: Baseline = None,
     weight: Weight = None,
+    prefix: Prefix = "",
     normalize: Normalize = False,
+    logits: Logits = False,
     clip: Clip = None,
     penalty: Annotated[
-        float, typer.Option(help="Ridge towards the identity; 0 is maximum likelihood.")
+        float, typer.Option(help="Pull towards no change; 0 is maximum likelihood, 1 is safe.")
     ] = 0.0,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
     from .calibrators import MCLLOCalibrator
 
+    _check_model(output, file)
     with _notes():
         predictions = read_predictions(
             file,
@@ -136,6 +188,8 @@ def fit(
             classes=_split(classes),
             baseline=baseline,
             weight=weight,
+            prefix=prefix,
+            logits=logits,
             normalize=normalize,
             clip=clip,
         )
@@ -143,43 +197,86 @@ def fit(
             baseline=predictions.baseline, penalty=penalty, normalize=normalize, clip=clip
         ).fit(predictions)
     calibrator.save(output)
-    typer.echo(f"{output}: {calibrator.fit_!r}")
+    if output != "-":
+        typer.echo(
+            f"{output}: map of {predictions.n_classes} classes (baseline: {predictions.baseline}) "
+            f"from {predictions.n_samples:,} rows"
+        )
 
 
 @app.command(epilog="Example: mcllo apply model.json new.csv -o repaired.csv")
 def apply(
-    model: Annotated[Path, typer.Argument(help="JSON file written by `mcllo fit`.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="JSON file written by mcllo fit; - is standard input."
+        ),
+    ],
     file: File,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="CSV or Parquet file; - is standard output.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="CSV or Parquet file, by its ending; - is standard output.",
+        ),
     ] = "-",
+    prefix: Prefix = "",
+    normalize: Normalize = False,
+    logits: Logits = False,
+    clip: Clip = None,
 ) -> None:
     """Recalibrate the class columns of a file; all other columns pass through untouched."""
     from ._streaming import apply_file
     from .calibrators import load_calibrator
 
-    done = apply_file(load_calibrator(model), file, output)
+    _check_order(model, file)
+    calibrator = load_calibrator(model)
+    if normalize:
+        calibrator.set_params(normalize=True)
+    if clip is not None:
+        calibrator.set_params(clip=clip)
+    done = apply_file(calibrator, file, output, prefix=prefix, logits=logits)
     if output != "-":
         typer.echo(f"{output}: {done.n_samples:,} rows recalibrated")
 
 
-def line_of(path: str, row: int) -> str:
-    """Return where a data row stands in a CSV file, for a message; empty for other files."""
-    try:
-        source = Source(path) if path != "-" else None
-    except ValueError:
-        return ""
-    return f" (line {row + 2} of {path})" if source is not None and source.kind == "csv" else ""
-
-
 def _check_alpha(alpha: float) -> None:
     if not 0.0 < alpha < 1.0:
-        raise typer.BadParameter("must lie between 0 and 1", param_hint="--alpha")
+        raise typer.BadParameter("it must lie between 0 and 1.", param_hint="--alpha")
+
+
+def _check_model(output: str, file: str) -> None:
+    """Refuse to write the model over the data, or where it cannot be written."""
+    if output == "-":
+        return
+    if file != "-" and Path(output).resolve() == Path(file).resolve():
+        raise typer.BadParameter(
+            f"{output} is the file with the data. Choose another name, such as model.json.",
+            param_hint="--output",
+        )
+    check_writable(output)
+
+
+def _check_order(model: str, file: str) -> None:
+    if model == file == "-":
+        raise typer.BadParameter(
+            "only one of MODEL and FILE can be standard input.", param_hint="FILE"
+        )
+    if file.lower().endswith(".json") and not model.lower().endswith(".json"):
+        raise typer.BadParameter(
+            f"it must be JSON written by mcllo fit; got {model}. The order is: "
+            "mcllo apply MODEL FILE.",
+            param_hint="MODEL",
+        )
 
 
 def _split(names: str | None) -> list[str] | None:
     """Return the names in ``a,b,"c,d"``."""
-    return None if names is None else [name.strip() for name in next(csv.reader([names]))]
+    if names is None:
+        return None
+    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), [])]
 
 
 def _json(content: dict[str, Any]) -> str:
@@ -193,24 +290,4 @@ def _notes() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        typer.echo(f"note: {in_flags(str(warning.message))}", err=True)
-
-
-FLAGS = {
-    "normalize=True": "--normalize",
-    "MCLLOCalibrator(penalty=1.0)": "--penalty 1",
-    "method='chi2'": "--method chi2",
-    "statistic='lr' or 'score'": "--statistic lr or score",
-    "logits=": "--logits",
-    "classes=": "--classes",
-    "clip=": "--clip ",
-    "baseline=": "--baseline ",
-    "n_resamples": "--draws",
-}
-
-
-def in_flags(message: str) -> str:
-    """Return a library message with its remedy in the words of the command line."""
-    for python, flag in FLAGS.items():
-        message = message.replace(python, flag)
-    return message.replace("--clip .", "--clip.")
+        typer.echo(f"mcllo: note: {' '.join(in_flags(str(warning.message)).split())}", err=True)

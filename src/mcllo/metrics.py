@@ -15,7 +15,15 @@ from ._binned_metrics import (
     expected_calibration_error,
     maximum_calibration_error,
 )
+from ._debiased_error import (
+    debiased_calibration_error,
+    debiased_squared_calibration_error,
+    tcal_squared_calibration_error,
+)
+from ._decomposition import decompose_brier, decompose_brier_by_group, decompose_log_loss
+from ._kernel_error import kernel_calibration_error
 from ._scores import accuracy, brier_score, label_change, log_loss
+from ._smooth_error import smooth_calibration_error
 
 __all__ = [
     "accuracy",
@@ -23,8 +31,16 @@ __all__ = [
     "average_calibration_error",
     "brier_score",
     "classwise_calibration_error",
+    "debiased_calibration_error",
+    "debiased_squared_calibration_error",
+    "decompose_brier",
+    "decompose_brier_by_group",
+    "decompose_log_loss",
     "expected_calibration_error",
+    "kernel_calibration_error",
     "label_change",
     "log_loss",
     "maximum_calibration_error",
+    "smooth_calibration_error",
+    "tcal_squared_calibration_error",
 ]

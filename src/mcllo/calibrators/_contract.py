@@ -2,7 +2,8 @@
 
 A calibrator is a scikit-learn estimator whose X is a table of probabilities (``input = "probs"``)
 or of logits (``input = "logits"``). ``__init__`` stores, ``fit`` computes and forgets what came
-before. Its fitted state is plain numbers, returned by ``_state()`` and taken back by
+before. A method that takes no logarithm of X says ``needs_logs = False``: zeros then stay zeros,
+without a warning. Its fitted state is plain numbers, returned by ``_state()`` and taken back by
 ``_restore(state)``, so that a saved calibrator is a JSON file anyone can read.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._atomic import write_text
-from .._frames import column_names
+from .._frames import column_names, shorten
+from .._labels import class_names
 from .._map import read_simplex
 from .._predictions import Predictions, as_predictions
-from .._probabilities import Simplex
+from .._probabilities import Simplex, clean_probs
 from .._version import __version__
 from ..exceptions import FileFormatError, InputError
 
@@ -37,6 +41,10 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> 
     }
     logits = estimator.input == "logits"
     estimator.__dict__.pop("feature_names_in_", None)
+    check_kind(X)
+    if y is None and not isinstance(X, Predictions):
+        name = type(estimator).__name__
+        raise InputError(f"{name} requires y to be passed, but the target y is None.")
     if isinstance(X, Predictions):
         baseline = options.get("baseline")
         predictions = as_predictions(X, y, sample_weight=sample_weight, baseline=baseline)
@@ -44,18 +52,48 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> 
             raise InputError(f"{estimator.method} needs logits; these predictions have none.")
         remember(estimator, predictions)
         return predictions
-    predictions = Predictions.from_arrays(
-        None if logits else X,
-        y,
-        logits=X if logits else None,
-        sample_weight=sample_weight,
-        **options,
-    )
+    if needs_logs(estimator):
+        predictions = Predictions.from_arrays(
+            None if logits else X,
+            y,
+            logits=X if logits else None,
+            sample_weight=sample_weight,
+            **options,
+        )
+    else:
+        predictions = _read_with_zeros(
+            X,
+            y,
+            sample_weight,
+            classes=options.get("classes"),
+            normalize=options.get("normalize", False),
+        )
     remember(estimator, predictions)
     names = column_names(X)
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return predictions
+
+
+def needs_logs(estimator: Any) -> bool:
+    """Return whether zeros in X must be raised before the method can use it."""
+    return bool(getattr(estimator, "needs_logs", True))
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a value of the argument `name` that is not one of `choices`."""
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise InputError(f"{name} must be one of {known}; got {name}={value!r}.")
+
+
+def _read_with_zeros(
+    X: Any, y: Any, sample_weight: Any, *, classes: Any, normalize: bool
+) -> Predictions:
+    """Validate training rows whose zeros stay zeros."""
+    named = None if classes is None else class_names(classes)
+    simplex = clean_probs(X, columns=named, normalize=normalize, keep_zeros=True)
+    return Predictions._labelled(simplex, y, named, None, sample_weight)
 
 
 def remember(estimator: Any, predictions: Predictions) -> None:
@@ -69,16 +107,58 @@ def read_rows(estimator: Any, X: Any) -> Simplex:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator, "classes_")
+    check_kind(X)
+    check_width(estimator, X)
     classes = tuple(estimator.classes_.tolist())
+    if isinstance(X, Predictions):
+        return _held_rows(estimator, X, classes)
     normalize, clip = bool(getattr(estimator, "normalize", False)), getattr(estimator, "clip", None)
     if estimator.input == "logits":
         return read_simplex(classes, None, X)
-    return read_simplex(classes, X, None, normalize, clip)
+    if needs_logs(estimator):
+        return read_simplex(classes, X, None, normalize, clip)
+    simplex = clean_probs(X, columns=classes, normalize=normalize, keep_zeros=True)
+    if simplex.probs.shape[1] != len(classes):
+        raise InputError(
+            f"probs must have a column for each of the {len(classes)} classes; "
+            f"got {simplex.probs.shape[1]}."
+        )
+    return simplex
+
+
+def _held_rows(estimator: Any, held: Predictions, classes: tuple[Any, ...]) -> Simplex:
+    """Return the rows of validated predictions."""
+    if held.classes != classes:
+        raise InputError(
+            f"predictions must have the classes {shorten(classes)}; got {shorten(held.classes)}."
+        )
+    if estimator.input == "logits" and held.logits is None:
+        raise InputError(f"{estimator.method} needs logits; these predictions have none.")
+    return Simplex(held.probs, held.logits, None, None, held.clip, held.n_zeros, 0, 0.0)
+
+
+def check_kind(X: Any) -> None:
+    """Refuse sparse and complex tables in the words that scikit-learn's users know."""
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise InputError("X must be dense; sparse input is not supported. Pass X.toarray().")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise InputError(f"X must hold real numbers; got {X.dtype}. Complex data not supported.")
+
+
+def check_width(estimator: Any, X: Any) -> None:
+    """Refuse an array with another number of columns than `fit` saw."""
+    seen = estimator.n_features_in_
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != seen:
+        raise InputError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {seen} "
+            "features as input: a column for each class."
+        )
 
 
 def predict_labels(estimator: Any, X: Any) -> NDArray[Any]:
     """Return the most probable class of each row (the first of equals)."""
-    labels: NDArray[Any] = estimator.classes_[estimator.predict_proba(X).argmax(axis=1)]
+    best = estimator.predict_proba(X).argmax(axis=1)
+    labels: NDArray[Any] = estimator.classes_[best]
     return labels
 
 
@@ -92,7 +172,7 @@ def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:
 
 
 def save_calibrator(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted calibrator as JSON, atomically."""
+    """Write a fitted calibrator as JSON, atomically; ``-`` is standard output."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator, "classes_")
@@ -105,11 +185,15 @@ def save_calibrator(estimator: Any, path: str | os.PathLike[str]) -> None:
         "classes": estimator.classes_.tolist(),
         "state": plain(estimator._state()),
     }
-    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    if str(path) == "-":
+        sys.stdout.write(text)
+    else:
+        write_text(path, text)
 
 
 def load_calibrator(path: str | os.PathLike[str]) -> Any:
-    """Return the calibrator that ``save`` wrote to `path`.
+    """Return the calibrator that ``save`` wrote to `path`; ``-`` is standard input.
 
     Raises
     ------
@@ -141,22 +225,40 @@ def load_calibrator(path: str | os.PathLike[str]) -> Any:
         estimator.classes_ = label_array(tuple(content["classes"]))
         estimator.n_features_in_ = len(estimator.classes_)
         estimator._restore(content["state"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        _try_out(estimator)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise FileFormatError(
             f"{path} is damaged: {type(error).__name__} at {error}. Fit and save again."
         ) from None
     return estimator
 
 
+def _try_out(estimator: Any) -> None:
+    """Refuse a state that does not fit its classes: one row must come out as probabilities."""
+    classes = class_names(estimator.classes_.tolist())
+    row = np.zeros(len(classes)) if estimator.input == "logits" else 1.0 / len(classes)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        out = estimator.predict_proba(np.broadcast_to(row, (1, len(classes))))
+    if out.shape != (1, len(classes)) or not abs(out.sum() - 1.0) < 1e-6:
+        raise ValueError("numbers that do not give probabilities")
+
+
 def _read_json(path: str | os.PathLike[str]) -> Any:
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        text = sys.stdin.read() if str(path) == "-" else Path(path).read_text(encoding="utf-8")
+        return json.loads(text)
     except FileNotFoundError:
-        raise FileFormatError(f"{path} must exist; there is no such file.") from None
+        raise FileFormatError(
+            f"{path} must exist; there is no such file. Make one with `mcllo fit` or .save()."
+        ) from None
     except IsADirectoryError:
-        raise FileFormatError(f"{path} must be a file; it is a directory.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise FileFormatError(f"{path} must be a saved calibrator; it is not JSON.") from None
+        raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise FileFormatError(
+            f"{path} must be a saved calibrator; it is not JSON. "
+            "Make one with `mcllo fit` or .save()."
+        ) from None
 
 
 def plain(value: Any) -> Any:

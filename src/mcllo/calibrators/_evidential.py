@@ -1,26 +1,32 @@
-r"""Belief functions of one scalar soft-max model, from its likelihood (Denoeux 2014); pure NumPy.
+r"""Predictive belief functions of the scalar soft-max model (Denoeux 2014); pure NumPy.
 
 =================  ==========================================================================
-model              ``p_k(theta) = exp(theta s_k) / sum_j exp(theta s_j)``
-log likelihood     ``l(theta) = theta S - A(theta)``, ``S = sum_i w_i sum_k t_ik s_ik``,
-                   ``A = sum_i w_i log sum_k exp(theta s_ik)``: concave
-plausible set      ``Gamma(u) = {theta: l(theta) >= l(theta_hat) + log u} = [a(u), b(u)]``, u uniform
+given              scores s of a row; sets ``Gamma(u) = [a(u), b(u)]`` of theta, u uniform
 cumulative         ``F_k = p_1 + .. + p_k`` in a chosen order of the classes, F_0 = 0, F_c = 1
-random set         ``phi(u, z) = {k: min_Gamma F_k-1 < z <= max_Gamma F_k}``, z uniform
-plausibility       ``Pl(k) = E_u[max_Gamma F_k - min_Gamma F_k-1]``
-belief             ``Bel(k) = E_u[(min_Gamma F_k - max_Gamma F_k-1)_+]``
-pignistic          ``BetP(k) = E_u,z[1{k in phi} / |phi|]``
+random set         ``phi(u, z) = {k: L_k-1 < z <= U_k}``, z uniform, ``U_k = max_Gamma F_k``,
+                   ``L_k = min_Gamma F_k``
+plausibility       ``Pl(k) = P(k in phi) = E_u[U_k - L_k-1]``
+belief             ``Bel(k) = P(phi = {k}) = E_u[(L_k - U_k-1)_+]``
+pignistic          ``BetP(k) = E[1{k in phi} / |phi|]``
 =================  ==========================================================================
 
-``E_u`` is Gauss-Legendre in ``v``, ``u = v^2``. Because max F_k and min F_k both grow with k, phi is
-a run of neighbouring classes, and the run k .. k+d has, given u, the length
-``(min(U_k, L_k+d) - max(U_k-1, L_k+d-1))_+`` with U = max F, L = min F: no sorting is needed.
+U and L grow with k, so phi is a run of neighbouring classes, and given u the run k .. k+d has the
+probability ``(min(U_k, L_k+d) - max(U_k-1, L_k+d-1))_+``; that is what `run_belief` adds up.
 
-In ascending order of the scores F_k falls as theta grows, so U = F(a) and L = F(b). In any other
-order, and for single ``p_k``, extremes over the nested sets are running extremes outward from
-theta_hat: over the ends of all Gamma(u), and over the stationary points between neighbouring ends,
-found where the derivative changes its sign. A ``p_k`` has at most one stationary point, so this is
-exact for it; a cumulative ``F_k`` could hide two between neighbouring ends.
+Orders:
+
+score     ascending scores: F_k falls as theta grows, so ``U = F(a)`` and ``L = F(b)``. Classes of
+          equal score get the mean of their numbers.
+index     column order. F_k need not be monotone in theta.
+envelope  no order: lower and upper probability ``E_u[min_Gamma p_k]``, ``E_u[max_Gamma p_k]``. For
+          three or more classes they are not a belief function and have no focal sets; `betp` is
+          then ``lower + t (upper - lower)`` with the one t that makes it sum to 1, for two classes
+          the pignistic probability.
+
+For the last two, the sets being nested, extremes are running extremes outward from theta_hat over
+the ends of all sets and over the stationary points between neighbouring ends, bisected where the
+derivative changes sign. A p_k has at most one stationary point, so none is missed; of a cumulative
+F_k two could hide between the same two ends, where it is then flat.
 """
 
 from __future__ import annotations
@@ -31,17 +37,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model import CHUNK_ELEMENTS, Terms
-from .._newton import minimize
+from .._model import CHUNK_ELEMENTS
+from ._linear_map import softmax_columns
+from ._scalar_softmax import PlausibleSets, quadrature
 
 Floats = NDArray[np.float64]
 Order = Literal["score", "index", "envelope"]
 
-N_NODES = 64
 HALVINGS = 26
-"""Of the cell that holds a stationary point: the value's error is the square of 2**-26."""
-VAGUE = 1e8
-"""Stands for infinity as an end of Gamma(u) when the rows say nothing about theta."""
+"""Of a cell that holds a stationary point; the error of the value there is of the order 4**-26."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +55,8 @@ class Belief:
     Attributes
     ----------
     bel, pl, betp : ndarray of shape (n_samples, n_classes)
-        Belief, plausibility and pignistic probability; ``bel <= betp <= pl``. The rows of `betp`
-        sum to 1.
+        Belief, plausibility and pignistic probability, ``bel <= betp <= pl``; rows of `betp` sum
+        to 1.
     """
 
     bel: Floats
@@ -64,33 +68,135 @@ class Belief:
         return {"bel": self.bel.tolist(), "pl": self.pl.tolist(), "betp": self.betp.tolist()}
 
 
-class ScalarLikelihood:
-    """``theta -> Terms`` of ``-l(theta)`` for scores of shape (c, n)."""
+def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
+    """Return the predictive belief function of each row of `scores`, shape (n, c)."""
+    n, c = scores.shape
+    rows = max(16, CHUNK_ELEMENTS // (c * len(sets.low)))
+    numbers = np.empty((3, n, c))
+    chunk = {"score": _by_score, "index": _by_index, "envelope": _envelope}[order]
+    for start in range(0, n, rows):
+        part = slice(start, start + rows)
+        numbers[:, part] = chunk(scores[part], sets)
+    bel, pl, betp = numbers
+    betp /= betp.sum(axis=1, keepdims=True)
+    return Belief(bel, pl, betp)
 
-    def __init__(self, scores: Floats, statistic: float, weight: Floats | None = None) -> None:
-        self.statistic = statistic
-        self.weight = np.ones(scores.shape[1]) if weight is None else weight
-        self.top, self.bottom = scores.max(axis=0), scores.min(axis=0)
-        self._below, self._above = scores - self.top, scores - self.bottom
 
-    def __call__(self, theta: Floats) -> Terms:
-        """Return value, gradient and Hessian at `theta`, an array of one number."""
-        at = float(theta[0])
-        extreme, shifted = (self.top, self._below) if at >= 0.0 else (self.bottom, self._above)
-        p = np.exp(at * shifted)
-        total = p.sum(axis=0)
-        p /= total
-        mean = np.einsum("kn,kn->n", p, shifted)
-        p *= shifted
-        spread = np.einsum("kn,kn->n", p, shifted) - mean**2
-        value = self.weight @ (np.log(total) + at * extreme) - at * self.statistic
-        slope = self.weight @ (mean + extreme) - self.statistic
-        return Terms(float(value), np.array([slope]), np.array([[self.weight @ spread]]))
+def soft_max(scores: Floats, theta: Any) -> Floats:
+    """Return ``p_k(theta)``; classes on the first axis, the others broadcast."""
+    p: Floats = scores * theta
+    softmax_columns(p)
+    return p
 
-    @property
-    def slopes_at_infinity(self) -> tuple[float, float]:
-        """Limits of ``l'`` at minus and plus infinity; theta_hat is finite iff they are +, -."""
-        return (
-            float(self.statistic - self.weight @ self.bottom),
-            float(self.statistic - self.weight @ self.top),
-        )
+
+def cumulate(p: Floats) -> Floats:
+    """Return F_0 = 0 .. F_c = 1 along the first axis."""
+    total = np.zeros((len(p) + 1, *p.shape[1:]))
+    np.cumsum(p, axis=0, out=total[1:])
+    total /= total[-1].copy()
+    return total
+
+
+def run_belief(upper: Floats, lower: Floats, weight: Floats) -> Floats:
+    """Return Bel, Pl and BetP, shape (3, c, m), from U and L of shape (c + 1, n_nodes, m)."""
+    c = len(upper) - 1
+    pl = weight @ (upper[1:] - lower[:-1])
+    change = np.zeros((c + 1, upper.shape[2]))  # of BetP from one class to the next
+    bel = np.zeros_like(pl)
+    for d in range(c):
+        ends = slice(d + 1, c + 1), slice(d, c)
+        length = np.minimum(upper[1 : c + 1 - d], lower[ends[0]])
+        length -= np.maximum(upper[: c - d], lower[ends[1]])
+        mass = weight @ np.maximum(length, 0.0, out=length)
+        if d == 0:
+            bel = mass
+        change[: c - d] += mass / (d + 1)
+        change[d + 1 :] -= mass / (d + 1)
+        if not (lower[d + 1 : c] < upper[1 : c - d]).any():
+            break  # no run is longer than d + 1
+    return np.stack([bel, pl, np.maximum(change[:c].cumsum(axis=0), bel)])
+
+
+def _by_score(scores: Floats, sets: PlausibleSets) -> Floats:
+    order = np.argsort(scores, axis=1, kind="stable")
+    ranked = np.take_along_axis(scores, order, axis=1)
+    columns = np.ascontiguousarray(ranked.T)[:, None, :]
+    upper, lower = (cumulate(soft_max(columns, end[:, None])) for end in (sets.low, sets.high))
+    numbers = run_belief(upper, lower, quadrature()[1]).transpose(0, 2, 1)
+    answer = np.empty_like(numbers)
+    np.put_along_axis(answer, order[None], _average_ties(numbers, ranked), axis=2)
+    return answer
+
+
+def _average_ties(numbers: Floats, ranked: Floats) -> Floats:
+    """Give classes of equal score the mean of their numbers; rows are sorted by score."""
+    fresh = np.ones(ranked.shape, dtype=bool)
+    fresh[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    if fresh.all():
+        return numbers
+    group = fresh.ravel().cumsum() - 1
+    size = np.bincount(group)
+    means = [np.bincount(group, weights=row.ravel()) / size for row in numbers]
+    return np.stack([mean[group].reshape(ranked.shape) for mean in means])
+
+
+def _by_index(scores: Floats, sets: PlausibleSets) -> Floats:
+    lower, upper = extremes(scores.T, sets, cumulative=True)
+    padded = np.zeros((2, len(lower) + 1, *lower.shape[1:]))
+    padded[:, 1:] = lower, upper
+    numbers: Floats = run_belief(padded[1], padded[0], quadrature()[1]).transpose(0, 2, 1)
+    return numbers
+
+
+def _envelope(scores: Floats, sets: PlausibleSets) -> Floats:
+    lower, upper = (quadrature()[1] @ end for end in extremes(scores.T, sets, cumulative=False))
+    width = upper - lower
+    room = np.maximum(width.sum(axis=0), np.finfo(float).tiny)
+    betp = lower + width * ((1.0 - lower.sum(axis=0)) / room)
+    return np.stack([lower.T, upper.T, betp.T])
+
+
+def extremes(scores: Floats, sets: PlausibleSets, *, cumulative: bool) -> tuple[Floats, Floats]:
+    """Return least and largest p_k (or F_k) over each Gamma(u), shape (c, n_nodes, m) each."""
+    sides = [_one_side(scores, sets.theta, ends, cumulative) for ends in (sets.low, sets.high)]
+    return np.minimum(sides[0][0], sides[1][0]), np.maximum(sides[0][1], sides[1][1])
+
+
+def _one_side(
+    scores: Floats, theta: float, ends: Floats, cumulative: bool
+) -> tuple[Floats, Floats]:
+    grid = np.concatenate([[theta], ends])
+    value, slope = _curves(scores[:, None, :], grid[:, None], cumulative)
+    inside = value[:, 1:].copy()
+    curve, cell, row = np.nonzero(slope[:, :-1] * slope[:, 1:] < 0.0)
+    if len(row):
+        turn = _stationary(scores[:, row], curve, grid[cell], grid[cell + 1], cumulative)
+        inside[curve, cell, row] = turn
+    least = np.minimum.accumulate(np.minimum(value[:, 1:], inside), axis=1)
+    most = np.maximum.accumulate(np.maximum(value[:, 1:], inside), axis=1)
+    return np.minimum(least, value[:, :1]), np.maximum(most, value[:, :1])
+
+
+def _stationary(
+    scores: Floats, curve: NDArray[np.intp], start: Floats, stop: Floats, cumulative: bool
+) -> Floats:
+    """Return the value of each curve where its derivative changes sign from start to stop."""
+    which = curve, np.arange(len(curve))
+    sign = np.sign(_curves(scores, start, cumulative)[1][which])
+    for _ in range(HALVINGS):
+        middle = 0.5 * (start + stop)
+        same = np.sign(_curves(scores, middle, cumulative)[1][which]) == sign
+        start, stop = np.where(same, middle, start), np.where(same, stop, middle)
+    value: Floats = _curves(scores, 0.5 * (start + stop), cumulative)[0][which]
+    return value
+
+
+def _curves(scores: Floats, theta: Floats, cumulative: bool) -> tuple[Floats, Floats]:
+    """Return p_k (or F_k) and its derivative in theta; classes on the first axis."""
+    p = soft_max(scores, theta)
+    slope = p * (scores - (p * scores).sum(axis=0))
+    if not cumulative:
+        return p, slope
+    slope = slope.cumsum(axis=0)
+    slope[-1] = 0.0  # F_c is 1; what is left is rounding
+    return cumulate(p)[1:], slope

@@ -91,7 +91,8 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Floats:
         """Return recalibrated probabilities, columns in the order of `classes_`."""
-        return self.fit_.apply(read_rows(self, X))
+        rows = read_rows(self, X)
+        return self.fit_.apply(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""

@@ -66,7 +66,7 @@ def debiased_calibration_error(
     --------
     >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
     >>> round(debiased_calibration_error([1, 1, 1, 0], y_prob, n_bins=2), 3)
-    0.55
+    0.384
     """
     squares = _squares(y_true, y_prob, n_bins, target, sample_weight, classes)
     return float(np.sqrt(np.maximum(squares, 0.0).mean()))
@@ -89,7 +89,7 @@ def debiased_squared_calibration_error(
     --------
     >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
     >>> round(debiased_squared_calibration_error([0, 0, 1, 0], y_prob, n_bins=2), 4)
-    -0.0925
+    -0.1025
     """
     squares = _squares(y_true, y_prob, n_bins, target, sample_weight, classes)
     return float(squares.mean())
@@ -110,8 +110,8 @@ def tcal_squared_calibration_error(
     Examples
     --------
     >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
-    >>> round(tcal_squared_calibration_error([0, 0, 1, 0], y_prob, n_bins=2), 4)
-    -0.125
+    >>> round(tcal_squared_calibration_error([0, 0, 1, 0], y_prob, n_bins=2), 5)
+    -0.03125
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     values, hits = next(_binary_problems(p, "top-label"))

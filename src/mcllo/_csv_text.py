@@ -1,0 +1,147 @@
+"""CSV as text: its separator and header, where a row stands, and what is wrong on which line.
+
+pyarrow reads the values. It cannot say on which line of the file a row stands (quoted cells may
+hold line ends, empty lines are skipped), so after something went wrong the file is read again here,
+with Python's own parser. Lines count from 1, rows of data from 0.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import IO
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+LONGEST_HEADER = 1 << 26
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+MISSING = {"na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "--", "?", "."}
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
+    """Return the column names as they are written, and the separator.
+
+    Examples
+    --------
+    >>> read_header(io.BytesIO(b'"a;b",c,y'))
+    (['a;b', 'c', 'y'], ',')
+    """
+    text = _text(stream, errors="strict")
+    header = ""
+    for line in iter(lambda: text.readline(LONGEST_HEADER), ""):
+        header += line
+        if header.strip("\r\n") and header.count('"') % 2 == 0:
+            break
+    header = header.strip("\r\n")
+    bare = QUOTED.sub("", header)
+    separator = max(SEPARATORS, key=bare.count)
+    return next(csv.reader(io.StringIO(header, newline=""), delimiter=separator), []), separator
+
+
+def records(stream: IO[bytes], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line on which each row of data begins, and its cells."""
+    return islice(_numbered(_text(stream), separator), 1, None)
+
+
+def line_of_row(stream: IO[bytes], separator: str, row: int) -> int:
+    r"""Return the line of the file on which a row of data begins.
+
+    Examples
+    --------
+    >>> line_of_row(io.BytesIO(b'id,a,b\n"two\nlines",1,0\n\nx,0,1\n'), ",", 1)
+    5
+    """
+    try:
+        return next(islice(records(stream, separator), row, None))[0]
+    except (csv.Error, StopIteration):
+        return row + 2
+
+
+def first_fault(
+    stream: IO[bytes], separator: str, columns: Sequence[str], numbers: Sequence[str]
+) -> str | None:
+    """Return what is wrong with the first broken line, as a sentence with its remedy."""
+    where = [(columns.index(name), name) for name in numbers]
+    try:
+        for line, cells in records(stream, separator):
+            if len(cells) != len(columns):
+                return _ragged(line, len(cells), len(columns), separator)
+            for j, name in where:
+                if (fault := number_fault(cells[j])) is not None:
+                    return f"column {name!r} must hold numbers; line {line} has {fault}"
+            if any(map(_has_foreign_bytes, cells)):
+                return f"line {line} must be UTF-8 text; it holds other bytes. Save it as UTF-8."
+    except csv.Error:
+        return None
+    return None
+
+
+def has_odd_quotes(stream: IO[bytes]) -> bool:
+    """Whether the number of quotes is odd: some quoted cell may never end."""
+    return sum(block.count(b'"') for block in iter(lambda: stream.read(1 << 22), b"")) % 2 == 1
+
+
+def open_quote(stream: IO[bytes], separator: str) -> int | None:
+    """Return the line of a quoted cell that does not end, or ends before its cell does.
+
+    A cell that never ends would swallow the rows after it in silence.
+    """
+    reader = csv.reader(_text(stream), delimiter=separator, strict=True)
+    line = 1
+    try:
+        for _ in reader:
+            line = reader.line_num + 1
+    except csv.Error:
+        return line
+    return None
+
+
+def number_fault(cell: str) -> str | None:
+    """Return what a cell holds instead of a number, with the remedy; None for numbers and gaps."""
+    text = cell.strip()
+    if not text or NUMBER.fullmatch(text):
+        return None
+    shown = repr(text if len(text) <= 40 else text[:39] + "…")
+    if text.lower() in MISSING:
+        return f"{shown}. Drop or repair that row."
+    if NUMBER.fullmatch(text.replace(",", ".", 1)):
+        return f"{shown}. Write decimals with a point."
+    if text.endswith("%"):
+        return f"{shown}. Write 0.7 for 70%."
+    return f"{shown}. Choose the columns that are classes with classes=."
+
+
+def looks_like_data(names: Sequence[str]) -> bool:
+    """Whether a first line holds decimal numbers, that is, no names."""
+    decimal = [name for name in names if NUMBER.fullmatch(name) and not name.lstrip("+-").isdigit()]
+    return len(decimal) >= 2
+
+
+def _ragged(line: int, found: int, wanted: int, separator: str) -> str:
+    what = SEPARATORS[separator]
+    remedy = "Complete that line or drop it."
+    if found > wanted:
+        remedy = f"Put quotes around cells that hold {what}."
+    return (
+        f"each line must have {wanted} cells, as the header has; line {line} has {found}. {remedy}"
+    )
+
+
+def _numbered(text: IO[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(text, delimiter=separator)
+    line = 1
+    for cells in reader:
+        if cells:
+            yield line, cells
+        line = reader.line_num + 1
+
+
+def _text(stream: IO[bytes], errors: str = "surrogateescape") -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+
+
+def _has_foreign_bytes(cell: str) -> bool:
+    return not cell.isascii() and any("\udc80" <= letter <= "\udcff" for letter in cell)

@@ -1,0 +1,227 @@
+r"""`Predictions` -> `LinearMap`: vector, matrix and Dirichlet maps of largest penalised likelihood.
+
+====================  =================================================================
+minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
+penalty               ``r``: chosen by the method, plus the floor
+floor                 ``1e-10 sum_i w_i x_ik^2``, x the feature that theta_jk multiplies
+start                 ``u * identity``, u the best inverse temperature
+====================  =================================================================
+
+The floor is too small to be seen in an estimate that the rows determine. It decides what they
+cannot tell: weights of scores that depend on each other stay near the identity's, and separated
+rows have a finite answer. When the floor moves a typical eta by more than 0.001, the rows separate
+the classes or all but do, and a warning says so.
+
+One vector added to every ``theta_j`` of a matrix map, one number to every intercept of a vector
+map, changes no probability; of all such, the penalty chooses. Without one, or with the same for
+all, intercepts sum to 0 and the columns of ``W - I`` too.
+
+A class that no label has is left out of the softmax, keeps its predicted probability, and the other
+classes share the rest.
+
+Up to 500 parameters Newton's method with the exact Hessian, beyond that L-BFGS on features that
+are made orthogonal first.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._model import Terms
+from .._newton import minimize, newton_direction
+from .._predictions import Predictions
+from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
+from ._inverse_temperature import inverse_temperature
+from ._linear_loss import LinearMapLoss
+from ._linear_map import LinearMap, transposed_scores, warn_absent
+
+Floats = NDArray[np.float64]
+
+FLOOR = 1e-10
+MOVED = 1e-3
+NEWTON_PARAMETERS = 500
+LBFGS_ITERATIONS = 2000
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def check_penalty(name: str, value: float) -> None:
+    """Refuse a penalty that is not a number >= 0."""
+    if not (np.isfinite(value) and value >= 0.0):
+        raise InputError(f"{name} must be finite and not negative; got {name}={value}.")
+
+
+def fit_map(predictions: Predictions, on: str, ridge: Floats, remedy: str) -> LinearMap:
+    """Fit a vector or matrix map.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        Rows and labels.
+    on : {"logits", "log_probs"}
+        The scores that are mapped.
+    ridge : ndarray of shape (c, 2) or (c, c + 1)
+        r, one row per class; two columns ask for a vector map, more for a matrix map.
+    remedy : str
+        What to do when the rows separate the classes; the end of the warning.
+    """
+    meaning = "it keeps its predicted probability and the others share the rest"
+    warn_absent(predictions, meaning, stacklevel=4)
+    diagonal = ridge.shape[1] == 2
+    present = np.flatnonzero(predictions.class_weight > 0.0)
+    theta = identity_map(predictions.n_classes, diagonal)
+    absent = np.setdiff1d(np.arange(len(theta)), present)
+    end = _End(theta[present], 0, True, False)
+    if len(present) > 1:
+        scores = transposed_scores(predictions, on)
+        end = _fit_present(predictions, scores, present, theta[present], ridge[present])
+    theta[present] = end.theta
+    fitted = LinearMap(
+        coef=theta[:, 0].copy() if diagonal else theta[:, :-1].copy(),
+        intercept=theta[:, -1].copy(),
+        absent=tuple(absent.tolist()),
+        n_iter=end.n_iter,
+        converged=end.converged,
+        separated=end.separated,
+    )
+    _warn(fitted, remedy)
+    return fitted
+
+
+def identity_map(n_classes: int, diagonal: bool) -> Floats:
+    """Return the theta that changes nothing: W = I (or its diagonal), b = 0."""
+    theta = np.ones((n_classes, 2)) if diagonal else np.eye(n_classes, n_classes + 1)
+    theta[:, -1] = 0.0
+    return theta
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """Where a solver stopped; theta has one row per present class."""
+
+    theta: Floats
+    n_iter: int
+    converged: bool
+    separated: bool
+
+
+class _Objective:
+    """``theta -> Terms`` of the penalised negative log likelihood, theta flat."""
+
+    def __init__(self, loss: LinearMapLoss, identity: Floats, ridge: Floats) -> None:
+        self.loss, self.identity = loss, identity.ravel()
+        self.gram = loss.feature_gram()
+        squares = np.diagonal(self.gram, axis1=1, axis2=2)
+        self.floor = FLOOR * np.broadcast_to(squares, loss.shape).ravel()
+        self.ridge = ridge.ravel() + self.floor
+        self.total_weight = float(squares[0, -1])
+
+    def __call__(self, theta: Floats) -> Terms:
+        away = theta - self.identity
+        pull = self.ridge * away
+        return self.loss(theta) + Terms(0.5 * float(pull @ away), pull, np.diag(self.ridge))
+
+    def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
+        away = theta - self.identity
+        pull = self.ridge * away
+        value, gradient = self.loss.value_and_gradient(theta)
+        return value + 0.5 * float(pull @ away), gradient + pull
+
+
+def _fit_present(
+    predictions: Predictions,
+    scores: Floats,
+    present: NDArray[np.intp],
+    identity: Floats,
+    ridge: Floats,
+) -> _End:
+    weight = predictions.sample_weight
+    # rows of an absent class can only have weight 0; any code will do for them
+    codes = np.minimum(np.searchsorted(present, predictions.codes), len(present) - 1)
+    diagonal = identity.shape[1] == 2
+    loss = LinearMapLoss(scores, codes, weight, classes=present, diagonal=diagonal)
+    objective = _Objective(loss, identity, ridge)
+    start = _first_scale(scores[present], codes, weight) * objective.identity
+    solve = _newton if len(start) <= NEWTON_PARAMETERS else _lbfgs
+    return _centred(solve(objective, start), objective)
+
+
+def _first_scale(gaps: Floats, codes: NDArray[np.intp], weight: Floats | None) -> float:
+    """Return the best inverse temperature, or a moderate one where none is best."""
+    root = inverse_temperature(gaps, codes, weight)
+    if root.bound <= 0:
+        return root.value
+    return 1.0 / max(float(np.sqrt(np.mean(gaps**2))), TINY)
+
+
+def _newton(objective: _Objective, start: Floats) -> _End:
+    solution = minimize(objective, start)
+    pull = objective.floor * (solution.x - objective.identity)
+    moved = newton_direction(Terms(0.0, pull, solution.terms.hessian))
+    # mean variance, over the rows' probabilities at the start, of what the floor does to eta
+    variance = float(moved @ solution.start.hessian @ moved) / objective.total_weight
+    theta = solution.x.reshape(objective.loss.shape)
+    return _End(theta, solution.n_iter, solution.converged, variance > MOVED**2)
+
+
+def _lbfgs(objective: _Objective, start: Floats) -> _End:
+    """Minimise over ``t_j = theta_j L``, L L' the features' gram matrix, so that H is near I."""
+    from scipy.optimize import minimize as scipy_minimize
+
+    m, d = objective.loss.shape
+    size = np.trace(objective.gram, axis1=1, axis2=2)[:, None, None] / d
+    inverse = np.linalg.inv(np.linalg.cholesky(objective.gram + FLOOR * size * np.eye(d)))
+
+    def theta_of(t: Floats) -> Floats:
+        return start + _each_row(t.reshape(m, d), inverse).ravel()
+
+    def function(t: Floats) -> tuple[float, Floats]:
+        value, gradient = objective.value_and_gradient(theta_of(t))
+        return value, _each_row(gradient.reshape(m, d), inverse.transpose(0, 2, 1)).ravel()
+
+    answer = scipy_minimize(
+        function,
+        np.zeros(m * d),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": LBFGS_ITERATIONS, "maxfun": 10**6, "ftol": 1e-14, "gtol": 1e-6},
+    )
+    converged = bool(answer.success or np.abs(answer.jac).max() < 1e-3)
+    return _End(theta_of(answer.x).reshape(m, d), int(answer.nit), converged, False)
+
+
+def _each_row(rows: Floats, matrices: Floats) -> Floats:
+    """Return ``rows[j] @ matrices[j]``; one matrix serves all rows."""
+    shared = len(matrices) == 1
+    products: Floats = rows @ matrices[0] if shared else np.einsum("jk,jkl->jl", rows, matrices)
+    return products
+
+
+def _centred(end: _End, objective: _Objective) -> _End:
+    """Choose, exactly, among the theta of equal probabilities the one of least penalty."""
+    away = end.theta - objective.identity.reshape(end.theta.shape)
+    floor = objective.floor.reshape(away.shape)
+    ridge = objective.ridge.reshape(away.shape) - floor
+    ridge = np.where(ridge.sum(axis=0) > floor.sum(axis=0), ridge, 1.0)
+    shift = (ridge * away).sum(axis=0) / ridge.sum(axis=0)
+    if objective.loss.diagonal:
+        shift[0] = 0.0
+    return replace(end, theta=end.theta - shift)
+
+
+def _warn(fitted: LinearMap, remedy: str) -> None:
+    if fitted.separated:
+        message = (
+            "the scores separate the classes, or all but do: the best parameters are infinite or "
+            f"hardly determined, and the fitted probabilities extreme. {remedy}"
+        )
+        warnings.warn(message, SeparationWarning, stacklevel=4)
+    elif not fitted.converged:
+        message = (
+            f"the solver stopped after {fitted.n_iter} steps short of its tolerance: the map is "
+            f"approximate. {remedy}"
+        )
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)

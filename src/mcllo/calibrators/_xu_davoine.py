@@ -1,0 +1,188 @@
+"""`XuDavoine`: evidential calibration by one scalar soft-max model (Xu, Davoine, Denoeux 2015).
+
+=================  ==========================================================================
+score              ``s = x`` (as the paper on MCLLO seems to use it) or ``s = log x``
+model              ``p_k = exp(theta s_k) / sum_j exp(theta s_j)``, see ``_scalar_softmax.py``
+targets            the label; or smoothed, Platt's for c classes: a row of class k, which has n_k
+                   rows, counts ``(n_k + 1) / (n_k + c)`` for k and ``1 / (n_k + c)`` for the others
+belief function    every theta as plausible as its likelihood, see ``_evidential.py``
+prediction         pignistic BetP, or ``Pl / sum Pl``, or the plug-in ``p(theta_hat)``
+=================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from .._predictions import Predictions
+from .._probabilities import Simplex
+from ._contract import (
+    check_choice,
+    predict_labels,
+    read_rows,
+    read_training,
+    save_calibrator,
+)
+from ._evidential import Belief, Order, belief, soft_max
+from ._linear_map import transposed_scores, warn_absent
+from ._scalar_softmax import PlausibleSets, ScalarLikelihood, scalar_sets
+
+Floats = NDArray[np.float64]
+Score = Literal["prob", "log"]
+Transform = Literal["pignistic", "plausibility", "plug_in"]
+
+
+class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Evidential calibration: soft-max with one scalar, and what the data leave open about it.
+
+    With ``score="prob"`` no theta changes nothing, so predictions that need no repair are changed
+    too; ``score="log", transform="plug_in"`` is temperature scaling. The plug-in never changes the
+    most probable class.
+
+    Parameters
+    ----------
+    score : {"prob", "log"}
+        The scores: probabilities, or their logarithms.
+    smooth : bool
+        Smooth the targets. It shrinks theta strongly when a class has few rows; without it theta
+        has no finite estimate when the most probable class came true in every row.
+    transform : {"pignistic", "plausibility", "plug_in"}
+        How the belief function becomes probabilities.
+    order : {"score", "index", "envelope"}
+        Order of the classes in the cumulative probabilities: ascending score, columns, or none
+        (bounds for each class alone).
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Floor for small probabilities when ``score="log"``; by default rows with a 0 get the floor
+        1e-6.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels in column order.
+    theta_ : float
+        The maximum likelihood estimate.
+    sets_ : PlausibleSets
+        The ends of the sets Gamma(u) of plausible theta.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.dirichlet([1, 1, 1], size=500)
+    >>> y = [rng.choice(3, p=row) for row in X]
+    >>> evidential = XuDavoine().fit(X, y)
+    >>> evidential.predict_proba([[0.6, 0.3, 0.1]]).round(2)
+    array([[0.65, 0.23, 0.12]])
+    >>> bounds = evidential.belief([[0.6, 0.3, 0.1]])
+    >>> bounds.bel.round(2), bounds.pl.round(2)
+    (array([[0.62, 0.19, 0.1 ]]), array([[0.68, 0.27, 0.13]]))
+    """
+
+    method: ClassVar[str] = "xu_davoine"
+    input: ClassVar[str] = "probs"
+    includes_identity: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        score: Score = "prob",
+        smooth: bool = True,
+        transform: Transform = "pignistic",
+        order: Order = "score",
+        classes: Sequence[Hashable] | None = None,
+        normalize: bool = False,
+        clip: float | None = None,
+    ) -> None:
+        self.score = score
+        self.smooth = smooth
+        self.transform = transform
+        self.order = order
+        self.classes = classes
+        self.normalize = normalize
+        self.clip = clip
+
+    @property
+    def needs_logs(self) -> bool:
+        """Whether zeros must be raised first."""
+        return self.score == "log"
+
+    @property
+    def theta_(self) -> float:
+        """The maximum likelihood estimate."""
+        return self.sets_.theta
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> XuDavoine:
+        """Find theta and the sets of plausible theta.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_classes)
+            Predicted probabilities.
+        y : array-like of shape (n_samples,)
+            The labels that came true.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row i counts as ``sample_weight[i]`` rows.
+        """
+        check_choice("score", self.score, ("prob", "log"))
+        check_choice("transform", self.transform, ("pignistic", "plausibility", "plug_in"))
+        check_choice("order", self.order, ("score", "index", "envelope"))
+        predictions = read_training(self, X, y, sample_weight)
+        warn_absent(predictions, "its probability is only reshaped as all others are")
+        scores = self._scores(predictions)
+        target = target_scores(scores, predictions, smooth=self.smooth)
+        self.sets_ = scalar_sets(ScalarLikelihood(scores, target, predictions.sample_weight))
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return recalibrated probabilities, columns in the order of `classes_`."""
+        scores = self._scores(read_rows(self, X))
+        if self.transform == "plug_in":
+            return np.ascontiguousarray(soft_max(scores, self.theta_).T)
+        found = belief(scores.T, self.sets_, self.order)
+        if self.transform == "pignistic":
+            return found.betp
+        plausible: Floats = found.pl / found.pl.sum(axis=1, keepdims=True)
+        return plausible
+
+    def belief(self, X: Any) -> Belief:
+        """Return belief, plausibility and pignistic probability of each class, by `order`."""
+        return belief(self._scores(read_rows(self, X)).T, self.sets_, self.order)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        return predict_labels(self, X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
+        save_calibrator(self, path)
+
+    def _scores(self, rows: Predictions | Simplex) -> Floats:
+        """Return s, shape (c, n)."""
+        return transposed_scores(rows) if self.score == "log" else rows.probs.T.copy()
+
+    def _state(self) -> dict[str, Any]:
+        return self.sets_.to_dict()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.sets_ = PlausibleSets.from_dict(state)
+
+
+def target_scores(scores: Floats, predictions: Predictions, *, smooth: bool) -> Floats:
+    """Return the mean score of each row under its target: the label's, or the smoothed one."""
+    codes = predictions.codes
+    own: Floats = scores[codes, np.arange(len(codes))]
+    if not smooth:
+        return own
+    size = predictions.class_weight[codes]
+    smoothed: Floats = (size * own + scores.sum(axis=0)) / (size + len(scores))
+    return smoothed

@@ -1,0 +1,60 @@
+"""Exact distribution of the number of hits."""
+
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.stats import binom
+from toy import TOY_X
+
+from mcllo._binning import bin_index, width_edges
+from mcllo._poisson_binomial import central_range, poisson_binomial
+
+probabilities = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1))
+
+
+def test_one_row_and_certain_rows():
+    np.testing.assert_allclose(poisson_binomial(np.array([0.3])), [0.7, 0.3])
+    np.testing.assert_allclose(
+        poisson_binomial(np.array([1.0, 0.0, 1.0])), [0, 0, 1, 0], atol=1e-15
+    )
+
+
+@settings(deadline=None, max_examples=50)
+@given(probabilities)
+def test_one_factor_at_a_time_agrees(probs):
+    mass = np.array([1.0])
+    for p in probs:
+        mass = np.convolve(mass, [1 - p, p])
+    np.testing.assert_allclose(poisson_binomial(probs), mass, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [7, 64, 1000, 3001])
+def test_equal_probabilities_are_binomial(n):
+    mass = poisson_binomial(np.full(n, 0.37))
+    np.testing.assert_allclose(mass, binom.pmf(np.arange(n + 1), n, 0.37), atol=1e-13)
+
+
+def test_expected_calibration_error_under_calibration():
+    # methods.md 5.3, TOY: E*[ECE] = .2146640625 with 10 bins, by enumeration
+    confidence, total = TOY_X.max(axis=1), 0.0
+    index = bin_index(confidence, width_edges(10))
+    for m in range(10):
+        inside = confidence[index == m]
+        if len(inside):
+            hits = np.arange(len(inside) + 1)
+            total += poisson_binomial(inside) @ np.abs(hits - inside.sum())
+    assert total / 16 == pytest.approx(0.2146640625, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(probabilities, st.sampled_from([0.5, 0.9, 0.95]))
+def test_central_range_leaves_at_most_half_the_rest_on_each_side(probs, level):
+    low, high = central_range(probs, level)
+    mass, tail = poisson_binomial(probs), (1 - level) / 2 + 1e-9
+    assert 0 <= low <= high <= len(probs)
+    assert mass[:low].sum() <= tail
+    assert mass[high + 1 :].sum() <= tail
+    assert mass[: low + 1].sum() >= tail - 2e-9
+    assert mass[high:].sum() >= tail - 2e-9
