@@ -41,7 +41,10 @@ def test_against_a_general_optimiser():
     s = rng.beta(2, 2, size=300)
     hit = rng.random(300) < expit(1.5 * np.log(s) - 0.7 * np.log(1 - s) + 0.3)
     expected = minimize(
-        negative_log_likelihood, [1, 1, 0], args=(s, hit), bounds=[(0, None), (0, None), (None,) * 2]
+        negative_log_likelihood,
+        [1, 1, 0],
+        args=(s, hit),
+        bounds=[(0, None), (0, None), (None,) * 2],
     )
     np.testing.assert_allclose(fit_beta(s, hit), expected.x, atol=1e-3)
     assert negative_log_likelihood(fit_beta(s, hit), s, hit) <= expected.fun + 1e-9
@@ -65,7 +68,7 @@ def test_sign_rule_down_to_the_constant_map():
 
 
 def test_sign_rule_drops_one_term():
-    # Hits at both ends and one miss near 1: b is negative. What is left is fitted again.
+    # Hits come with b = -.8, so b is dropped and what is left is fitted again.
     rng = np.random.default_rng(0)
     s = rng.uniform(0.01, 0.99, size=500)
     hit = rng.random(500) < expit(1.2 * np.log(s) + 0.8 * np.log(1.0 - s) + 1.5)
@@ -94,7 +97,9 @@ def test_a_constant_column_gives_the_share():
 
 
 def test_a_step_warns_and_answers():
-    X = np.array([[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.3, 0.5], [0.1, 0.5, 0.4]])
+    X = np.array(
+        [[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.3, 0.5], [0.1, 0.5, 0.4]]
+    )
     with pytest.warns(SeparationWarning, match="tells class 'a' from the rest without error"):
         fitted = BetaCalibration().fit(X, ["a", "a", "b", "b", "c"])
     answer = fitted.predict_proba(np.vstack([X, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]))

@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -14,7 +15,12 @@ from mcllo.calibrators._evidential import (
     run_belief,
     soft_max,
 )
-from mcllo.calibrators._scalar_softmax import PlausibleSets, ScalarLikelihood, scalar_sets
+from mcllo.calibrators._scalar_softmax import (
+    PlausibleSets,
+    ScalarLikelihood,
+    quadrature,
+    scalar_sets,
+)
 
 ORDERS = ("score", "index", "envelope")
 
@@ -62,7 +68,7 @@ def test_runs_against_cutting_at_all_breakpoints():
     lower, upper = np.hstack([np.zeros((2, 1)), both])
     expected = np.zeros((3, c))
     cuts = np.unique(np.concatenate([lower, upper]))
-    for left, right in zip(cuts[:-1], cuts[1:], strict=True):
+    for left, right in itertools.pairwise(cuts):
         z = 0.5 * (left + right)
         members = [k for k in range(c) if lower[k] < z <= upper[k + 1]]
         expected[0, members] += (right - left) * (len(members) == 1)
@@ -98,7 +104,7 @@ def test_against_sampling_levels_and_z():
     rng = np.random.default_rng(1)
     s, z = rng.random(20_000), rng.random(20_000)
     radius = np.sqrt(-2.0 * np.log(s))
-    nodes = np.sqrt(-2.0 * np.log(np.append(1.0, quadrature_levels())))
+    nodes = np.sqrt(-2.0 * np.log(np.append(1.0, quadrature()[0])))
     low = np.interp(radius, nodes, np.append(LOG_SETS.theta, LOG_SETS.low))
     high = np.interp(radius, nodes, np.append(LOG_SETS.theta, LOG_SETS.high))
     ascending = np.log([[0.25], [0.35], [0.40]])
@@ -110,12 +116,6 @@ def test_against_sampling_levels_and_z():
     found = belief(np.log([[0.4, 0.35, 0.25]]), LOG_SETS, "score")
     np.testing.assert_allclose(found.pl[0], pl, atol=0.01)
     np.testing.assert_allclose(found.bel[0], bel, atol=0.01)
-
-
-def quadrature_levels():
-    from mcllo.calibrators._scalar_softmax import quadrature
-
-    return quadrature()[0]
 
 
 def test_toy_envelope():

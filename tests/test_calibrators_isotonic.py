@@ -87,5 +87,5 @@ def test_functions_never_fall_and_average_to_the_share(seed):
 
 
 def test_refused_rows():
-    with pytest.raises(InputError, match="row 1 sums to 0.9"):
+    with pytest.raises(InputError, match=r"row 1 sums to 0\.9"):
         IsotonicCalibration().fit([[0.5, 0.5], [0.5, 0.4]], [0, 1])

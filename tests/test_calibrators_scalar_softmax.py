@@ -235,7 +235,7 @@ def test_vector_model(k, plug_in, se, exact, rayleigh):
     np.testing.assert_allclose(bounds(sets), exact, atol=1e-4)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.05, 0.5, 5.0]), st.booleans())
 def test_sets_are_nested_and_have_their_level(seed, spread, anti_informative):
     rng = np.random.default_rng(seed)

@@ -45,7 +45,7 @@ def test_log_plug_in_contains_the_identity():
     # Labels in exactly the predicted shares: theta = 1, and nothing changes.
     X = np.repeat([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]], 10, axis=0)
     y = np.repeat([0, 1, 2, 0, 1, 2], [5, 3, 2, 1, 6, 3])
-    fitted = XuDavoine(score="log", smooth=False, transform="plug_in").fit(X, y)
+    fitted = XuDavoine(score="log", smooth=False, output="plug_in").fit(X, y)
     np.testing.assert_allclose(fitted.theta_, 1.0)
     np.testing.assert_allclose(fitted.predict_proba(X), X)
 
@@ -66,7 +66,7 @@ def test_hand_sized_example():
     X, y = np.tile([0.25, 0.75], (4, 1)), [1, 1, 1, 0]
     np.testing.assert_allclose(XuDavoine(smooth=False).fit(X, y).theta_, 2 * np.log(3.0))
     np.testing.assert_allclose(XuDavoine().fit(X, y).theta_, 2 * np.log(41 / 19))
-    plug_in = XuDavoine(transform="plug_in").fit(X, y)
+    plug_in = XuDavoine(output="plug_in").fit(X, y)
     np.testing.assert_allclose(plug_in.predict_proba(X)[0], [19 / 60, 41 / 60])
 
 
@@ -80,12 +80,12 @@ def test_toy(score, smooth):
     np.testing.assert_allclose(found.bel[0], bel, atol=1e-5)
     np.testing.assert_allclose(found.pl[0], pl, atol=1e-5)
     np.testing.assert_allclose(found.betp[0], betp, atol=1e-5)
-    for transform, expected in (
+    for output, expected in (
         ("plug_in", plug_in),
         ("pignistic", betp),
         ("plausibility", pl / np.sum(pl)),
     ):
-        other = XuDavoine(transform=transform, **options).fit(TOY_X, TOY_Y)
+        other = XuDavoine(output=output, **options).fit(TOY_X, TOY_Y)
         np.testing.assert_allclose(other.predict_proba(QUERY)[0], expected, atol=1e-5)
 
 
@@ -96,13 +96,11 @@ def test_toy_second_row():
     np.testing.assert_allclose(found.bel[1], [0.62734, 0.01574, 0.01791], atol=1e-5)
     np.testing.assert_allclose(found.pl[1], [0.91384, 0.35475, 0.14092], atol=1e-5)
     np.testing.assert_allclose(found.betp[1], [0.75884, 0.17350, 0.06767], atol=1e-5)
-    plug_in = XuDavoine(score="log", smooth=False, transform="plug_in").fit(TOY_X, TOY_Y)
+    plug_in = XuDavoine(score="log", smooth=False, output="plug_in").fit(TOY_X, TOY_Y)
     answer = plug_in.predict_proba(QUERY)[1]
     np.testing.assert_allclose(answer, [0.80365, 0.14195, 0.05440], atol=1e-5)
     envelope = XuDavoine(score="log", smooth=False, order="envelope").fit(TOY_X, TOY_Y)
-    np.testing.assert_allclose(
-        envelope.belief(QUERY).pl[1], [0.91384, 0.23174, 0.14092], atol=1e-5
-    )
+    np.testing.assert_allclose(envelope.belief(QUERY).pl[1], [0.91384, 0.23174, 0.14092], atol=1e-5)
     np.testing.assert_allclose(
         envelope.belief(QUERY).bel[1], [0.62734, 0.06825, 0.01791], atol=1e-5
     )
@@ -112,7 +110,9 @@ def test_orders_agree_for_two_classes():
     rng = np.random.default_rng(0)
     s = rng.random(50)
     X, y = np.column_stack([1 - s, s]), (rng.random(50) < s).astype(int)
-    answers = [XuDavoine(order=o).fit(X, y).predict_proba(X) for o in ("score", "index", "envelope")]
+    answers = [
+        XuDavoine(order=o).fit(X, y).predict_proba(X) for o in ("score", "index", "envelope")
+    ]
     np.testing.assert_allclose(answers[1], answers[0], atol=1e-12)
     np.testing.assert_allclose(answers[2], answers[0], atol=1e-12)
 
@@ -130,14 +130,14 @@ def test_plug_in_never_changes_the_label():
     rng = np.random.default_rng(0)
     X = rng.dirichlet(np.ones(4), size=200)
     y = [rng.choice(4, p=row) for row in X]
-    fitted = XuDavoine(transform="plug_in").fit(X, y)
+    fitted = XuDavoine(output="plug_in").fit(X, y)
     assert (fitted.predict(X) == X.argmax(axis=1)).all()
 
 
 OPTIONS = [
     {},
-    {"smooth": False, "transform": "plausibility", "order": "index"},
-    {"transform": "plug_in"},
+    {"smooth": False, "output": "plausibility", "order": "index"},
+    {"output": "plug_in"},
     {"order": "envelope"},
 ]
 
@@ -177,7 +177,7 @@ def test_no_finite_theta_is_refused_and_smoothing_is_the_remedy(pick):
     ("options", "message"),
     [
         ({"score": "logit"}, "score must be one of 'prob', 'log'; got score='logit'"),
-        ({"transform": "betp"}, "transform must be one of 'pignistic'"),
+        ({"output": "betp"}, "output must be one of 'pignistic'"),
         ({"order": "random"}, "order must be one of 'score'"),
     ],
 )

@@ -79,7 +79,7 @@ def test_whole_floats_are_the_integers_they_were(numbers):
     assert unfold(np.array(numbers, dtype=np.float64)) == numbers
 
 
-MISSING = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, Decimal("nan")]
+MISSING = [None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, Decimal("nan"), Decimal("sNaN")]
 
 
 @pytest.mark.parametrize("gap", MISSING, ids=repr)

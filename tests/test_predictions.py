@@ -1,3 +1,4 @@
+import contextlib
 import math
 import warnings
 
@@ -13,7 +14,7 @@ from refusal import refusal
 from toy import TOY_X, TOY_Y
 
 from mcllo._predictions import Predictions, as_predictions, scored_predictions
-from mcllo.exceptions import ZeroProbabilityWarning
+from mcllo.exceptions import InputError, ZeroProbabilityWarning
 
 read = Predictions.from_arrays
 NAMES = ("cat", "dog", "bird")
@@ -542,3 +543,42 @@ def test_broken_probabilities_never_leak_a_foreign_error(kind):
 @pytest.mark.parametrize("kind", BROKEN_Y)
 def test_broken_labels_never_leak_a_foreign_error(kind):
     refusal(read, FRAME, BROKEN_Y[kind])
+
+
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.complex_numbers()
+    | st.text(max_size=3)
+    | st.binary(max_size=3)
+    | st.decimals()
+    | st.dates(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+        | st.lists(inner, max_size=3).map(
+            lambda values: np.array([*values, None], dtype=object)[:-1]
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
+@settings(deadline=None, max_examples=50)
+@given(
+    JUNK, st.sampled_from(["probs", "y", "logits", "classes", "baseline", "sample_weight", "clip"])
+)
+def test_anything_at_all_is_read_or_refused(junk, argument):
+    options = {"probs": [[0.7, 0.3], [0.4, 0.6]], "y": ["a", "b"], argument: junk}
+    p = None
+    with contextlib.suppress(InputError):
+        p = read(**options)
+    if p is None:
+        refusal(read, **options)
+    else:
+        assert p.probs.shape == (2, 2)
+        assert np.isfinite(p.log_odds).all()

@@ -24,18 +24,20 @@ QUOTED = re.compile(r'"(?:[^"]|"")*"')
 def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
     """Return the column names as they are written, and the separator.
 
+    Bytes that are not UTF-8 raise `UnicodeDecodeError`.
+
     Examples
     --------
     >>> read_header(io.BytesIO(b'"a;b",c,y'))
     (['a;b', 'c', 'y'], ',')
     """
-    text = _text(stream, errors="strict")
+    text = _text(stream)
     header = ""
     for line in iter(lambda: text.readline(LONGEST_HEADER), ""):
         header += line
         if header.strip("\r\n") and header.count('"') % 2 == 0:
             break
-    header = header.strip("\r\n")
+    header = header.strip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8")
     bare = QUOTED.sub("", header)
     separator = max(SEPARATORS, key=bare.count)
     return next(csv.reader(io.StringIO(header, newline=""), delimiter=separator), []), separator
@@ -64,7 +66,8 @@ def first_fault(
     stream: IO[bytes], separator: str, columns: Sequence[str], numbers: Sequence[str]
 ) -> str | None:
     """Return what is wrong with the first broken line, as a sentence with its remedy."""
-    where = [(columns.index(name), name) for name in numbers]
+    place = {name: j for j, name in enumerate(columns)}
+    where = [(place[name], name) for name in numbers]
     try:
         for line, cells in records(stream, separator):
             if len(cells) != len(columns):
@@ -139,8 +142,8 @@ def _numbered(text: IO[str], separator: str) -> Iterator[tuple[int, list[str]]]:
         line = reader.line_num + 1
 
 
-def _text(stream: IO[bytes], errors: str = "surrogateescape") -> io.TextIOWrapper:
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+def _text(stream: IO[bytes]) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def _has_foreign_bytes(cell: str) -> bool:

@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._text import ellipsis
 from .exceptions import InputError
 
 Array = NDArray[Any]
+
+LONGEST = 40
+"""Characters of a value that an error shows."""
 
 
 def as_matrix(
@@ -40,7 +44,7 @@ def as_matrix(
     for column, dtype in frame.schema.items():
         if not dtype.is_numeric():
             raise InputError(
-                f"{name} must hold numbers only; column {str(column)!r} is {dtype}. "
+                f"{name} must hold numbers only; column {show(str(column))} is {dtype}. "
                 "Choose the probability columns with classes=, or convert that one to numbers."
             )
     return as_numbers(np.asarray(frame.to_numpy()), name), names
@@ -153,8 +157,7 @@ def first_word(array: Array) -> str:
                 raise TypeError
             float(value)
         except (ValueError, TypeError, ArithmeticError):
-            text = " ".join(str(value).split())
-            return text if len(text) <= 40 else text[:39] + "…"
+            return ellipsis(value, LONGEST)
     return str(array.dtype)
 
 
@@ -166,7 +169,7 @@ def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str
         if isinstance(column, (bool, np.bool_)) and text not in names:
             text = any_case.get(text.lower(), text)  # True also finds "true" and "TRUE"
         if text not in names:
-            raise InputError(f"{name} has no column {text!r}; {did_you_mean(text, names)}")
+            raise InputError(f"{name} has no column {show(text)}; {did_you_mean(text, names)}")
         chosen.append(text)
     return chosen
 
@@ -181,7 +184,9 @@ def _first_duplicate(names: Sequence[str]) -> str | None:
 
 
 def _repeated(column: str | None, name: str) -> InputError:
-    return InputError(f"column names must be distinct; {name} has {column!r} twice. Rename one.")
+    return InputError(
+        f"column names must be distinct; {name} has {show(column)} twice. Rename one."
+    )
 
 
 def did_you_mean(word: object, known: Sequence[object]) -> str:
@@ -190,13 +195,18 @@ def did_you_mean(word: object, known: Sequence[object]) -> str:
 
     close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
     if close:
-        return f"did you mean {close[0]!r}?"
+        return f"did you mean {show(close[0])}?"
     return f"it has {shorten(known)}."
+
+
+def show(value: object) -> str:
+    """Return ``repr(value)`` on one line, cut when it is long."""
+    return ellipsis(repr(value), LONGEST)
 
 
 def shorten(items: Sequence[object], most: int = 12) -> str:
     """Return a list as text, its middle left out when it is long."""
-    words = [repr(item) for item in items]
+    words = [show(item) for item in items]
     if len(words) > most:
         words = [*words[: most - 2], "...", words[-1]]
     return "[" + ", ".join(words) + "]"

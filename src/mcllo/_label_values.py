@@ -60,7 +60,8 @@ def is_missing(value: Any) -> bool:
     return (
         value is None
         or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, (float, np.floating, Decimal)) and value != value)
+        or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
+        or (isinstance(value, Decimal) and value.is_nan())
     )
 
 

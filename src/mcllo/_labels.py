@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._frames import as_column, as_numbers, column_names, did_you_mean, first_word, shorten
+from ._frames import as_column, as_numbers, column_names, did_you_mean, first_word, shorten, show
 from ._label_values import is_missing, label_values, plain_label
 from .exceptions import InputError
 
@@ -40,7 +40,7 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
         row = int(np.argmin(codes))
         label = values[row if place is None else place[row]].item()
         raise InputError(
-            f"y contains {label!r} (row {row}), which is not a class; "
+            f"y contains {show(label)} (row {row}), which is not a class; "
             f"classes are {shorten(classes)}.",
             row=row,
         )
@@ -52,12 +52,12 @@ def class_names(classes: Any) -> list[Hashable]:
     unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
     if unordered or not isinstance(classes, Iterable):
         raise InputError(
-            f"classes must be a list of labels, one per column in order; got {classes!r}."
+            f"classes must be a list of labels, one per column in order; got {show(classes)}."
         )
     names = [plain_label(name) for name in classes]
     for name in names:
         if not isinstance(name, Hashable) or is_missing(name):
-            raise InputError(f"classes must be a list of labels; got {name!r} as a label.")
+            raise InputError(f"classes must be a list of labels; got {show(name)} as a label.")
     check_distinct(names)
     return names
 
@@ -74,7 +74,7 @@ def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> i
     hint = did_you_mean(label, classes)
     if hint.startswith("it has"):
         hint = f"classes are {shorten(classes)}."
-    raise InputError(f"{argument}={label!r} is not a class; {hint}")
+    raise InputError(f"{argument}={show(label)} is not a class; {hint}")
 
 
 def check_distinct(classes: Sequence[Hashable]) -> None:
@@ -82,7 +82,9 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
     seen: set[str] = set()
     for text in map(str, classes):
         if text in seen:
-            raise InputError(f"class names must be distinct; {text!r} occurs twice. Rename one.")
+            raise InputError(
+                f"class names must be distinct; {show(text)} occurs twice. Rename one."
+            )
         seen.add(text)
 
 

@@ -34,6 +34,8 @@ MAX_ITER = 100
 ENOUGH = 1e-4
 NEGLIGIBLE = 1e-14
 """Curvature, relative to the largest, below which a coordinate counts as flat."""
+NO_CURVATURE = 1e-290
+REACH = 1e8
 MAX_HALVINGS = 40
 
 
@@ -90,10 +92,10 @@ def minimize(
         decrement = max(0.0, -float(terms.gradient @ direction))
         if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY):
             return Solution(x + direction, first, terms, decrement, n_iter, True)
-        step, trial = _search(objective, x, terms, direction, decrement)
-        if trial is None:
+        found = _search(objective, x, terms, _shortened(direction, x))
+        if found is None:
             break
-        x, terms = x + step * direction, trial
+        x, terms = found
     return Solution(x, first, terms, decrement, n_iter, False)
 
 
@@ -104,9 +106,9 @@ def newton_direction(terms: Terms) -> Floats:
 
 
 def _damped_direction(terms: Terms) -> Floats:
-    diagonal = np.diagonal(terms.hessian)
-    floor = max(NEGLIGIBLE * float(diagonal.max()), np.finfo(np.float64).tiny)
-    scale = np.sqrt(np.maximum(diagonal, floor))
+    diagonal = np.abs(np.diagonal(terms.hessian))
+    largest = float(diagonal.max())
+    scale = np.sqrt(np.maximum(diagonal, NEGLIGIBLE * largest if largest > NO_CURVATURE else 1.0))
     scaled = terms.hessian / np.outer(scale, scale)
     gradient = terms.gradient / scale
     for damping in (0.0, *10.0 ** np.arange(-14.0, 3.0)):
@@ -122,22 +124,27 @@ def _damped_direction(terms: Terms) -> Floats:
     return downhill
 
 
+def _shortened(direction: Floats, x: Floats) -> Floats:
+    """Return the direction, cut where a coordinate would grow more than `REACH` times."""
+    excess = float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max())
+    return direction / max(1.0, excess)
+
+
 def _search(
-    objective: Callable[[Floats], Terms],
-    x: Floats,
-    terms: Terms,
-    direction: Floats,
-    decrement: float,
-) -> tuple[float, Terms | None]:
+    objective: Callable[[Floats], Terms], x: Floats, terms: Terms, direction: Floats
+) -> tuple[Floats, Terms] | None:
     """Halve the step until the value falls by a part of what the slope promises.
 
     A trial so far out that its value overflows is not an error: it is not lower, so halve on.
     """
+    slope = max(0.0, -float(terms.gradient @ direction))
     step, rounding = 1.0, 1e-13 * (1.0 + abs(terms.value))
     for _ in range(MAX_HALVINGS):
         with np.errstate(over="ignore", invalid="ignore"):
-            trial = objective(x + step * direction)
-        if trial.value <= terms.value - ENOUGH * step * decrement + rounding:
-            return step, trial
+            point = x + step * direction
+            trial = objective(point)
+        highest = terms.value - ENOUGH * step * slope + rounding
+        if np.isfinite(trial.value) and trial.value <= highest:
+            return point, trial
         step *= 0.5
-    return 0.0, None
+    return None

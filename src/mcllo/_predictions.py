@@ -310,7 +310,8 @@ def scored_predictions(
 ) -> Predictions:
     """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros by default.
 
-    A `Predictions` stands for itself, with ``y_true=None``.
+    A `Predictions` stands for itself, with ``y_true=None``. One-dimensional `y_prob` is, as in
+    scikit-learn's binary scorers, the probability of the second of two classes.
     """
     options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
     if not isinstance(y_prob, Predictions) and _n_columns(y_true) > 1 and _n_columns(y_prob) == 1:
@@ -318,11 +319,20 @@ def scored_predictions(
             "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
             "Call with (y_true, y_prob)."
         )
+    if not isinstance(y_prob, Predictions):
+        y_prob = _both_columns(y_prob)
     if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)
     classes = None if classes is None else class_names(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
     return Predictions._labelled(simplex, y_true, classes, baseline, sample_weight)
+
+
+def _both_columns(y_prob: Any) -> Any:
+    """Return ``[1 - p, p]`` for one-dimensional numbers, anything else as it is."""
+    if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
+        return np.column_stack([1.0 - y_prob, y_prob])
+    return y_prob
 
 
 def _simplex(
@@ -368,7 +378,9 @@ def _n_columns(values: Any) -> int:
     if not isinstance(values, (list, tuple)) or not values:
         return int(hasattr(values, "__array__"))  # an Arrow column has no shape
     head = values[0]
-    return len(head) if isinstance(head, (list, tuple, np.ndarray)) and np.ndim(head) else 1
+    if isinstance(head, np.ndarray):
+        return len(head) if head.ndim else 1
+    return len(head) if isinstance(head, (list, tuple)) else 1
 
 
 def _row_numbers(rows: Any, n_samples: int) -> NDArray[np.intp]:

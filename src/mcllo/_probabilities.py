@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._frames import as_matrix
+from ._frames import as_matrix, show
 from .exceptions import InputError
 
 Array = NDArray[Any]
@@ -205,4 +205,4 @@ def _check_clip(clip: float | None, n_classes: int) -> None:
         return
     number = isinstance(clip, (int, float, np.integer, np.floating)) and not isinstance(clip, bool)
     if not number or not 0.0 <= clip < 1.0 / n_classes:
-        raise InputError(f"clip must be a number in [0, 1/{n_classes}); got clip={clip!r}.")
+        raise InputError(f"clip must be a number in [0, 1/{n_classes}); got clip={show(clip)}.")

@@ -30,7 +30,7 @@ from ._fit import none_for_nan
 from ._labels import find_class
 from ._monte_carlo import has_whole_weights
 from ._poisson_binomial import central_range
-from ._predictions import Predictions
+from ._predictions import Predictions, scored_predictions
 from ._table import Table
 from .exceptions import InputError
 
@@ -112,19 +112,24 @@ class ReliabilityCurve:
 
 
 def reliability_curve(
-    predictions: Predictions,
+    probs: Any,
+    y: Any = None,
     *,
     label: Hashable | None = None,
     n_bins: NBins = 10,
     binning: Binning = "width",
     level: float = 0.95,
+    classes: Any = None,
+    sample_weight: Any = None,
 ) -> ReliabilityCurve:
     """Return the reliability curve of the most probable class, or of one class.
 
     Parameters
     ----------
-    predictions : Predictions
-        Probabilities and labels.
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
     label : label, optional
         The class. Default: the most probable class of each row (of ties, the first).
     n_bins : int or "sqrt"
@@ -133,6 +138,8 @@ def reliability_curve(
         Bins of equal width on [0, 1], or holding equally many rows.
     level : float
         Probability of the intervals and of the band.
+    classes, sample_weight
+        As in `Predictions.from_arrays`.
 
     Examples
     --------
@@ -146,6 +153,7 @@ def reliability_curve(
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie in (0, 1); got level={level}.")
+    predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
     values, hits = _values_and_hits(predictions, label)
     weight = predictions.sample_weight
     inner = inner_edges(values, n_bins, binning, weight)

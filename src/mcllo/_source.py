@@ -2,8 +2,9 @@
 
 A file's kind is told from its first bytes, not from its name. Named columns are read as numbers and
 all other CSV columns as text, so that what passes through comes out as it went in. Rows come whole
-or batch by batch, so that memory need not grow with the file. ``-`` stands for standard input,
-which is copied to a temporary file without a name: it can be read again, and is never held whole.
+or batch by batch, so that memory need not grow with the file. ``-`` stands for standard input; any
+pipe is first copied to a temporary file without a name, which can be read again and is gone with
+the process.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,36 +27,18 @@ from ._csv_text import (
     open_quote,
     read_header,
 )
+from ._file_kind import GZIPPED, first_bytes, refuse_foreign
 from ._frames import did_you_mean, shorten
 from .exceptions import FileFormatError
 
 StrPath = str | os.PathLike[str]
 
 HEAD = 4096
-BLOCK = 1 << 22
-"""Bytes of CSV parsed at a time: no line may be longer."""
+BLOCK = 1 << 20
+"""Bytes of CSV parsed at a time, at least."""
+BYTES_PER_CELL = 512
+"""Times the number of columns: bytes parsed at a time for wide files. No line may be longer."""
 BATCH_ROWS = 1 << 16
-FOREIGN = {
-    b"PK\x03\x04": "a spreadsheet or zip archive",
-    b"\xd0\xcf\x11\xe0": "an old Excel file",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
-    b"\x93NUMPY": "a NumPy array",
-    b"\x80\x02": "a pickle",
-    b"\x80\x03": "a pickle",
-    b"\x80\x04": "a pickle",
-    b"\x80\x05": "a pickle",
-    b"ARROW1": "an Arrow IPC file",
-    b"\x89HDF": "an HDF5 file",
-    b"SQLite format 3": "an SQLite database",
-    b"BZh": "a bzip2 archive",
-    b"\xfd7zXZ": "an xz archive",
-    b"\x28\xb5\x2f\xfd": "a zstd archive",
-    b"%PDF": "a PDF",
-    b"{": "JSON",
-    b"[": "JSON",
-    b"<": "HTML or XML",
-}
 
 
 class Source:
@@ -75,10 +59,9 @@ class Source:
     """
 
     def __init__(self, path: StrPath) -> None:
-        piped = str(path) == "-"
-        self.name = "standard input" if piped else str(path)
-        self._path = None if piped else Path(path)
-        self._spool = _spooled(sys.stdin.buffer) if piped else None
+        self.name = "standard input" if str(path) == "-" else str(path)
+        self._path = Path(path)
+        self._spool = self._spooled()
         head = self._head()
         self._gzip = head.startswith(b"\x1f\x8b")
         self.kind = "parquet" if head.startswith(b"PAR1") else "csv"
@@ -86,13 +69,18 @@ class Source:
         self.raw_columns = self._read_columns()
         strip = self.kind == "csv"
         self.columns = [name.strip() if strip else name for name in self.raw_columns]
+        self._places = {name: j for j, name in enumerate(self.columns)}
         self._check_columns()
+
+    def index(self, column: str) -> int:
+        """Return the position of a column."""
+        return self._places[column]
 
     def require(self, columns: Sequence[str], role: str) -> None:
         """Refuse when a column is missing."""
         for column in columns:
-            if column not in self.columns:
-                hint = did_you_mean(column, self.columns)
+            if column not in self._places:
+                hint = _same_but_case(column, self.columns) or did_you_mean(column, self.columns)
                 if self.kind == "csv" and looks_like_data(self.columns):
                     hint = "its first line holds numbers. Add a header line with column names."
                 raise FileFormatError(f"{self.name} has no {role} {column!r}; {hint}")
@@ -129,12 +117,11 @@ class Source:
     def _csv_schema(self, numbers: Sequence[str], columns: Sequence[str]) -> Any:
         import pyarrow as pa
 
-        raw = dict(zip(self.columns, self.raw_columns, strict=True))
-        return pa.schema(
-            [(raw[name], pa.float64() if name in numbers else pa.string()) for name in columns]
-        )
+        types = dict.fromkeys(columns, pa.string()) | dict.fromkeys(numbers, pa.float64())
+        return pa.schema([(self.raw_columns[self.index(name)], types[name]) for name in columns])
 
     def _csv_batches(self, numbers: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
+        import pyarrow as pa
         from pyarrow import csv
 
         schema = self._csv_schema(numbers, columns)
@@ -145,12 +132,22 @@ class Source:
             strings_can_be_null=True,
         )
         parse = csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
-        read = csv.ReadOptions(block_size=BLOCK)
+        read = csv.ReadOptions(block_size=self._block)
         with self._stream() as stream:
-            yield from csv.open_csv(
-                stream, convert_options=convert, parse_options=parse, read_options=read
-            )
+            try:
+                rows = csv.open_csv(
+                    stream, convert_options=convert, parse_options=parse, read_options=read
+                )
+            except pa.ArrowInvalid as error:
+                if "Empty CSV" in str(error):
+                    return  # a header without a line end
+                raise
+            yield from rows
         self._refuse_open_quote()
+
+    @property
+    def _block(self) -> int:
+        return max(BLOCK, BYTES_PER_CELL * len(self.columns))
 
     def _parquet(self) -> Any:
         from pyarrow import parquet
@@ -160,40 +157,40 @@ class Source:
     def _stream(self) -> Any:
         import pyarrow as pa
 
-        raw = self._reopened() if self._path is None else str(self._path)
+        raw = str(self._path) if self._spool is None else self._reopened()
         return pa.input_stream(raw, compression="gzip" if self._gzip else None)
 
     def _reopened(self) -> IO[bytes]:
-        """Return standard input's copy from its beginning."""
+        """Return the copy of a pipe from its beginning."""
         assert self._spool is not None
         file = os.fdopen(os.dup(self._spool.fileno()), "rb")
         file.seek(0)
         return file
 
+    def _spooled(self) -> IO[bytes] | None:
+        """Return a copy of standard input or of a named pipe; None for a file."""
+        if self.name == "standard input":
+            return self._copied(sys.stdin.buffer)
+        if not self._path.exists() or self._path.is_file() or self._path.is_dir():
+            return None
+        with self._path.open("rb") as pipe:
+            return self._copied(pipe)
+
+    def _copied(self, stream: IO[bytes]) -> IO[bytes]:
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
+        weakref.finalize(self, copy.close)
+        shutil.copyfileobj(stream, copy, BLOCK)
+        copy.flush()
+        return copy
+
     def _head(self) -> bytes:
-        if self._path is None:
+        if self._spool is None:
+            head = first_bytes(self._path, HEAD)
+        else:
             with self._reopened() as file:
                 head = file.read(HEAD)
-        else:
-            head = _first_bytes(self._path)
-        self._refuse_foreign(head)
+        refuse_foreign(head, self.name)
         return head
-
-    def _refuse_foreign(self, head: bytes) -> None:
-        if not head.strip(b"\xef\xbb\xbf\r\n\t "):
-            raise FileFormatError(
-                f"{self.name} must hold a table with a header line; it is empty. "
-                "Check what wrote it."
-            )
-        text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        what = next((what for magic, what in FOREIGN.items() if text.startswith(magic)), None)
-        if what is None and b"\0" in head and not head.startswith((b"\x1f\x8b", b"PAR1")):
-            what = "UTF-16 text or binary data"
-        if what is not None:
-            raise FileFormatError(
-                f"{self.name} must be CSV or Parquet; it looks like {what}. "
-                "Save it as CSV (UTF-8) or Parquet."
-            )
 
     def _read_columns(self) -> list[str]:
         with self._sentences():
@@ -202,7 +199,7 @@ class Source:
                     return list(file.schema_arrow.names)
             if self._gzip:
                 with self._stream() as stream:
-                    self._refuse_foreign(stream.read(HEAD))
+                    refuse_foreign(stream.read(HEAD), self.name, GZIPPED)
             with self._stream() as stream:
                 names, self.separator = read_header(stream)
         return names
@@ -213,8 +210,8 @@ class Source:
                 f"{self.name} must have a header line with at least two columns; "
                 f"got {shorten(self.columns)}. Separate columns by commas, semicolons or tabs."
             )
-        for i, column in enumerate(self.columns):
-            if column in self.columns[:i]:
+        for j, column in enumerate(self.columns):
+            if self.index(column) != j:
                 what = f"{column!r} occurs twice" if column else "two columns have no name"
                 raise FileFormatError(
                     f"{self.name} must have distinct column names; {what}. Rename one."
@@ -241,11 +238,7 @@ class Source:
             yield
         except FileFormatError:
             raise
-        except UnicodeDecodeError:
-            raise FileFormatError(
-                f"{self.name} must be UTF-8 text; its header holds other bytes. Save it as UTF-8."
-            ) from None
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise FileFormatError(self._explain(error, numbers)) from None
 
     def _explain(self, error: Exception, numbers: Sequence[str]) -> str:
@@ -256,46 +249,18 @@ class Source:
                 f"{self.name} cannot be read: the {kind} file is damaged or cut short "
                 f"({first}). Write or download it again."
             )
+        if isinstance(error, UnicodeDecodeError):
+            return (
+                f"{self.name} must be UTF-8 text; its header holds other bytes. Save it as UTF-8."
+            )
         self._refuse_open_quote()
         with self._stream() as stream:
             fault = first_fault(stream, self.separator, self.columns, numbers)
         if fault is None and "straddl" in first:
-            fault = f"a line is longer than {BLOCK:,} bytes. Use Parquet."
+            fault = f"a line is longer than {self._block:,} bytes. Use Parquet."
         return f"{self.name} cannot be read: {fault or first + '.'}"
 
 
-def _spooled(stream: IO[bytes]) -> IO[bytes]:
-    """Return a copy of a stream that can be read again; it vanishes with the process."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as its Source
-    shutil.copyfileobj(stream, copy, BLOCK)
-    copy.flush()
-    return copy
-
-
-def _first_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(HEAD)
-    except FileNotFoundError:
-        raise FileFormatError(f"{path} must exist; there is no such file{_near(path)}") from None
-    except IsADirectoryError:
-        raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
-    except PermissionError:
-        raise FileFormatError(
-            f"{path} must be readable; permission was denied. Check its permissions."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise FileFormatError(f"{path} cannot be opened: {_reason(error)}.") from None
-
-
-def _near(path: Path) -> str:
-    """Return a file of nearly that name, as a question."""
-    import difflib
-
-    names = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f"; did you mean {str(path.parent / close[0])!r}?" if close else ". Check the name."
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)
+def _same_but_case(column: str, columns: Sequence[str]) -> str:
+    found = (name for name in columns if name.lower() == column.lower())
+    return next((f"did you mean {name!r}?" for name in found), "")

@@ -75,7 +75,8 @@ def apply_file(
 
 def _find_columns(source: Source, names: Sequence[str], prefix: str) -> list[str]:
     columns = [prefix + name for name in names]
-    missing = [column for column in columns if column not in source.columns]
+    known = set(source.columns)
+    missing = [column for column in columns if column not in known]
     if missing and not prefix and (hint := prefix_hint(source.columns, names)):
         raise FileFormatError(f"{source.name} has no class column {missing[0]!r}. {hint}")
     source.require(columns, "class column")
@@ -88,7 +89,7 @@ def _recalibrated(
     """Return the batch with the calibrator's probabilities in the class columns."""
     import pyarrow as pa
 
-    places = [source.columns.index(column) for column in roles.numbers]
+    places = [source.index(column) for column in roles.numbers]
     table = pa.Table.from_batches([batch]).select(places).rename_columns(names)
     for place, column in zip(places, _predict(calibrator, table, logits).T, strict=True):
         batch = batch.set_column(place, batch.schema.names[place], pa.array(column))

@@ -160,7 +160,8 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """Return recalibrated probabilities, columns in the order of `classes_`."""
         check_is_fitted(self)
         each = [pair.predict_proba(X) for pair in self.calibrated_classifiers_]
-        return each[0] if len(each) == 1 else np.mean(each, axis=0)
+        mean: Floats = np.mean(each, axis=0)
+        return mean
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
@@ -181,9 +182,8 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
             raise InputError(f"ensemble must be True, False or 'auto'; got {self.ensemble!r}.")
         if len(self.classes_) < 2:
-            raise InputError(
-                f"y must hold at least two classes; got one class, {self.classes_.tolist()[0]!r}."
-            )
+            found = self.classes_.tolist()
+            raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
         if rows.weight is not None and not frozen and _weight_argument(self.estimator) is None:
             name = type(self.estimator).__name__
             message = f"{name} takes no sample_weight, so only the calibrator uses the weights."
@@ -268,17 +268,19 @@ def scores_of(classifier: Any, X: Any, classes: Array, kind: str) -> Array:
             floor = np.logaddexp.reduce(logits, axis=1) + np.log(DEFAULT_CLIP)
             return _align(logits, classifier, classes, floor)
     if not hasattr(classifier, "predict_proba"):
-        raise InputError(
-            f"estimator must have predict_proba; {type(classifier).__name__} has none"
-            + (", and no decision_function with a column per class." if kind == "logits" else ".")
-            + " Use another classifier, or wrap it in sklearn's CalibratedClassifierCV."
-        )
+        name = type(classifier).__name__
+        remedy = "has none. Use another, or a calibrator that reads logits: VectorScaling()."
+        if kind == "logits":
+            remedy = (
+                "has neither that nor a decision_function with a column per class. Use another."
+            )
+        raise InputError(f"estimator must be a classifier with predict_proba; {name} {remedy}")
     probs = _align(np.asarray(classifier.predict_proba(X)), classifier, classes, 0.0)
     return np.log(clean_probs(probs).probs) if kind == "logits" else probs
 
 
 def _align(scores: Array, classifier: Any, classes: Array, missing: Any) -> Array:
-    """Return the columns in the order of `classes`; those the classifier never saw are `missing`."""
+    """Return columns in the order of `classes`; what the classifier never saw is `missing`."""
     known = np.asarray(getattr(classifier, "classes_", classes)).tolist()
     if scores.ndim != 2 or scores.shape[1] != len(known):
         raise InputError(

@@ -52,8 +52,17 @@ def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floa
     return scores
 
 
-def softmax_columns(gaps: Floats) -> Floats:
-    """Replace each column, whose largest entry is 0, by its softmax; return ``log sum exp``."""
+def softmax_columns(eta: Floats) -> Floats:
+    """Replace each column by its softmax; return the columns' ``log sum exp``."""
+    top = eta.max(axis=0)
+    eta -= top
+    log_sum = softmax_of_gaps(eta)
+    log_sum += top
+    return log_sum
+
+
+def softmax_of_gaps(gaps: Floats) -> Floats:
+    """Do what `softmax_columns` does, for columns whose largest entry is 0."""
     np.exp(gaps, out=gaps)
     total: Floats = gaps.sum(axis=0)
     gaps /= total
@@ -96,7 +105,7 @@ class LinearMap:
         rows = max(256, CHUNK_ELEMENTS // n_classes)
         scores = transposed_scores(simplex, on)
         for start in range(0, n_samples, rows):
-            g = self._gaps(scores[:, start : start + rows], present)
+            g = self._eta(scores[:, start : start + rows], present)
             softmax_columns(g)
             block = mapped[start : start + rows]
             if self.absent:
@@ -106,14 +115,13 @@ class LinearMap:
                 block[:] = g.T
         return mapped
 
-    def _gaps(self, scores: Floats, present: NDArray[np.intp]) -> Floats:
-        """Return eta of the present classes, less its largest in each row."""
+    def _eta(self, scores: Floats, present: NDArray[np.intp]) -> Floats:
+        """Return eta of the present classes."""
         if self.coef.ndim == 2:
             eta: Floats = self.coef[present] @ scores
         else:
             eta = np.broadcast_to(self.coef, len(scores))[present, None] * scores[present]
         eta += self.intercept[present, None]
-        eta -= eta.max(axis=0)
         return eta
 
     def to_dict(self) -> dict[str, Any]:

@@ -35,14 +35,14 @@ from ._scalar_softmax import PlausibleSets, ScalarLikelihood, scalar_sets
 
 Floats = NDArray[np.float64]
 Score = Literal["prob", "log"]
-Transform = Literal["pignistic", "plausibility", "plug_in"]
+Output = Literal["pignistic", "plausibility", "plug_in"]
 
 
 class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Evidential calibration: soft-max with one scalar, and what the data leave open about it.
 
     With ``score="prob"`` no theta changes nothing, so predictions that need no repair are changed
-    too; ``score="log", transform="plug_in"`` is temperature scaling. The plug-in never changes the
+    too; ``score="log", output="plug_in"`` is temperature scaling. The plug-in never changes the
     most probable class.
 
     Parameters
@@ -52,7 +52,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     smooth : bool
         Smooth the targets. It shrinks theta strongly when a class has few rows; without it theta
         has no finite estimate when the most probable class came true in every row.
-    transform : {"pignistic", "plausibility", "plug_in"}
+    output : {"pignistic", "plausibility", "plug_in"}
         How the belief function becomes probabilities.
     order : {"score", "index", "envelope"}
         Order of the classes in the cumulative probabilities: ascending score, columns, or none
@@ -97,7 +97,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         score: Score = "prob",
         smooth: bool = True,
-        transform: Transform = "pignistic",
+        output: Output = "pignistic",
         order: Order = "score",
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
@@ -105,7 +105,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.score = score
         self.smooth = smooth
-        self.transform = transform
+        self.output = output
         self.order = order
         self.classes = classes
         self.normalize = normalize
@@ -134,7 +134,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Row i counts as ``sample_weight[i]`` rows.
         """
         check_choice("score", self.score, ("prob", "log"))
-        check_choice("transform", self.transform, ("pignistic", "plausibility", "plug_in"))
+        check_choice("output", self.output, ("pignistic", "plausibility", "plug_in"))
         check_choice("order", self.order, ("score", "index", "envelope"))
         predictions = read_training(self, X, y, sample_weight)
         warn_absent(predictions, "its probability is only reshaped as all others are")
@@ -146,10 +146,10 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Return recalibrated probabilities, columns in the order of `classes_`."""
         scores = self._scores(read_rows(self, X))
-        if self.transform == "plug_in":
+        if self.output == "plug_in":
             return np.ascontiguousarray(soft_max(scores, self.theta_).T)
         found = belief(scores.T, self.sets_, self.order)
-        if self.transform == "pignistic":
+        if self.output == "pignistic":
             return found.betp
         plausible: Floats = found.pl / found.pl.sum(axis=1, keepdims=True)
         return plausible

@@ -1,0 +1,104 @@
+"""README, docs and help are read by people; these tests read them first."""
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcllo.__main__ import run
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def execute(arguments: list[str], cwd: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_python_example_prints_what_the_readme_shows(tmp_path):
+    script = tmp_path / "example.py"
+    script.write_text(blocks("python")[0])
+    assert execute([str(script)], tmp_path).strip() == blocks("text")[0].strip()
+
+
+def test_the_python_example_is_the_one_in_examples():
+    assert blocks("python")[0].strip() == (ROOT / "examples" / "quickstart.py").read_text().strip()
+    lines = [line for line in blocks("python")[0].splitlines() if line.strip()]
+    assert len(lines) <= 12
+
+
+def steps(block: str) -> list[tuple[str, str]]:
+    """Return (command, expected output) of a console block."""
+    found: list[tuple[str, str]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], ""))
+        else:
+            command, output = found[-1]
+            found[-1] = (command, output + line + "\n")
+    return found
+
+
+def test_the_console_example_prints_what_the_readme_shows(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    session = next(block for block in blocks("console") if block.startswith("$"))
+    for command, expected in steps(session):
+        words, _, tail = command.partition(" | head -n ")
+        program, *arguments = shlex.split(words)
+        if program == "python":
+            output = execute([str(ROOT / arguments[0]), *arguments[1:]], tmp_path)
+        else:
+            assert program == "mcllo"
+            assert run(arguments) == 0
+            output = capsys.readouterr().out
+        if tail:
+            output = "".join(output.splitlines(keepends=True)[: int(tail)])
+        assert output == expected, command
+
+
+def test_the_readme_starts_with_the_two_commands():
+    assert README.index("make demo") < README.index("make test") < README.index("pip install")
+
+
+def test_links_of_the_readme_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_reference_page_is_what_the_docstrings_say():
+    path = ROOT / "docs" / "make_reference.py"
+    spec = importlib.util.spec_from_file_location("make_reference", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    written = (ROOT / "docs" / "reference.md").read_text()
+    assert written == module.page(), "run: python docs/make_reference.py"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CITATION.cff"])
+def test_the_version_and_credits_are_there(name):
+    text = (ROOT / name).read_text()
+    if name == "CITATION.cff":
+        from mcllo import __version__
+
+        assert f"version: {__version__}" in text
+    if name != "CHANGELOG.md":
+        assert "Van Hoorde" in text
+
+
+def test_the_words_do_not_overclaim():
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        text = path.read_text().lower()
+        assert "well-calibrated" not in text, path
+        assert "is calibrated" not in text, path
+        assert not re.search(r"\bfirst (fully|method|test)\b", text), path

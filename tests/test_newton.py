@@ -1,0 +1,207 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcllo._model import Terms
+from mcllo._newton import MAX_HALVINGS, minimize, newton_direction
+
+quick = settings(deadline=None, max_examples=50)
+
+
+def quadratic(matrix, target):
+    """``(x - target)' matrix (x - target) / 2``"""
+
+    def objective(x):
+        away = x - target
+        return Terms(0.5 * float(away @ matrix @ away), matrix @ away, matrix)
+
+    return objective
+
+
+def separable(value, slope, curvature):
+    """A sum of one-dimensional functions, one for each coordinate."""
+
+    def objective(x):
+        return Terms(float(value(x).sum()), slope(x), np.diag(curvature(x)))
+
+    return objective
+
+
+log_cosh = separable(
+    lambda x: np.logaddexp(x, -x) - np.log(2.0), np.tanh, lambda x: 1.0 - np.tanh(x) ** 2
+)
+
+
+def test_the_minimum_is_a_fixed_point():
+    found = minimize(log_cosh, np.zeros(3))
+    assert found.converged
+    assert found.n_iter == 1
+    np.testing.assert_array_equal(found.x, np.zeros(3))
+    assert found.value == 0.0
+    assert found.gradient_norm == 0.0
+
+
+def test_a_quadratic_takes_one_step_by_hand():
+    # (x - 1)^2 + 2 (y + 3)^2: from (0, 0) the Newton step is (1, -3), the decrement 2 * 19 = 38
+    found = minimize(quadratic(np.diag([2.0, 4.0]), np.array([1.0, -3.0])), np.zeros(2))
+    assert found.converged
+    assert found.n_iter == 2  # the second sees that nothing is left
+    assert found.start.value == pytest.approx(19.0)
+    np.testing.assert_allclose(found.x, [1.0, -3.0], rtol=1e-15)
+    assert found.value == pytest.approx(0.0, abs=1e-25)
+
+
+def test_the_value_includes_the_last_step():
+    # a tolerance above the decrement 38: the first step ends the run, its point is not evaluated
+    objective = quadratic(np.diag([2.0, 4.0]), np.array([1.0, -3.0]))
+    found = minimize(objective, np.zeros(2), tol=1e6)
+    assert found.n_iter == 1
+    assert found.terms.value == pytest.approx(19.0)
+    assert found.decrement == pytest.approx(38.0)
+    assert found.value == pytest.approx(0.0, abs=1e-14)
+    np.testing.assert_allclose(found.x, [1.0, -3.0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("start", [0.5, 1.2, 3.0, 20.0, -300.0])
+def test_log_cosh_from_where_a_full_step_diverges(start):
+    # beyond |x| = 1.09 the undamped iteration diverges: the step is -sinh(2 x) / 2
+    found = minimize(log_cosh, np.array([start, -0.3]))
+    assert found.converged
+    np.testing.assert_allclose(found.x, 0.0, atol=1e-9)
+
+
+def test_an_infimum_at_infinity_takes_bounded_steps():
+    # exp(-x): each Newton step is 1, so the decrement exp(-x) falls by e a step
+    decay = separable(lambda x: np.exp(-x), lambda x: -np.exp(-x), lambda x: np.exp(-x))
+    found = minimize(decay, np.zeros(1))
+    assert found.converged
+    assert 20 <= found.n_iter <= 40
+    assert found.x[0] == pytest.approx(found.n_iter, rel=1e-12)
+    assert 0.0 <= found.value < 1e-10
+
+
+def test_badly_scaled_coordinates():
+    scale = 10.0 ** np.array([-12.0, -3.0, 0.0, 5.0, 12.0])
+    correlation = np.full((5, 5), 0.9) + 0.1 * np.eye(5)
+    target = np.array([1.0, -2.0, 3.0, -4.0, 5.0]) / scale
+    objective = quadratic(correlation * np.outer(scale, scale), target)
+    found = minimize(objective, np.zeros(5))
+    assert found.converged
+    assert found.n_iter <= 3
+    np.testing.assert_allclose(found.x, target, rtol=1e-9)
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.floats(-6.0, 6.0))
+def test_rescaling_a_coordinate_changes_nothing(seed, exponent):
+    rng = np.random.default_rng(seed)
+    factor = np.array([1.0, 10.0**exponent])
+    start = rng.normal(size=2)
+
+    def scaled(x):
+        terms = log_cosh(x * factor)
+        return Terms(
+            terms.value, terms.gradient * factor, terms.hessian * np.outer(factor, factor)
+        )
+
+    plain, other = minimize(log_cosh, start), minimize(scaled, start / factor)
+    assert other.n_iter == plain.n_iter
+    np.testing.assert_allclose(other.x * factor, plain.x, atol=1e-9)
+
+
+def test_an_indefinite_start_goes_downhill():
+    # x^4 / 4 - x^2 / 2 + y^2 has curvature -0.97 in x at the start; its minima are (-1, 0), (1, 0)
+    def objective(x):
+        return Terms(
+            x[0] ** 4 / 4.0 - x[0] ** 2 / 2.0 + x[1] ** 2,
+            np.array([x[0] ** 3 - x[0], 2.0 * x[1]]),
+            np.diag([3.0 * x[0] ** 2 - 1.0, 2.0]),
+        )
+
+    found = minimize(objective, np.array([0.1, 1.0]))
+    assert found.converged
+    np.testing.assert_allclose(found.x, [1.0, 0.0], atol=1e-9)
+    assert found.value == pytest.approx(-0.25)
+
+
+def test_trial_steps_may_leave_the_domain():
+    # x - log x from 10: the first full step lands at -80, where the value is not a number
+    barrier = separable(
+        lambda x: x - np.log(x), lambda x: 1.0 - 1.0 / x, lambda x: 1.0 / x**2
+    )
+    found = minimize(barrier, np.array([10.0]))
+    assert found.converged
+    assert found.x[0] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_trial_steps_may_overflow():
+    # cosh from 0.1 with a curvature 1e4 times too small: the first full step overflows
+    def objective(x):
+        return Terms(float(np.cosh(x[0])), np.sinh(x), 1e-4 * np.cosh(x)[:, None])
+
+    found = minimize(objective, np.array([0.1]), max_iter=400)
+    assert found.x[0] == pytest.approx(0.0, abs=1e-3)
+    assert np.isfinite(found.value)
+
+
+def test_a_flat_objective_stops_at_once():
+    flat = separable(np.zeros_like, np.zeros_like, np.zeros_like)
+    found = minimize(flat, np.ones(2))
+    assert found.converged
+    np.testing.assert_array_equal(found.x, np.ones(2))
+
+
+def test_a_slope_without_curvature_is_not_called_converged():
+    # -x has no minimum and no curvature; the run must end and say so
+    line = separable(lambda x: -x, lambda x: -np.ones_like(x), np.zeros_like)
+    found = minimize(line, np.zeros(1))
+    assert not found.converged
+    assert found.gradient_norm == 1.0
+
+
+def test_running_out_of_iterations_is_not_called_converged():
+    found = minimize(log_cosh, np.array([3.0]), max_iter=2)
+    assert not found.converged
+    assert found.n_iter == 2
+    assert found.gradient_norm == pytest.approx(abs(np.tanh(found.x[0])))
+    assert found.value == pytest.approx(float(log_cosh(found.x).value))
+
+
+def test_a_gradient_that_lies_ends_the_line_search():
+    # the slope points uphill, so no fraction of the step lowers the value
+    def liar(x):
+        return Terms(float(x @ x), -2.0 * x, 2.0 * np.eye(len(x)))
+
+    found = minimize(liar, np.ones(1))
+    assert not found.converged
+    assert found.n_iter == 1
+    np.testing.assert_array_equal(found.x, np.ones(1))
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_the_direction_solves_the_newton_equation(seed, size):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(size, size + 2))
+    hessian, gradient = root @ root.T, rng.normal(size=size)
+    direction = newton_direction(Terms(0.0, gradient, hessian))
+    np.testing.assert_allclose(hessian @ direction, -gradient, atol=1e-8)
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
+def test_the_direction_of_a_singular_hessian_is_finite_and_downhill(seed, size):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(size, 1))
+    gradient = rng.normal(size=size)
+    direction = newton_direction(Terms(0.0, gradient, root @ root.T))
+    assert np.isfinite(direction).all()
+    assert gradient @ direction < 0.0
+
+
+def test_the_start_is_not_changed():
+    start = np.array([2.0, 1.0])
+    minimize(log_cosh, start)
+    np.testing.assert_array_equal(start, [2.0, 1.0])
+    assert MAX_HALVINGS >= 30  # enough to come back from a step a billion times too long
