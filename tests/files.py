@@ -9,7 +9,7 @@ def predictions(n=60, seed=0):
     """Return probabilities of three classes, and labels drawn from a sharpened version of them."""
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet([1.0, 1.0, 1.0], size=n)
-    true = probs**1.5 / (probs**1.5).sum(axis=1, keepdims=True)
+    true = probs**2 / (probs**2).sum(axis=1, keepdims=True)
     return probs, [str(rng.choice(CLASSES, p=row)) for row in true]
 
 

@@ -11,21 +11,31 @@ ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "mcllo"
 
 LAYERS = {
-    0: "_version exceptions _text _table _frames _label_values _labels _probabilities _model _newton "
-    "_predictions _binning _atomic _progress",
-    1: "_map _separation _fit _monte_carlo _batch _calibration_test _scores _binned_metrics "
-    "_calibration_errors _debiased_error _smooth_error _kernel_error _decomposition _reliability "
-    "metrics _io _output",
+    0: "_version exceptions _text _table _frames _label_values _labels _probabilities _model "
+    "_newton _predictions _binning _atomic _progress _csv_text",
+    1: "_map _separation _fit _monte_carlo _bound _batch _calibration_test _scores "
+    "_binned_metrics _calibration_errors _debiased_error _smooth_error _kernel_error "
+    "_decomposition _poisson_binomial _metric_null _omnibus _reliability metrics "
+    "_file_kind _file_words _source _io _output",
     2: "calibrators",
-    3: "_words _assess _streaming",
-    5: "cli __main__ __init__",
+    3: "_words _assess _paired _comparison _compare _streaming model_selection",
+    5: "_flags cli __main__ __init__",
 }
 LEVEL = {name: level for level, names in LAYERS.items() for name in names.split()}
 
 HEAVY = {
     "matplotlib": {"plot", "_report"},
     "jinja2": {"_report"},
-    "pyarrow": {"_io", "_output", "_streaming", "_table", "_blocks"},
+    "pyarrow": {
+        "_io",
+        "_output",
+        "_streaming",
+        "_table",
+        "_blocks",
+        "_source",
+        "_csv_text",
+        "_file_words",
+    },
     "dask": {"_blocks"},
     "typer": {"cli"},
     "rich": {"_progress", "cli"},

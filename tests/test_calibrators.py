@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mcllo._predictions import Predictions
 from mcllo.calibrators import CALIBRATORS, load_calibrator
-from mcllo.exceptions import AbsentClassWarning, FileFormatError, InputError, MclloWarning
+from mcllo.exceptions import FileFormatError, InputError, MclloWarning
 
 NAMES = ["car", "ship", "truck"]
 
@@ -294,9 +294,8 @@ def test_a_class_without_rows_keeps_its_column_and_warns(cls, options):
     kept = y != 2
     calibrator = cls(**options)
     X = table(calibrator, probs[kept])
-    with pytest.warns(MclloWarning) as caught:
+    with pytest.warns(MclloWarning, match="no row has class 2"):
         calibrator.fit(X, y[kept])
-    assert any(isinstance(w.message, AbsentClassWarning) for w in caught)
     assert calibrator.classes_.tolist() == [0, 1, 2, 3]
     out = calibrator.predict_proba(X)
     assert out.shape == (kept.sum(), 4)
@@ -456,9 +455,9 @@ def test_refusals_of_predict(cls, options):
 WORDS = "refused as it should be, in this package's words instead of scikit-learn's"
 COLUMNS = "its table has another number of columns than there are classes"
 NAMED = "its frame has the columns 0 and 1, which here name the classes, and the labels 1 and 2"
-FEATURES = "X is any real numbers; rows that are not probabilities are refused"
+FEATURES = "its X is any real numbers; rows that are not probabilities are refused"
 
-EXPECTED = {
+ALWAYS = {
     "check_all_zero_sample_weights_error": WORDS,
     "check_classifiers_regression_target": WORDS,
     "check_dtype_object": WORDS,
@@ -473,9 +472,47 @@ EXPECTED = {
     "check_readonly_memmap_input": COLUMNS,
     "check_classifier_data_not_an_array": NAMED,
     "check_sample_weights_pandas_series": NAMED,
-    "check_classifiers_one_label": "classes that no label had keep a probability",
     "check_supervised_y_2d": "a column of labels is taken without a warning",
 }
+ABSENT = "classes that no label had keep a probability, which may be the largest"
+ON_SCORES = {**ALWAYS, "check_classifiers_one_label": ABSENT}
+ON_FEATURES = {
+    **ALWAYS,
+    "check_dict_unchanged": FEATURES,
+    "check_dont_overwrite_parameters": FEATURES,
+    "check_estimators_dtypes": FEATURES,
+    "check_estimators_pickle": FEATURES,
+    "check_f_contiguous_array_estimator": FEATURES,
+    "check_fit2d_1sample": FEATURES,
+    "check_fit_check_is_fitted": FEATURES,
+    "check_fit_idempotent": FEATURES,
+    "check_fit_score_takes_y": FEATURES,
+    "check_methods_sample_order_invariance": FEATURES,
+    "check_methods_subset_invariance": FEATURES,
+    "check_n_features_in": FEATURES,
+    "check_n_features_in_after_fitting": FEATURES,
+    "check_pipeline_consistency": FEATURES,
+    "check_positive_only_tag_during_fit": FEATURES,
+    "check_sample_weight_equivalence_on_dense_data": FEATURES,
+    "check_sample_weights_list": FEATURES,
+    "check_sample_weights_not_an_array": FEATURES,
+    "check_sample_weights_not_overwritten": FEATURES,
+    "check_sample_weights_shape": FEATURES,
+}
+SEPARATED = "15 rows and 10 columns have no best matrix: repeated and weighted rows differ by 2e-7"
+OF_ONE_METHOD = {"matrix": {"check_sample_weight_equivalence_on_dense_data": SEPARATED}}
+
+
+def run_checks(calibrator, expected, *, may_fail=()):
+    """Every check passes, or is expected to fail and does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the data of the checks are separated, tied and tiny
+        results = check_estimator(calibrator, expected_failed_checks=expected, on_fail="raise")
+    assert sum(r["status"] == "passed" for r in results) > 20
+    for result in results:
+        name = result["check_name"]
+        if name in expected and name not in may_fail:
+            assert result["status"] == "xfail", f"{name} passes: take it from the list"
 
 
 class Squeezed:
@@ -492,14 +529,10 @@ def squeeze(X):
     """Return the softmax of rows of numbers; the calibrator itself judges everything else."""
     if isinstance(X, pd.DataFrame):
         return pd.DataFrame(squeeze(X.to_numpy()), columns=X.columns)
-    if sparse.issparse(X) or np.iscomplexobj(X):
+    values = X if sparse.issparse(X) else np.asarray(X)
+    if sparse.issparse(X) or values.dtype.kind not in "fiu" or values.ndim != 2:
         return X
-    try:
-        values = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        return X
-    usable = values.ndim == 2 and values.shape[1] > 1 and np.isfinite(values).all()
-    return softmax(values, axis=1) if usable else X
+    return softmax(values, axis=1) if values.shape[1] > 1 and np.isfinite(values).all() else X
 
 
 for cls in CALIBRATORS.values():  # at module level, where the pickling check looks for them
@@ -507,21 +540,15 @@ for cls in CALIBRATORS.values():  # at module level, where the pickling check lo
     globals()[name] = type(name, (Squeezed, cls), {"__module__": __name__})
 
 
-def failed_checks(calibrator):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the data of the checks are separated, tied and tiny
-        results = check_estimator(calibrator, on_fail=None)
-    assert len(results) > 50
-    return {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
-
-
 @every_class
-def test_check_estimator_on_probabilities(cls):
+def test_check_estimator_on_scores(cls):
+    own = OF_ONE_METHOD.get(cls.method, {})
+    # maximum likelihood sends the MCLLO probability of a class without rows to 0
+    expected = ALWAYS if cls.method == "mcllo" else ON_SCORES
     squeezed = globals()[f"Squeezed{cls.__name__}"] if cls().input == "probs" else cls
-    assert set(failed_checks(squeezed())) == set(EXPECTED)
+    run_checks(squeezed(), {**expected, **own}, may_fail=own)
 
 
-@every_class
-def test_check_estimator_on_random_features_fails_only_for_being_refused(cls):
-    for name, error in failed_checks(cls()).items():
-        assert name in EXPECTED or isinstance(error, (InputError, AssertionError)), name
+@pytest.mark.parametrize("key", [key for key, cls in CALIBRATORS.items() if cls().input == "probs"])
+def test_check_estimator_on_random_features(key):
+    run_checks(CALIBRATORS[key](), ON_FEATURES)

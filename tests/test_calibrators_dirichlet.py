@@ -33,7 +33,7 @@ def objective(W, b, X, y, lam, mu, weight=None):
 
 @pytest.mark.parametrize("lam", [0.0, 1.0])
 def test_labels_in_the_right_shares_give_the_identity(lam):
-    # Four rows of (.5, .25, .25) with labels 0, 0, 1, 2 and so on: the gradient is 0 at the identity.
+    # Four rows of (.5, .25, .25) with labels 0, 0, 1, 2, and so on: the gradient is 0 at W = I.
     X = np.repeat(0.25 * (np.ones((3, 3)) + np.eye(3)), 4, axis=0)
     y = [0, 0, 1, 2, 0, 1, 1, 2, 0, 1, 2, 2]
     fitted = DirichletCalibration(off_diagonal=lam, intercept=lam).fit(X, y)

@@ -45,7 +45,7 @@ def test_log_plug_in_contains_the_identity():
     # Labels in exactly the predicted shares: theta = 1, and nothing changes.
     X = np.repeat([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]], 10, axis=0)
     y = np.repeat([0, 1, 2, 0, 1, 2], [5, 3, 2, 1, 6, 3])
-    fitted = XuDavoine(score="log", smooth=False, output="plug_in").fit(X, y)
+    fitted = XuDavoine(scores="log", smooth=False, output="plug_in").fit(X, y)
     np.testing.assert_allclose(fitted.theta_, 1.0)
     np.testing.assert_allclose(fitted.predict_proba(X), X)
 
@@ -73,7 +73,7 @@ def test_hand_sized_example():
 @pytest.mark.parametrize(("score", "smooth"), TABLE)
 def test_toy(score, smooth):
     theta, plug_in, bel, pl, betp = TABLE[score, smooth]
-    options = {"score": score, "smooth": smooth}
+    options = {"scores": score, "smooth": smooth}
     fitted = XuDavoine(**options).fit(TOY_X, TOY_Y)
     np.testing.assert_allclose(fitted.theta_, theta, atol=1e-7)
     found = fitted.belief(QUERY)
@@ -91,15 +91,15 @@ def test_toy(score, smooth):
 
 def test_toy_second_row():
     # methods.md 1.7: x = (.7, .2, .1), log x, no smoothing.
-    fitted = XuDavoine(score="log", smooth=False).fit(TOY_X, TOY_Y)
+    fitted = XuDavoine(scores="log", smooth=False).fit(TOY_X, TOY_Y)
     found = fitted.belief(QUERY)
     np.testing.assert_allclose(found.bel[1], [0.62734, 0.01574, 0.01791], atol=1e-5)
     np.testing.assert_allclose(found.pl[1], [0.91384, 0.35475, 0.14092], atol=1e-5)
     np.testing.assert_allclose(found.betp[1], [0.75884, 0.17350, 0.06767], atol=1e-5)
-    plug_in = XuDavoine(score="log", smooth=False, output="plug_in").fit(TOY_X, TOY_Y)
+    plug_in = XuDavoine(scores="log", smooth=False, output="plug_in").fit(TOY_X, TOY_Y)
     answer = plug_in.predict_proba(QUERY)[1]
     np.testing.assert_allclose(answer, [0.80365, 0.14195, 0.05440], atol=1e-5)
-    envelope = XuDavoine(score="log", smooth=False, order="envelope").fit(TOY_X, TOY_Y)
+    envelope = XuDavoine(scores="log", smooth=False, order="envelope").fit(TOY_X, TOY_Y)
     np.testing.assert_allclose(envelope.belief(QUERY).pl[1], [0.91384, 0.23174, 0.14092], atol=1e-5)
     np.testing.assert_allclose(
         envelope.belief(QUERY).bel[1], [0.62734, 0.06825, 0.01791], atol=1e-5
@@ -158,9 +158,9 @@ def test_json(options, tmp_path, monkeypatch):
 def test_log_scores_raise_zeros_and_say_so():
     X, y = np.vstack([TOY_X, [[1.0, 0.0, 0.0]]]), np.append(TOY_Y, 0)
     with pytest.warns(ZeroProbabilityWarning, match="2 of 51 probabilities were 0"):
-        fitted = XuDavoine(score="log").fit(X, y)
+        fitted = XuDavoine(scores="log").fit(X, y)
     np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
-    floored = XuDavoine(score="log", clip=1e-3).fit(X, y)
+    floored = XuDavoine(scores="log", clip=1e-3).fit(X, y)
     assert floored.theta_ != fitted.theta_
 
 
@@ -176,7 +176,7 @@ def test_no_finite_theta_is_refused_and_smoothing_is_the_remedy(pick):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"score": "logit"}, "score must be one of 'prob', 'log'; got score='logit'"),
+        ({"scores": "logit"}, "scores must be one of 'prob', 'log'; got scores='logit'"),
         ({"output": "betp"}, "output must be one of 'pignistic'"),
         ({"order": "random"}, "order must be one of 'score'"),
     ],

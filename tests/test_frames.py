@@ -17,6 +17,7 @@ from mcllo._frames import (
     column_names,
     did_you_mean,
     first_word,
+    n_columns,
     shorten,
 )
 
@@ -184,6 +185,33 @@ def test_a_wide_frame_stays_a_table():
     assert as_column(pd.DataFrame(COLUMNS), "y").shape == (3, 2)
 
 
+@pytest.mark.parametrize(
+    ("values", "n"),
+    [
+        (P, 2),
+        (P[:, 0], 1),
+        (P[:, :1], 1),
+        (P.tolist(), 2),
+        (list(P), 2),
+        (WORDS, 1),
+        ([[word] for word in WORDS], 1),
+        ([np.array(1.0), np.array(2.0)], 1),
+        (FRAMES["pyarrow"], 2),
+        (pa.chunked_array([WORDS]), 1),
+        (pl.Series(WORDS), 1),
+        ((None, [[]]), 1),
+        (([None, []], None), 2),
+        ([], 0),
+        (None, 0),
+        ("word", 0),
+        (np.zeros((2, 2, 2)), 0),
+        (pd.DataFrame, 0),
+    ],
+)
+def test_n_columns_is_seen_without_reading(values, n):
+    assert n_columns(values) == n
+
+
 # ---- numbers ------------------------------------------------------------------------------------
 
 
@@ -305,6 +333,16 @@ def test_columns_that_are_not_numbers_are_named(column, kind):
 def test_odd_pandas_columns_are_named(kind):
     frame = pd.DataFrame(COLUMNS).astype({"b": kind})
     assert "column 'b' is" in str(refusal(as_matrix, frame, "probs"))
+
+
+def test_numbers_that_numpy_does_not_have():
+    wide = pl.Series([2**70, 1, 1], dtype=pl.Int128)
+    for read, data in (
+        (as_matrix, pl.DataFrame({"a": wide, "b": wide})),
+        (as_column, wide),
+        (as_column, pl.DataFrame({"a": wide})),
+    ):
+        assert "convert its columns to floats" in str(refusal(read, data, "probs"))
 
 
 def test_an_odd_column_does_not_matter_when_others_are_chosen():

@@ -54,11 +54,12 @@ def test_the_identity_changes_nothing(design):
 def test_one_row_by_hand():
     # x = (.8, .2): odds 4; delta = 2, gamma = 1/2 give odds 2 * sqrt(4) = 4, so g = (.8, .2);
     # A = log(1 + 4); dA/dtau = .8, dA/dgamma = .8 log 4; curvature .8 * .2 = .16 times (1, l, l^2)
-    odds, theta, l = np.log([[4.0]]), np.array([np.log(2.0), 0.5]), np.log(4.0)
+    odds, theta, own = np.log([[4.0]]), np.array([np.log(2.0), 0.5]), np.log(4.0)
+    curvature = 0.16 * np.array([[1.0, own], [own, own * own]])
     terms = LogPartition(odds)(theta)
     assert terms.value == pytest.approx(np.log(5.0), rel=1e-14)
-    np.testing.assert_allclose(terms.gradient, [0.8, 0.8 * l], rtol=1e-14)
-    np.testing.assert_allclose(terms.hessian, 0.16 * np.array([[1, l], [l, l * l]]), rtol=1e-13)
+    np.testing.assert_allclose(terms.gradient, [0.8, 0.8 * own], rtol=1e-14)
+    np.testing.assert_allclose(terms.hessian, curvature, rtol=1e-13)
     np.testing.assert_allclose(recalibrate(theta, odds, baseline=1), [[0.8, 0.2]], rtol=1e-14)
 
 

@@ -101,9 +101,7 @@ def test_rescaling_a_coordinate_changes_nothing(seed, exponent):
 
     def scaled(x):
         terms = log_cosh(x * factor)
-        return Terms(
-            terms.value, terms.gradient * factor, terms.hessian * np.outer(factor, factor)
-        )
+        return Terms(terms.value, terms.gradient * factor, terms.hessian * np.outer(factor, factor))
 
     plain, other = minimize(log_cosh, start), minimize(scaled, start / factor)
     assert other.n_iter == plain.n_iter
@@ -127,9 +125,7 @@ def test_an_indefinite_start_goes_downhill():
 
 def test_trial_steps_may_leave_the_domain():
     # x - log x from 10: the first full step lands at -80, where the value is not a number
-    barrier = separable(
-        lambda x: x - np.log(x), lambda x: 1.0 - 1.0 / x, lambda x: 1.0 / x**2
-    )
+    barrier = separable(lambda x: x - np.log(x), lambda x: 1.0 - 1.0 / x, lambda x: 1.0 / x**2)
     found = minimize(barrier, np.array([10.0]))
     assert found.converged
     assert found.x[0] == pytest.approx(1.0, abs=1e-9)

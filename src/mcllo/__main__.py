@@ -37,15 +37,16 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Return the exit code of a command line."""
     from ._flags import in_flags
-    from .cli import Abort, UsageError, app
+    from .cli import Abort, UsageError, command
 
     output = sys.stdout
     try:
-        code = app(args=arguments or ["--help"], prog_name="mcllo", standalone_mode=False)
+        code = command()(arguments or ["--help"], prog_name="mcllo", standalone_mode=False)
         sys.stdout.flush()
     except UsageError as error:
         hint = f" See '{error.ctx.command_path} --help'." if error.ctx else ""
-        return _fail(f"{error.format_message()}{hint}")
+        message = error.format_message()
+        return _fail(message + ("" if message[-1:] in ".?" else ".") + hint)
     except MclloError as error:
         return _fail(in_flags(str(error)))
     except (Abort, KeyboardInterrupt):

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 ROUNDS, SMALL = 4, 0.05
 """Times that cells are dropped, and the size up to which they may be."""
-EXACT = 1e-12
+EXACT = 1e-13
 """Relative error of the moments of q that counts as rounding."""
 
 

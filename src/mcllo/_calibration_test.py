@@ -199,8 +199,12 @@ def run_test(
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
+    exceedances: int | None = None,
 ) -> CalibrationTest:
-    """Test calibration of predictions that were fitted already."""
+    """Test calibration of predictions that were fitted already.
+
+    A sequential run stops at `exceedances`; the default depends on the size of the table.
+    """
     _check_choices(statistic, method)
     check_resamples(n_resamples)
     value = _statistic_value(fit, statistic)
@@ -211,7 +215,13 @@ def run_test(
         p = chi2_sf(value, fit.df)
         return CalibrationTest(value, fit.df, p, "chi2", statistic, 0, False, None, reason)
     result = exact_pvalue(
-        predictions, statistic, value, chosen, n_resamples=n_resamples, seed=entropy_of(seed)
+        predictions,
+        statistic,
+        value,
+        chosen,
+        n_resamples=n_resamples,
+        seed=entropy_of(seed),
+        exceedances=exceedances,
     )
     return CalibrationTest(
         statistic=value,
@@ -304,6 +314,7 @@ def exact_pvalue(
     *,
     n_resamples: int,
     seed: int,
+    exceedances: int | None = None,
 ) -> MonteCarloP:
     """Return how often labels drawn from the predictions give at least `value`."""
     draws = StatisticDraws(predictions, seed)
@@ -319,7 +330,8 @@ def exact_pvalue(
 
     stop_at = None
     if method == "sequential":
-        stop_at = EXCEEDANCES if predictions.probs.size <= LARGE else EXCEEDANCES_LARGE
+        usual = EXCEEDANCES if predictions.probs.size <= LARGE else EXCEEDANCES_LARGE
+        stop_at = usual if exceedances is None else exceedances
     return monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at
     )

@@ -15,9 +15,11 @@ corrected p-value exists for maximum likelihood MCLLO (q = d) and temperature sc
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._assess import summary_metrics
-from ._calibration_test import CalibrationTest, run_test
+from ._calibration_test import CalibrationTest, exact_pvalue, run_test
 from ._comparison import Comparison, ComparisonRow
-from ._fit import fit_predictions
+from ._fit import MCLLOFit, fit_predictions
 from ._frames import did_you_mean
-from ._monte_carlo import Seed, entropy_of
+from ._monte_carlo import EXCEEDANCES_LARGE, Seed, entropy_of
 from ._paired import paired_differences
 from ._predictions import Predictions, as_predictions
 from ._progress import progress
@@ -104,8 +106,11 @@ def compare(
     entropy = entropy_of(seed)
     if (holdout is None) == (cv is None):
         raise InputError("compare must get a holdout or cv=, and not both.")
-    judge = learn if holdout is None else as_pair(holdout, "holdout", learn.classes, learn.baseline)
-    _check_classes(learn, judge)
+    judge = learn
+    if holdout is not None:
+        judge = as_pair(holdout, "holdout", learn.classes, None)
+        _check_classes(learn, judge)
+        judge = judge.with_baseline(learn.baseline)
     chosen, skipped = choose_methods(learn, judge, methods)
     folds = None if cv is None else stratified_folds(learn.codes, cv, entropy)
     results: dict[str, _Recalibrated] = {}
@@ -211,44 +216,59 @@ def _table(
     sets = {"uncalibrated": judge}
     sets |= {name: judge.with_probs(result.probs) for name, result in results.items()}
     paired = paired_differences(sets, seed)
-    rows = [] if crossed else [_row("uncalibrated_train", learn, None, n_resamples, seed)]
-    for name, predictions in sets.items():
-        rows.append(
-            _row(
-                name,
-                predictions,
-                judge,
-                n_resamples,
-                seed,
-                ratio=ratio,
-                result=results.get(name),
-                paired=paired[name],
-            )
-        )
-    return Comparison(tuple(rows), skipped, learn, judge, sets, crossed, seed)
+    tested = sets if crossed else {"uncalibrated_train": learn, **sets}
+    fits = {name: _quiet_fit(predictions) for name, predictions in tested.items()}
+
+    def judged(name: str) -> tuple[CalibrationTest, float | None]:
+        noted = name in results and results[name].note
+        share = None if noted or name not in results else ratio
+        return _tests(name, tested[name], fits[name], share, n_resamples, seed)
+
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        tests = dict(zip(tested, pool.map(judged, tested), strict=True))
+    rows = tuple(
+        _row(name, predictions, judge, *tests[name], results.get(name), paired.get(name))
+        for name, predictions in tested.items()
+    )
+    return Comparison(rows, skipped, learn, judge, sets, crossed, seed)
+
+
+def _quiet_fit(predictions: Predictions) -> MCLLOFit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a separated fit means is for the test to say
+        return fit_predictions(predictions)
+
+
+def _tests(
+    name: str,
+    predictions: Predictions,
+    fit: MCLLOFit,
+    ratio: float | None,
+    n_resamples: int,
+    seed: int,
+) -> tuple[CalibrationTest, float | None]:
+    """Return the calibration test, and the corrected p-value where there is theory for one."""
+    test = run_test(
+        predictions, fit, n_resamples=n_resamples, seed=seed, exceedances=EXCEEDANCES_LARGE
+    )
+    if ratio is None:
+        return test, None
+    return test, corrected_pvalue(name, predictions, test, ratio, n_resamples, seed)
 
 
 def _row(
     name: str,
     predictions: Predictions,
-    before: Predictions | None,
-    n_resamples: int,
-    seed: int,
-    *,
-    ratio: float | None = None,
-    result: _Recalibrated | None = None,
-    paired: tuple[float, float, float] = (np.nan, np.nan, np.nan),
+    before: Predictions,
+    test: CalibrationTest,
+    corrected: float | None,
+    result: _Recalibrated | None,
+    paired: tuple[float, float, float] | None,
 ) -> ComparisonRow:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the row says so itself
-        fit = fit_predictions(predictions)
-    test = run_test(predictions, fit, n_resamples=n_resamples, seed=seed)
-    corrected = None
-    if result is not None and ratio is not None and not result.note:
-        corrected = corrected_pvalue(name, predictions, test, ratio, n_resamples, seed)
     changed = None
-    if result is not None and before is not None:
+    if result is not None:
         changed = label_change(before.probs, predictions.probs, sample_weight=before.sample_weight)
+    difference = (np.nan, np.nan, np.nan) if paired is None else paired
     return ComparisonRow(
         method=name,
         n=predictions.n_samples,
@@ -259,9 +279,9 @@ def _row(
         pvalue_corrected=corrected,
         label_change=changed,
         **summary_metrics(predictions),
-        log_loss_difference=paired[0],
-        difference_low=paired[1],
-        difference_high=paired[2],
+        log_loss_difference=difference[0],
+        difference_low=difference[1],
+        difference_high=difference[2],
         fit_seconds=None if result is None else result.fit_seconds,
         n_zero_labels=predictions.n_clipped_true,
         note="" if result is None else result.note,
@@ -285,11 +305,14 @@ def corrected_pvalue(
     tail = mixture_tail(test.statistic, test.df, fitted, 1.0 + ratio)
     if test.method == "chi2":
         return tail
-    from ._calibration_test import exact_pvalue
-
-    equivalent = float(chdtri(test.df, tail)) if tail < 1.0 else 0.0
     return exact_pvalue(
-        predictions, "lr", equivalent, "sequential", n_resamples=n_resamples, seed=seed
+        predictions,
+        "lr",
+        float(chdtri(test.df, tail)) if tail < 1.0 else 0.0,
+        "sequential",
+        n_resamples=n_resamples,
+        seed=seed,
+        exceedances=EXCEEDANCES_LARGE,
     ).pvalue
 
 

@@ -59,6 +59,7 @@ def in_file_words(error: InputError, place: str, roles: Roles) -> InputError:
             message = f"column {column!r}{message.removeprefix(name)}"
     swapped = r"[Ii]f probs and y are swapped, call with \(probs, y\)\."
     message = re.sub(swapped, "Choose the column with the labels with label=.", message)
+    message = message.replace("pass np.clip(probs, 0, 1)", "write 0 or 1 there")
     return InputError(message, row=error.row)
 
 
@@ -104,6 +105,12 @@ def stray_hint(columns: Sequence[str], labels: Sequence[str], message: str) -> s
     if len(classes) > MOST_NAMES:
         return f"If {strays[0]!r} is not a class, choose the columns that are with classes=."
     return f"If {strays[0]!r} is not a class, pass classes={classes!r}."
+
+
+def left_out_hint(classes: Sequence[str], known: Sequence[str], labels: Sequence[str]) -> str:
+    """Return which label is a column too, and yet not among the classes."""
+    left_out = (label for label in labels if label not in classes and label in known)
+    return next((f"Add {label!r}, which is a label, to classes=." for label in left_out), "")
 
 
 def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> str:

@@ -42,7 +42,6 @@ FLAGS = {
 PHRASES = {
     "Pass clip=None or a floor": "Leave --clip out or give a floor",
     "use statistic='lr' or 'score'": "use --statistic lr or --statistic score",
-    "pass np.clip(probs, 0, 1)": "write 0 or 1 there",
     "use MCLLOCalibrator(penalty=1.0)": "use mcllo fit --penalty 1",
     " or a numpy Generator": "",
 }
@@ -51,6 +50,7 @@ VALUE = (
     r"""\[[^\]]*\]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|True|None|nan|-?inf|-?\d[\d.]*(?:e-?\d+)?"""
 )
 ARGUMENT = re.compile(rf"(?<![\w'\"])(?P<name>{NAME})=(?P<value>{VALUE})?")
+ONE_WEIGHT = re.compile(r"\bsample_weight\[\d+\]=")
 SUBJECT = re.compile(rf"^(?P<name>{NAME})(?= must)")
 
 
@@ -66,6 +66,7 @@ def in_flags(message: str) -> str:
     """
     for phrase, instead in PHRASES.items():
         message = message.replace(phrase, instead)
+    message = ONE_WEIGHT.sub("the weight ", message)
     message = SUBJECT.sub(lambda match: FLAGS[match["name"]], message)
     return ARGUMENT.sub(_flag, message)
 

@@ -47,7 +47,7 @@ def as_matrix(
                 f"{name} must hold numbers only; column {show(str(column))} is {dtype}. "
                 "Choose the probability columns with classes=, or convert that one to numbers."
             )
-    return as_numbers(np.asarray(frame.to_numpy()), name), names
+    return as_numbers(_values(frame, name), name), names
 
 
 def column_names(table: Any, name: str = "the frame") -> list[str] | None:
@@ -60,14 +60,27 @@ def as_column(values: Any, name: str) -> Array:
     """Return labels or weights as an array: one-dimensional, or two-dimensional for one-hot."""
     frame = _as_frame(values, name)
     if frame is not None and len(frame.columns) != 1:
-        return np.asarray(frame.to_numpy())
+        return _values(frame, name)
     series = _as_series(values) if frame is None else frame[:, 0]
     if series is None:
         array = _to_array(values, name)
         return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if series.dtype.is_numeric():
-        return np.asarray(series.to_numpy())
+        return _values(series, name)
     return _objects(series.to_list())
+
+
+def n_columns(values: Any) -> int:
+    """Return the number of columns as far as it shows without reading the values, else 0."""
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple):
+        return int(shape[1]) if len(shape) == 2 else int(len(shape) == 1)
+    if not isinstance(values, (list, tuple)) or not values:
+        return int(hasattr(type(values), "__array__"))  # an Arrow column has no shape
+    head = values[0]
+    if isinstance(head, np.ndarray):
+        return len(head) if head.ndim else 1
+    return len(head) if isinstance(head, (list, tuple)) else 1
 
 
 def as_numbers(array: Array, name: str) -> Array:
@@ -133,6 +146,15 @@ def _to_array(values: Any, name: str) -> Array:
     if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
         return np.array(values, dtype=object)  # else NumPy writes a NaN or 1 among words as text
     return array
+
+
+def _values(data: Any, name: str) -> Array:
+    try:
+        return np.asarray(data.to_numpy())
+    except Exception:  # say, 128-bit integers
+        raise InputError(
+            f"{name} must hold numbers that NumPy knows; convert its columns to floats."
+        ) from None
 
 
 def _objects(values: list[Any]) -> Array:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from ._file_words import Roles, in_file_words, prefix_hint, stray_hint, with_hint
+from ._file_words import Roles, in_file_words, left_out_hint, prefix_hint, stray_hint, with_hint
 from ._frames import shorten
 from ._labels import class_names
 from ._predictions import Predictions
@@ -64,7 +64,7 @@ def read_predictions(
     """
     source = Source(path)
     roles = find_roles(source, label, classes, weight, prefix)
-    names = [column.removeprefix(prefix) for column in roles.numbers]
+    names = _without(prefix, roles.numbers)
     try:
         table = _read_table(source, roles)
         values = table.select(roles.numbers).rename_columns(names)
@@ -78,7 +78,7 @@ def read_predictions(
             clip=clip,
         )
     except MclloError as error:
-        raise _explained(error, source, roles, names, classes is None) from None
+        raise _explained(error, source, roles, prefix, classes is None) from None
 
 
 def find_roles(
@@ -96,6 +96,8 @@ def find_roles(
         numbers = default_columns(source, prefix, aside)
     else:
         numbers = [f"{prefix}{name}" for name in class_names(classes)]
+    if not numbers:
+        raise InputError("classes must name at least two columns; got none. Leave classes= out.")
     source.require(numbers, "class column")
     used = [*aside, *numbers]
     for column in aside:
@@ -145,6 +147,11 @@ def _clean(word: str, known: set[str]) -> str | None:
     return word or None
 
 
+def _without(prefix: str, columns: Sequence[str]) -> list[str]:
+    """Return the classes that columns stand for."""
+    return [column.removeprefix(prefix) for column in columns if column.startswith(prefix)]
+
+
 def _labels(source: Source, table: Any, label: str, names: Sequence[str]) -> Any:
     column = table.column(label)
     return clean_labels(column, names) if source.kind == "csv" else column
@@ -162,19 +169,21 @@ def _read_table(source: Source, roles: Roles) -> Any:
 
 
 def _explained(
-    error: MclloError, source: Source, roles: Roles, names: list[str], by_default: bool
+    error: MclloError, source: Source, roles: Roles, prefix: str, by_default: bool
 ) -> MclloError:
     """Return the error in the words of the file, with the remedy that its labels suggest."""
     if isinstance(error, InputError):
         place = "" if error.row is None else source.place(error.row)
         error = in_file_words(error, place, roles)
-    message, hint = str(error), ""
-    if "is not a class; classes are" in message:
-        hint = prefix_hint(roles.numbers, _distinct_labels(source, roles, names))
-    elif by_default and ("sums to" in message or "in column" in message or "numbers" in message):
-        hint = stray_hint(names, _distinct_labels(source, roles, names), message)
-    if not hint:
+    message = str(error)
+    if not re.search("sums to|in column|hold numbers|contains .* not a class", message):
         return error
+    names = _without(prefix, roles.numbers)
+    labels = _distinct_labels(source, roles, names)
+    if by_default:
+        hint = stray_hint(names, labels, message) or prefix_hint(roles.numbers, labels)
+    else:
+        hint = left_out_hint(names, _without(prefix, source.columns), labels)
     error.args = (with_hint(message, hint),)
     return error
 

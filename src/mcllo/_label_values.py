@@ -72,18 +72,14 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
     kinds = {type(value) for value in values}
     if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
         return np.array(values, dtype=bool)
-    if all(issubclass(kind, (int, np.integer)) for kind in kinds):
-        return _integers(values)
-    if all(issubclass(kind, (int, float, np.integer, np.floating, Decimal)) for kind in kinds):
-        return _whole(np.array(values, dtype=np.float64), place)
-    return np.array([str(plain_label(value)) for value in values])
-
-
-def _integers(values: list[Any]) -> NDArray[Any]:
     try:
-        return np.array(values, dtype=np.int64)
+        if all(issubclass(kind, (int, np.integer)) for kind in kinds):
+            return np.array(values, dtype=np.int64)
+        if all(issubclass(kind, (int, float, np.integer, np.floating, Decimal)) for kind in kinds):
+            return _whole(np.array(values, dtype=np.float64), place)
     except OverflowError:
-        return np.array([str(value) for value in values])
+        pass  # integers beyond 64 bits are names
+    return np.array([str(plain_label(value)) for value in values])
 
 
 def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:

@@ -120,12 +120,13 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
         raise InputError(
             f"one-hot y must hold only 0 and 1; got {first_word(labels)!r}. Pass one label per row."
         ) from None
-    bad = ~(np.isin(hot, (0.0, 1.0)).all(axis=1) & (hot.sum(axis=1) == 1.0))
+    ones = hot == 1.0
+    bad = ~((ones | (hot == 0.0)).all(axis=1) & (ones.sum(axis=1) == 1))
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
             f"each row of a one-hot y must hold one 1 and otherwise 0; row {row} is "
-            f"{shorten(np.round(hot[row], 3).tolist())}. "
+            f"{shorten([round(v, 3) for v in hot[row].tolist()])}. "
             "If probs and y are swapped, call with (probs, y).",
             row=row,
         )

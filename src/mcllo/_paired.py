@@ -43,6 +43,7 @@ def row_losses(predictions: Predictions) -> Floats:
 
 def bootstrap_means(values: Floats, weight: Floats, seed: int) -> Floats:
     """Return weighted means of resampled rows, shape (n_draws, n_columns)."""
+    values, weight = values[weight > 0.0], weight[weight > 0.0]
     n = len(values)
     rng = np.random.default_rng([seed, 2])
     draws = int(max(200, min(N_BOOTSTRAP, MOST_CELLS / n)))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._frames import as_column, as_numbers
+from ._frames import as_column, as_numbers, n_columns
 from ._labels import Classes, class_names, encode, find_class
 from ._model import log_odds_from_logs
 from ._probabilities import Simplex, clean_logits, clean_probs
@@ -314,7 +314,7 @@ def scored_predictions(
     scikit-learn's binary scorers, the probability of the second of two classes.
     """
     options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
-    if not isinstance(y_prob, Predictions) and _n_columns(y_true) > 1 and _n_columns(y_prob) == 1:
+    if not isinstance(y_prob, Predictions) and n_columns(y_true) > 1 and n_columns(y_prob) == 1:
         raise InputError(
             "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
             "Call with (y_true, y_prob)."
@@ -364,23 +364,10 @@ def _simplex(
 
 def _refuse_swapped(probs: Any, y: Any) -> None:
     """Say so when labels stand where probabilities belong."""
-    if _n_columns(probs) == 1 and _n_columns(y) > 1:
+    if n_columns(probs) == 1 and n_columns(y) > 1:
         raise InputError(
             "probs must be a table and y its labels; they seem to be swapped. Call with (probs, y)."
         )
-
-
-def _n_columns(values: Any) -> int:
-    """Return the number of columns as far as it shows without reading the values, else 0."""
-    shape = getattr(values, "shape", None)
-    if isinstance(shape, tuple) and len(shape) in (1, 2):
-        return 1 if len(shape) == 1 else int(shape[1])
-    if not isinstance(values, (list, tuple)) or not values:
-        return int(hasattr(values, "__array__"))  # an Arrow column has no shape
-    head = values[0]
-    if isinstance(head, np.ndarray):
-        return len(head) if head.ndim else 1
-    return len(head) if isinstance(head, (list, tuple)) else 1
 
 
 def _row_numbers(rows: Any, n_samples: int) -> NDArray[np.intp]:

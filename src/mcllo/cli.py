@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,6 +86,12 @@ Clip = Annotated[
 Seed = Annotated[
     int | None, typer.Option(help="A whole number that makes simulated p-values repeatable.")
 ]
+
+
+@cache
+def command() -> Any:
+    """Return the parser of the command line."""
+    return typer.main.get_command(app)
 
 
 def _show_version(value: bool) -> None:

@@ -105,10 +105,11 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.linear_model import LogisticRegression
     >>> from mcllo.calibrators import TemperatureScaling
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = RecalibratedClassifierCV(GaussianNB(), TemperatureScaling(), cv=3).fit(X, y)
+    >>> classifier = LogisticRegression(max_iter=1000)
+    >>> model = RecalibratedClassifierCV(classifier, TemperatureScaling(), cv=3).fit(X, y)
     >>> len(model.calibrated_classifiers_)
     3
     >>> model.predict_proba(X).shape
@@ -145,15 +146,14 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """
         rows = _read_rows(X, y, sample_weight)
         frozen = isinstance(self.estimator, FrozenEstimator)
-        self.classes_ = _fitted_classes(self.estimator) if frozen else np.unique(rows.y)
         recipe = self._recipe(rows, frozen)
         if self.ensemble is True or (self.ensemble == "auto" and not frozen):
-            self.calibrated_classifiers_ = self._each_fold(recipe.pair, rows, self._folds(rows))
-        elif frozen:
-            self.calibrated_classifiers_ = [recipe.pair(rows, rows)]
+            pairs = self._each_fold(recipe.pair, rows, self._folds(rows))
         else:
-            self.calibrated_classifiers_ = [self._cross_predicted(recipe, rows)]
-        self._copy_features(self.calibrated_classifiers_[0].estimator)
+            pairs = [recipe.pair(rows, rows) if frozen else self._cross_predicted(recipe, rows)]
+        self.classes_ = recipe.classes
+        self.calibrated_classifiers_ = pairs
+        self._copy_features(pairs[0].estimator)
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -181,14 +181,15 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """Check the arguments and return how to fit a pair."""
         if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
             raise InputError(f"ensemble must be True, False or 'auto'; got {self.ensemble!r}.")
-        if len(self.classes_) < 2:
-            found = self.classes_.tolist()
+        classes = _fitted_classes(self.estimator) if frozen else np.unique(rows.y)
+        if len(classes) < 2:
+            found = classes.tolist()
             raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
         if rows.weight is not None and not frozen and _weight_argument(self.estimator) is None:
             name = type(self.estimator).__name__
             message = f"{name} takes no sample_weight, so only the calibrator uses the weights."
             warnings.warn(message, MclloWarning, stacklevel=3)
-        return _Recipe(self.estimator, _prepared(self.calibrator, self.classes_), self.classes_)
+        return _Recipe(self.estimator, _prepared(self.calibrator, classes), classes)
 
     def _folds(self, rows: _Rows) -> list[Fold]:
         return list(check_cv(self.cv, rows.y, classifier=True).split(rows.X, rows.y))
@@ -212,7 +213,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             )
         scores = np.concatenate(self._each_fold(recipe.scores, rows, folds))
         calibrator = recipe.fit_calibrator(scores, rows.take(held_out))
-        return FittedPair(recipe.fit_classifier(rows), calibrator, self.classes_)
+        return FittedPair(recipe.fit_classifier(rows), calibrator, recipe.classes)
 
     def _copy_features(self, classifier: Any) -> None:
         for name in ("n_features_in_", "feature_names_in_"):

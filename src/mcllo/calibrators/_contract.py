@@ -215,7 +215,7 @@ def load_calibrator(path: str | os.PathLike[str]) -> Any:
             f"({content.get('mcllo_version')}), or fit again."
         )
     method = content.get("method")
-    if method not in CALIBRATORS:
+    if not isinstance(method, str) or method not in CALIBRATORS:
         raise FileFormatError(
             f"{path} holds the method {method!r}, which this version does not know; "
             f"known are {sorted(CALIBRATORS)}."

@@ -123,7 +123,7 @@ class MatrixScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Return recalibrated probabilities, columns in the order of `classes_`."""
         rows = read_rows(self, X)
-        return self.map_.apply(rows)
+        return self.map_.apply(rows, self.on)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""

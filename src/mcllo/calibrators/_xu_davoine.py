@@ -34,20 +34,20 @@ from ._linear_map import transposed_scores, warn_absent
 from ._scalar_softmax import PlausibleSets, ScalarLikelihood, scalar_sets
 
 Floats = NDArray[np.float64]
-Score = Literal["prob", "log"]
+Scores = Literal["prob", "log"]
 Output = Literal["pignistic", "plausibility", "plug_in"]
 
 
 class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Evidential calibration: soft-max with one scalar, and what the data leave open about it.
 
-    With ``score="prob"`` no theta changes nothing, so predictions that need no repair are changed
-    too; ``score="log", output="plug_in"`` is temperature scaling. The plug-in never changes the
+    With ``scores="prob"`` no theta changes nothing, so predictions that need no repair are changed
+    too; ``scores="log", output="plug_in"`` is temperature scaling. The plug-in never changes the
     most probable class.
 
     Parameters
     ----------
-    score : {"prob", "log"}
+    scores : {"prob", "log"}
         The scores: probabilities, or their logarithms.
     smooth : bool
         Smooth the targets. It shrinks theta strongly when a class has few rows; without it theta
@@ -62,7 +62,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     normalize : bool
         Accept rows that do not sum to 1 and divide them by their sum.
     clip : float, optional
-        Floor for small probabilities when ``score="log"``; by default rows with a 0 get the floor
+        Floor for small probabilities when ``scores="log"``; by default rows with a 0 get the floor
         1e-6.
 
     Attributes
@@ -95,7 +95,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        score: Score = "prob",
+        scores: Scores = "prob",
         smooth: bool = True,
         output: Output = "pignistic",
         order: Order = "score",
@@ -103,7 +103,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
-        self.score = score
+        self.scores = scores
         self.smooth = smooth
         self.output = output
         self.order = order
@@ -114,7 +114,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def needs_logs(self) -> bool:
         """Whether zeros must be raised first."""
-        return self.score == "log"
+        return self.scores == "log"
 
     @property
     def theta_(self) -> float:
@@ -133,7 +133,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
         """
-        check_choice("score", self.score, ("prob", "log"))
+        check_choice("scores", self.scores, ("prob", "log"))
         check_choice("output", self.output, ("pignistic", "plausibility", "plug_in"))
         check_choice("order", self.order, ("score", "index", "envelope"))
         predictions = read_training(self, X, y, sample_weight)
@@ -168,7 +168,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, rows: Predictions | Simplex) -> Floats:
         """Return s, shape (c, n)."""
-        return transposed_scores(rows) if self.score == "log" else rows.probs.T.copy()
+        return transposed_scores(rows) if self.scores == "log" else rows.probs.T.copy()
 
     def _state(self) -> dict[str, Any]:
         return self.sets_.to_dict()

@@ -1,0 +1,489 @@
+"""A classifier and a calibrator, cross-fitted."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from joblib import parallel_config
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
+
+from mcllo import MCLLOCalibrator
+from mcllo.calibrators import (
+    CALIBRATORS,
+    HistogramBinning,
+    Identity,
+    TemperatureScaling,
+    VectorScaling,
+)
+from mcllo.exceptions import InputError, MclloWarning, ZeroProbabilityWarning
+from mcllo.model_selection import FittedPair, RecalibratedClassifierCV, scores_of
+
+NAMES = np.array(["car", "ship", "truck"])
+
+
+def data(n=240, c=3, seed=0):
+    """Return overlapping classes and features of which one repeats, so naive Bayes is too bold."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(c, size=n)
+    X = rng.normal(size=(n, 3)) + np.eye(max(c, 3))[y, :3]
+    return np.column_stack([X, X[:, :1] + 0.1 * rng.normal(size=(n, 1))]), y
+
+
+# ------------------------------------------------------------------------------------- fixed point
+
+
+def test_identity_leaves_a_frozen_classifier_as_it_is():
+    X, y = data()
+    bayes = GaussianNB().fit(X[:120], y[:120])
+    model = RecalibratedClassifierCV(FrozenEstimator(bayes), Identity()).fit(X[120:], y[120:])
+    np.testing.assert_allclose(model.predict_proba(X), bayes.predict_proba(X), rtol=0, atol=1e-15)
+
+
+# ---------------------------------------------------------------------------------- done by hand
+
+
+@pytest.mark.parametrize("calibrator", [None, TemperatureScaling()], ids=["default", "given"])
+def test_ensemble_is_the_mean_over_the_folds(calibrator):
+    X, y = data()
+    folds = StratifiedKFold(4)
+    model = RecalibratedClassifierCV(GaussianNB(), calibrator, cv=folds).fit(X, y)
+    total = 0.0
+    for train, test in folds.split(X, y):
+        bayes = GaussianNB().fit(X[train], y[train])
+        own = clone(calibrator or MCLLOCalibrator()).fit(bayes.predict_proba(X[test]), y[test])
+        total = total + own.predict_proba(bayes.predict_proba(X))
+    np.testing.assert_allclose(model.predict_proba(X), total / 4, rtol=0, atol=1e-12)
+    assert len(model.calibrated_classifiers_) == 4
+    assert all(isinstance(pair, FittedPair) for pair in model.calibrated_classifiers_)
+    assert all(pair.calibrator.classes == [0, 1, 2] for pair in model.calibrated_classifiers_)
+
+
+def test_without_ensemble_one_calibrator_learns_from_all_out_of_fold_predictions():
+    X, y = data()
+    folds = KFold(4, shuffle=True, random_state=0)
+    model = RecalibratedClassifierCV(GaussianNB(), cv=folds, ensemble=False).fit(X, y)
+    held_out = cross_val_predict(GaussianNB(), X, y, cv=folds, method="predict_proba")
+    calibrator = MCLLOCalibrator().fit(held_out, y)
+    expected = calibrator.predict_proba(GaussianNB().fit(X, y).predict_proba(X))
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-9)
+    (pair,) = model.calibrated_classifiers_
+    np.testing.assert_allclose(pair.calibrator.fit_.theta, calibrator.fit_.theta, rtol=1e-8)
+
+
+def test_a_random_splitter_is_asked_for_its_folds_once():
+    X, y = data()
+    folds = KFold(4, shuffle=True)  # other folds at each call
+    model = RecalibratedClassifierCV(GaussianNB(), cv=folds, ensemble=False).fit(X, y)
+    assert model.predict_proba(X).shape == (240, 3)
+
+
+@pytest.mark.parametrize("ensemble", ["auto", False])
+def test_a_frozen_classifier_is_calibrated_on_the_rows_given(ensemble):
+    X, y = data()
+    bayes = GaussianNB().fit(X[:120], y[:120])
+    before = bayes.predict_proba(X)
+    model = RecalibratedClassifierCV(FrozenEstimator(bayes), ensemble=ensemble)
+    model.fit(X[120:], y[120:])
+    own = MCLLOCalibrator().fit(before[120:], y[120:])
+    np.testing.assert_allclose(
+        model.predict_proba(X), own.predict_proba(before), rtol=0, atol=1e-12
+    )
+    np.testing.assert_array_equal(bayes.predict_proba(X), before)
+    assert len(model.calibrated_classifiers_) == 1
+    assert model.n_features_in_ == 4
+
+
+def test_a_frozen_classifier_with_ensemble_has_a_calibrator_for_each_fold():
+    X, y = data()
+    bayes = GaussianNB().fit(X[:120], y[:120])
+    model = RecalibratedClassifierCV(FrozenEstimator(bayes), ensemble=True, cv=3).fit(X, y)
+    assert [pair.estimator.estimator for pair in model.calibrated_classifiers_] == [bayes] * 3
+
+
+def test_a_frozen_classifier_keeps_classes_that_the_rows_lack():
+    X, y = data()
+    frozen = FrozenEstimator(GaussianNB().fit(X, NAMES[y]))
+    kept = y != 1
+    model = RecalibratedClassifierCV(frozen, MCLLOCalibrator(penalty=1.0))
+    model.fit(X[kept], NAMES[y[kept]])
+    assert model.classes_.tolist() == NAMES.tolist()
+    assert model.predict_proba(X).shape == (240, 3)
+
+
+# ---------------------------------------------------------------------------- against scikit-learn
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_temperature_scaling_equals_scikit_learns(ensemble):
+    # Both scale log probabilities of the same folds; scikit-learn's optimiser stops at about 1e-4.
+    X, y = data(n=600)
+    ours = RecalibratedClassifierCV(GaussianNB(), TemperatureScaling(), cv=3, ensemble=ensemble)
+    theirs = CalibratedClassifierCV(GaussianNB(), method="temperature", cv=3, ensemble=ensemble)
+    expected = theirs.fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(ours.fit(X, y).predict_proba(X), expected, rtol=0, atol=1e-3)
+
+
+def test_recalibration_helps_a_bold_classifier():
+    (X, y), (new, truth) = data(n=2000), data(n=2000, seed=1)
+    raw = log_loss(truth, GaussianNB().fit(X, y).predict_proba(new))
+    for ensemble in (True, False):
+        model = RecalibratedClassifierCV(GaussianNB(), ensemble=ensemble).fit(X, y)
+        assert log_loss(truth, model.predict_proba(new)) < raw - 0.01
+
+
+# ----------------------------------------------------------------------------- labels, frames, ...
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("series", [np.array, list, pd.Series, pl.Series])
+def test_words_as_labels(series, ensemble):
+    X, y = data()
+    plain = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(X, y)
+    model = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble)
+    model.fit(X, series(NAMES[y].tolist()))
+    assert model.classes_.tolist() == NAMES.tolist()
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), NAMES[plain.predict(X)])
+
+
+def test_the_calibrator_is_given_by_its_own_labels():
+    X, y = data()
+    baseline = MCLLOCalibrator(baseline="car")
+    model = RecalibratedClassifierCV(GaussianNB(), baseline, cv=3).fit(X, NAMES[y])
+    assert model.calibrated_classifiers_[0].calibrator.fit_.baseline == "car"
+    assert baseline.classes is None
+    assert not hasattr(baseline, "fit_")
+
+
+@pytest.mark.parametrize("key", CALIBRATORS)
+def test_two_classes_and_every_calibrator(key):
+    X, y = data(c=2)
+    model = RecalibratedClassifierCV(LogisticRegression(), CALIBRATORS[key](), cv=3).fit(X, y == 1)
+    assert model.classes_.tolist() == [False, True]
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert model.score(X, y == 1) > 0.6
+
+
+@pytest.mark.parametrize("labels", [[1, 2], [-1.0, 1.0], ["10", "9"]], ids=["int", "float", "str"])
+def test_two_classes_of_any_name(labels):
+    X, y = data(c=2)
+    plain = RecalibratedClassifierCV(GaussianNB(), cv=3).fit(X, y)
+    model = RecalibratedClassifierCV(GaussianNB(), cv=3).fit(X, np.array(labels)[y])
+    assert model.classes_.tolist() == labels
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X), np.array(labels)[plain.predict(X)])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_frames_reach_the_classifier(frame, ensemble):
+    X, y = data()
+    columns = {f"f{j}": X[:, j] for j in range(4)}
+    model = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(frame(columns), y)
+    assert model.feature_names_in_.tolist() == list(columns)
+    assert model.n_features_in_ == 4
+    plain = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(frame(columns)), plain.predict_proba(X))
+    model.fit(X, y)
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_sparse_features_and_missing_values_where_the_classifier_takes_them():
+    X, y = data()
+    model = RecalibratedClassifierCV(LogisticRegression(), cv=3)
+    dense = model.fit(X, y).predict_proba(X)
+    table = sparse.csr_matrix(X)
+    np.testing.assert_allclose(model.fit(table, y).predict_proba(table), dense, rtol=0, atol=1e-4)
+    assert get_tags(model).input_tags.sparse
+    assert not get_tags(RecalibratedClassifierCV(GaussianNB())).input_tags.sparse
+    tree = DecisionTreeClassifier(min_samples_leaf=20)
+    model = RecalibratedClassifierCV(tree, HistogramBinning(), cv=3)
+    assert get_tags(model).input_tags.allow_nan
+    assert is_classifier(model)
+    X[0, 0] = np.nan
+    assert np.isfinite(model.fit(X, y).predict_proba(X)).all()
+
+
+# ---------------------------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize(
+    "estimator", [GaussianNB(), make_pipeline(StandardScaler(), GaussianNB())], ids=["", "pipeline"]
+)
+def test_weights_reach_classifier_and_calibrator(estimator, ensemble):
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, size=240)
+    train, test = np.arange(120), np.arange(120, 240)
+    folds = [(train, test), (test, train)]
+    model = RecalibratedClassifierCV(estimator, cv=folds, ensemble=ensemble)
+    out = model.fit(X, y, sample_weight=weight).predict_proba(X)
+    bayes = [GaussianNB().fit(X[r], y[r], sample_weight=weight[r]) for r in (train, test)]
+    held_out = [bayes[0].predict_proba(X[test]), bayes[1].predict_proba(X[train])]
+    if ensemble:
+        calibrators = [
+            MCLLOCalibrator().fit(held_out[0], y[test], sample_weight=weight[test]),
+            MCLLOCalibrator().fit(held_out[1], y[train], sample_weight=weight[train]),
+        ]
+        each = [
+            c.predict_proba(b.predict_proba(X)) for c, b in zip(calibrators, bayes, strict=True)
+        ]
+        expected = np.mean(each, axis=0)
+    else:
+        rows = np.concatenate([test, train])
+        calibrator = MCLLOCalibrator().fit(np.vstack(held_out), y[rows], sample_weight=weight[rows])
+        expected = calibrator.predict_proba(
+            GaussianNB().fit(X, y, sample_weight=weight).predict_proba(X)
+        )
+    # the scaler's own weights are not set; naive Bayes does not see a common scale but for its 1e-9
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-6)
+
+
+def test_a_classifier_without_weights_leaves_them_to_the_calibrator():
+    X, y = data()
+    model = RecalibratedClassifierCV(KNeighborsClassifier(40), cv=3)
+    with pytest.warns(MclloWarning, match="KNeighborsClassifier takes no sample_weight"):
+        heavy = model.fit(X, y, sample_weight=1.0 + 9.0 * (y == 0)).predict_proba(X)
+    even = model.fit(X, y).predict_proba(X)
+    assert heavy[:, 0].mean() > even[:, 0].mean() + 0.1
+
+
+# ------------------------------------------------------------------------------------- hard folds
+
+
+class Shares(ClassifierMixin, BaseEstimator):
+    """Predict the shares of the classes in the training rows."""
+
+    def fit(self, X, y):
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.shares_ = counts / counts.sum()
+        return self
+
+    def predict_proba(self, X):
+        return np.tile(self.shares_, (len(X), 1))
+
+
+def test_columns_of_a_class_that_a_fold_lacks():
+    # the training part of the first fold has classes a and c only, in shares 1/4 and 3/4
+    y = np.array(["a", "c", "c", "c", "b", "b", "a", "c"])
+    X = np.zeros((8, 1))
+    shares = Shares().fit(X[:4], y[:4])
+    classes = np.array(["a", "b", "c"])
+    np.testing.assert_array_equal(scores_of(shares, X[:1], classes, "probs"), [[0.25, 0.0, 0.75]])
+    # rule of zeros: 1e-6 instead of 0, then divided by the sum
+    floored = np.array([[0.25, 1e-6, 0.75]]) / (1 + 1e-6)
+    np.testing.assert_allclose(scores_of(shares, X[:1], classes, "logits"), np.log(floored))
+
+
+def test_logits_of_a_class_that_a_fold_lacks():
+    X, y = data(c=4)
+    kept = y != 2
+    logistic = LogisticRegression().fit(X[kept], y[kept])
+    logits = scores_of(logistic, X, np.arange(4), "logits")
+    np.testing.assert_array_equal(logits[:, [0, 1, 3]], logistic.decision_function(X))
+    share = np.exp(logits[:, 2] - logsumexp(logits[:, [0, 1, 3]], axis=1))
+    np.testing.assert_allclose(share, 1e-6)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("key", CALIBRATORS)
+def test_a_class_in_one_fold_only(key, ensemble):
+    X, y = data(n=120)
+    y[:] = np.where(np.arange(120) < 40, y, y % 2)  # class 2 is in the first third only
+    model = RecalibratedClassifierCV(
+        LogisticRegression(), CALIBRATORS[key](), cv=KFold(3), ensemble=ensemble
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MclloWarning)
+        model.fit(X, NAMES[y])
+    out = model.predict_proba(X)
+    assert out.shape == (120, 3)
+    np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert set(model.predict(X)) <= set(NAMES)
+
+
+def test_zeros_of_a_forest_warn():
+    X, y = data()
+    forest = RandomForestClassifier(10, random_state=0)
+    with pytest.warns(ZeroProbabilityWarning, match="probabilities were 0"):
+        model = RecalibratedClassifierCV(forest, TemperatureScaling(), cv=3).fit(X, y)
+    assert np.isfinite(np.log(model.predict_proba(X))).all()
+
+
+# ---------------------------------------------------------------------------------------- logits
+
+
+def test_logits_come_from_the_decision_function():
+    X, y = data()
+    model = RecalibratedClassifierCV(LinearSVC(), VectorScaling(), cv=3, ensemble=False).fit(X, y)
+    (pair,) = model.calibrated_classifiers_
+    held_out = cross_val_predict(LinearSVC(), X, y, cv=3, method="decision_function")
+    own = VectorScaling().fit(held_out, y)
+    np.testing.assert_allclose(pair.calibrator.coef_, own.coef_, rtol=1e-6)
+
+
+def test_logits_are_log_probabilities_where_there_are_no_others():
+    X, y = data()
+    on_logs = RecalibratedClassifierCV(GaussianNB(), VectorScaling(on="log_probs"), cv=3)
+    model = RecalibratedClassifierCV(GaussianNB(), VectorScaling(), cv=3)
+    expected = on_logs.fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(model.fit(X, y).predict_proba(X), expected, rtol=0, atol=1e-9)
+    two = RecalibratedClassifierCV(LogisticRegression(), VectorScaling(), cv=3)
+    assert two.fit(X, y == 1).predict_proba(X).shape == (240, 2)  # decision_function is a column
+
+
+# ------------------------------------------------------------------------------- as an estimator
+
+
+def test_clone_keeps_the_arguments_and_not_the_fit():
+    X, y = data()
+    model = RecalibratedClassifierCV(GaussianNB(), MCLLOCalibrator(penalty=2.0), cv=3)
+    copy = clone(model.fit(X, y))
+    assert copy.get_params()["calibrator__penalty"] == 2.0
+    assert copy.get_params()["calibrator__classes"] is None
+    assert copy.get_params()["estimator__var_smoothing"] == 1e-9
+    assert not hasattr(copy, "classes_")
+    assert not hasattr(model.estimator, "classes_")
+    assert not hasattr(model.calibrator, "classes_")
+
+
+def test_grid_search_over_classifier_and_calibrator():
+    X, y = data()
+    grid = {
+        "estimator__gaussiannb__var_smoothing": [1e-9, 1.0],
+        "calibrator__penalty": [0.0, 1e6],
+        "ensemble": [True, False],
+    }
+    model = RecalibratedClassifierCV(
+        make_pipeline(StandardScaler(), GaussianNB()), MCLLOCalibrator(), cv=2
+    )
+    search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss", error_score="raise")
+    search.fit(X, NAMES[y])
+    assert len(search.cv_results_["params"]) == 8
+    assert np.unique(search.cv_results_["mean_test_score"].round(12)).size > 4
+    assert search.predict_proba(X).shape == (240, 3)
+    swapped = GridSearchCV(model, {"calibrator": [Identity(), TemperatureScaling()]}, cv=2)
+    assert set(swapped.fit(X, y).predict(X)) <= {0, 1, 2}
+
+
+def test_a_searched_calibrator():
+    X, y = data()
+    inner = GridSearchCV(MCLLOCalibrator(), {"penalty": [0.1, 10.0]}, scoring="neg_log_loss")
+    model = RecalibratedClassifierCV(GaussianNB(), inner, cv=3).fit(X, NAMES[y])
+    assert model.calibrated_classifiers_[0].calibrator.best_params_["penalty"] in (0.1, 10.0)
+
+
+def test_scoring_and_two_jobs():
+    X, y = data()
+    model = RecalibratedClassifierCV(GaussianNB(), cv=3, n_jobs=2)
+    alone = RecalibratedClassifierCV(GaussianNB(), cv=3).fit(X, y).predict_proba(X)
+    with parallel_config(backend="threading"):
+        np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), alone)
+        assert cross_val_score(model, X, y, cv=2, scoring="neg_log_loss").max() < 0.0
+
+
+# ------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "message"),
+    [
+        (LinearSVC(), {}, "classifier with predict_proba; LinearSVC has none"),
+        (GaussianNB(), {"ensemble": "maybe"}, "ensemble must be True, False or 'auto'"),
+        (GaussianNB(), {"calibrator": "mcllo"}, "calibrator must be a calibrator such as"),
+        (GaussianNB(), {"calibrator": MCLLOCalibrator}, "calibrator must be a calibrator such as"),
+        (
+            GaussianNB(),
+            {"ensemble": False, "cv": ShuffleSplit(3, random_state=0)},
+            "hold out each row exactly once when ensemble=False; row 0 is held out 0 times",
+        ),
+    ],
+)
+def test_refused_arguments(estimator, options, message):
+    X, y = data()
+    with pytest.raises(InputError, match=message):
+        RecalibratedClassifierCV(estimator, **options).fit(X, y)
+
+
+def test_refused_data():
+    X, y = data()
+    model = RecalibratedClassifierCV(GaussianNB())
+    with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
+        model.fit(X, None)
+    with pytest.raises(InputError, match=r"at least two classes; got 1 class: \[1\]"):
+        model.fit(X, np.ones(240, dtype=int))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X, y[:-1])
+    with pytest.raises(InputError, match=r"sample_weight\[0\]=-1"):
+        model.fit(X, y, sample_weight=-np.ones(240))
+    with pytest.raises(NotFittedError):
+        model.predict_proba(X)
+
+
+def test_refused_logits():
+    X, y = data(c=2)
+    with pytest.raises(InputError, match="neither that nor a decision_function with a column per"):
+        RecalibratedClassifierCV(LinearSVC(), VectorScaling()).fit(X, y)
+
+
+def test_refused_frozen():
+    X, y = data()
+    with pytest.raises(NotFittedError):
+        RecalibratedClassifierCV(FrozenEstimator(GaussianNB())).fit(X, y)
+    frozen = FrozenEstimator(GaussianNB().fit(X, NAMES[y]))
+    with pytest.raises(InputError, match=r"y contains 'lorry' \(row 0\), which is not a class"):
+        RecalibratedClassifierCV(frozen).fit(X, np.where(np.arange(240) == 0, "lorry", NAMES[y]))
+
+
+class Columns(Shares):
+    """A classifier whose columns do not match its classes."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, :-1]
+
+
+def test_refused_columns():
+    X, y = data()
+    with pytest.raises(InputError, match=r"each of its 3 classes; Columns gives the shape"):
+        RecalibratedClassifierCV(Columns()).fit(X, y)
+
+
+# ------------------------------------------------------------------------ scikit-learn's own checks
+
+ZERO = "refused as it should be, in this package's words ('0') instead of scikit-learn's ('zero')"
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_check_estimator(ensemble):
+    model = RecalibratedClassifierCV(GaussianNB(), TemperatureScaling(), cv=3, ensemble=ensemble)
+    expected = {"check_all_zero_sample_weights_error": ZERO}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the data of the checks are separated, tied and tiny
+        results = check_estimator(model, expected_failed_checks=expected, on_fail="raise")
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)

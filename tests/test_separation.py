@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from independent import designs, draw, log_odds_of, simplex
+from shared_data import load_cifar10_vgg16_keras
+from toy import TOY_X, TOY_Y
+
+import mcllo._separation as separation
+from mcllo._separation import separating_direction
+
+quick = settings(deadline=None, max_examples=50)
+TOY_L = log_odds_of(TOY_X)
+
+
+def margins(log_odds, codes, direction):
+    """Return ``eta_{i, y_i} - eta_{ik}`` for all rows i and classes k, along `direction`."""
+    k, n = log_odds.shape
+    eta = np.vstack([direction[:k, None] + direction[k:, None] * log_odds, np.zeros(n)])
+    return eta[codes, np.arange(n)] - eta
+
+
+def lp_value(log_odds, codes, direction):
+    return margins(log_odds, codes, direction).sum()
+
+
+def test_one_overlapping_pair_by_hand():
+    # labels 0 at log odds 2 and -1, baseline at 1 and -2: no threshold splits them
+    odds = np.array([[2.0, -1.0, 1.0, -2.0]])
+    assert separating_direction(odds, np.array([0, 0, 1, 1])) is None
+    # swap the middle rows' labels and 0 splits them; |v_gamma| <= 1 / 2 because columns are divided
+    # by their largest value, so the margins add up to at most (2 + 1 + 1 + 2) / 2 = 3
+    codes = np.array([0, 1, 0, 1])
+    direction = separating_direction(odds, codes)
+    assert direction[1] == pytest.approx(0.5)
+    assert lp_value(odds, codes, direction) == pytest.approx(3.0)
+
+
+def test_toy_has_a_maximum():
+    assert separating_direction(TOY_L, TOY_Y) is None
+
+
+@pytest.mark.parametrize(
+    ("codes", "value"),
+    [
+        (TOY_X.argmax(axis=1), 15.1751),  # methods specification 8c: labels = first argmax
+        (np.where(TOY_Y == 2, 0, TOY_Y), 16.0),  # 8c: baseline absent, all 16 rows kept
+    ],
+)
+def test_toy_separated_values(codes, value):
+    direction = separating_direction(TOY_L, codes)
+    assert margins(TOY_L, codes, direction).min() >= -1e-9
+    assert lp_value(TOY_L, codes, direction) == pytest.approx(value, abs=5e-5)
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_an_absent_class_separates(absent):
+    codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
+    direction = separating_direction(TOY_L, codes)
+    lead = margins(TOY_L, codes, direction)
+    assert lead.min() >= -1e-9
+    assert lead.max() > 1e-3
+
+
+@quick
+@given(
+    st.lists(st.integers(-6, 6), min_size=2, max_size=12),
+    st.lists(st.booleans(), min_size=12, max_size=12),
+)
+def test_two_classes_equal_the_textbook_condition(values, labels):
+    # with an intercept and one regressor, labels are (quasi-)separated iff a threshold splits them
+    odds, codes = np.array([values], dtype=float), np.array(labels[: len(values)], dtype=int)
+    assume(np.ptp(odds) > 0.0)
+    first, second = odds[0, codes == 0], odds[0, codes == 1]
+    if len(first) == 0 or len(second) == 0:
+        split = True
+    else:
+        split = first.max() <= second.min() or second.max() <= first.min()
+    assert (separating_direction(odds, codes) is not None) == split
+
+
+@quick
+@given(designs(min_rows=4, max_rows=15, max_classes=4))
+def test_a_direction_never_lowers_the_likelihood(design):
+    probs, codes = design
+    odds = log_odds_of(probs)
+    direction = separating_direction(odds, codes)
+    if direction is not None:
+        lead = margins(odds, codes, direction)
+        assert lead.min() >= -1e-8
+        assert lead.max() > 0.0
+
+
+@quick
+@given(designs(min_rows=6, max_rows=30, max_classes=4), st.integers(0, 2**32 - 1))
+def test_starting_with_few_rows_gives_the_same_answer(design, seed):
+    probs, codes = design
+    odds = log_odds_of(probs)
+    whole = separating_direction(odds, codes) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(separation, "FIRST_ROWS", 3)
+        assert (separating_direction(odds, codes) is None) == whole
+    order = np.random.default_rng(seed).permutation(len(codes))
+    assert (separating_direction(odds[:, order], codes[order]) is None) == whole
+
+
+def test_starting_with_few_rows_finds_separation_too(monkeypatch):
+    rng = np.random.default_rng(5)
+    probs = simplex(rng, 300, 3, 2.0)
+    odds, codes = log_odds_of(probs), probs.argmax(axis=1)
+    monkeypatch.setattr(separation, "FIRST_ROWS", 2)
+    assert separating_direction(odds, codes) is not None
+
+
+def test_constant_log_odds_do_not_separate():
+    # moving gamma against tau changes nothing, which is not separation
+    odds = np.full((1, 4), 0.7)
+    assert separating_direction(odds, np.array([0, 0, 1, 1])) is None
+    assert separating_direction(np.zeros((1, 4)), np.array([0, 0, 1, 1])) is None
+
+
+@pytest.mark.parametrize("overlap", [1e-3, 1e-6])
+def test_nearly_separated_rows_have_a_maximum(overlap):
+    odds = np.array([[1.0, 2.0, 3.0, -overlap, overlap, -1.0, -2.0, -3.0]])
+    assert separating_direction(odds, np.array([0, 0, 0, 0, 1, 1, 1, 1])) is None
+
+
+def test_extreme_log_odds():
+    odds = np.array([[700.0, -700.0, 700.0, -700.0]])
+    assert separating_direction(odds, np.array([0, 1, 0, 1])) is not None
+    assert separating_direction(odds, np.array([0, 1, 1, 0])) is None
+
+
+def test_one_row_separates():
+    assert separating_direction(np.array([[0.3], [-0.2]]), np.array([1])) is not None
+
+
+@pytest.mark.slow
+def test_sharp_network_subsets_agree_with_what_fits_find():
+    # methods specification 8e: of subsets of 500 rows with labels drawn from the rows, a third to
+    # two thirds have no maximum; there, and only there, some direction never lowers the likelihood
+    rows, rng = load_cifar10_vgg16_keras().probs, np.random.default_rng(3)
+    found = []
+    for _ in range(20):
+        probs = rows[rng.permutation(len(rows))[:500]]
+        odds, codes = log_odds_of(probs), draw(probs, rng)
+        direction = separating_direction(odds, codes)
+        found.append(direction is not None)
+        if direction is not None:
+            lead = margins(odds, codes, direction)
+            assert lead.min() >= -1e-9 * lead.sum()
+    assert 3 <= sum(found) <= 17
