@@ -19,7 +19,7 @@ LAYERS = {
     "_file_kind _file_words _source _io _output",
     2: "calibrators",
     3: "_words _assess _paired _comparison _compare _streaming model_selection",
-    5: "_flags cli __main__ __init__",
+    5: "_flags _cli_options cli __main__ __init__",
 }
 LEVEL = {name: level for level, names in LAYERS.items() for name in names.split()}
 
@@ -37,7 +37,7 @@ HEAVY = {
         "_file_words",
     },
     "dask": {"_blocks"},
-    "typer": {"cli"},
+    "typer": {"cli", "_cli_options"},
     "rich": {"_progress", "cli"},
     "sklearn": {"calibrators", "model_selection"},
     "pandas": {"_table"},
@@ -55,10 +55,19 @@ def name_of(path: Path) -> str:
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
+def runtime_nodes(node: ast.AST):
+    """Walk the tree without what only type checkers read."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from runtime_nodes(child)
+
+
 def imports(path: Path) -> list[tuple[str, bool]]:
     """Return (module, is_ours) of every import, those inside functions too."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in runtime_nodes(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found += [(alias.name.split(".")[0], False) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:

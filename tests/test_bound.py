@@ -129,6 +129,19 @@ def test_separated_rows_are_bounded_too():
     assert (bound[tight] < 50.0 * rest[tight] + 1e-6).all()
 
 
+def test_many_small_cells():
+    # 30 classes: every cell is small enough to drop, but no row loses more than half
+    rng = np.random.default_rng(7)
+    probs = simplex(rng, 12, 30, 1.0)
+    rest, bound, _ = bounds(log_odds_of(probs), draw(probs, rng))
+    assert (bound >= rest - 1e-7).all()
+    q, price = RestBound(log_odds_of(probs), np.ones(12), np.ones(58, dtype=bool))._without(
+        probs.T[None], np.ones((1, 30, 12), dtype=bool)
+    )
+    np.testing.assert_allclose(q[0], probs.T)
+    assert price[0] == 0.0
+
+
 def test_fixed_parameters_need_no_moments():
     # gamma fixed: only the count must match
     odds = log_odds_of(TOY_X)
@@ -169,11 +182,14 @@ def test_moments_equal_the_model(weighted):
 
 
 def test_solve_treats_each_draw_alone():
-    # the second matrix is singular and must not change the others' steps
+    # singular, zero and indefinite matrices must not change the others' steps; the indefinite one
+    # is damped by 1: (H + I)^-1 (1, -1) = (2, -2)
     good = np.array([[2.0, 0.5], [0.5, 1.0]])
-    hessians = np.array([good, [[1.0, 1.0], [1.0, 1.0]], np.zeros((2, 2)), 1e-12 * good])
-    gradients = np.array([[1.0, -1.0], [1.0, -1.0], [0.0, 0.0], [1e-12, 0.0]])
+    bad = [np.ones((2, 2)), np.zeros((2, 2)), [[1.0, 1.5], [1.5, 1.0]]]
+    hessians = np.array([good, bad[0], bad[1], 1e-12 * good, bad[2]])
+    gradients = np.array([[1.0, -1.0], [1.0, -1.0], [0.0, 0.0], [1e-12, 0.0], [1.0, -1.0]])
     step = solve(hessians, gradients)
+    np.testing.assert_allclose(step[4], [2.0, -2.0], rtol=1e-3)
     np.testing.assert_allclose(step[0], np.linalg.solve(good, gradients[0]), rtol=1e-9)
     np.testing.assert_allclose(step[3], np.linalg.solve(good, [1.0, 0.0]), rtol=1e-9)
     assert np.isfinite(step).all()

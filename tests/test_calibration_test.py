@@ -60,8 +60,8 @@ def test_sequential_agrees_with_all_draws_and_makes_fewer():
     some = calibration_test(TOY_X, TOY_Y, method="sequential", seed=0)
     assert some.n_resamples < full.n_resamples
     assert some.sequential
-    # 100 exceedances: the relative standard error is at most 1/10
-    assert some.pvalue == pytest.approx(full.pvalue, rel=0.2)
+    # 50 exceedances: the relative standard error is at most 1/7
+    assert some.pvalue == pytest.approx(full.pvalue, rel=0.3)
 
 
 def test_chi_square_p_is_scipys_tail():

@@ -6,6 +6,7 @@ from mcllo import Predictions
 from mcllo._file_words import (
     Roles,
     in_file_words,
+    label_hint,
     left_out_hint,
     prefix_hint,
     stray_hint,
@@ -104,6 +105,18 @@ def test_a_label_that_is_a_column_was_left_out():
         "Add 'ship', which is a label, to classes=."
     )
     assert left_out_hint(["cat", "dog"], ["cat", "dog", "y"], ["ship"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("labels", "hint"),
+    [
+        (["0", "1"], "The labels are numbers and the columns names"),
+        (["Cat", "dog"], "differ in upper and lower case"),
+        (["cat", "lorry"], "Correct that label, or add a column for it."),
+    ],
+)
+def test_labels_that_do_not_meet_their_columns(labels, hint):
+    assert hint in label_hint(["cat", "dog"], labels)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ BROKEN_FILES = {
     "header without line end": ("cat,dog,truck,y", "has only a header"),
     "one column": ("y\ncat\ndog\n", "at least two columns; got ['y']. Separate columns by commas"),
     "spaces between cells": ("cat dog y\n1 0 cat\n", "Separate columns by commas, semicolons"),
-    "no class column": ("cat,y\n1,cat\n", "at least two class columns beside the label"),
+    "no class column": ("cat,y\n1,cat\n", "add the column 1 - p of the other class"),
     "no label column": (GOOD.replace("truck,y", "truck,why"), "no label column 'y'; it has ['cat'"),
     "label nearly": (GOOD.replace("truck,y", "truck,Y"), "no label column 'y'"),
     "no header": (GOOD.split("\n", 1)[1], "first line holds numbers. Add a header line"),
@@ -134,7 +134,16 @@ BROKEN_FILES = {
     "unknown label": (
         with_line(4, "0.5,0.25,0.25,lorry"),
         "column 'y' contains 'lorry' (line 4 of "
-        "FILE), which is not a class; classes are ['cat', 'dog', 'truck']",
+        "FILE), which is not a class; classes are ['cat', 'dog', 'truck']. Correct that label, "
+        "or add a column for it.",
+    ),
+    "labels are positions": (
+        "cat,dog,y\n0.5,0.5,0\n0.25,0.75,1\n",
+        "The labels are numbers and the columns names; write the same in both.",
+    ),
+    "labels in capitals": (
+        "cat,dog,y\n0.5,0.5,CAT\n0.25,0.75,DOG\n",
+        "Labels and columns differ in upper and lower case; write them alike.",
     ),
     "negative": (with_line(4, "-0.5,0.75,0.75,cat"), "got -0.5 in column 'cat', line 4 of FILE"),
     "a hair below zero": (with_line(4, "-1e-9,0.5,0.5,cat"), "write 0 or 1 there"),

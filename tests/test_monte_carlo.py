@@ -13,6 +13,7 @@ from mcllo._model import sufficient_statistic
 from mcllo._monte_carlo import (
     MonteCarloP,
     StatisticDraws,
+    _search_labels,
     check_resamples,
     draw_labels,
     entropy_of,
@@ -112,6 +113,12 @@ def test_many_classes_are_drawn_like_few(c):
     found = draw_labels(probs, 1, 0, 40)
     np.testing.assert_array_equal(found, expected)
     assert found.max() < c
+
+
+def test_a_uniform_on_an_edge_belongs_to_the_class_below():
+    # label = number of edges that u exceeds: u = .5 does not exceed .5
+    u, below = np.array([[0.5, 0.5]]), np.array([[0.2, 0.5], [0.5, 0.7]])
+    np.testing.assert_array_equal(_search_labels(u, below), [[1, 0]])
 
 
 def test_a_sure_class_is_always_drawn():

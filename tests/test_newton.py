@@ -119,6 +119,7 @@ def test_an_indefinite_start_goes_downhill():
 
     found = minimize(objective, np.array([0.1, 1.0]))
     assert found.converged
+    assert found.n_iter <= 12
     np.testing.assert_allclose(found.x, [1.0, 0.0], atol=1e-9)
     assert found.value == pytest.approx(-0.25)
 
@@ -129,6 +130,17 @@ def test_trial_steps_may_leave_the_domain():
     found = minimize(barrier, np.array([10.0]))
     assert found.converged
     assert found.x[0] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_value_of_minus_infinity_is_not_a_minimum():
+    # (x - 100)^2, which breaks down beyond 10: the full step lands there and must be shortened
+    def objective(x):
+        value = float((x[0] - 100.0) ** 2) if x[0] < 10.0 else -np.inf
+        return Terms(value, 2.0 * (x - 100.0), np.full((1, 1), 2.0))
+
+    found = minimize(objective, np.zeros(1), max_iter=5)
+    assert np.isfinite(found.value)
+    assert found.x[0] < 10.0
 
 
 def test_trial_steps_may_overflow():
@@ -154,6 +166,8 @@ def test_a_slope_without_curvature_is_not_called_converged():
     found = minimize(line, np.zeros(1))
     assert not found.converged
     assert found.gradient_norm == 1.0
+    assert np.isfinite(found.x).all()
+    assert np.isfinite(found.value)
 
 
 def test_running_out_of_iterations_is_not_called_converged():
@@ -194,6 +208,14 @@ def test_the_direction_of_a_singular_hessian_is_finite_and_downhill(seed, size):
     direction = newton_direction(Terms(0.0, gradient, root @ root.T))
     assert np.isfinite(direction).all()
     assert gradient @ direction < 0.0
+
+
+def test_curvature_next_to_nothing_does_not_overflow():
+    # the Newton step is 1e290 long and its decrement overflows
+    slight = separable(lambda x: -x, lambda x: -np.full(1, 1e30), lambda x: np.full(1, 1e-260))
+    found = minimize(slight, np.zeros(1), max_iter=3)
+    assert not found.converged
+    assert np.isfinite(found.x).all()
 
 
 def test_the_start_is_not_changed():

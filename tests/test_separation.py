@@ -125,6 +125,13 @@ def test_nearly_separated_rows_have_a_maximum(overlap):
     assert separating_direction(odds, np.array([0, 0, 0, 0, 1, 1, 1, 1])) is None
 
 
+def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
+    # a solver may return what meets its constraints only to its tolerance: value 1, violation 1e-3
+    odds, codes = np.array([[1.0, -1e-3, 1e-3, -1.0]]), np.array([0, 0, 1, 1])
+    monkeypatch.setattr(separation, "_solve", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
+    assert separating_direction(odds, codes) is None
+
+
 def test_extreme_log_odds():
     odds = np.array([[700.0, -700.0, 700.0, -700.0]])
     assert separating_direction(odds, np.array([0, 1, 0, 1])) is not None

@@ -133,7 +133,7 @@ def assess(
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> honest = rng.dirichlet([1, 1, 1], size=1000)
+    >>> honest = rng.dirichlet([1, 1, 1], size=4000)
     >>> y = [rng.choice(["a", "b", "c"], p=row) for row in honest]
     >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
     >>> a = assess(sharp, y)

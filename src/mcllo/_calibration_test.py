@@ -151,7 +151,7 @@ def calibration_test(
     statistic : {'lr', 'score', 'wald'}
         Likelihood ratio (the paper's), score, or Wald.
     method : {'auto', 'chi2', 'exact', 'sequential'}
-        'exact' makes all `n_resamples` draws; 'sequential' stops when 100 draws were as extreme as
+        'exact' makes all `n_resamples` draws; 'sequential' stops when 50 draws were as extreme as
         the data, and is exact too; 'auto' uses chi-square where it can be trusted and 'sequential'
         where not.
     n_resamples : int

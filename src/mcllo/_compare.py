@@ -146,7 +146,7 @@ def choose_methods(
     chosen, skipped = [], {}
     for name in DEFAULT_METHODS if asked is None else asked:
         if CALIBRATORS[name]().input == "logits" and (learn.logits is None or judge.logits is None):
-            skipped[name] = "needs logits, and there are none (pass logits=)"
+            skipped[name] = "needs logits, and there are none"
         elif asked is None and name in LARGE_MAPS and learn.n_classes > MANY_CLASSES:
             skipped[name] = f"more than {learn.n_classes**2} parameters; ask for it by name"
         else:

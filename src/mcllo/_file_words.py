@@ -113,6 +113,16 @@ def left_out_hint(classes: Sequence[str], known: Sequence[str], labels: Sequence
     return next((f"Add {label!r}, which is a label, to classes=." for label in left_out), "")
 
 
+def label_hint(classes: Sequence[str], labels: Sequence[str]) -> str:
+    """Return why labels and columns do not meet, and what to do about it."""
+    if len(labels) <= MOST_LABELS and all(label.isdigit() for label in labels):
+        return "The labels are numbers and the columns names; write the same in both."
+    any_case = {name.lower() for name in classes}
+    if all(label in classes or label.lower() in any_case for label in labels):
+        return "Labels and columns differ in upper and lower case; write them alike."
+    return "Correct that label, or add a column for it."
+
+
 def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> str:
     """Return a remedy when every label is a column's name but for what stands before or after it.
 

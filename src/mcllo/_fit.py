@@ -14,7 +14,7 @@ the degrees of freedom count one parameter less.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -183,6 +183,9 @@ class MCLLOFit(MCLLOMap):
     def from_dict(cls, content: dict[str, Any]) -> MCLLOFit:
         """Return the fit that `to_dict` described."""
         own = {name: content[name] for name in _SCALARS}
+        sizes = (len(content["tau"]) + 1, len(content["gamma"]) + 1, len(content["classes"]))
+        if len(set(sizes)) != 1:
+            raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
         covariance = np.array(content["cov_theta"], dtype=np.float64)
         return cls(
             tau=np.array(content["tau"], dtype=np.float64),
@@ -219,8 +222,7 @@ def fit_predictions(predictions: Predictions, *, penalty: float = 0.0) -> MCLLOF
     likelihood = likelihood_of(predictions)
     null = identity_theta(predictions.n_classes - 1)
     free = free_parameters(predictions.log_odds)
-    objective = _Objective(likelihood, null, free, penalty)
-    solution = _solve(objective, predictions.log_odds)
+    solution = minimize(_Objective(likelihood, null, free, penalty), null[free])
     theta = null.copy()
     theta[free] = solution.x
     left = 1.0 if penalty else _information_left(solution, _most_information(predictions)[free])
@@ -282,24 +284,6 @@ class _Objective:
             self.penalty * np.eye(len(x)),
         )
         return terms + ridge
-
-
-def _solve(objective: _Objective, log_odds: Floats) -> Solution:
-    """Minimise from the identity, or, where rows are too saturated there, from the flat map.
-
-    The flat map gives every row the same probabilities, so every row informs; the objective is
-    convex, so the start does not change the answer.
-    """
-    null, free = objective.null, objective.free
-    solution = minimize(objective, null[free])
-    if solution.converged:
-        return solution
-    varies = free[len(log_odds) :]
-    flat = np.concatenate([np.where(varies, 0.0, -log_odds[:, 0]), np.zeros(len(log_odds))])
-    again = minimize(objective, flat[free])
-    n_iter = solution.n_iter + again.n_iter
-    best = again if again.value < solution.value else solution
-    return replace(best, start=solution.start, n_iter=n_iter)
 
 
 def free_parameters(log_odds: Floats) -> NDArray[np.bool_]:

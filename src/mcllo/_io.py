@@ -11,7 +11,15 @@ import re
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from ._file_words import Roles, in_file_words, left_out_hint, prefix_hint, stray_hint, with_hint
+from ._file_words import (
+    Roles,
+    in_file_words,
+    label_hint,
+    left_out_hint,
+    prefix_hint,
+    stray_hint,
+    with_hint,
+)
 from ._frames import shorten
 from ._labels import class_names
 from ._predictions import Predictions
@@ -120,9 +128,10 @@ def default_columns(source: Source, prefix: str, aside: Sequence[str]) -> list[s
     ]
     if len(columns) < 2:
         which = f"beginning with {prefix!r} " if prefix else ""
+        remedy = " For two classes add the column 1 - p of the other class." if columns else ""
         raise FileFormatError(
             f"{source.name} must have at least two class columns {which}beside the label, one for "
-            f"each class; got {shorten(columns)} of {shorten(source.columns)}."
+            f"each class; got {shorten(columns)} of {shorten(source.columns)}.{remedy}"
         )
     return columns
 
@@ -184,6 +193,8 @@ def _explained(
         hint = stray_hint(names, labels, message) or prefix_hint(roles.numbers, labels)
     else:
         hint = left_out_hint(names, _without(prefix, source.columns), labels)
+    if "contains" in message:
+        hint = hint or label_hint(names, labels)
     error.args = (with_hint(message, hint),)
     return error
 

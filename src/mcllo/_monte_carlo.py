@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 Seed = int | np.random.Generator | None
 
-EXCEEDANCES, EXCEEDANCES_LARGE, LARGE = 100, 20, 200_000
+EXCEEDANCES, EXCEEDANCES_LARGE, LARGE = 50, 20, 200_000
 """Exceedances at which a sequential run stops; fewer when the table has more than LARGE cells."""
 BATCH_CELLS = 400_000
 FIRST_BATCH = 64

@@ -89,7 +89,8 @@ def minimize(
     decrement = 0.0
     for n_iter in range(1, max_iter + 1):
         direction, previous = newton_direction(terms), decrement
-        decrement = max(0.0, -float(terms.gradient @ direction))
+        with np.errstate(over="ignore"):
+            decrement = max(0.0, -float(terms.gradient @ direction))
         if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY):
             return Solution(x + direction, first, terms, decrement, n_iter, True)
         found = _search(objective, x, terms, _shortened(direction, x))

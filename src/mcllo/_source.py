@@ -39,6 +39,7 @@ BLOCK = 1 << 20
 BYTES_PER_CELL = 512
 """Times the number of columns: bytes parsed at a time for wide files. No line may be longer."""
 BATCH_ROWS = 1 << 16
+NO_HEADER = "its first line holds numbers. Add a header line with column names."
 
 
 class Source:
@@ -81,8 +82,7 @@ class Source:
         for column in columns:
             if column not in self._places:
                 hint = _same_but_case(column, self.columns) or did_you_mean(column, self.columns)
-                if self.kind == "csv" and looks_like_data(self.columns):
-                    hint = "its first line holds numbers. Add a header line with column names."
+                hint = NO_HEADER if self._without_header else hint
                 raise FileFormatError(f"{self.name} has no {role} {column!r}; {hint}")
 
     def read(self, numbers: Sequence[str], text: Sequence[str] = ()) -> Any:
@@ -204,6 +204,10 @@ class Source:
                 names, self.separator = read_header(stream)
         return names
 
+    @property
+    def _without_header(self) -> bool:
+        return self.kind == "csv" and looks_like_data(self.columns)
+
     def _check_columns(self) -> None:
         if len(self.columns) < 2:
             raise FileFormatError(
@@ -213,9 +217,8 @@ class Source:
         for j, column in enumerate(self.columns):
             if self.index(column) != j:
                 what = f"{column!r} occurs twice" if column else "two columns have no name"
-                raise FileFormatError(
-                    f"{self.name} must have distinct column names; {what}. Rename one."
-                )
+                what = NO_HEADER if self._without_header else f"{what}. Rename one."
+                raise FileFormatError(f"{self.name} must have distinct column names; {what}")
 
     def _refuse_open_quote(self) -> None:
         with self._stream() as stream:

@@ -71,6 +71,8 @@ def heading(predictions: Predictions) -> str:
 def verdict(test: CalibrationTest, alpha: float = 0.05) -> str:
     """Return one sentence, with what it does not say."""
     p = f"p {format_p(test.pvalue)}"
+    if test.pvalue != test.pvalue:
+        return "Verdict: none, because the statistic does not exist for these rows."
     if test.rejects(alpha):
         return f"Verdict: not calibrated. Labels do not follow these probabilities ({p})."
     return (

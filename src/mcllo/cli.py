@@ -5,21 +5,35 @@ Exit codes: 0 done; 1 calibration rejected (``--gate``); 2 bad input, one line o
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ._assess import assess as run_assess
-from ._atomic import check_writable
 from ._calibration_test import N_RESAMPLES
+from ._cli_options import (
+    Alpha,
+    AsJson,
+    Baseline,
+    Classes,
+    Clip,
+    File,
+    Label,
+    Logits,
+    Normalize,
+    Prefix,
+    Seed,
+    Weight,
+    as_json_text,
+    check_alpha,
+    check_model,
+    check_order,
+    notes,
+    split_names,
+)
 from ._flags import in_flags
 from ._io import read_predictions
 from ._version import __version__
@@ -35,57 +49,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="CSV or Parquet file with a column of probabilities for each class; "
-        "- is standard input.",
-    ),
-]
-Label = Annotated[
-    str, typer.Option("--label", "-l", help="Column with the true class of each row.")
-]
-Classes = Annotated[
-    str | None,
-    typer.Option(
-        help="The class columns, as in cat,dog,truck. Default: every column but the label; "
-        "needed when there are others, such as ids."
-    ),
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option(help="The class that the others are compared with. Default: the last one."),
-]
-Weight = Annotated[
-    str | None,
-    typer.Option(help="Column with row weights: a row of weight 3 counts as three rows."),
-]
-Prefix = Annotated[
-    str,
-    typer.Option(
-        help="What stands before a class in its column's name: p_ for columns p_cat, p_dog and "
-        "labels cat, dog."
-    ),
-]
-Normalize = Annotated[
-    bool,
-    typer.Option(
-        "--normalize", help="Divide each row by its sum, for rounded files that miss 1 a little."
-    ),
-]
-Logits = Annotated[
-    bool,
-    typer.Option("--logits", help="Columns hold scores before the softmax, not probabilities."),
-]
-Clip = Annotated[
-    float | None,
-    typer.Option(help="Floor for small probabilities. Default: 1e-6, in rows that hold a 0."),
-]
-Seed = Annotated[
-    int | None, typer.Option(help="A whole number that makes simulated p-values repeatable.")
-]
 
 
 @cache
@@ -123,8 +86,8 @@ def assess(
     normalize: Normalize = False,
     logits: Logits = False,
     clip: Clip = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
-    alpha: Annotated[float, typer.Option(help="Level of the verdict and of --gate.")] = 0.05,
+    as_json: AsJson = False,
+    alpha: Alpha = 0.05,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit with code 1 when calibration is rejected.")
     ] = False,
@@ -138,14 +101,14 @@ def assess(
     seed: Seed = None,
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
-    _check_alpha(alpha)
+    check_alpha(alpha)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the report says the same in its notes
         result = run_assess(
             read_predictions(
                 file,
                 label=label,
-                classes=_split(classes),
+                classes=split_names(classes),
                 baseline=baseline,
                 weight=weight,
                 prefix=prefix,
@@ -158,7 +121,7 @@ def assess(
             n_resamples=draws,
             seed=seed,
         )
-    typer.echo(_json(result.to_dict()) if as_json else in_flags(result.text(alpha)))
+    typer.echo(as_json_text(result.to_dict()) if as_json else in_flags(result.text(alpha)))
     if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
         raise typer.Exit(1)
 
@@ -187,12 +150,12 @@ def fit(
     """Learn a recalibration map and save it as JSON."""
     from .calibrators import MCLLOCalibrator
 
-    _check_model(output, file)
-    with _notes():
+    check_model(output, file)
+    with notes():
         predictions = read_predictions(
             file,
             label=label,
-            classes=_split(classes),
+            classes=split_names(classes),
             baseline=baseline,
             weight=weight,
             prefix=prefix,
@@ -209,6 +172,54 @@ def fit(
             f"{output}: map of {predictions.n_classes} classes (baseline: {predictions.baseline}) "
             f"from {predictions.n_samples:,} rows"
         )
+
+
+@app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
+def compare(
+    train: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="CSV or Parquet file to learn from.")
+    ],
+    label: Label,
+    holdout: Annotated[
+        str | None,
+        typer.Argument(metavar="HOLDOUT", help="File to judge on; or give --cv instead."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Which ones, as in mcllo,temperature. Default: all that suit the data."),
+    ] = None,
+    cv: Annotated[
+        int | None, typer.Option(help="Cross-validate TRAIN with so many folds, no holdout.")
+    ] = None,
+    classes: Classes = None,
+    baseline: Baseline = None,
+    weight: Weight = None,
+    prefix: Prefix = "",
+    normalize: Normalize = False,
+    logits: Logits = False,
+    clip: Clip = None,
+    as_json: AsJson = False,
+    seed: Seed = None,
+) -> None:
+    """Fit every recalibration method on one file and judge them on another, in one table."""
+    from ._compare import compare as run_compare
+
+    options: dict[str, Any] = {
+        "label": label,
+        "weight": weight,
+        "prefix": prefix,
+        "logits": logits,
+        "normalize": normalize,
+        "clip": clip,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the table says the same in its footnotes
+        learn = read_predictions(train, classes=split_names(classes), baseline=baseline, **options)
+        judge = None
+        if holdout is not None:
+            judge = read_predictions(holdout, classes=list(map(str, learn.classes)), **options)
+        result = run_compare(learn, judge, methods=split_names(methods), cv=cv, seed=seed)
+    typer.echo(as_json_text(result.to_dict()) if as_json else str(result))
 
 
 @app.command(epilog="Example: mcllo apply model.json new.csv -o repaired.csv")
@@ -238,7 +249,7 @@ def apply(
     from ._streaming import apply_file
     from .calibrators import load_calibrator
 
-    _check_order(model, file)
+    check_order(model, file)
     calibrator = load_calibrator(model)
     if normalize:
         calibrator.set_params(normalize=True)
@@ -247,54 +258,3 @@ def apply(
     done = apply_file(calibrator, file, output, prefix=prefix, logits=logits)
     if output != "-":
         typer.echo(f"{output}: {done.n_samples:,} rows recalibrated")
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0.0 < alpha < 1.0:
-        raise typer.BadParameter("it must lie between 0 and 1.", param_hint="--alpha")
-
-
-def _check_model(output: str, file: str) -> None:
-    """Refuse to write the model over the data, or where it cannot be written."""
-    if output == "-":
-        return
-    if file != "-" and Path(output).resolve() == Path(file).resolve():
-        raise typer.BadParameter(
-            f"{output} is the file with the data. Choose another name, such as model.json.",
-            param_hint="--output",
-        )
-    check_writable(output)
-
-
-def _check_order(model: str, file: str) -> None:
-    if model == file == "-":
-        raise typer.BadParameter(
-            "only one of MODEL and FILE can be standard input.", param_hint="FILE"
-        )
-    if file.lower().endswith(".json") and not model.lower().endswith(".json"):
-        raise typer.BadParameter(
-            f"it must be JSON written by mcllo fit; got {model}. The order is: "
-            "mcllo apply MODEL FILE.",
-            param_hint="MODEL",
-        )
-
-
-def _split(names: str | None) -> list[str] | None:
-    """Return the names in ``a,b,"c,d"``."""
-    if names is None:
-        return None
-    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), [])]
-
-
-def _json(content: dict[str, Any]) -> str:
-    return json.dumps(content, allow_nan=False, ensure_ascii=False, default=str, indent=1)
-
-
-@contextmanager
-def _notes() -> Iterator[None]:
-    """Print warnings as one-line notes on standard error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        typer.echo(f"mcllo: note: {' '.join(in_flags(str(warning.message)).split())}", err=True)

@@ -44,13 +44,13 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> honest = rng.dirichlet([1, 1, 1], size=1000)
+    >>> honest = rng.dirichlet([1, 1, 1], size=4000)
     >>> y = [rng.choice(3, p=row) for row in honest]
     >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
     >>> calibrator = MCLLOCalibrator().fit(sharp, y)
     >>> calibrator.fit_.gamma.round(1)
     array([0.5, 0.5])
-    >>> bool(abs(calibrator.predict_proba(sharp) - honest).max() < 0.05)
+    >>> bool(abs(calibrator.predict_proba(sharp) - honest).mean() < 0.01)
     True
     """
 

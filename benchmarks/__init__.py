@@ -1,0 +1,1 @@
+"""Side-by-side timings; run `python -m benchmarks`. Ratios count, absolute times do not."""

@@ -1,0 +1,123 @@
+"""Options that several verbs of the command line share, and what they check before any work."""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ._atomic import check_writable
+from ._flags import in_flags
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV or Parquet file with a column of probabilities for each class; "
+        "- is standard input.",
+    ),
+]
+Label = Annotated[
+    str, typer.Option("--label", "-l", help="Column with the true class of each row.")
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        help="The class columns, as in cat,dog,truck. Default: every column but the label; "
+        "needed when there are others, such as ids."
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(help="The class that the others are compared with. Default: the last one."),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(help="Column with row weights: a row of weight 3 counts as three rows."),
+]
+Prefix = Annotated[
+    str,
+    typer.Option(
+        help="What stands before a class in its column's name: p_ for columns p_cat, p_dog and "
+        "labels cat, dog."
+    ),
+]
+Normalize = Annotated[
+    bool,
+    typer.Option(
+        "--normalize", help="Divide each row by its sum, for rounded files that miss 1 a little."
+    ),
+]
+Logits = Annotated[
+    bool,
+    typer.Option("--logits", help="Columns hold scores before the softmax, not probabilities."),
+]
+Clip = Annotated[
+    float | None,
+    typer.Option(help="Floor for small probabilities. Default: 1e-6, in rows that hold a 0."),
+]
+Seed = Annotated[
+    int | None, typer.Option(help="A whole number that makes simulated p-values repeatable.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Alpha = Annotated[float, typer.Option(help="Level of the verdict and of --gate.")]
+
+
+def check_alpha(alpha: float) -> None:
+    """Refuse a level that is none."""
+    if not 0.0 < alpha < 1.0:
+        raise typer.BadParameter("it must lie between 0 and 1.", param_hint="--alpha")
+
+
+def check_model(output: str, file: str) -> None:
+    """Refuse to write the model over the data, or where it cannot be written."""
+    if output == "-":
+        return
+    if file != "-" and Path(output).resolve() == Path(file).resolve():
+        raise typer.BadParameter(
+            f"{output} is the file with the data. Choose another name, such as model.json.",
+            param_hint="--output",
+        )
+    check_writable(output)
+
+
+def check_order(model: str, file: str) -> None:
+    """Refuse two standard inputs, and MODEL and FILE the wrong way round."""
+    if model == file == "-":
+        raise typer.BadParameter(
+            "only one of MODEL and FILE can be standard input.", param_hint="FILE"
+        )
+    if file.lower().endswith(".json") and not model.lower().endswith(".json"):
+        raise typer.BadParameter(
+            f"it must be JSON written by mcllo fit; got {model}. The order is: "
+            "mcllo apply MODEL FILE.",
+            param_hint="MODEL",
+        )
+
+
+def split_names(names: str | None) -> list[str] | None:
+    """Return the names in ``a,b,"c,d"``."""
+    if names is None:
+        return None
+    return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), [])]
+
+
+def as_json_text(content: dict[str, Any]) -> str:
+    """Return strict JSON."""
+    return json.dumps(content, allow_nan=False, ensure_ascii=False, default=str, indent=1)
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Print warnings as one-line notes on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        typer.echo(f"mcllo: note: {' '.join(in_flags(str(warning.message)).split())}", err=True)

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+from toy import TOY_X, TOY_Y
+
+from mcllo import MCLLOCalibrator, Predictions, calibration_test, load_calibrator
+from mcllo.exceptions import InputError, SeparationWarning
+
+
+def test_recalibrated_training_rows_have_statistic_zero():
+    # closure under composition: methods specification 0.1, finding 4
+    probs = MCLLOCalibrator().fit(TOY_X, TOY_Y).predict_proba(TOY_X)
+    test = calibration_test(probs, TOY_Y, method="chi2")
+    assert test.statistic == pytest.approx(0.0, abs=1e-8)
+
+
+def test_toy_row():
+    # methods specification 0.4: g for row 0
+    for baseline, row in (
+        (2, (0.82582479, 0.12075985, 0.05341536)),
+        (0, (0.83208443, 0.13940939, 0.02850618)),
+        (1, (0.85467970, 0.09987629, 0.04544401)),
+    ):
+        fitted = MCLLOCalibrator(baseline=baseline).fit(TOY_X, TOY_Y)
+        assert fitted.predict_proba(TOY_X)[0] == pytest.approx(row, abs=1e-6)
+
+
+def test_penalty():
+    # methods specification 8c: ridge 1 on TOY
+    fit = MCLLOCalibrator(penalty=1.0).fit(TOY_X, TOY_Y).fit_
+    assert fit.theta == pytest.approx([0.204575, -0.195848, 1.168347, 1.367685], abs=1e-6)
+    assert fit.penalty == 1.0
+
+
+def test_separated_labels_warn_and_a_penalty_repairs():
+    y = TOY_X.argmax(axis=1)
+    with pytest.warns(SeparationWarning, match=r"MCLLOCalibrator\(penalty=1.0\)"):
+        fitted = MCLLOCalibrator().fit(TOY_X, y)
+    assert fitted.fit_.separated
+    assert np.isnan(fitted.fit_.se_tau).all()
+    fit = MCLLOCalibrator(penalty=1.0).fit(TOY_X, y).fit_
+    # methods specification 8c: argmax labels, ridge 1
+    assert fit.theta == pytest.approx([0.129659, -0.109633, 2.275252, 1.926731], abs=1e-6)
+
+
+def test_save_and_load_keep_the_inference(tmp_path):
+    fitted = MCLLOCalibrator(baseline=1).fit(TOY_X, TOY_Y)
+    fitted.save(tmp_path / "m.json")
+    loaded = load_calibrator(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict_proba(TOY_X), fitted.predict_proba(TOY_X))
+    np.testing.assert_array_equal(loaded.fit_.cov_theta, fitted.fit_.cov_theta)
+    assert loaded.fit_.statistic == fitted.fit_.statistic
+    assert loaded.get_params() == fitted.get_params()
+
+
+def test_fit_takes_predictions():
+    held = Predictions.from_arrays(TOY_X, TOY_Y, baseline=0)
+    assert MCLLOCalibrator().fit(held).fit_.baseline == 0
+    assert MCLLOCalibrator(baseline=1).fit(held).fit_.baseline == 1
+
+
+def test_errors():
+    with pytest.raises(InputError, match="penalty must be finite and not negative"):
+        MCLLOCalibrator(penalty=-1.0).fit(TOY_X, TOY_Y)
+    with pytest.raises(InputError, match="baseline='trcuk' is not a class; did you mean 'truck'"):
+        MCLLOCalibrator(baseline="trcuk").fit(TOY_X, np.array(["car", "ship", "truck"])[TOY_Y])

@@ -1,0 +1,158 @@
+import gc
+import gzip
+import io
+import os
+import sys
+import threading
+import warnings
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from mcllo import _source
+from mcllo._source import Source
+from mcllo.exceptions import FileFormatError
+
+TEXT = "id, cat ,dog,y\n007,0.5,0.5,cat\n,0.25,0.75,\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def refused(path, content, match):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(FileFormatError, match=match) as caught:
+        Source(path).read(["cat"], ["y"])
+    assert "\n" not in str(caught.value)
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_a_small_file_by_hand(file):
+    source = Source(file)
+    assert (source.kind, source.separator, source.name) == ("csv", ",", str(file))
+    assert source.columns == ["id", "cat", "dog", "y"]
+    assert source.raw_columns == ["id", " cat ", "dog", "y"]
+    table = source.read(["dog", "cat"], ["y"])
+    assert table.to_pydict() == {"dog": [0.5, 0.75], "cat": [0.5, 0.25], "y": ["cat", None]}
+    assert source.index("dog") == 2
+
+
+def test_other_columns_stay_text(file):
+    (batch,) = Source(file).batches(["cat", "dog"])
+    assert batch.to_pydict() == {
+        "id": ["007", None],
+        " cat ": [0.5, 0.25],
+        "dog": [0.5, 0.75],
+        "y": ["cat", None],
+    }
+
+
+def test_a_file_can_be_read_again(file):
+    source = Source(file)
+    assert source.read(["cat"]) == source.read(["cat"])
+
+
+def test_parquet(tmp_path):
+    table = pa.table({" id": [1, 2], "cat": [0.5, 0.25], "y": ["a", None]})
+    parquet.write_table(table, tmp_path / "f.csv")
+    source = Source(tmp_path / "f.csv")
+    assert source.kind == "parquet"
+    assert source.columns == [" id", "cat", "y"]
+    assert source.read(["cat"], ["y"]).to_pydict() == {"cat": [0.5, 0.25], "y": ["a", None]}
+    assert pa.Table.from_batches(source.batches(["cat"])) == table
+    assert source.place(1) == f"row 1 of {tmp_path / 'f.csv'}"
+
+
+def test_places_are_lines_of_the_file(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text('\nid,cat\n"a\nb",1\n\nc,1\n')
+    source = Source(path)
+    assert [source.place(row) for row in (0, 1)] == [f"line 3 of {path}", f"line 6 of {path}"]
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert Source(path).place(1) == f"line 6 of {path}"
+
+
+@pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode())])
+def test_standard_input_is_copied_and_closed(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    source = Source("-")
+    assert source.name == "standard input"
+    assert source.read(["cat"]) == source.read(["cat"])
+    assert source.place(0) == "line 2 of standard input"
+    copy = source._spool
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del source
+        gc.collect()
+    assert copy.closed
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs named pipes")
+def test_a_named_pipe_is_copied_too(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(TEXT))
+    writer.start()
+    source = Source(tmp_path / "pipe")
+    writer.join(10)
+    assert source.read(["cat"])["cat"].to_pylist() == [0.5, 0.25]
+
+
+def test_missing_columns(file):
+    source = Source(file)
+    source.require(["cat", "y"], "class column")
+    with pytest.raises(FileFormatError, match=r"has no label column 'Y'; did you mean 'y'\?$"):
+        source.require(["Y"], "label column")
+    with pytest.raises(FileFormatError, match=r"has no class column 'catt'; did you mean 'cat'\?$"):
+        source.require(["catt"], "class column")
+    with pytest.raises(FileFormatError, match=r"it has \['id', 'cat', 'dog', 'y'\]\.$"):
+        source.require(["zebra"], "class column")
+
+
+def test_a_file_without_a_header(tmp_path):
+    (tmp_path / "f.csv").write_text("0.5,0.5,cat\n0.25,0.75,dog\n")
+    with pytest.raises(FileFormatError, match="Add a header line"):
+        Source(tmp_path / "f.csv").require(["y"], "label column")
+
+
+def test_lines_longer_than_a_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(_source, "BLOCK", 1000)
+    monkeypatch.setattr(_source, "BYTES_PER_CELL", 1)
+    refused(tmp_path / "f", f"cat,y\n1,{'x' * 5000}\n", "a line is longer than 1,000 bytes")
+
+
+def test_wide_files_get_larger_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(_source, "BLOCK", 1000)
+    names = [f"c{j}" for j in range(300)]
+    (tmp_path / "f").write_text(f"{','.join(names)}\n{','.join(['0.0033333333'] * 300)}\n")
+    assert Source(tmp_path / "f").read(names).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("cat\n1\n", "at least two columns"),
+        ("cat,cat\n1,1\n", "'cat' occurs twice"),
+        ("cat, cat\n1,1\n", "'cat' occurs twice"),
+        (",,cat\n1,1,1\n", "two columns have no name"),
+        ("cat,y\n1\n", "line 2 has 1"),
+        ("cat,y\nx,1\n", "column 'cat' must hold numbers; line 2 has 'x'"),
+        (b"cat,y\n1,\xff\n", "line 2 must be UTF-8"),
+        (b"cat,\xff\n1,1\n", "header holds other bytes"),
+        ('cat,y\n1,"a\n', "does not end, in line 2"),
+        (gzip.compress(TEXT.encode())[:-8], "gzip file is damaged or cut short"),
+        (b"PAR1 and no more", "Parquet file is damaged or cut short"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path, content, match):
+    refused(tmp_path / "f", content, match)
+
+
+def test_a_header_without_a_line_end_has_no_rows(tmp_path):
+    (tmp_path / "f").write_text("cat,y")
+    assert Source(tmp_path / "f").read(["cat"], ["y"]).num_rows == 0
+    assert list(Source(tmp_path / "f").batches(["cat"])) == []
