@@ -16,6 +16,9 @@ hundredfold while all of lambda was still to come. `tests/test_batch.py` holds s
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +36,10 @@ RETRY = 0.1
 TIE = 1e-6
 """Statistics closer than this (relative) to the threshold count as equal to it: draws repeat, and
 where estimates drift to infinity rounding leaves seven digits."""
-TOGETHER = 64
-"""Draws that one batched Newton takes."""
+TOGETHER = 32
+"""Draws that one batched Newton takes; such batches share the processors."""
+THREADS_PAY = 10_000
+"""Log odds from which they do; below, threads wait for each other."""
 
 
 class BatchedRatio:
@@ -59,8 +64,7 @@ class BatchedRatio:
         self.log_odds, self.weight = log_odds, weight
         self.null = identity_theta(len(log_odds))
         self.free = np.ones(len(self.null), dtype=bool) if free is None else free
-        self._single = LogPartition(log_odds, weight)
-        self.start = self._single(self.null)
+        self.start = LogPartition(log_odds, weight)(self.null)
         self._inverse = np.linalg.pinv(self.start.hessian[np.ix_(self.free, self.free)])
         self._rows = max(1, CHUNK_ELEMENTS // log_odds.size)
         unit = np.ones(log_odds.shape[1]) if weight is None else weight
@@ -78,11 +82,11 @@ class BatchedRatio:
         With a `threshold` the values are only good for a comparison with it: each is then some
         lower bound of lambda on the right side of the threshold.
         """
-        out = np.empty(len(statistics))
-        for first in range(0, len(statistics), TOGETHER):
-            part = slice(first, first + TOGETHER)
-            out[part] = self._newton(statistics[part], threshold)
-        return out
+        parts = [statistics[k : k + TOGETHER] for k in range(0, len(statistics), TOGETHER)]
+        workers = os.cpu_count() if self.log_odds.size >= THREADS_PAY else 1
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            found = list(pool.map(lambda part: self._newton(part, threshold), parts))
+        return np.concatenate(found) if found else np.empty(0)
 
     def reaches(self, statistics: Floats, threshold: float) -> NDArray[np.bool_]:
         """Return whether each lambda is at least `threshold`, ties included."""
@@ -132,7 +136,8 @@ class BatchedRatio:
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return A, its gradients and its Hessians at each row of `theta`."""
         if self._rows == 1:
-            terms = [self._single(row) for row in theta]
+            single = LogPartition(self.log_odds, self.weight)  # its buffers are one thread's
+            terms = [single(row) for row in theta]
             return (
                 np.array([t.value for t in terms]),
                 np.array([t.gradient for t in terms]),

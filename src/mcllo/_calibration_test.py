@@ -6,11 +6,14 @@ score                ``U' H(theta0)^-1 U``, U the score at theta0    no fit need
 Wald                 ``(theta_hat - theta0)' H(theta_hat) (...)``
 chi-square p-value   ``P(chi2_df > statistic)``, df = 2 (c - 1)      large samples
 exact p-value        labels drawn from the predictions               any n (`_monte_carlo`)
+bound                ``p <= 1 / E`` by the split likelihood ratio    any n (`_split_ratio`)
 ===================  ==============================================  =========================
 
 ``method="auto"`` trusts chi-square when the rows hold enough information: at least 20 expected
 errors ``sum_i (1 - max_j x_ij)`` per parameter, at least 20 units of ``sum_i x_ij (1 - x_ij)`` in
-every class, and no zeros raised. Otherwise the p-value is exact, by sequential Monte Carlo.
+every class, and no zeros raised. Otherwise the p-value is exact, by sequential Monte Carlo; except
+where the bound is below a twentieth of the smallest p-value that simulation could give. It is then
+reported instead, which adds no more than that twentieth to the size of the test.
 Measured on 35 designs (VGG and MNIST networks, Dirichlet rows; c = 2 to 20; 300 to 1500 draws
 each), the chi-square test of nominal 5 % rejects 4.5 to 6.0 % above that bound, 4.2 to 7.5 %
 between 2 and 20 errors per parameter, and up to 13 % below 2 (other samples of that network: 18 %).
@@ -24,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._batch import BatchedRatio
+from ._batch import TIE, BatchedRatio
 from ._fit import MCLLOFit, fit_predictions, free_parameters
 from ._monte_carlo import (
     EXCEEDANCES,
@@ -39,6 +42,7 @@ from ._monte_carlo import (
     monte_carlo_p,
 )
 from ._predictions import Predictions, as_predictions
+from ._split_ratio import split_pvalue
 from ._text import format_number, format_p
 from .exceptions import InputError
 
@@ -49,6 +53,8 @@ Method = Literal["auto", "chi2", "exact", "sequential"]
 ENOUGH_ERRORS = 20.0
 ENOUGH_VARIANCE = 20.0
 N_RESAMPLES = 1999
+BEYOND = 20.0
+"""How many times smaller than any simulated p-value the bound must be to be reported."""
 MOST_WORK = 4e9
 """Cells (rows x classes x draws) beyond which `auto` does not simulate."""
 
@@ -71,9 +77,9 @@ class CalibrationTest:
         Degrees of freedom of its large-sample chi-square distribution.
     pvalue : float
         By `method`.
-    method : {'chi2', 'exact'}
-        How the p-value was computed: from chi-square, or exactly by drawing labels from the
-        predictions.
+    method : {'chi2', 'exact', 'bound'}
+        How the p-value was computed: from chi-square; exactly, by drawing labels from the
+        predictions; or as a guaranteed upper bound, where it is far below what drawing can show.
     kind : {'lr', 'score', 'wald'}
         Which statistic.
     n_resamples : int
@@ -117,13 +123,19 @@ class CalibrationTest:
         }
 
     def __str__(self) -> str:
-        how = "chi-square"
-        if self.method == "exact":
-            how = f"exact, {self.n_resamples:,} simulated data sets"
+        how = {"chi2": "chi-square", "bound": "guaranteed bound, split likelihood ratio"}.get(
+            self.method, f"exact, {self.n_resamples:,} simulated data sets"
+        )
         return (
             f"{NAMES[self.kind]} statistic {format_number(self.statistic, 4)} on {self.df} df, "
-            f"p {format_p(self.pvalue)} ({how})"
+            f"{self.p_text} ({how})"
         )
+
+    @property
+    def p_text(self) -> str:
+        """The p-value in words: ``p = 0.03``, or ``p <= 1e-20`` for a bound."""
+        text = format_p(self.pvalue)
+        return f"p {text.replace('=', '<=') if self.method == 'bound' else text}"
 
 
 def calibration_test(
@@ -153,7 +165,7 @@ def calibration_test(
     method : {'auto', 'chi2', 'exact', 'sequential'}
         'exact' makes all `n_resamples` draws; 'sequential' stops when 50 draws were as extreme as
         the data, and is exact too; 'auto' uses chi-square where it can be trusted and 'sequential'
-        where not.
+        where not, unless a guaranteed bound shows more than simulation could.
     n_resamples : int
         Most draws of labels.
     seed : int or numpy Generator, optional
@@ -214,6 +226,9 @@ def run_test(
     if chosen == "chi2":
         p = chi2_sf(value, fit.df)
         return CalibrationTest(value, fit.df, p, "chi2", statistic, 0, False, None, reason)
+    bound = split_pvalue(predictions) if method == "auto" else 1.0
+    if bound * BEYOND * (n_resamples + 1) < 1.0:
+        return CalibrationTest(value, fit.df, bound, "bound", statistic, 0, False, None, reason)
     result = exact_pvalue(
         predictions,
         statistic,
@@ -325,7 +340,7 @@ def exact_pvalue(
         drawn = draws(start, size)
         if statistic == "lr":
             return ratio.reaches(drawn, value)
-        reached: NDArray[np.bool_] = ratio.scores(drawn) >= value * (1.0 - 1e-9) - 1e-12
+        reached: NDArray[np.bool_] = ratio.scores(drawn) >= value * (1.0 - TIE) - 1e-12
         return reached
 
     stop_at = None

@@ -15,11 +15,9 @@ corrected p-value exists for maximum likelihood MCLLO (q = d) and temperature sc
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +39,7 @@ from .exceptions import InputError
 
 Floats = NDArray[np.float64]
 
-N_RESAMPLES = 999
+N_RESAMPLES = 499
 MANY_CLASSES = 20
 LARGE_MAPS = ("matrix", "dirichlet")
 DEFAULT_METHODS = tuple(name for name in CALIBRATORS if name != "identity")
@@ -224,8 +222,7 @@ def _table(
         share = None if noted or name not in results else ratio
         return _tests(name, tested[name], fits[name], share, n_resamples, seed)
 
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        tests = dict(zip(tested, pool.map(judged, tested), strict=True))
+    tests = {name: judged(name) for name in tested}
     rows = tuple(
         _row(name, predictions, judge, *tests[name], results.get(name), paired.get(name))
         for name, predictions in tested.items()
@@ -305,6 +302,8 @@ def corrected_pvalue(
     tail = mixture_tail(test.statistic, test.df, fitted, 1.0 + ratio)
     if test.method == "chi2":
         return tail
+    if test.method == "bound":
+        return max(tail, test.pvalue)
     return exact_pvalue(
         predictions,
         "lr",

@@ -150,7 +150,7 @@ class Comparison:
         return [
             row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             format_count(row.n),
-            _p(row.pvalue),
+            ("<" if row.pvalue_method == "bound" else "") + _p(row.pvalue),
             _p(row.pvalue_corrected),
             f"{row.ece:.4f}" + self._mark(row, "ece"),
             f"{row.classwise_ece:.4f}" + self._mark(row, "classwise_ece"),

@@ -70,7 +70,7 @@ def heading(predictions: Predictions) -> str:
 
 def verdict(test: CalibrationTest, alpha: float = 0.05) -> str:
     """Return one sentence, with what it does not say."""
-    p = f"p {format_p(test.pvalue)}"
+    p = test.p_text
     if test.pvalue != test.pvalue:
         return "Verdict: none, because the statistic does not exist for these rows."
     if test.rejects(alpha):

@@ -1,0 +1,239 @@
+"""Where simulated rows come from, and labels drawn for them from the MCLLO map.
+
+====================  ==================================================================
+``dirichlet_heavy``   ``X ~ Dirichlet(3, .3, ..., .3)``: the first class is likely, the others are
+                      rare; the design of the paper's study as far as it can be told
+``dirichlet``         ``X ~ Dirichlet(a)``, a = `concentration`, one number or one per class
+``softmax_normal``    ``X = softmax(Z)``, Z independent ``N(0, scale^2)``
+a table               its rows, drawn with replacement
+labels                ``Y_i ~ Categorical(g_i)``, g the map of Eq. (3)-(4) with given theta; the
+                      identity makes the rows calibrated
+====================  ==================================================================
+
+Named distributions are raised to 1e-6 and divided by their sum: Dirichlet rows with small
+parameters come as close to 0 as numbers can. Many tables are drawn at once, each from a stream of
+its own, so that neither batches nor workers change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._labels import Classes
+from ._model import log_odds_from_logs, softmax_against_zero
+from ._predictions import Predictions
+from ._probabilities import DEFAULT_CLIP
+from ._text import format_count
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.intp]
+Streams = Sequence[np.random.Generator]
+
+NAMES = ("dirichlet_heavy", "dirichlet", "softmax_normal")
+HEAVY, LIGHT = 3.0, 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """B simulated tables of n rows.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (B, n, c)
+        Predictions.
+    log_odds : ndarray of shape (K, B, n)
+        Against the baseline, without it.
+    codes : ndarray of shape (B, n)
+        Columns of `probs` that came true.
+    n_clipped : ndarray of shape (B,)
+        Probabilities that the zero rule had raised.
+    logits : ndarray of shape (B, n, c) or None
+        Where the rows came with them.
+    """
+
+    probs: Floats
+    log_odds: Floats
+    codes: Labels
+    n_clipped: Labels
+    classes: Classes
+    baseline_index: int
+    logits: Floats | None = None
+
+    @property
+    def model_codes(self) -> Labels:
+        """Labels as rows of `log_odds`; K stands for the baseline."""
+        return np.argsort(model_order(len(self.classes), self.baseline_index))[self.codes]
+
+    def predictions(self, table: int) -> Predictions:
+        """Return one of the tables."""
+        return Predictions(
+            probs=self.probs[table],
+            codes=self.codes[table],
+            classes=self.classes,
+            baseline=self.classes[self.baseline_index],
+            logits=None if self.logits is None else self.logits[table],
+            clip=DEFAULT_CLIP if self.n_clipped[table] else None,
+            n_clipped=int(self.n_clipped[table]),
+        )
+
+
+class Design(Protocol):
+    """Something that rows can be drawn from."""
+
+    @property
+    def classes(self) -> Classes:
+        """Labels in column order."""
+
+    @property
+    def baseline_index(self) -> int:
+        """Column of the baseline."""
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What it is, as plain values."""
+
+    def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Sample:
+        """Return a table for each stream: first its rows, then its labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """A named distribution; the last class is the baseline."""
+
+    name: str
+    n_classes: int
+    concentration: Floats
+    scale: float
+
+    @property
+    def classes(self) -> Classes:
+        """Labels 0 .. c-1."""
+        return tuple(range(self.n_classes))
+
+    @property
+    def baseline_index(self) -> int:
+        """The last column."""
+        return self.n_classes - 1
+
+    @property
+    def words(self) -> str:
+        """The distribution's formula."""
+        if self.name == "softmax_normal":
+            return f"softmax of N(0, {self.scale:g}^2)"
+        shown = [f"{a:g}" for a in self.concentration]
+        return (
+            f"Dirichlet({', '.join(shown if len(shown) < 4 else [*shown[:2], '...', shown[-1]])})"
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return {
+            "distribution": self.name,
+            "n_classes": self.n_classes,
+            "concentration": self.concentration.tolist(),
+            "scale": self.scale,
+        }
+
+    def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Sample:
+        """Return a table for each stream: first its rows, then its labels."""
+        probs = np.empty((len(streams), n_samples, self.n_classes))
+        uniform = np.empty((len(streams), n_samples))
+        for b, stream in enumerate(streams):
+            probs[b] = self._rows(stream, n_samples)
+            uniform[b] = stream.random(n_samples)
+        np.maximum(probs, DEFAULT_CLIP, out=probs)
+        probs /= probs.sum(axis=2, keepdims=True)
+        logs = np.empty(probs.shape[2:] + probs.shape[:2])
+        np.log(probs.transpose(2, 0, 1), out=logs)
+        log_odds = log_odds_from_logs(logs, self.baseline_index)
+        codes = draw_codes(theta, log_odds, uniform)
+        none = np.zeros(len(streams), dtype=np.intp)
+        return Sample(probs, log_odds, codes, none, self.classes, self.baseline_index)
+
+    def _rows(self, stream: np.random.Generator, n_samples: int) -> Floats:
+        if self.name != "softmax_normal":
+            return stream.dirichlet(self.concentration, n_samples)
+        z = stream.normal(0.0, self.scale, (n_samples, self.n_classes))
+        z = np.exp(z - z.max(axis=1, keepdims=True))
+        rows: Floats = z / z.sum(axis=1, keepdims=True)
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """Rows of a table, drawn with replacement (by their weights); its labels are not used."""
+
+    table: Predictions
+
+    @property
+    def classes(self) -> Classes:
+        """The table's."""
+        return self.table.classes
+
+    @property
+    def baseline_index(self) -> int:
+        """The table's."""
+        return self.table.baseline_index
+
+    @property
+    def words(self) -> str:
+        """How many rows there are to draw from."""
+        return f"drawn from {format_count(self.table.n_samples)} predictions"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How many rows there are; not which."""
+        return {"rows": self.table.n_samples}
+
+    def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Sample:
+        """Return a table for each stream: first its rows, then its labels."""
+        picked = np.empty((len(streams), n_samples), dtype=np.intp)
+        uniform = np.empty(picked.shape)
+        for b, stream in enumerate(streams):
+            picked[b] = self._pick(stream, n_samples)
+            uniform[b] = stream.random(n_samples)
+        table, log_odds = self.table, np.take(self.table.log_odds, picked, axis=1)
+        probs = table.probs[picked]
+        order = model_order(len(self.classes), self.baseline_index)
+        return Sample(
+            probs=probs,
+            log_odds=log_odds,
+            codes=order[draw_codes(theta, log_odds, uniform)],
+            n_clipped=(probs <= (table.clip or 0.0)).sum(axis=(1, 2)),
+            classes=self.classes,
+            baseline_index=self.baseline_index,
+            logits=None if table.logits is None else table.logits[picked],
+        )
+
+    def _pick(self, stream: np.random.Generator, n_samples: int) -> Labels:
+        if self.table.sample_weight is None:
+            return stream.integers(self.table.n_samples, size=n_samples)
+        reach = np.cumsum(self.table.sample_weight)
+        index: Labels = np.searchsorted(reach, stream.random(n_samples) * reach[-1], side="right")
+        return index.clip(max=self.table.n_samples - 1)
+
+
+def model_order(n_classes: int, baseline: int) -> Labels:
+    """Return the column of each row of the model: the baseline's comes last."""
+    columns = np.arange(n_classes)
+    return np.append(np.delete(columns, baseline), baseline)
+
+
+def draw_codes(theta: Floats, log_odds: Floats, uniform: Floats) -> Labels:
+    """Return labels drawn from the map, as rows of `log_odds`; K stands for the baseline."""
+    odds = log_odds.reshape(len(log_odds), -1)
+    below = np.empty_like(odds)
+    softmax_against_zero(theta, odds, out=below)
+    np.cumsum(below, axis=0, out=below)
+    codes: Labels = np.add.reduce(uniform.ravel() > below, axis=0, dtype=np.intp)
+    return codes.reshape(uniform.shape)

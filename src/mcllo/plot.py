@@ -1,0 +1,39 @@
+"""Figures of results: objects in, Axes out, nothing computed inside.
+
+=========================  ====================================================================
+`reliability`              the most probable class: predicted against observed frequency
+`reliability_by_class`     the same for each class, the worst first
+`parameters`               delta and gamma with intervals
+`calibration_map`          what the repair does to a probability
+`comparison`               reliability before and after each method
+`comparison_dots`          p-value, ECE and log loss of each method
+`power`, `ece_boxplot`     power studies
+=========================  ====================================================================
+
+`save` writes a figure, `to_svg` returns it for a page, `caption` says how to read it. In a notebook
+end the cell with ``.figure``. Nothing needs a screen, pyplot is not used, settings are not changed.
+"""
+
+from __future__ import annotations
+
+from ._plot.captions import caption
+from ._plot.comparison import comparison
+from ._plot.dots import comparison_dots
+from ._plot.files import save, to_svg
+from ._plot.parameters import calibration_map, parameters
+from ._plot.power import ece_boxplot, power
+from ._plot.reliability import reliability, reliability_by_class
+
+__all__ = [
+    "calibration_map",
+    "caption",
+    "comparison",
+    "comparison_dots",
+    "ece_boxplot",
+    "parameters",
+    "power",
+    "reliability",
+    "reliability_by_class",
+    "save",
+    "to_svg",
+]
