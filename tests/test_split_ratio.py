@@ -45,14 +45,14 @@ def test_weights_are_repetitions_of_rows():
 
 
 def test_the_default_reports_the_bound_where_simulation_cannot_tell_more():
-    test = calibration_test(rows(1500, 2, power=0.4), seed=0)
+    test = calibration_test(rows(400, 2, power=0.3), seed=0)
     assert test.method == "bound"
     assert test.n_resamples == 0
     assert test.pvalue < 1 / (20 * 2000)
     assert "p <= " in str(test)
     assert "guaranteed bound" in str(test)
     assert test.rejects(0.001)
-    asked = calibration_test(rows(1500, 2, power=0.4), method="exact", n_resamples=99, seed=0)
+    asked = calibration_test(rows(400, 2, power=0.3), method="exact", n_resamples=99, seed=0)
     assert asked.method == "exact"
     assert asked.pvalue == pytest.approx(0.01)
 
