@@ -38,7 +38,7 @@ def ece(g: np.ndarray, y: np.ndarray) -> float:
 
 def bfgs(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     """Return p-value, ECE and ECE after recalibration."""
-    n, c = x.shape
+    c = x.shape[1]
     padded = np.log(x / x[:, -1:])
     odds, hot = padded[:, :-1], np.eye(c)[y][:, :-1]
     s = np.concatenate([hot.sum(axis=0), (hot * odds).sum(axis=0)])

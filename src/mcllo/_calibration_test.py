@@ -169,7 +169,8 @@ def calibration_test(
     n_resamples : int
         Most draws of labels.
     seed : int or numpy Generator, optional
-        Makes draws repeatable.
+        Makes draws repeatable. Use another seed than the one that made simulated data: the draws
+        are the stream of ``numpy.random.default_rng(seed)``.
     baseline, classes, sample_weight, normalize, clip
         As in `Predictions.from_arrays`.
 

@@ -44,19 +44,19 @@ class Sample:
 
     Attributes
     ----------
-    probs : ndarray of shape (B, n, c)
-        Predictions.
+    by_class : ndarray of shape (c, B, n)
+        Predictions, classes in column order.
     log_odds : ndarray of shape (K, B, n)
         Against the baseline, without it.
     codes : ndarray of shape (B, n)
-        Columns of `probs` that came true.
+        Columns that came true.
     n_clipped : ndarray of shape (B,)
         Probabilities that the zero rule had raised.
     logits : ndarray of shape (B, n, c) or None
         Where the rows came with them.
     """
 
-    probs: Floats
+    by_class: Floats
     log_odds: Floats
     codes: Labels
     n_clipped: Labels
@@ -72,7 +72,7 @@ class Sample:
     def predictions(self, table: int) -> Predictions:
         """Return one of the tables."""
         return Predictions(
-            probs=self.probs[table],
+            probs=np.ascontiguousarray(self.by_class[:, table].T),
             codes=self.codes[table],
             classes=self.classes,
             baseline=self.classes[self.baseline_index],
@@ -146,19 +146,17 @@ class Named:
 
     def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Sample:
         """Return a table for each stream: first its rows, then its labels."""
-        probs = np.empty((len(streams), n_samples, self.n_classes))
-        uniform = np.empty((len(streams), n_samples))
+        by_class = np.empty((self.n_classes, len(streams), n_samples))
+        uniform = np.empty(by_class.shape[1:])
         for b, stream in enumerate(streams):
-            probs[b] = self._rows(stream, n_samples)
+            by_class[:, b] = self._rows(stream, n_samples).T
             uniform[b] = stream.random(n_samples)
-        np.maximum(probs, DEFAULT_CLIP, out=probs)
-        probs /= probs.sum(axis=2, keepdims=True)
-        logs = np.empty(probs.shape[2:] + probs.shape[:2])
-        np.log(probs.transpose(2, 0, 1), out=logs)
-        log_odds = log_odds_from_logs(logs, self.baseline_index)
+        np.maximum(by_class, DEFAULT_CLIP, out=by_class)
+        by_class /= by_class.sum(axis=0)
+        log_odds = log_odds_from_logs(np.log(by_class), self.baseline_index)
         codes = draw_codes(theta, log_odds, uniform)
         none = np.zeros(len(streams), dtype=np.intp)
-        return Sample(probs, log_odds, codes, none, self.classes, self.baseline_index)
+        return Sample(by_class, log_odds, codes, none, self.classes, self.baseline_index)
 
     def _rows(self, stream: np.random.Generator, n_samples: int) -> Floats:
         if self.name != "softmax_normal":
@@ -203,13 +201,13 @@ class Resampled:
             picked[b] = self._pick(stream, n_samples)
             uniform[b] = stream.random(n_samples)
         table, log_odds = self.table, np.take(self.table.log_odds, picked, axis=1)
-        probs = table.probs[picked]
+        by_class = np.take(table.probs.T, picked, axis=1)
         order = model_order(len(self.classes), self.baseline_index)
         return Sample(
-            probs=probs,
+            by_class=by_class,
             log_odds=log_odds,
             codes=order[draw_codes(theta, log_odds, uniform)],
-            n_clipped=(probs <= (table.clip or 0.0)).sum(axis=(1, 2)),
+            n_clipped=(by_class <= (table.clip or 0.0)).sum(axis=(0, 2)),
             classes=self.classes,
             baseline_index=self.baseline_index,
             logits=None if table.logits is None else table.logits[picked],

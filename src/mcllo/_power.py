@@ -102,7 +102,7 @@ def run_batch(plan: Plan, batch: Batch) -> Floats:
     fits = fit_together(sample.log_odds, sample.model_codes)
     chi2: Floats = chdtrc(fits.df.astype(np.float64), fits.statistic)
     pvalues = chi2 if plan.test == "chi2" else _simulated(plan, sample, fits, streams, chi2)
-    before = top_label_errors(sample.probs.transpose(2, 0, 1), sample.codes)
+    before = top_label_errors(sample.by_class, sample.codes)
     after = top_label_errors(recalibrated(fits.theta, sample), sample.codes)
     return np.stack([pvalues, chi2, before, after])
 

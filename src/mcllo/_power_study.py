@@ -25,9 +25,9 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.95
 TESTS = {
-    "chi2": "likelihood ratio test, chi-square p-values",
-    "exact": "likelihood ratio test, exact p-values",
-    "auto": "likelihood ratio test, p-values exact where chi-square cannot be trusted",
+    "chi2": "chi-square p-values",
+    "exact": "exact p-values",
+    "auto": "p-values exact where chi-square cannot be trusted",
 }
 
 
@@ -209,10 +209,13 @@ class PowerStudy:
 
     def __str__(self) -> str:
         reps = ", ".join(format_count(r) for r in sorted({cell.reps for cell in self.rows}))
+        truth = [] if self.effect is None else [f"Truth: {effect_words(self.effect)}"]
         lines = [
-            f"How often calibration is rejected at level {self.alpha:g} ({TESTS[self.test]})",
+            f"How often calibration is rejected at level {self.alpha:g}",
+            f"Test: likelihood ratio, {TESTS[self.test]}",
             f"Rows: {self.design}; {self.n_classes} classes; {reps} repetitions a line; "
             f"seed {self.seed}",
+            *truth,
             "",
             align([self._head, *(self._cells(cell) for cell in self.rows)], left=0),
             "",
@@ -248,6 +251,25 @@ class PowerStudy:
         if found is None:
             return ["No n above has an estimated power of 80 %; try larger ones."]
         return [f"The smallest n above with an estimated power of 80 %: {format_count(found)}."]
+
+
+def effect_words(effect: MCLLOMap) -> str:
+    """Return the parameters that differ from 1, in words.
+
+    Examples
+    --------
+    >>> effect_words(MCLLOMap(np.zeros(2), np.full(2, 0.8), ("a", "b", "c"), "c"))
+    'gamma 0.80 (baseline c)'
+    """
+    words = []
+    for name, values in (("delta", effect.delta), ("gamma", effect.gamma)):
+        if len(values) > 1 and values[0] != 1.0 and (values == values[0]).all():
+            words.append(f"{name} {format_number(values[0])}")
+            continue
+        apart = [j for j in range(len(values)) if values[j] != 1.0]
+        words += [f"{name} {format_number(values[j])} for {effect.compared[j]}" for j in apart[:4]]
+        words += [f"{name} of {len(apart) - 4} more classes"] if len(apart) > 4 else []
+    return f"{', '.join(words) or 'as predicted'} (baseline {effect.baseline})"
 
 
 def _mean(values: Floats) -> str:

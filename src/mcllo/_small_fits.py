@@ -1,0 +1,149 @@
+"""Many small fits, each with rows of its own, by one Newton iteration over all of them.
+
+A study refits thousands of small tables. One table of 400 rows keeps the processor busy for less
+time than Python needs to ask for it, so tables of one shape are stacked, ``log_odds[j, b, i]`` for
+class j, table b and row i, and share every NumPy call. The formulas are those of `_model`, the
+steps and the rule to stop those of `_newton`; a table whose full step does not lower its value, or
+that needs many steps, leaves the stack and is fitted by `minimize` alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._bound import solve
+from ._fit import free_parameters
+from ._model import (
+    ROUNDED_UP,
+    Likelihood,
+    LogPartition,
+    identity_theta,
+    softmax_against_zero,
+)
+from ._newton import ENOUGH, SETTLED, SURELY, TOL, minimize
+
+Floats = NDArray[np.float64]
+
+TOGETHER = 60
+"""Newton steps that the stack takes; from an ordinary start four to six do."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmallFits:
+    """Fits of B tables.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (B, 2K)
+        Estimates; where no maximum exists, far out on the way to the supremum.
+    statistic : ndarray of shape (B,)
+        Likelihood ratio statistics against the identity.
+    df : ndarray of shape (B,)
+        Parameters that the rows of each table can tell apart.
+    """
+
+    theta: Floats
+    statistic: Floats
+    df: NDArray[np.intp]
+
+
+def fit_together(log_odds: Floats, codes: NDArray[np.intp]) -> SmallFits:
+    """Fit the MCLLO model to each of B tables.
+
+    Parameters
+    ----------
+    log_odds : ndarray of shape (K, B, n)
+        Log odds against the baseline.
+    codes : ndarray of shape (B, n)
+        Rows of `log_odds` that came true; K stands for the baseline.
+    """
+    s = statistics_of(log_odds, codes)
+    theta, gain, settled = _newton(log_odds, s)
+    for b in np.flatnonzero(~settled):
+        theta[b], gain[b] = _alone(np.ascontiguousarray(log_odds[:, b]), s[b])
+    return SmallFits(theta, np.maximum(0.0, 2.0 * gain), _degrees(log_odds))
+
+
+def statistics_of(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
+    """Return the sufficient statistic of each table, shape (B, 2K)."""
+    k, tables, n = log_odds.shape
+    row, column = np.divmod(np.flatnonzero(codes < k), n)
+    own = codes[row, column]
+    cells, size = row * k + own, tables * k
+    counts = np.bincount(cells, minlength=size).reshape(tables, k)
+    sums = np.bincount(cells, weights=log_odds[own, row, column], minlength=size)
+    return np.hstack([counts, sums.reshape(tables, k)])
+
+
+def evaluate(theta: Floats, log_odds: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return A, its gradient and its Hessian for each table: `LogPartition` with one more axis."""
+    k, tables, n = log_odds.shape
+    stack = np.empty((2 * k, 1, tables, n))
+    per_row = softmax_against_zero(theta.T[:, :, None], log_odds[:, None], out=stack[:k])
+    np.multiply(stack[:k, 0], log_odds, out=stack[k:, 0])
+    by_table = stack[:, 0].transpose(1, 0, 2)
+    gradient = by_table.sum(axis=2)
+    hessian = -(by_table @ by_table.transpose(0, 2, 1))
+    squares = np.einsum("jbi,jbi->bj", stack[k:, 0], log_odds)
+    j = np.arange(k)
+    hessian[:, j, j] += ROUNDED_UP * gradient[:, :k]
+    hessian[:, j + k, j + k] += ROUNDED_UP * squares
+    hessian[:, j, j + k] += gradient[:, k:]
+    hessian[:, j + k, j] += gradient[:, k:]
+    return per_row[0].sum(axis=1), gradient, hessian
+
+
+def _newton(log_odds: Floats, s: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return estimates, gains in log likelihood, and which tables are done."""
+    theta = np.tile(identity_theta(len(log_odds)), (len(s), 1))
+    gain, settled = np.zeros(len(s)), np.zeros(len(s), dtype=bool)
+    active, last = np.arange(len(s)), np.zeros(len(s))
+    nll, u, hessian = _at(theta, log_odds, s)
+    start = nll
+    for _ in range(TOGETHER):
+        step = solve(hessian, u)
+        decrement = np.einsum("bi,bi->b", u, step)
+        done = decrement <= TOL * np.where(decrement <= SETTLED * last, 1.0, SURELY)
+        theta[active[done]] += step[done]
+        gain[active[done]] = (start[active] - nll + 0.5 * decrement)[done]
+        settled[active[done]] = True
+        active, step, last, before = (v[~done] for v in (active, step, decrement, nll))
+        if len(active) == 0:
+            break
+        trial = theta[active] + step
+        odds = log_odds if len(active) == len(s) else log_odds[:, active]
+        with np.errstate(over="ignore", invalid="ignore"):  # too far out: it does not fall
+            nll, u, hessian = _at(trial, odds, s[active])
+        fell = nll <= before - ENOUGH * last + 1e-13 * (1.0 + np.abs(before))
+        active, trial, last, nll, u, hessian = (
+            v[fell] for v in (active, trial, last, nll, u, hessian)
+        )
+        theta[active] = trial
+    return theta, gain, settled
+
+
+def _at(theta: Floats, log_odds: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the negative log likelihood, its downhill gradient, and its Hessian."""
+    value, gradient, hessian = evaluate(theta, log_odds)
+    return value - np.einsum("bi,bi->b", theta, s), s - gradient, hessian
+
+
+def _alone(log_odds: Floats, s: Floats) -> tuple[Floats, float]:
+    """Return estimate and gain of one table; from the flat map where the identity is saturated."""
+    likelihood, null = Likelihood(LogPartition(log_odds), s), identity_theta(len(log_odds))
+    found = minimize(likelihood, null)
+    start = found.start.value
+    if not found.converged:
+        again = minimize(likelihood, np.zeros(len(null)))
+        found = again if again.value < found.value else found
+    return found.x, start - found.value
+
+
+def _degrees(log_odds: Floats) -> NDArray[np.intp]:
+    k, tables, n = log_odds.shape
+    free = free_parameters(log_odds.reshape(k * tables, n))
+    degrees: NDArray[np.intp] = free.reshape(2 * k, tables).sum(axis=0)
+    return degrees
