@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The main job on predictions of scikit-learn's digits: assess, fit, apply, assess again.
+# The whole job on predictions of scikit-learn's digits: assess, fit and apply step by step, then
+# `mcllo demo`, which compares all methods and writes the report.
 set -euo pipefail
 out=demo-output
 classes=d0,d1,d2,d3,d4,d5,d6,d7,d8,d9
@@ -10,6 +11,5 @@ run python examples/digits.py "$out"
 run mcllo assess "$out/calibration.csv" --label digit --classes "$classes" --seed 0
 run mcllo fit "$out/calibration.csv" --label digit --classes "$classes" --penalty 1 -o "$out/model.json"
 run mcllo apply "$out/model.json" "$out/holdout.csv" -o "$out/repaired.csv"
-run mcllo assess "$out/holdout.csv" --label digit --classes "$classes" --seed 0 | head -n 8
-run mcllo assess "$out/repaired.csv" --label digit --classes "$classes" --seed 0 | head -n 8
-printf '\nThe repaired predictions are in %s.\n' "$out/repaired.csv"
+run mcllo assess "$out/repaired.csv" --label digit --classes "$classes" --seed 0
+run mcllo demo "$out"

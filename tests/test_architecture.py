@@ -18,13 +18,15 @@ LAYERS = {
     "_decomposition _poisson_binomial _metric_null _omnibus _reliability metrics "
     "_file_kind _file_words _source _io _output",
     2: "calibrators",
-    3: "_words _assess _paired _comparison _compare _streaming model_selection",
+    3: "_words _assess _paired _comparison _compare _streaming model_selection _small_fits "
+    "_design _simulate_arguments _power_study _power_file _power simulate",
+    4: "plot _plot _report _demo _drawing",
     5: "_flags _cli_options cli __main__ __init__",
 }
 LEVEL = {name: level for level, names in LAYERS.items() for name in names.split()}
 
 HEAVY = {
-    "matplotlib": {"plot", "_report"},
+    "matplotlib": {"plot", "_plot", "_report"},
     "jinja2": {"_report"},
     "pyarrow": {
         "_io",
@@ -39,7 +41,7 @@ HEAVY = {
     "dask": {"_blocks"},
     "typer": {"cli", "_cli_options"},
     "rich": {"_progress", "cli"},
-    "sklearn": {"calibrators", "model_selection"},
+    "sklearn": {"calibrators", "model_selection", "_demo"},
     "pandas": {"_table"},
     "narwhals": {"_frames"},
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import calibrators, exceptions, metrics, model_selection
+    from . import calibrators, exceptions, metrics, model_selection, plot, simulate
     from ._assess import Assessment, assess
     from ._calibration_test import CalibrationTest, calibration_test
     from ._compare import compare
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._omnibus import OmnibusTest, omnibus_test
     from ._predictions import Predictions
     from ._reliability import ReliabilityCurve, reliability_curve
+    from ._report import Report, report
     from .calibrators import CALIBRATORS, MCLLOCalibrator, load_calibrator
     from .model_selection import RecalibratedClassifierCV
 
@@ -37,6 +38,7 @@ _HOME = {
     "Predictions": "_predictions",
     "RecalibratedClassifierCV": "model_selection",
     "ReliabilityCurve": "_reliability",
+    "Report": "_report",
     "assess": "_assess",
     "calibration_test": "_calibration_test",
     "compare": "_compare",
@@ -44,8 +46,9 @@ _HOME = {
     "omnibus_test": "_omnibus",
     "read_predictions": "_io",
     "reliability_curve": "_reliability",
+    "report": "_report",
 }
-_MODULES = ("calibrators", "exceptions", "metrics", "model_selection")
+_MODULES = ("calibrators", "exceptions", "metrics", "model_selection", "plot", "simulate")
 
 __all__ = [
     "CALIBRATORS",
@@ -59,6 +62,7 @@ __all__ = [
     "Predictions",
     "RecalibratedClassifierCV",
     "ReliabilityCurve",
+    "Report",
     "__version__",
     "assess",
     "calibration_test",
@@ -69,8 +73,11 @@ __all__ = [
     "metrics",
     "model_selection",
     "omnibus_test",
+    "plot",
     "read_predictions",
     "reliability_curve",
+    "report",
+    "simulate",
 ]
 
 

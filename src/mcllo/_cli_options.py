@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,6 +67,11 @@ Clip = Annotated[
 Seed = Annotated[
     int | None, typer.Option(help="A whole number that makes simulated p-values repeatable.")
 ]
+Html = Annotated[
+    str | None,
+    typer.Option("--html", metavar="OUT", help="Also write a report: .html, .md or .json."),
+]
+Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Alpha = Annotated[float, typer.Option(help="Level of the verdict and of --gate.")]
 
@@ -85,6 +92,24 @@ def check_model(output: str, file: str) -> None:
             param_hint="--output",
         )
     check_writable(output)
+
+
+def write_report(
+    result: Any, out: str | None, show: bool, alpha: float, source: Sequence[str]
+) -> None:
+    """Write a report of an assessment or a comparison, and open it when asked."""
+    if out is None:
+        if show:
+            raise typer.BadParameter("it needs --html OUT.", param_hint="--open")
+        return
+    from ._report import report
+
+    command = shlex.join(["mcllo", *sys.argv[1:]])
+    files = [name for name in source if name != "-"]
+    report(result, alpha=alpha, command=command, source=files or None).write(out)
+    typer.echo(f"{out}: report written", err=True)
+    if show:
+        typer.launch(out)
 
 
 def check_order(model: str, file: str) -> None:

@@ -21,9 +21,11 @@ from ._cli_options import (
     Classes,
     Clip,
     File,
+    Html,
     Label,
     Logits,
     Normalize,
+    Open,
     Prefix,
     Seed,
     Weight,
@@ -33,6 +35,7 @@ from ._cli_options import (
     check_order,
     notes,
     split_names,
+    write_report,
 )
 from ._flags import in_flags
 from ._io import read_predictions
@@ -87,6 +90,8 @@ def assess(
     logits: Logits = False,
     clip: Clip = None,
     as_json: AsJson = False,
+    html: Html = None,
+    show: Open = False,
     alpha: Alpha = 0.05,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit with code 1 when calibration is rejected.")
@@ -122,6 +127,7 @@ def assess(
             seed=seed,
         )
     typer.echo(as_json_text(result.to_dict()) if as_json else in_flags(result.text(alpha)))
+    write_report(result, html, show, alpha, [file])
     if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
         raise typer.Exit(1)
 
@@ -199,6 +205,8 @@ def compare(
     logits: Logits = False,
     clip: Clip = None,
     as_json: AsJson = False,
+    html: Html = None,
+    show: Open = False,
     seed: Seed = None,
 ) -> None:
     """Fit every recalibration method on one file and judge them on another, in one table."""
@@ -220,6 +228,7 @@ def compare(
             judge = read_predictions(holdout, classes=list(map(str, learn.classes)), **options)
         result = run_compare(learn, judge, methods=split_names(methods), cv=cv, seed=seed)
     typer.echo(as_json_text(result.to_dict()) if as_json else str(result))
+    write_report(result, html, show, 0.05, [train] if holdout is None else [train, holdout])
 
 
 @app.command(epilog="Example: mcllo apply model.json new.csv -o repaired.csv")
@@ -258,3 +267,59 @@ def apply(
     done = apply_file(calibrator, file, output, prefix=prefix, logits=logits)
     if output != "-":
         typer.echo(f"{output}: {done.n_samples:,} rows recalibrated")
+
+
+@app.command(epilog="Example: mcllo plot holdout.csv --label y -o reliability.svg")
+def plot(
+    file: File,
+    label: Label,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."),
+    ],
+    kind: Annotated[
+        str,
+        typer.Option(help="reliability, by_class, parameters or map."),
+    ] = "reliability",
+    classes: Classes = None,
+    baseline: Baseline = None,
+    weight: Weight = None,
+    prefix: Prefix = "",
+    normalize: Normalize = False,
+    logits: Logits = False,
+    clip: Clip = None,
+    seed: Seed = None,
+) -> None:
+    """Draw one figure: reliability, by class, parameters or the map of the repair."""
+    from ._drawing import draw
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what was changed is said by `mcllo assess`
+        predictions = read_predictions(
+            file,
+            label=label,
+            classes=split_names(classes),
+            baseline=baseline,
+            weight=weight,
+            prefix=prefix,
+            logits=logits,
+            normalize=normalize,
+            clip=clip,
+        )
+        draw(predictions, kind, output, seed=seed)
+    typer.echo(f"{output}: {kind} figure written")
+
+
+@app.command(epilog="Example: mcllo demo")
+def demo(
+    directory: Annotated[
+        str, typer.Argument(metavar="DIRECTORY", help="Where to put its files.")
+    ] = "mcllo-demo",
+    show: Open = False,
+) -> None:
+    """Do the whole job on predictions of handwritten digits: assess, compare, repair, report."""
+    from ._demo import run_demo
+
+    made = run_demo(directory, typer.echo)
+    if show:
+        typer.launch(str(made.directory / "report.html"))

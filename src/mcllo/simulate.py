@@ -199,7 +199,7 @@ def power_for(
     alpha : float
         Level of the test.
     n_resamples : int
-        Most draws of an exact p-value. `calibration_test` makes up to 1999, which gains about a
+        Most draws of an exact p-value. `calibration_test` makes up to 1999, which gains less than a
         point of power.
     seed, n_jobs
         As in `power`.

@@ -1,0 +1,114 @@
+"""`mcllo demo`: the whole job on predictions made from data that scikit-learn carries.
+
+A naive Bayes classifier, famous for overconfidence, is trained on two fifths of the digits; its
+predictions of the rest are split in two, one half to learn the repair from and one to judge it on.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ._assess import Assessment, assess_predictions
+from ._atomic import replacing
+from ._compare import compare
+from ._comparison import Comparison
+from ._predictions import Predictions
+from ._report import report
+from ._streaming import apply_file
+from .calibrators import CALIBRATORS
+
+SEED = 0
+DIGITS = tuple(f"d{k}" for k in range(10))
+METHODS = ("mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic", "beta")
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demo made.
+
+    Attributes
+    ----------
+    directory : Path
+        Where its files are.
+    assessment : Assessment
+        Of the rows to learn from.
+    comparison : Comparison
+        Of the methods, judged on the other rows.
+    """
+
+    directory: Path
+    assessment: Assessment
+    comparison: Comparison
+
+
+def digits_predictions() -> tuple[Predictions, Predictions]:
+    """Return predictions of scikit-learn's digits: rows to learn from, rows to judge on."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+    from sklearn.naive_bayes import GaussianNB
+
+    X, y = load_digits(return_X_y=True)
+    X_train, X_rest, y_train, y_rest = train_test_split(
+        X, y, test_size=0.6, random_state=SEED, stratify=y
+    )
+    model = GaussianNB(var_smoothing=0.1).fit(X_train, y_train)
+    probs = model.predict_proba(X_rest)
+    labels = [DIGITS[k] for k in y_rest]
+    half = len(labels) // 2
+    return (
+        Predictions.from_arrays(probs[:half], labels[:half], classes=DIGITS),
+        Predictions.from_arrays(probs[half:], labels[half:], classes=DIGITS),
+    )
+
+
+def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Demo:
+    """Assess, compare, recalibrate and report; files go to `directory`, words to `say`."""
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    learn, judge = digits_predictions()
+    train, holdout = folder / "calibration.csv", folder / "holdout.csv"
+    write_csv(train, learn)
+    write_csv(holdout, judge)
+    say(f"1. Predictions of handwritten digits by naive Bayes: {train} and {holdout}\n")
+    assessment = assess_predictions(learn, seed=SEED)
+    say("\n".join(str(assessment).splitlines()[:4]))
+    say("\n2. Which repair works best here?\n")
+    comparison = compare(learn, judge, methods=METHODS, seed=SEED)
+    say(str(comparison))
+    best = comparison.best
+    say(f"\n3. Smallest log loss: {best}. Learned, saved, and applied to {holdout}.")
+    calibrator = CALIBRATORS[best]().fit(learn)
+    calibrator.save(folder / "model.json")
+    apply_file(calibrator, holdout, folder / "repaired.csv")
+    page = folder / "report.html"
+    report(comparison, source=[train, holdout], command="mcllo demo").write(page)
+    say(f"\n4. The report: {page}\n\n{own_file(folder)}")
+    return Demo(folder, assessment, comparison)
+
+
+def own_file(folder: Path) -> str:
+    """Return the commands that do the same to a file of one's own."""
+    columns = "--label digit"
+    return "\n".join(
+        [
+            "The same on files of your own (these run as they stand):",
+            f"  mcllo assess {folder / 'calibration.csv'} {columns}",
+            f"  mcllo compare {folder / 'calibration.csv'} {folder / 'holdout.csv'} {columns}",
+            f"  mcllo fit {folder / 'calibration.csv'} {columns} -o {folder / 'model.json'}",
+            f"  mcllo apply {folder / 'model.json'} {folder / 'holdout.csv'} "
+            f"-o {folder / 'repaired.csv'}",
+        ]
+    )
+
+
+def write_csv(path: Path, predictions: Predictions) -> None:
+    """Write predictions as a table of probabilities with a label column."""
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*map(str, predictions.classes), "digit"])
+        for row, code in zip(predictions.probs.tolist(), predictions.codes, strict=True):
+            writer.writerow([*map(repr, row), predictions.classes[code]])

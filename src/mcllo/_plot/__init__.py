@@ -1,0 +1,1 @@
+"""Figures of results, one file for each kind; `mcllo.plot` is where they are called from."""

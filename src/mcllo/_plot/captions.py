@@ -1,0 +1,128 @@
+"""How to read each figure, in plain words: for pages that show figures, and under the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._text import format_count
+from ..exceptions import InputError
+from .names import shown
+
+NOT_PROOF = "Points inside the boxes are no proof of calibration: few rows show little."
+
+
+def caption(kind: str, result: Any) -> str:
+    """Return how to read a figure.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the function that draws it, such as ``"reliability"``.
+    result : Assessment, Comparison, MCLLOFit or PowerStudy
+        What is drawn.
+
+    Examples
+    --------
+    >>> from mcllo import MCLLOMap
+    >>> import numpy as np
+    >>> half = MCLLOMap(np.zeros(1), np.full(1, 0.5), ("rain", "sun"), "sun")
+    >>> caption("calibration_map", half)[:50]
+    'What the repair does to a probability, class by cl'
+    """
+    if kind not in CAPTIONS:
+        raise InputError(f"kind must be one of {', '.join(CAPTIONS)}; got {kind!r}.")
+    return CAPTIONS[kind](result)
+
+
+def _reliability(result: Any) -> str:
+    return (
+        "Rows are grouped by the probability of their most probable class; each point shows how "
+        "often that class came true. On the dashed line both agree; below it the predictions are "
+        f"too confident, above it too timid. {_boxes(result)} The bars count the rows."
+    )
+
+
+def _reliability_by_class(result: Any) -> str:
+    return (
+        "For each class, rows are grouped by its predicted probability; each point shows how often "
+        "the class came true. Below the dashed line it is predicted too often, above it too "
+        f"rarely. {_boxes(result)} Bars at the foot: rows, relative to the fullest group. "
+        "ECE: mean distance from the line; z: how far the observed number of rows of the class is "
+        "from the predicted one, in standard deviations."
+    )
+
+
+def _boxes(result: Any) -> str:
+    return (
+        "Grey boxes: where 95 % of the points fall if the predictions are calibrated; diamonds lie "
+        f"outside. {NOT_PROOF}"
+    )
+
+
+def _parameters(fit: Any) -> str:
+    return (
+        "The repair multiplies the log odds of each class against the baseline by gamma, and then "
+        "the odds by delta: 1 changes nothing. Lines are 95 % intervals; diamonds mark those that "
+        "exclude 1. Delta: where a prediction gives even odds, the class is in truth delta "
+        "times as likely as the baseline. Gamma below 1: the predictions are too extreme; "
+        "above 1: too timid."
+    )
+
+
+def _calibration_map(fit: Any) -> str:
+    base = shown(fit.baseline)
+    return (
+        f"What the repair does to a probability, class by class against the baseline, {base}: "
+        f"the share p(class) / (p(class) + p({base})) as predicted and as repaired. Other classes "
+        "do not change it. On the dashed line nothing changes; a curve flatter than the line "
+        "pulls extreme predictions in, a steeper one pushes them out."
+    )
+
+
+def _comparison(result: Any) -> str:
+    rows = format_count(result.holdout.n_samples)
+    return (
+        f"The same {rows} rows before and after each method, best log loss first after the "
+        "uncalibrated ones. Points show how often the most probable class came true. "
+        f"{_boxes(result)} p: likelihood ratio test of calibration; a large p is no proof of it, "
+        "and the largest is not the best."
+    )
+
+
+def _comparison_dots(result: Any) -> str:
+    return (
+        "Methods by log loss, the best on top. Left: p-value of the calibration test; in the grey "
+        "area calibration is rejected. Hollow: corrected for the noise of the fitted map. "
+        "Middle: expected calibration error. Right: how much worse the log loss is than the "
+        "best, with 95 % paired bootstrap intervals."
+    )
+
+
+def _power(study: Any) -> str:
+    return (
+        f"How often the likelihood ratio test rejects calibration in simulated data sets "
+        f"({study.design}; {study.n_classes} classes). Bands are the 95 % intervals of the "
+        "simulation. Where the predictions are calibrated, the line should meet the dashed one."
+    )
+
+
+def _ece_boxplot(study: Any) -> str:
+    return (
+        f"Expected calibration error in simulated data sets ({study.design}; {study.n_classes} "
+        "classes): of the predictions as drawn, and after an MCLLO map fitted to the same rows. "
+        "Boxes hold half of the data sets, whiskers 95 %. It is above 0 for calibrated "
+        "predictions too."
+    )
+
+
+CAPTIONS: dict[str, Callable[[Any], str]] = {
+    "reliability": _reliability,
+    "reliability_by_class": _reliability_by_class,
+    "parameters": _parameters,
+    "calibration_map": _calibration_map,
+    "comparison": _comparison,
+    "comparison_dots": _comparison_dots,
+    "power": _power,
+    "ece_boxplot": _ece_boxplot,
+}

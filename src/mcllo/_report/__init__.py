@@ -1,0 +1,133 @@
+"""`report`: an assessment or a comparison as one page to read, send and print.
+
+Pipeline: `summarize` (all computation) -> `render` (none) -> HTML, Markdown or JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from .._assess import Assessment
+from .._atomic import StrPath, check_writable, write_text
+from .._comparison import Comparison
+from ..exceptions import InputError
+from .facts import Command, Sources
+from .summarize import assessment_of, summarize
+from .views import Picture, Summary
+
+__all__ = ["Report", "report"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """A report, ready to be written; it shows itself in a notebook.
+
+    Attributes
+    ----------
+    summary : Summary
+        Everything it says, as plain values.
+    result : Assessment or Comparison
+        What it reports on.
+    assessment : Assessment
+        The same, or of a comparison that of the judged rows as they were predicted.
+    """
+
+    summary: Summary
+    result: Assessment | Comparison
+    assessment: Assessment = field(repr=False)
+
+    @cached_property
+    def pictures(self) -> Mapping[str, Picture]:
+        """The figures; drawn when first asked for."""
+        from .figures import pictures
+
+        comparison = self.result if isinstance(self.result, Comparison) else None
+        return pictures(self.assessment, comparison)
+
+    def html(self) -> str:
+        """Return one page that needs no other file and asks for none."""
+        from .render import render_html
+
+        return render_html(self.summary, self.pictures)
+
+    def markdown(self) -> str:
+        """Return the words and tables as Markdown."""
+        from .render import render_markdown
+
+        return render_markdown(self.summary)
+
+    def json(self) -> str:
+        """Return the words and every number as strict JSON."""
+        content = {"summary": self.summary.to_dict(), "result": self.result.to_dict()}
+        if self.result is not self.assessment:
+            content["assessment"] = self.assessment.to_dict()
+        return json.dumps(content, indent=1, allow_nan=False, default=str) + "\n"
+
+    def write(self, path: StrPath) -> None:
+        """Write the report, as HTML, Markdown or JSON by the ending of `path`; all or nothing."""
+        kinds = {".html": self.html, ".htm": self.html, ".md": self.markdown, ".json": self.json}
+        kind = Path(path).suffix.lower()
+        if kind not in kinds:
+            raise InputError(
+                f"path must end in .html, .md or .json; got {Path(path).name!r}. "
+                "Choose one of these."
+            )
+        check_writable(path)
+        write_text(path, kinds[kind]())
+
+    def _repr_html_(self) -> str:
+        from .render import render_frame
+
+        return render_frame(self.html())
+
+    def __repr__(self) -> str:
+        return f"<Report {self.summary.title!r}: {self.summary.verdict.headline}>"
+
+
+def report(
+    result: Assessment | Comparison,
+    *,
+    title: str | None = None,
+    command: Command = None,
+    source: Sources = None,
+    alpha: float = 0.05,
+) -> Report:
+    """Make a report that a person who is no statistician can read.
+
+    Parameters
+    ----------
+    result : Assessment or Comparison
+        What `assess` or `compare` found.
+    title : str, optional
+        Heading; made from `source` when not given.
+    command : str or sequence of str, optional
+        What to run to get the same numbers; the Python call when not given.
+    source : path or sequence of paths, optional
+        Files the predictions came from; their names and checksums are shown.
+    alpha : float
+        Level of the verdict.
+
+    Returns
+    -------
+    Report
+        ``.write(path)``, ``.html()``, ``.markdown()``, ``.json()``.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    >>> r = report(a, title="Four rows")
+    >>> r.summary.verdict.status
+    'not_rejected'
+    >>> print(r.markdown().splitlines()[0])
+    # Four rows
+    """
+    assessment = assessment_of(result)
+    summary = summarize(
+        result, assessment, title=title, command=command, source=source, alpha=alpha
+    )
+    return Report(summary, result, assessment)

@@ -1,0 +1,103 @@
+"""The pictures of a report, as SVG elements: drawn by `mcllo.plot`, described here.
+
+Panels are drawn twice, four beside each other for a screen and two for a phone; the page shows one
+of the two. Figures take text and background from the page, so that they follow its dark mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import plot
+from .._assess import Assessment
+from .._comparison import Comparison
+from .._text import ellipsis, format_count, format_number
+from .views import Picture
+
+Draw = Callable[..., Any]
+
+WIDE, NARROW = 4, 2
+"""Panels beside each other, on a screen and on a phone."""
+
+
+def pictures(a: Assessment, comparison: Comparison | None) -> Mapping[str, Picture]:
+    """Return the pictures of an assessment, and of the comparison if there was one."""
+    made = {
+        "reliability": _picture("reliability", plot.reliability, a, _reliability_alt(a)),
+        "parameters": _picture("parameters", plot.parameters, a.fit, _parameters_alt(a)),
+        "by_class": _picture(
+            "reliability_by_class",
+            plot.reliability_by_class,
+            a,
+            _by_class_alt(a),
+            panels=True,
+        ),
+        "map": _picture("calibration_map", plot.calibration_map, a.fit, _map_alt(a)),
+    }
+    if comparison is not None:
+        made["dots"] = _picture(
+            "comparison_dots", plot.comparison_dots, comparison, _dots_alt(comparison)
+        )
+        made["panels"] = _picture(
+            "comparison",
+            plot.comparison,
+            comparison,
+            _panels_alt(comparison),
+            panels=True,
+        )
+    return made
+
+
+def _picture(kind: str, draw: Draw, result: Any, alt: str, panels: bool = False) -> Picture:
+    if panels:
+        large = _svg(draw(result, columns=WIDE), alt, kind)
+        small = _svg(draw(result, columns=NARROW), alt, f"{kind}-phone")
+    else:
+        large, small = _svg(draw(result), alt, kind), ""
+    return Picture(kind, large, small, plot.caption(kind, result), alt)
+
+
+def _svg(axes: Any, alt: str, salt: str) -> str:
+    return plot.to_svg(axes, alt=alt, salt=salt, themed=True)
+
+
+def _reliability_alt(a: Assessment) -> str:
+    return (
+        "Reliability diagram: predicted probability of the most probable class against how often "
+        f"it came true. Calibration error {format_number(a.metrics['ece'])}."
+    )
+
+
+def _parameters_alt(a: Assessment) -> str:
+    slopes = a.fit.gamma
+    return (
+        f"Forest plot of delta and gamma of {len(slopes)} classes against "
+        f"{ellipsis(a.fit.baseline)}. Slopes gamma run from {format_number(float(slopes.min()))} "
+        f"to {format_number(float(slopes.max()))}; 1 is calibrated."
+    )
+
+
+def _by_class_alt(a: Assessment) -> str:
+    return f"Reliability diagrams class by class, the worst of {a.predictions.n_classes} first."
+
+
+def _map_alt(a: Assessment) -> str:
+    return (
+        "Curves of the repaired against the predicted share of each class, beside "
+        f"{ellipsis(a.fit.baseline)}."
+    )
+
+
+def _dots_alt(c: Comparison) -> str:
+    return (
+        f"Dot plot of p-value, calibration error and log loss of {len(c.judged)} sets of "
+        "predictions; the table below has the numbers."
+    )
+
+
+def _panels_alt(c: Comparison) -> str:
+    return (
+        f"Reliability diagrams of {format_count(c.holdout.n_samples)} rows as predicted and after "
+        f"each of {len(c.judged) - 1} repairs."
+    )

@@ -1,0 +1,122 @@
+"""The method in plain words, and whom to cite: what every report says in its box."""
+
+from __future__ import annotations
+
+from .._assess import Assessment
+from .._comparison import Comparison
+from .views import Fact
+
+REFERENCES = (
+    Fact(
+        "vennos2026",
+        "A. Vennos, X. Xing and C. T. Franck (2026). Multiclass Calibration Assessment and "
+        "Recalibration of Probability Predictions via the Linear Log Odds Calibration Function. "
+        "arXiv:2602.18573.",
+        "https://arxiv.org/abs/2602.18573",
+        "the model with a baseline class, its test and its use for recalibration",
+    ),
+    Fact(
+        "vanhoorde2014",
+        "K. Van Hoorde, Y. Vergouwe, D. Timmerman, S. Van Huffel, E. W. Steyerberg and B. Van "
+        "Calster (2014). Assessing calibration of multinomial risk prediction models. Statistics "
+        "in Medicine 33, 2585–2596.",
+        "https://doi.org/10.1002/sim.6114",
+        "the same model and test, as calibration intercepts and slopes",
+    ),
+    Fact(
+        "besag1991",
+        "J. Besag and P. Clifford (1991). Sequential Monte Carlo p-values. Biometrika 78, 301–304.",
+        "https://doi.org/10.1093/biomet/78.2.301",
+        "exact p-values that stop drawing early",
+    ),
+    Fact(
+        "wasserman2020",
+        "L. Wasserman, A. Ramdas and S. Balakrishnan (2020). Universal inference. Proceedings of "
+        "the National Academy of Sciences 117, 16880–16890.",
+        "https://doi.org/10.1073/pnas.1922664117",
+        "the split likelihood ratio and its guaranteed bound",
+    ),
+    Fact(
+        "brocker2007",
+        "J. Bröcker and L. A. Smith (2007). Increasing the reliability of reliability diagrams. "
+        "Weather and Forecasting 22, 651–661.",
+        "https://doi.org/10.1175/WAF993.1",
+        "the bands of the reliability diagrams",
+    ),
+)
+
+_MODEL = (
+    Fact(
+        "question",
+        "The question",
+        "",
+        "A classifier gives every row a probability for every class. If the probabilities are "
+        "calibrated, the labels behave like draws from them: of all rows given 0.7 for a class, "
+        "about 70 % belong to it.",
+    ),
+    Fact(
+        "model",
+        "The model",
+        "log(g_j / g_b) = log δ_j + γ_j · log(x_j / x_b)",
+        "x_j is the predicted probability of class j, x_b that of the baseline class, and g the "
+        "repaired ones. δ (shift) multiplies the odds of a class; γ (slope) stretches or shrinks "
+        "its log odds. With δ = γ = 1 for all classes nothing changes.",
+    ),
+    Fact(
+        "test",
+        "The test",
+        "λ = 2 · (log likelihood at the best δ and γ − log likelihood at δ = γ = 1)",
+        "If the predictions are calibrated, λ follows a chi-square distribution with two degrees "
+        "of freedom for each class but the baseline, once there are many rows. It sees shifts and "
+        "slopes of the log odds and is blind to other departures; the omnibus tests are there for "
+        "those.",
+    ),
+    Fact(
+        "exact",
+        "Exact p-values",
+        "p = (1 + number of simulated λ at least as large) / (1 + number of simulations)",
+        "Given the predictions, calibration leaves nothing unknown: labels can be drawn from them, "
+        "so p-values are exact at any number of rows. Used where chi-square cannot be trusted.",
+    ),
+    Fact(
+        "bound",
+        "Guaranteed bounds",
+        "p ≤ 1 / (likelihood ratio of one half of the rows at the estimate of the other half)",
+        "Where the evidence is far stronger than any number of simulations could show, the p-value "
+        "is given as an upper bound that holds at any number of rows.",
+    ),
+    Fact(
+        "ece",
+        "Expected calibration error (ECE)",
+        "sum over bins of (share of rows) · |accuracy − mean confidence|",
+        "Rows are put into bins by the probability of their most probable class. Its value depends "
+        "on the bins and on the number of rows, so it is shown beside the range that calibrated "
+        "predictions would give.",
+    ),
+    Fact(
+        "baseline",
+        "The baseline",
+        "",
+        "Estimates compare each class with one baseline class. Another baseline gives other "
+        "estimates, and, when slopes differ between classes, a somewhat different p-value.",
+    ),
+)
+
+_PAIRED = Fact(
+    "paired",
+    "Comparing repairs",
+    "difference = log loss − log loss of the best repair",
+    "Rows are resampled with replacement, the same rows for every repair, so that what the repairs "
+    "share cancels; the interval is the middle 95 % of 1,000 such differences, or fewer for large "
+    "data.",
+)
+
+
+def method_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]:
+    """Return the box of the method, without what this report does not use."""
+    ways = {a.test.method} | ({"exact"} if a.nulls else set())
+    if comparison is not None:
+        ways |= {row.pvalue_method for row in comparison.rows}
+    unused = {"exact", "bound"} - ways
+    used = [fact for fact in _MODEL if fact.key not in unused]
+    return (*used, _PAIRED) if comparison is not None else tuple(used)

@@ -1,0 +1,139 @@
+"""`Summary` -> HTML or Markdown through Jinja2 templates; nothing is computed here.
+
+Everything shown is text until a template says otherwise: HTML is escaped by Jinja2, Markdown by
+`escape_markdown`; characters that a page cannot hold or that turn the direction of what follows
+are taken out. The page forbids itself every request and every script but its own (a content
+security policy with the script's hash).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from functools import cache
+from html import escape
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from .views import Picture, Summary
+
+_SPECIAL = re.compile(r"([\\`*_|~$])")
+_DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def render_html(summary: Summary, pictures: Mapping[str, Picture]) -> str:
+    """Return the page: one file that needs no other."""
+    style, script = _asset("style.css"), _asset("sort.js")
+    template = _html().get_template("report.html.jinja")
+    return template.render(
+        s=summary,
+        pictures=pictures,
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+    )
+
+
+def render_markdown(summary: Summary) -> str:
+    """Return the report as Markdown, without pictures."""
+    text = _markdown().get_template("report.md.jinja").render(s=summary)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def render_frame(page: str) -> str:
+    """Return the page inside a frame, so that a notebook and the page cannot disturb each other."""
+    return (
+        f'<iframe srcdoc="{escape(page)}" title="Calibration report" sandbox="allow-scripts" '
+        'style="width:100%;height:44rem;border:1px solid #8886;border-radius:8px"></iframe>'
+    )
+
+
+def plain(text: str) -> str:
+    r"""Return `text` without control and direction characters; half characters are replaced.
+
+    Examples
+    --------
+    >>> plain("a\u202eb\x00c\ud800d") == "abc\ufffdd"
+    True
+    """
+    return "".join(map(_visible, text))
+
+
+def _visible(letter: str) -> str:
+    kind = unicodedata.category(letter)
+    if kind == "Cs":
+        return "\ufffd"
+    if kind == "Cc" and letter != "\n":
+        return " " if letter.isspace() else ""
+    return "" if letter in _DIRECTION else letter
+
+
+def escape_markdown(text: str) -> str:
+    r"""Return `text` so that Markdown shows it as it is, also inside a table.
+
+    Examples
+    --------
+    >>> print(escape_markdown("<b>|*x*"), escape_markdown("[a](b)"))
+    &lt;b&gt;\|\*x\* [a]\(b)
+    """
+    words = escape(" ".join(plain(text).split()), quote=False)
+    return _SPECIAL.sub(r"\\\1", words).replace("](", r"]\(")
+
+
+def code_block(text: str, indent: int = 3) -> Markup:
+    """Return `text` as a block of code in Markdown, indented to belong to the item of a list."""
+    lines = ["```", *plain(text).replace("```", "'''").split("\n"), "```"]
+    return Markup("\n".join(" " * indent + line for line in lines))
+
+
+def code_span(text: str) -> Markup:
+    """Return `text` as code inside a line of Markdown."""
+    return Markup("`" + " ".join(plain(text).replace("`", "'").split()) + "`")
+
+
+def _show_html(value: Any) -> Any:
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _show_markdown(value: Any) -> Any:
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return escape_markdown(value) if is_text else value
+
+
+@cache
+def _html() -> Environment:
+    return Environment(autoescape=True, finalize=_show_html, **_options())
+
+
+@cache
+def _markdown() -> Environment:
+    # HTML's rules are not Markdown's: `_show_markdown` escapes what Markdown would read.
+    environment = Environment(autoescape=False, finalize=_show_markdown, **_options())
+    environment.filters |= {"code_block": code_block, "code_span": code_span}
+    return environment
+
+
+def _options() -> dict[str, Any]:
+    return {
+        "loader": PackageLoader("mcllo._report"),
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "keep_trailing_newline": True,
+    }
+
+
+def _asset(name: str) -> str:
+    environment = _html()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return "sha256-" + base64.b64encode(digest).decode("ascii")

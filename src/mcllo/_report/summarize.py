@@ -1,0 +1,121 @@
+"""`Assessment` or `Comparison` -> `Summary`: all computation of a report; `render` does none.
+
+A comparison is summarized as an assessment of its judged rows as they were predicted, with the
+repairs beside it. Its verdict is the comparison's own test of those rows, so that the first screen
+and the table agree.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Literal
+
+from .._assess import Assessment, assess_predictions
+from .._calibration_test import CalibrationTest, choose_method
+from .._compare import N_RESAMPLES
+from .._comparison import Comparison
+from .._version import __version__
+from .._words import heading
+from ..exceptions import InputError
+from .facts import Command, Sources, data_facts, reproduce_facts, sources
+from .method import REFERENCES, method_facts
+from .repairs import repair_steps, repairs_of
+from .tables import (
+    classes_lead,
+    departure_sentences,
+    null_lead,
+    null_table,
+    parameters_table,
+    shares_table,
+)
+from .verdict import alerts_and_notes, headline_facts, next_steps, status_of, verdict_of
+from .views import Step, Summary
+
+
+def assessment_of(result: Assessment | Comparison) -> Assessment:
+    """Return the assessment to report: of a comparison, that of the judged rows as predicted."""
+    if isinstance(result, Assessment):
+        return result
+    if not isinstance(result, Comparison):
+        raise InputError(
+            f"report must get an Assessment or a Comparison; got {type(result).__name__}. "
+            "Call assess(probs, y) or compare(train, holdout) first."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a separated fit is an alert of the report
+        a = assess_predictions(result.holdout, method="chi2", seed=result.seed)
+    row = result["uncalibrated"]
+    reason = choose_method(result.holdout, row.df, "lr", N_RESAMPLES)[1]
+    test = CalibrationTest(
+        statistic=row.statistic,
+        df=row.df,
+        pvalue=row.pvalue,
+        method=row.pvalue_method,
+        kind="lr",
+        n_resamples=0,
+        sequential=False,
+        seed=result.seed,
+        reason=reason,
+    )
+    return replace(a, test=test)
+
+
+def summarize(
+    result: Assessment | Comparison,
+    assessment: Assessment | None = None,
+    *,
+    title: str | None = None,
+    command: Command = None,
+    source: Sources = None,
+    alpha: float = 0.05,
+) -> Summary:
+    """Return everything a report says.
+
+    Parameters
+    ----------
+    result : Assessment or Comparison
+        What was found.
+    assessment : Assessment, optional
+        What `assessment_of` gave for `result`, so as not to compute it again.
+    title, command, source, alpha
+        As in `mcllo.report`.
+    """
+    a = assessment_of(result) if assessment is None else assessment
+    comparison = result if isinstance(result, Comparison) else None
+    kind: Literal["assessment", "comparison"] = "comparison" if comparison else "assessment"
+    alerts, notes = alerts_and_notes(a)
+    return Summary(
+        kind=kind,
+        title=title if title is not None else _title(kind, source),
+        lead=heading(a.predictions) + ".",
+        verdict=verdict_of(a, alpha),
+        alerts=alerts,
+        notes=notes,
+        steps=_steps(a, comparison, alpha),
+        facts=headline_facts(a),
+        classes_lead=classes_lead(a, alpha),
+        departures=departure_sentences(a.fit) if a.test.rejects(alpha) else (),
+        parameters=parameters_table(a.fit),
+        null_lead=null_lead(a),
+        null_table=null_table(a),
+        shares=shares_table(a),
+        repairs=None if comparison is None else repairs_of(comparison, alpha),
+        data=data_facts(a, comparison),
+        method=method_facts(a, comparison),
+        references=REFERENCES,
+        reproduce=reproduce_facts(a, comparison, command, source),
+        version=__version__,
+    )
+
+
+def _title(kind: str, source: Sources) -> str:
+    name = "Repairs compared" if kind == "comparison" else "Calibration report"
+    files = [path.rsplit("/", 1)[-1] for path in sources(source)]
+    return f"{name}: {', '.join(files)}" if files else name
+
+
+def _steps(a: Assessment, comparison: Comparison | None, alpha: float) -> tuple[Step, ...]:
+    if comparison is None or status_of(a, alpha) == "unknown":
+        return next_steps(a, alpha)
+    return repair_steps(comparison)

@@ -1,0 +1,247 @@
+"""The tables of an assessment: estimates, what calibration would show, and shares of classes.
+
+The column "90 : 10 becomes" says what an estimate does: where class and baseline are predicted
+90 to 10, the odds 9 become ``delta 9^gamma``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._assess import Assessment
+from .._fit import MCLLOFit
+from .._omnibus import NAMES
+from .._text import ellipsis, format_count, format_interval, format_number
+from .._words import MOST_CLASSES, departure_lines, departures
+from .verdict import expected_metrics
+from .views import (
+    Cell,
+    Column,
+    Sentence,
+    TableView,
+    capital,
+    format_weight,
+    name_cell,
+    percent,
+    show_p,
+)
+
+EXCLUDES = "interval excludes 1"
+
+
+def departure_sentences(fit: MCLLOFit) -> tuple[Sentence, ...]:
+    """Return a sentence for each class that departs, the largest first, at most `MOST_CLASSES`."""
+    if not fit.converged:
+        return ()
+    pair = " vs " + ellipsis(fit.baseline) + ": "
+    return tuple(
+        Sentence(
+            name_cell(found.label),
+            name_cell(fit.baseline),
+            found.sentence.removeprefix(ellipsis(found.label) + pair),
+        )
+        for found in departures(fit)[:MOST_CLASSES]
+    )
+
+
+def classes_lead(a: Assessment, alpha: float) -> str:
+    """Return how many classes depart and in which way, or why none can be named."""
+    fit = a.fit
+    if not fit.converged:
+        return departure_lines(fit)[0]
+    if not a.test.rejects(alpha):
+        return (
+            "The main test did not reject, so no single class stands accused; the intervals show "
+            "how much room these rows leave."
+        )
+    found = len(departures(fit))
+    if not found:
+        return departure_lines(fit)[0]
+    slope, shift = fit.confidence_interval().gamma, fit.confidence_interval().delta
+    kinds = {
+        "too extreme": (slope[:, 1] < 1.0) & (fit.gamma > 0.0),
+        "too timid": slope[:, 0] > 1.0,
+        "ranked the wrong way": (slope[:, 1] < 1.0) & (fit.gamma <= 0.0),
+        "with shifted odds": (shift[:, 1] < 1.0) | (shift[:, 0] > 1.0),
+    }
+    counts = ", ".join(f"{int(which.sum())} {kind}" for kind, which in kinds.items() if which.any())
+    rest = f" The {MOST_CLASSES} largest departures:" if found > MOST_CLASSES else ""
+    return (
+        f"{found} of {len(fit.compared)} classes depart from what was predicted, measured against "
+        f"{ellipsis(fit.baseline)!r}: {counts}.{rest}"
+    )
+
+
+def parameters_table(fit: MCLLOFit) -> TableView:
+    """Return delta and gamma of every class with intervals, the largest departure first."""
+    interval = fit.confidence_interval()
+    count = 2 * len(fit.compared)
+    return TableView(
+        "parameters",
+        f"Log odds of each class against {ellipsis(fit.baseline)!r}, largest departure first. "
+        f"δ = γ = 1 changes nothing. Marked: 95 % intervals without 1; of {count} intervals about "
+        f"{format_number(0.05 * count, 2)} would be marked by chance alone.",
+        (
+            Column("Class", "name"),
+            Column("δ (shift)", help="Above 1: more likely than predicted, at even odds"),
+            Column("95 % interval"),
+            Column("γ (slope)", help="Below 1: predictions too extreme; above 1: too timid"),
+            Column("95 % interval"),
+            Column("90 : 10 becomes", help="Class against baseline, after the repair"),
+        ),
+        tuple(_parameter_row(fit, j, interval.delta[j], interval.gamma[j]) for j in _order(fit)),
+    )
+
+
+def _parameter_row(fit: MCLLOFit, j: int, delta: np.ndarray, gamma: np.ndarray) -> tuple[Cell, ...]:
+    return (
+        name_cell(fit.compared[j]),
+        _number(fit.delta[j]),
+        _interval_cell(*delta),
+        _number(fit.gamma[j]),
+        _interval_cell(*gamma),
+        _ninety(float(fit.tau[j] + fit.gamma[j] * math.log(9.0))),
+    )
+
+
+def _ninety(log_odds: float) -> Cell:
+    if math.isnan(log_odds):
+        return Cell("-")
+    share = 100.0 / (1.0 + math.exp(-min(max(log_odds, -700.0), 700.0)))
+    if not 0.05 < share < 99.95:
+        return Cell("> 99.9 : < 0.1" if share > 50.0 else "< 0.1 : > 99.9", share)
+    digits = 0 if 0.95 < share < 99.05 else 1
+    return Cell(f"{share:.{digits}f} : {100.0 - share:.{digits}f}", share)
+
+
+def _interval_cell(low: float, high: float) -> Cell:
+    off = bool(high < 1.0 or low > 1.0)
+    return Cell(
+        format_interval(low, high),
+        _or_none(float(low)),
+        mark="off" if off else "",
+        note=EXCLUDES if off else "",
+    )
+
+
+def _order(fit: MCLLOFit) -> list[int]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.fmax(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1.0) / fit.se_gamma))
+    return [int(j) for j in np.argsort(-np.nan_to_num(z), kind="stable")]
+
+
+def null_lead(a: Assessment) -> str:
+    """Return what calibrated predictions would show, in a sentence."""
+    if "ece" not in a.nulls:
+        return (
+            "What calibrated predictions would show was not simulated: the weights are not whole "
+            "numbers, or the table is too large."
+        )
+    ece = a.nulls["ece"]
+    return (
+        f"No calibration error is 0, not even for perfect predictions. With these "
+        f"{format_count(a.predictions.n_samples)} rows, {100 * ece.level:.0f} % of calibrated data "
+        f"sets show a top-label ECE between {ece.low:.4f} and {ece.high:.4f}; here it is "
+        f"{ece.observed:.4f}."
+    )
+
+
+def null_table(a: Assessment) -> TableView:
+    """Return each measure beside what calibrated predictions like these would show."""
+    return TableView(
+        "nulls",
+        "Measured, and what calibrated predictions of the same values would show. p: share of "
+        "simulated calibrated data sets that look at least as bad.",
+        (Column("Measure", "name"), Column("Here"), Column("If calibrated"), Column("p")),
+        (*_ece_rows(a), *_omnibus_rows(a), *_score_rows(a)),
+    )
+
+
+def _ece_rows(a: Assessment) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for key, title in (("ece", "ECE, top label"), ("classwise_ece", "ECE, class by class")):
+        null, value = a.nulls.get(key), a.metrics[key]
+        span, p = Cell("-"), Cell("-")
+        if null is not None:
+            span = Cell(f"{null.low:.4f} to {null.high:.4f}", null.low)
+            p = p_cell(null.pvalue)
+        rows.append((Cell(title), Cell(f"{value:.4f}", value), span, p))
+    return rows
+
+
+def _omnibus_rows(a: Assessment) -> list[tuple[Cell, ...]]:
+    return [
+        (
+            Cell(f"{capital(NAMES[kind])} statistic"),
+            _number(test.statistic),
+            Cell(f"about {format_number(test.expected)}", test.expected),
+            p_cell(test.pvalue),
+        )
+        for kind, test in a.companions.items()
+    ]
+
+
+def _score_rows(a: Assessment) -> list[tuple[Cell, ...]]:
+    m, expected = a.metrics, expected_metrics(a.predictions)
+    rows = [
+        ("Accuracy", percent(m["accuracy"]), percent(expected["accuracy"])),
+        ("Log loss", f"{m['log_loss']:.4f}", f"{expected['log_loss']:.4f}"),
+        ("Brier score", f"{m['brier']:.4f}", f"{expected['brier']:.4f}"),
+    ]
+    return [
+        (Cell(name), Cell(here), Cell(f"about {there}"), Cell("-")) for name, here, there in rows
+    ]
+
+
+def shares_table(a: Assessment) -> TableView:
+    """Return rows of each class, and predicted and observed shares."""
+    table, counts = a.in_the_large, a.predictions.class_weight
+    least = 0.05 / len(table)
+    rows = []
+    for j, label in enumerate(table["class"]):
+        z, off = table["z"][j], table["pvalue"][j] < least
+        rows.append(
+            (
+                name_cell(label),
+                Cell(format_weight(counts[j]), float(counts[j])),
+                Cell(percent(table["predicted"][j]), table["predicted"][j]),
+                Cell(percent(table["observed"][j]), table["observed"][j]),
+                Cell(
+                    "-" if math.isnan(z) else f"{z:+.1f}",
+                    _or_none(z),
+                    mark="off" if off else "",
+                    note="more than chance" if off else "",
+                ),
+            )
+        )
+    return TableView(
+        "shares",
+        "How often each class was predicted on average, and how often it came true; z is the "
+        "difference in standard errors. Marked: more than chance, allowing for the number of "
+        "classes. No baseline is needed here.",
+        (
+            Column("Class", "name"),
+            Column("Rows" if a.predictions.sample_weight is None else "Weight"),
+            Column("Predicted share"),
+            Column("Observed share"),
+            Column("z"),
+        ),
+        tuple(rows),
+    )
+
+
+def p_cell(pvalue: float | None, method: str = "") -> Cell:
+    """Return a p-value as a cell."""
+    if pvalue is None or math.isnan(pvalue):
+        return Cell("-")
+    return Cell(show_p(pvalue, method).removeprefix("= "), pvalue)
+
+
+def _number(value: float) -> Cell:
+    return Cell(format_number(float(value)), _or_none(float(value)))
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

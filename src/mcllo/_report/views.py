@@ -1,0 +1,248 @@
+"""What a report shows, as plain frozen values: strings and numbers, nothing to compute with.
+
+`summarize` makes these, `render` reads them. A number that a table can be sorted by travels beside
+its text, and a name that was cut travels beside its full form.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from .._text import ellipsis, format_count, format_p
+
+Status = Literal["rejected", "other", "not_rejected", "unknown"]
+NAME_WIDTH = 32
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table.
+
+    Attributes
+    ----------
+    text : str
+        What is shown.
+    sort : float or None
+        What to sort by; the text when None.
+    title : str
+        The full text, where `text` is cut.
+    mark : str
+        ``best``, ``off`` (excludes what calibration would give), or nothing.
+    note : str
+        What the mark means, for people who do not see it.
+    """
+
+    text: str
+    sort: float | None = None
+    title: str = ""
+    mark: Literal["", "best", "off"] = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Head of a column; `kind` is ``name``, ``number`` or ``words``."""
+
+    title: str
+    kind: Literal["name", "number", "words"] = "number"
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table with its caption; `key` names it for tests and anchors."""
+
+    key: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def is_tall(self) -> bool:
+        """Whether it should scroll inside a box of its own."""
+        return len(self.rows) > 16
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number with its name, and what it means."""
+
+    key: str
+    name: str
+    value: str
+    note: str = ""
+    is_label: bool = False
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Words about a pair of classes, the names kept apart so that they cannot disturb the words."""
+
+    label: Cell
+    baseline: Cell
+    words: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do next, with the code that does it."""
+
+    text: str
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer, in one sentence that does not say more than the test does."""
+
+    status: Status
+    headline: str
+    sentence: str
+    pvalue: str
+    how: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Which repair, in words; `ties` are those that cannot be told from it."""
+
+    best: str
+    headline: str
+    sentences: tuple[str, ...]
+    ties: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """The comparison of repairs."""
+
+    recommendation: Recommendation
+    table: TableView
+    notes: tuple[str, ...]
+    warnings: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as SVG, how to read it, and what it shows for people who hear the page.
+
+    `narrow` is the same figure for a phone; empty where `svg` suits both.
+    """
+
+    key: str
+    svg: str
+    narrow: str
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything a report says.
+
+    Attributes
+    ----------
+    kind : {'assessment', 'comparison'}
+        What was reported on.
+    title, lead : str
+        Heading, and what was read.
+    verdict : Verdict
+        The answer.
+    alerts, notes : tuple of str
+        What must be known before trusting the numbers: prominent, and beside the data.
+    steps : tuple of Step
+        What to do next.
+    facts : tuple of Fact
+        The few numbers of the first screen.
+    classes_lead, departures : str, tuple of Sentence
+        Which classes depart, and how.
+    parameters, null_table, shares : TableView
+        Estimates; what calibration would show; predicted and observed shares.
+    null_lead : str
+        What the null ranges mean here.
+    repairs : Repairs or None
+        The comparison, if there was one.
+    data, reproduce : tuple of Fact
+        What was read and changed; how to get the same numbers.
+    method : tuple of Fact
+        The method in plain words, formulas as values.
+    references : tuple of Fact
+        Whom to cite; the value is an address.
+    """
+
+    kind: Literal["assessment", "comparison"]
+    title: str
+    lead: str
+    verdict: Verdict
+    alerts: tuple[str, ...]
+    notes: tuple[str, ...]
+    steps: tuple[Step, ...]
+    facts: tuple[Fact, ...]
+    classes_lead: str
+    departures: tuple[Sentence, ...]
+    parameters: TableView
+    null_lead: str
+    null_table: TableView
+    shares: TableView
+    repairs: Repairs | None
+    data: tuple[Fact, ...]
+    method: tuple[Fact, ...]
+    references: tuple[Fact, ...]
+    reproduce: tuple[Fact, ...]
+    version: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return asdict(self)
+
+
+def name_cell(label: object, width: int = NAME_WIDTH) -> Cell:
+    """Return a class name as a cell: on one line, cut, with the full name beside it.
+
+    Examples
+    --------
+    >>> name_cell("cat")
+    Cell(text='cat', sort=None, title='', mark='', note='')
+    >>> name_cell("x" * 50, 8).text, len(name_cell("x" * 50, 8).title), name_cell("").text
+    ('xxxxxxx…', 50, '(empty)')
+    """
+    full = str(label)
+    text = ellipsis(full, width)
+    return Cell(text or "(empty)", title="" if text == full else full)
+
+
+def show_p(pvalue: float, method: str = "") -> str:
+    """Return a p-value as people write it; that of `method` ``"bound"`` is at most so large.
+
+    Examples
+    --------
+    >>> show_p(0.034), show_p(8.7e-37), show_p(0.0), show_p(1e-20, "bound")
+    ('= 0.034', '= 8.7 × 10⁻³⁷', '< 10⁻³⁰⁰', '≤ 10⁻²⁰')
+    """
+    text = format_p(pvalue)
+    if method == "bound":
+        text = text.replace("=", "≤")
+    found = re.fullmatch(r"(.) ([\d.]+)e-0?(\d+)", text)
+    if found is None:
+        return text
+    sign, front, power = found.groups()
+    raised = "⁻" + power.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{sign} 10{raised}" if float(front) == 1.0 else f"{sign} {front} × 10{raised}"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, with one decimal."""
+    return f"{100 * share:.1f} %"
+
+
+def format_weight(weight: float) -> str:
+    """Return a count, or a total weight that is no whole number."""
+    return format_count(weight) if weight == round(weight) else f"{weight:,.1f}"
+
+
+def capital(text: str) -> str:
+    """Return `text` with a capital at its beginning."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,71 @@
+"""Results to report on, made once: small, seeded, and one with hostile class names."""
+
+from functools import cache
+
+import numpy as np
+
+import mcllo
+
+PETS = ("cat", "dog", "truck")
+HOSTILE = (
+    "<script>window.stolen = 1; alert(1)</script>",
+    "\"'><img src=x onerror=alert(2)>",
+    "x" * 200,
+    "👩‍👩‍👧 family 🎉",
+    "مرحبا بالعالم",
+    "\u202eevil | **md** [a](javascript:alert(3)) `code`",
+    "$\\frac{1}{2}$ & {{ 7 * 7 }}",
+)
+
+
+def predictions(n, classes, power=1.0, seed=0):
+    """Draw labels from Dirichlet rows and predict those rows raised to `power`; 1 is calibrated."""
+    rng = np.random.default_rng(seed)
+    honest = rng.dirichlet(np.ones(len(classes)), size=n)
+    codes = (honest.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    shown = honest**power / (honest**power).sum(axis=1, keepdims=True)
+    return mcllo.Predictions.from_arrays(
+        shown, [classes[code] for code in codes], classes=list(classes)
+    )
+
+
+@cache
+def overconfident():
+    return mcllo.assess(predictions(600, PETS, 2.0), seed=0, n_resamples=199)
+
+
+@cache
+def calm():
+    return mcllo.assess(predictions(600, PETS, seed=7), seed=0, n_resamples=199)
+
+
+@cache
+def hostile():
+    return mcllo.assess(predictions(600, HOSTILE, 2.0), seed=0, n_resamples=199)
+
+
+@cache
+def many():
+    names = [f"species {j:03d}" for j in range(100)]
+    return mcllo.assess(predictions(3000, names, 1.5), seed=0, n_resamples=19, method="chi2")
+
+
+@cache
+def separated():
+    import warnings
+
+    probs = [[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.2, 0.2, 0.6]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mcllo.assess(probs, ["a", "a", "b", "c", "c"], seed=0, n_resamples=99)
+
+
+@cache
+def compared(classes=PETS):
+    return mcllo.compare(
+        predictions(600, classes, 2.0),
+        predictions(500, classes, 2.0, seed=1),
+        methods=("mcllo", "temperature", "histogram"),
+        seed=0,
+        n_resamples=99,
+    )

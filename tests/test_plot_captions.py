@@ -1,0 +1,57 @@
+"""How to read each figure."""
+
+import inspect
+
+import pytest
+from figure_checks import assessment, comparison, drawn_texts, hostile
+
+from mcllo import plot
+from mcllo._plot.captions import CAPTIONS
+from mcllo.exceptions import InputError
+
+
+def results():
+    a, c = assessment(3), comparison()
+    return {
+        "reliability": a,
+        "reliability_by_class": a,
+        "parameters": a.fit,
+        "calibration_map": a.fit,
+        "comparison": c,
+        "comparison_dots": c,
+    }
+
+
+def test_every_figure_has_a_caption():
+    helpers = {"caption", "save", "to_svg"}
+    assert set(CAPTIONS) == set(plot.__all__) - helpers
+    for kind in CAPTIONS:
+        assert "caption" in inspect.signature(getattr(plot, kind)).parameters
+
+
+@pytest.mark.parametrize("kind", results())
+def test_the_caption_stands_under_the_figure_when_asked_for(kind):
+    result = results()[kind]
+    text = plot.caption(kind, result)
+    for wanted in (True, False):
+        figure = getattr(plot, kind)(result, caption=wanted)
+        found = " ".join(" ".join(word.split()) for word, _ in drawn_texts(figure)[0])
+        assert (text in found) == wanted
+
+
+@pytest.mark.parametrize("kind", results())
+def test_captions_do_not_overclaim(kind):
+    text = plot.caption(kind, results()[kind])
+    assert "is calibrated" not in text
+    assert "well" not in text.split()
+    assert text.endswith(".")
+
+
+def test_the_baseline_is_named_and_shortened():
+    assert "baseline, 2:" in plot.caption("calibration_map", assessment(3).fit)
+    assert len(plot.caption("calibration_map", hostile().fit)) < 600
+
+
+def test_errors():
+    with pytest.raises(InputError, match=r"kind must be one of reliability, .*; got 'pie'"):
+        plot.caption("pie", assessment(3))

@@ -1,0 +1,110 @@
+"""Files and SVG elements: stable bytes, text as text, fit for a page."""
+
+import re
+import sys
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from figure_checks import HOSTILE, assessment, hostile
+
+from mcllo import plot
+from mcllo._plot.files import figure_of
+from mcllo._plot.names import shown_all
+from mcllo._plot.style import BLUE, INK, PAPER
+from mcllo.exceptions import FileFormatError, InputError
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg):
+    return [element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_the_same_bytes_twice(tmp_path, ending):
+    paths = [tmp_path / f"{name}.{ending}" for name in "ab"]
+    plot.save(plot.reliability(assessment(3)), paths[0], dpi=50)
+    with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other", "axes.grid": True}):
+        plot.save(plot.reliability(assessment(3)).figure, paths[1], dpi=50)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert len(paths[0].read_bytes()) > 1000
+
+
+def test_saving_twice_gives_the_same_bytes(tmp_path):
+    axes = plot.parameters(assessment(3).fit)
+    for name in ("a.svg", "b.svg"):
+        plot.save(axes, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_text_is_text_and_no_date(tmp_path):
+    plot.save(plot.reliability(assessment(3)), tmp_path / "a.svg")
+    svg = (tmp_path / "a.svg").read_text()
+    assert "Observed frequency" in texts(svg)
+    assert "<dc:date>" not in svg
+    assert "sans-serif" in svg
+
+
+def test_an_element_for_a_page():
+    svg = plot.to_svg(plot.reliability(assessment(3)), alt='a "b" <c>')
+    assert svg.startswith('<svg role="img" aria-label="a &quot;b&quot; &lt;c&gt;" ')
+    for unwanted in ("<?xml", "<!DOCTYPE", "<style", "<metadata", "var(--"):
+        assert unwanted not in svg
+    assert ElementTree.fromstring(svg).get("aria-label") == 'a "b" <c>'
+    assert 'aria-hidden="true"' in plot.to_svg(plot.reliability(assessment(3)))
+
+
+def test_ids_are_used_and_belong_to_one_figure():
+    ids = []
+    for salt in ("one", "two"):
+        svg = plot.to_svg(plot.reliability(assessment(3)), salt=salt)
+        here = re.findall(r' id="([^"]+)"', svg)
+        assert len(here) == len(set(here))
+        assert all(f"#{name}" in svg for name in here)
+        ids += here
+    assert len(ids) == len(set(ids)) > 2
+
+
+def test_themed_colours_fall_back_to_ours():
+    plain = plot.to_svg(plot.reliability(assessment(3)))
+    themed = plot.to_svg(plot.reliability(assessment(3)), themed=True)
+    for name, colour in (("ink", INK), ("paper", PAPER), ("blue", BLUE)):
+        assert f": var(--mcllo-{name}, {colour})" in themed
+    assert re.sub(r"var\(--mcllo-[a-z]+, (#[0-9a-f]+)\)", r"\1", themed) == plain
+
+
+@pytest.mark.parametrize("themed", [False, True])
+def test_hostile_names_are_text(themed):
+    svg = plot.to_svg(plot.parameters(hostile().fit, max_classes=99), themed=themed)
+    found = texts(svg)
+    for name in shown_all(HOSTILE)[:-1]:
+        assert name in found
+    assert any(shown_all(HOSTILE)[-1] in (word or "") for word in found)  # the baseline
+    assert "<script" not in svg
+
+
+def test_nothing_needs_pyplot(tmp_path):
+    import subprocess
+
+    code = (
+        "import sys, mcllo, mcllo.plot\n"
+        "a = mcllo.assess([[.7, .3], [.4, .6], [.2, .8], [.6, .4]], [0, 0, 1, 1], seed=0)\n"
+        f"mcllo.plot.save(mcllo.plot.reliability(a), r'{tmp_path / 'a.png'}')\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={"PATH": "", "HOME": str(tmp_path)}
+    )
+    assert (tmp_path / "a.png").exists()
+
+
+def test_errors(tmp_path):
+    ax = plot.reliability(assessment(2))
+    with pytest.raises(InputError, match=r"path must end in .svg, .png or .pdf; got 'a.jpg'"):
+        plot.save(ax, tmp_path / "a.jpg")
+    with pytest.raises(FileFormatError, match="there is no directory"):
+        plot.save(ax, tmp_path / "no" / "a.svg")
+    ax.remove()
+    with pytest.raises(InputError, match="part of a figure"):
+        figure_of(ax)

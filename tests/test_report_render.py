@@ -1,0 +1,237 @@
+"""`_report.render`: a summary as a page and as Markdown; names are text wherever they are shown."""
+
+import base64
+import hashlib
+import re
+from functools import cache
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jinja2 import UndefinedError
+from report_data import HOSTILE, calm, compared, hostile, many, overconfident, separated
+
+from mcllo._report.render import (
+    code_block,
+    code_span,
+    escape_markdown,
+    plain,
+    render_frame,
+    render_html,
+    render_markdown,
+)
+from mcllo._report.summarize import summarize
+from mcllo._report.views import Picture
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+KEYS = ("reliability", "parameters", "by_class", "map", "dots", "panels")
+DRAWING = '<svg role="img" aria-label="a picture" viewBox="0 0 1 1"></svg>'
+PICTURES = {key: Picture(key, DRAWING, DRAWING, "How to read it.", "A picture.") for key in KEYS}
+
+
+class Page(HTMLParser):
+    """Elements in order, with attributes and text; tags must nest."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.open = [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        element = {"tag": tag, "text": "", **dict(attrs)}
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()["tag"] == tag
+
+    def handle_data(self, data):
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, tag=None, having=None):
+        return [
+            e
+            for e in self.elements
+            if (tag is None or e["tag"] == tag) and (having is None or having in e)
+        ]
+
+
+@cache
+def page_of(make, **options):
+    text = render_html(summarize(make(), **dict(options)), PICTURES)
+    return text, Page(text)
+
+
+CASES = pytest.mark.parametrize("make", [calm, overconfident, hostile, separated, compared, many])
+
+
+@CASES
+def test_tags_nest_and_there_is_one_h1(make):
+    _, page = page_of(make)
+    assert page.all("html")[0]["lang"] == "en"
+    assert len(page.all("h1")) == 1
+    assert len(page.all("title")) == 1
+
+
+@CASES
+def test_headings_go_down_one_step_at_a_time(make):
+    levels = [int(e["tag"][1]) for e in page_of(make)[1].elements if re.fullmatch("h[1-6]", e["tag"])]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+
+
+@CASES
+def test_ids_are_unique_and_links_lead_somewhere(make):
+    _, page = page_of(make)
+    ids = [e["id"] for e in page.all(having="id")]
+    assert len(ids) == len(set(ids))
+    for link in page.all("a"):
+        assert link["href"].startswith(("#", "https://doi.org/", "https://arxiv.org/"))
+        if link["href"].startswith("#"):
+            assert link["href"][1:] in ids
+    for e in page.all(having="aria-labelledby"):
+        assert e["aria-labelledby"] in ids
+
+
+@CASES
+def test_tables_have_scoped_heads(make):
+    _, page = page_of(make)
+    assert len(page.all("table")) >= 3
+    assert all(head.get("scope") in ("col", "row") for head in page.all("th"))
+
+
+def test_the_first_screen_says_verdict_p_value_and_next_step():
+    _, page = page_of(overconfident)
+    assert page.all(having="data-test-verdict")[0]["data-test-verdict"] == "rejected"
+    assert page.all(having="data-test-pvalue")[0]["text"] == "p = 5.5 × 10⁻³³"
+    assert "Compare repairs" in page.all(having="data-test-next")[0]["text"]
+    order = [e for e in page.elements if "data-test-figure" in e or e["tag"] == "nav"]
+    assert order[0]["data-test-figure"] == "reliability"  # before the contents: on the first screen
+
+
+def test_a_failed_fit_is_said_before_the_verdict():
+    _, page = page_of(separated)
+    marks = [e for e in page.elements if "data-test-alert" in e or "data-test-verdict" in e]
+    assert "data-test-alert" in marks[0]
+    assert "does not exist" in marks[0]["text"]
+    assert not page_of(calm)[1].all(having="data-test-alert")
+
+
+def test_a_comparison_shows_its_recommendation():
+    _, page = page_of(compared)
+    assert page.all(having="data-test-recommended")[0]["data-test-recommended"] == "mcllo"
+    assert "repairs" in [e["data-test-table"] for e in page.all(having="data-test-table")]
+    assert not page_of(calm)[1].all(having="data-test-recommended")
+
+
+def test_hostile_names_are_shown_as_text():
+    text, page = page_of(hostile)
+    assert len(page.all("script")) == 1
+    assert not page.all("img")
+    assert not any(name.startswith("on") for e in page.elements for name in e)
+    shown = [e["text"] for e in page.all("bdi")]
+    assert "<script>window.stolen = 1; aler…" in shown
+    assert "👩‍👩‍👧 family 🎉" in shown
+    assert "مرحبا بالعالم" in shown
+    assert "$\\frac{1}{2}$ & {{ 7 * 7 }}" in shown  # neither mathematics nor a template
+    assert "x" * 31 + "…" in shown
+    assert "x" * 200 in [e.get("title") for e in page.all("bdi")]
+    assert "\u202e" not in text
+
+
+def test_a_hostile_title_and_command_are_text():
+    s = summarize(calm(), title="</title><script>x</script>", command="<b>&", source="<i>.csv")
+    page = Page(render_html(s, PICTURES))
+    assert len(page.all("script")) == 1
+    assert page.all("h1")[0]["text"] == "</title><script>x</script>"
+    assert not page.all("b")
+    assert not page.all("i")
+
+
+def test_the_page_allows_only_its_own_script_and_no_request():
+    text, page = page_of(calm)
+    policy = next(e for e in page.all("meta") if "http-equiv" in e)["content"]
+    script = page.all("script")[0]["text"]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert not re.search(r"\ssrc=|@import|url\(\s*['\"]?(?!#)", text)
+
+
+def test_a_missing_value_is_an_error_not_a_blank():
+    with pytest.raises(UndefinedError):
+        render_html(summarize(calm()), {})
+
+
+def test_numbers_to_sort_by_travel_with_their_text():
+    _, page = page_of(overconfident)
+    cells = [e for e in page.all("td") if "data-sort" in e]
+    assert cells
+    for cell in cells:
+        float(cell["data-sort"])
+
+
+def test_markdown_has_tables_of_equal_width():
+    for make in (overconfident, hostile, compared):
+        lines = render_markdown(summarize(make())).splitlines()
+        block = []
+        for line in [*lines, ""]:
+            if line.startswith("|"):
+                block.append(len(re.findall(r"(?<!\\)\|", line)))
+            elif block:
+                assert len(block) > 2
+                assert len(set(block)) == 1
+                block = []
+
+
+def test_markdown_shows_hostile_names_as_text():
+    text = render_markdown(summarize(hostile()))
+    assert "<script" not in text
+    assert "&lt;script&gt;window.stolen" in text
+    assert "](javascript" not in text
+    assert "**md**" not in text
+    assert "\u202e" not in text
+
+
+def test_markdown_begins_with_the_verdict():
+    text = render_markdown(summarize(overconfident(), title="Pets"))
+    assert text.startswith("# Pets\n\nCalibration of 600 predictions of 3 classes")
+    assert "**Not calibrated.** Labels do not follow these probabilities." in text
+    assert "\n\n\n" not in text
+
+
+def test_plain_keeps_emoji_and_lines_and_drops_what_turns_text():
+    assert plain("👩‍👩‍👧\n\ta\u202e\u2066b\x1b\ud800") == "👩‍👩‍👧\n ab\ufffd"
+
+
+def test_markdown_escapes():
+    assert escape_markdown("a_b|c*d") == r"a\_b\|c\*d"
+    assert escape_markdown("two\nlines") == "two lines"
+    assert code_span("a`b") == "`a'b`"
+    assert code_block("x\n```\ny", 0) == "```\nx\n'''\ny\n```"
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(max_size=80))
+def test_any_text_is_harmless_in_markdown(text):
+    safe = escape_markdown(text)
+    assert "<" not in safe
+    assert "](" not in safe
+    assert not re.search(r"(?<!\\)(?:\\\\)*\|", safe)
+    safe.encode("utf-8")
+
+
+def test_a_frame_holds_the_page_as_text():
+    frame = render_frame('<p class="a">\'&</p>')
+    inner = Page(frame).all("iframe")[0]
+    assert inner["srcdoc"] == '<p class="a">\'&</p>'
+    assert inner["sandbox"] == "allow-scripts"
+
+
+def test_every_name_that_can_harm_is_in_the_cases():
+    assert set(hostile().predictions.classes) == set(HOSTILE)

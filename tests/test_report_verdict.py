@@ -1,0 +1,175 @@
+"""`_report.verdict`: the first screen says what was found and no more."""
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from report_data import PETS, calm, overconfident, predictions, separated
+
+import mcllo
+from mcllo._report.verdict import (
+    alerts_and_notes,
+    expected_metrics,
+    headline_facts,
+    how_tested,
+    next_steps,
+    room_left,
+    status_of,
+    verdict_of,
+    why_so,
+)
+
+
+def wave():
+    """Two classes whose truth waves around the prediction: no shift, no slope (docs of omnibus)."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.1, 0.9, size=2000)
+    truth = x + 0.08 * np.cos(4 * np.pi * (x - 0.5) / 0.8)
+    y = (rng.random(2000) < truth).astype(int)
+    return mcllo.assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
+
+
+def with_test(a, **changes):
+    return replace(a, test=replace(a.test, **changes))
+
+
+def test_expected_metrics_of_one_row_by_hand():
+    # accuracy max(.7, .3) = .7; log loss -(.7 ln .7 + .3 ln .3) = .61086; Brier 1 - .49 - .09 = .42
+    p = mcllo.Predictions.from_arrays([[0.7, 0.3], [0.7, 0.3]], [0, 1])
+    assert expected_metrics(p) == pytest.approx(
+        {"accuracy": 0.7, "log_loss": 0.6108643, "brier": 0.42}
+    )
+
+
+def test_expected_metrics_weigh_rows():
+    p = mcllo.Predictions.from_arrays([[0.9, 0.1], [0.5, 0.5]], [0, 1], sample_weight=[3, 1])
+    assert expected_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
+
+
+def test_expected_metrics_are_the_mean_over_simulated_labels():
+    p = predictions(4000, PETS, seed=3)
+    expected = expected_metrics(p)
+    # Labels were drawn from these probabilities: 4000 rows leave an error of about 0.01.
+    assert mcllo.metrics.log_loss(None, p) == pytest.approx(expected["log_loss"], abs=0.03)
+    assert mcllo.metrics.brier_score(None, p) == pytest.approx(expected["brier"], abs=0.03)
+
+
+def test_rejected():
+    v = verdict_of(overconfident(), 0.05)
+    assert v.status == "rejected"
+    assert v.headline == "Not calibrated."
+    assert v.sentence == "Labels do not follow these probabilities."
+    assert v.pvalue == "p = 5.5 × 10⁻³³"  # chi2.sf(157.3, 4), as the assessment prints it
+    assert "Likelihood ratio statistic 157.3 on 4 df" in v.how
+
+
+def test_not_rejected_is_not_called_calibrated():
+    v = verdict_of(calm(), 0.05)
+    assert v.status == "not_rejected"
+    assert v.headline == "No miscalibration found at level 0.05."
+    assert v.sentence.startswith("That is not proof of calibration")
+
+
+def test_the_level_decides():
+    a = calm()
+    assert status_of(a, a.test.pvalue + 0.01) == "rejected"
+    assert status_of(a, a.test.pvalue - 0.01) != "rejected"
+
+
+def test_only_an_omnibus_test_rejects():
+    a = wave()
+    v = verdict_of(a, 0.05)
+    assert v.status == "other"
+    assert v.headline == "The main test finds nothing, but an omnibus test rejects."
+    shown = f"Hosmer-Lemeshow, p = {a.companions['hosmer_lemeshow'].pvalue:.2g}"
+    assert shown in v.sentence
+    assert "up to 10 %" in v.sentence
+    assert "reliability diagrams" in next_steps(a, 0.05)[0].text
+
+
+def test_no_statistic_no_verdict():
+    a = with_test(calm(), pvalue=math.nan, statistic=math.nan)
+    v = verdict_of(a, 0.05)
+    assert (v.status, v.headline) == ("unknown", "No verdict.")
+    assert v.sentence == "The statistic does not exist for these rows."
+    assert len(next_steps(a, 0.05)) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "draws", "how"),
+    [
+        ("chi2", 0, "from the large-sample chi-square distribution"),
+        ("exact", 1999, "exact, from 1,999 simulated data sets"),
+        ("exact", 0, "exact, from simulated data sets"),
+        ("bound", 0, "a guaranteed upper bound"),
+    ],
+)
+def test_how_the_p_value_was_computed(method, draws, how):
+    test = replace(calm().test, method=method, n_resamples=draws)
+    assert how in how_tested(test)
+
+
+def test_why_it_was_computed_that_way():
+    test = calm().test
+    assert "not needed (" in why_so(test)
+    assert "asked for" in why_so(replace(test, reason="as asked"))
+    exact = replace(test, method="exact", n_resamples=199, pvalue=0.005, reason="zeros were raised")
+    assert "cannot be trusted here (zeros were raised)" in why_so(exact)
+    assert "199 draws can give no smaller p-value" in why_so(exact)
+    assert "no smaller" not in why_so(replace(exact, pvalue=0.01))
+    assert "simulation could not show" in why_so(replace(test, method="bound"))
+    assert why_so(replace(test, reason="")) == ""
+
+
+def test_separation_is_an_alert_not_a_note():
+    alerts, notes = alerts_and_notes(separated())
+    assert len(alerts) == 1
+    assert alerts[0].startswith("The maximum likelihood estimate does not exist")
+    assert notes == ()
+
+
+def test_refuted_zeros_are_an_alert_and_raised_ones_a_note():
+    probs = predictions(60, PETS).probs.copy()
+    probs[0] = [0.0, 0.5, 0.5]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a = mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
+    alerts, notes = alerts_and_notes(a)
+    assert "1 labels had probability 0" in alerts[0]
+    assert "raised to 1e-06" in notes[0]
+
+
+def test_a_doubtful_chi_square_is_an_alert():
+    reason = "only 3 expected errors per parameter, but fractional weights cannot be simulated"
+    alerts, _ = alerts_and_notes(with_test(calm(), reason=reason))
+    assert alerts == (f"The chi-square p-value may be off: {reason}.",)
+
+
+def test_next_steps_after_a_rejection():
+    steps = next_steps(overconfident(), 0.05)
+    assert "Do not read these probabilities as frequencies" in steps[0].text
+    assert "mcllo.compare(train, holdout)" in steps[1].code
+
+
+def test_next_step_where_a_plain_fit_fails_is_a_penalty():
+    a = with_test(separated(), pvalue=0.001)
+    assert "penalty=1.0" in next_steps(a, 0.05)[1].code
+
+
+def test_room_left_is_the_hull_of_the_slope_intervals():
+    a = calm()
+    low, high = a.fit.confidence_interval().gamma.min(), a.fit.confidence_interval().gamma.max()
+    assert f"between {low:.2f} and {high:.2f}" in room_left(a.fit)
+    assert "do not determine the slopes" in room_left(separated().fit)
+
+
+def test_headline_facts_show_the_null_range():
+    a = overconfident()
+    facts = {fact.key: fact for fact in headline_facts(a)}
+    assert facts["accuracy"].value == "60.0 %"  # 360 of 600 rows
+    null = a.nulls["ece"]
+    assert facts["ece"].note == f"{null.low:.4f} to {null.high:.4f} if calibrated"
+    bare = headline_facts(replace(a, nulls={}))
+    assert {fact.key: fact.note for fact in bare}["ece"] == ""
