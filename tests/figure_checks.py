@@ -92,7 +92,7 @@ def drawn_texts(figure):
 
 
 def assert_readable(figure):
-    """Fail where two texts overlap, one leaves the figure, or one is too small to read."""
+    """Fail where texts overlap, leave the figure or are too small; return all words in a line."""
     texts, page = drawn_texts(figure)
     assert len(texts) > 3
     for (one, a), (other, b) in combinations(texts, 2):
@@ -105,6 +105,7 @@ def assert_readable(figure):
     with look():
         sizes = [text.get_fontsize() for text in figure_of(figure).findobj(Text) if text.get_text()]
     assert min(sizes) >= 8.0
+    return " ".join(" ".join(word.split()) for word, _ in texts)
 
 
 def line(ax, label):

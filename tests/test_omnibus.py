@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import chi2
 from toy import TOY_X, TOY_Y
 
 import mcllo
@@ -125,3 +126,14 @@ def test_the_kernel_companion_is_for_few_rows():
 def test_errors(options, message):
     with pytest.raises(InputError, match=message):
         omnibus_test(TOY_X, TOY_Y, **options)
+
+
+def test_very_many_rows_use_chi_square(monkeypatch):
+    probs, y = wave(3000, seed=0)
+    monkeypatch.setattr("mcllo._assess.MOST_CELLS", 10)
+    a = mcllo.assess(probs, y, seed=1)
+    test = a.companions["hosmer_lemeshow"]
+    assert a.nulls == {}
+    assert (test.n_resamples, test.expected) == (0, 10.0)
+    assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 10))
+    assert test.statistic == pytest.approx(omnibus_test(probs, y, seed=1).statistic)

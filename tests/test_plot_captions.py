@@ -3,10 +3,11 @@
 import inspect
 
 import pytest
-from figure_checks import assessment, comparison, drawn_texts, hostile
+from figure_checks import assessment, comparison, hostile
 
 from mcllo import plot
 from mcllo._plot.captions import CAPTIONS
+from mcllo._plot.files import figure_of
 from mcllo.exceptions import InputError
 
 
@@ -34,8 +35,8 @@ def test_the_caption_stands_under_the_figure_when_asked_for(kind):
     result = results()[kind]
     text = plot.caption(kind, result)
     for wanted in (True, False):
-        figure = getattr(plot, kind)(result, caption=wanted)
-        found = " ".join(" ".join(word.split()) for word, _ in drawn_texts(figure)[0])
+        figure = figure_of(getattr(plot, kind)(result, caption=wanted))
+        found = " ".join(" ".join(part.get_text().split()) for part in figure.texts)
         assert (text in found) == wanted
 
 

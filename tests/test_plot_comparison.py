@@ -1,7 +1,7 @@
 """Reliability before and after each method."""
 
 import numpy as np
-from figure_checks import assert_readable, comparison, line, words
+from figure_checks import assert_readable, comparison, line
 
 from mcllo import reliability_curve
 from mcllo._plot.comparison import comparison as draw
@@ -20,8 +20,7 @@ def test_one_panel_per_method_each_with_its_numbers():
         curve = reliability_curve(c.recalibrated[row.method])
         used = curve.counts > 0
         np.testing.assert_array_equal(line(ax, "_path")[:, 1], curve.observed[used])
-    assert_readable(axes)
-    assert "The same 400 rows" in words(axes)
+    assert "The same 400 rows" in assert_readable(axes)
 
 
 def test_the_uncalibrated_rows_come_first_and_then_the_best():

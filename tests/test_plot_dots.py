@@ -50,7 +50,7 @@ def test_axes_are_labelled():
 def test_tiny_p_values_and_huge_numbers_are_arrows():
     c = comparison()
     rows = [replace(row, pvalue=1e-40) if row.method == "mcllo" else row for row in c.rows]
-    rows = [replace(row, ece=0.9) if row.method == "histogram" else row for row in rows]
+    rows = [replace(row, ece=0.9 if row.method == "histogram" else 0.02) for row in rows]
     changed = replace(c, rows=tuple(rows))
     axes = comparison_dots(changed)
     place = [row.method for row in sorted(changed.judged, key=lambda row: row.log_loss)]

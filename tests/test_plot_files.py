@@ -1,12 +1,13 @@
 """Files and SVG elements: stable bytes, text as text, fit for a page."""
 
 import re
+import subprocess
 import sys
 from xml.etree import ElementTree
 
 import matplotlib
 import pytest
-from figure_checks import HOSTILE, assessment, hostile
+from figure_checks import HOSTILE, assessment, drawn_texts, hostile
 
 from mcllo import plot
 from mcllo._plot.files import figure_of
@@ -35,7 +36,18 @@ def test_saving_twice_gives_the_same_bytes(tmp_path):
     axes = plot.parameters(assessment(3).fit)
     for name in ("a.svg", "b.svg"):
         plot.save(axes, tmp_path / name)
+        drawn_texts(axes)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_a_saved_figure_still_lays_itself_out(tmp_path):
+    ax = plot.reliability(assessment(3))
+    plot.save(ax, tmp_path / "a.png", dpi=50)
+    before = ax.get_position().x0
+    ax.set_ylabel("a\nlabel\nof\nfour lines")
+    plot.save(ax, tmp_path / "a.png", dpi=50)
+    assert ax.get_position().x0 > before + 0.05
+    assert ax.get_in_layout()
 
 
 def test_text_is_text_and_no_date(tmp_path):
@@ -85,17 +97,14 @@ def test_hostile_names_are_text(themed):
 
 
 def test_nothing_needs_pyplot(tmp_path):
-    import subprocess
-
     code = (
         "import sys, mcllo, mcllo.plot\n"
         "a = mcllo.assess([[.7, .3], [.4, .6], [.2, .8], [.6, .4]], [0, 0, 1, 1], seed=0)\n"
         f"mcllo.plot.save(mcllo.plot.reliability(a), r'{tmp_path / 'a.png'}')\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env={"PATH": "", "HOME": str(tmp_path)}
-    )
+    bare = {"PATH": "", "HOME": str(tmp_path)}  # no display
+    subprocess.run([sys.executable, "-c", code], check=True, env=bare)
     assert (tmp_path / "a.png").exists()
 
 

@@ -56,7 +56,7 @@ def test_a_given_figure_keeps_its_size():
     footer(ax, ["Words."], [Line2D([], [], label="key")])
     side_legend(ax, [Line2D([], [])], ["$name"])
     assert figure.get_size_inches().tolist() == [4.0, 3.0]
-    found, page = drawn_texts(figure)
+    found, _ = drawn_texts(figure)
     (box,) = (box for word, box in found if word == "Words.")
     assert box.y0 > -1
     assert box.y1 < ax.get_window_extent().y0

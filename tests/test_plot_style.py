@@ -62,6 +62,6 @@ def test_settings_come_back_after_an_error():
 def test_unit_axes():
     ax = Figure().subplots()
     style.unit_axes(ax, bottom=-0.2)
-    assert ax.get_xlim() == (-0.01, 1.01)
-    assert ax.get_ylim() == (-0.21, 1.02)
+    assert ax.get_xlim() == pytest.approx((-0.01, 1.01))
+    assert ax.get_ylim() == pytest.approx((-0.21, 1.02))
     assert ax.yaxis.get_major_formatter()(0.25, 0) == "0.25"

@@ -79,7 +79,7 @@ def test_each_repetition_is_what_the_package_says_of_its_table(n):
             test = calibration_test(p, method="chi2")
         after = quiet_fit(p).recalibrate(p.probs)
         expected = [test.pvalue, test.pvalue, ece(p, p.probs), ece(p, after)]
-        np.testing.assert_allclose(numbers[:, r], expected, rtol=1e-7, atol=1e-12)
+        np.testing.assert_allclose(numbers[:, r], expected, rtol=1e-6, atol=1e-9)
 
 
 def test_any_baseline_gives_what_the_package_says():
@@ -92,8 +92,8 @@ def test_any_baseline_gives_what_the_package_says():
     for r, p in enumerate(tables(Resampled(table), cell, 3)):
         fit = quiet_fit(p)
         assert p.baseline == "b"
-        assert numbers[1, r] == pytest.approx(calibration_test(p, method="chi2").pvalue, rel=1e-7)
-        assert numbers[3, r] == pytest.approx(ece(p, fit.recalibrate(p.probs)), rel=1e-7)
+        assert numbers[1, r] == pytest.approx(calibration_test(p, method="chi2").pvalue, rel=1e-6)
+        assert numbers[3, r] == pytest.approx(ece(p, fit.recalibrate(p.probs)), rel=1e-6)
 
 
 def test_exact_p_values_are_the_packages_from_the_repetitions_stream():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._fit import fit_predictions
+from mcllo._batch import BatchedRatio
+from mcllo._fit import fit_predictions, free_parameters
 from mcllo._model import LogPartition
 from mcllo._small_fits import evaluate, fit_together, statistics_of
 
@@ -67,10 +68,10 @@ def test_fits_are_those_of_each_table_alone(n_tables, n, c):
     fits = fit_together(*stacked(tables))
     for b, (x, y) in enumerate(tables):
         fit = alone(x, y)
-        assert fits.statistic[b] == pytest.approx(fit.statistic, rel=1e-8, abs=1e-9)
+        assert fits.statistic[b] == pytest.approx(fit.statistic, rel=1e-7, abs=1e-8)
         assert fits.df[b] == fit.df
         if not fit.separated:
-            np.testing.assert_allclose(fits.theta[b], fit.theta, rtol=1e-6, atol=1e-8)
+            np.testing.assert_allclose(fits.theta[b], fit.theta, rtol=1e-5, atol=1e-6)
 
 
 def test_toy():
@@ -110,6 +111,31 @@ def test_log_odds_that_never_vary_cost_a_degree_of_freedom():
     fits = fit_together(*stacked([(x, y)]))
     assert fits.df.tolist() == [3]
     assert fits.statistic[0] == pytest.approx(alone(x, y).statistic, rel=1e-6)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 5),
+    st.integers(6, 200),
+    st.floats(-3.0, -1.0),
+    st.floats(4.0, 14.0),
+)
+def test_a_few_open_rows_among_sharp_ones(seed, c, n, tie, far):
+    # designs of tests/test_batch.py on which a small decrement says little: four rows lead by
+    # 10**tie in log odds, the others by far
+    rng = np.random.default_rng(seed)
+    scores = np.zeros((n, c))
+    scores[np.arange(n), rng.integers(0, c, size=n)] = far
+    scores[:4] *= 10.0**tie / far
+    x = np.exp(scores)
+    x /= x.sum(axis=1, keepdims=True)
+    y = (rng.random((4, n, 1)) > x.cumsum(axis=1)[:, :-1]).sum(axis=2)
+    odds, codes = stacked([(x, labels) for labels in y])
+    single = np.ascontiguousarray(odds[:, 0])
+    ratio = BatchedRatio(single, None, free_parameters(single))
+    expected = ratio.statistics(statistics_of(odds, codes))
+    np.testing.assert_allclose(fit_together(odds, codes).statistic, expected, rtol=1e-5, atol=1e-5)
 
 
 @settings(deadline=None, max_examples=20)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._calibration_errors import ClasswiseECE, TopLabelECE
-from ._calibration_test import MOST_WORK, N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
+from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
 from ._fit import MCLLOFit, fit_predictions, none_for_nan
 from ._metric_null import MetricNull, metric_nulls
 from ._monte_carlo import Seed, entropy_of, has_whole_weights
@@ -35,6 +35,8 @@ Floats = NDArray[np.float64]
 NULL_CELLS = 2e8
 """Work (rows x classes x draws) spent on what the metrics would show under calibration."""
 FEWEST_DRAWS = 199
+MOST_CELLS = 2e6
+"""Size of the table (rows x classes) beyond which nothing is simulated for the metrics."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +54,8 @@ class Assessment:
         ``classwise_ece``.
     nulls : dict of str to MetricNull
         What ``ece`` and ``classwise_ece`` would be if the predictions were calibrated, with exact
-        p-values; empty where labels cannot be simulated.
+        p-values; empty where labels cannot be simulated (fractional weights) or are too many
+        (tables of more than 2 million cells).
     companions : dict of str to OmnibusTest
         Tests that see departures the likelihood ratio test is blind to.
     in_the_large : Table
@@ -170,15 +173,17 @@ def assess_predictions(
         predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=entropy
     )
     nulls = simulated_nulls(predictions, n_resamples, entropy)
-    omnibus = nulls.pop("hosmer_lemeshow", None)
-    companions = {} if omnibus is None else {"hosmer_lemeshow": omnibus}
-    companions |= kernel_companion(predictions, min(n_resamples, FEWEST_DRAWS), entropy)
+    simulated = {kind: nulls.pop(kind) for kind in ("hosmer_lemeshow",) if kind in nulls}
+    simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_DRAWS), entropy)
+    companions = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
+    if not nulls and predictions.sample_weight is None:
+        companions["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
     return Assessment(
         test=test,
         fit=fit,
         metrics=summary_metrics(predictions),
         nulls=nulls,
-        companions={kind: OmnibusTest.from_null(kind, null) for kind, null in companions.items()},
+        companions=companions,
         in_the_large=calibration_in_the_large(predictions),
         predictions=predictions,
     )
@@ -187,7 +192,7 @@ def assess_predictions(
 def simulated_nulls(predictions: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
     """Return what calibrated predictions would show: ECE, classwise ECE and Hosmer-Lemeshow."""
     cells = float(predictions.probs.size)
-    if not has_whole_weights(predictions) or cells * FEWEST_DRAWS > MOST_WORK:
+    if not has_whole_weights(predictions) or cells > MOST_CELLS:
         return {}
     draws = min(n_resamples, max(FEWEST_DRAWS, int(NULL_CELLS / cells)))
     statistics = {

@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._calibration_test import chi2_sf
 from ._kernel_error import KernelError
 from ._labels import find_class
 from ._metric_null import MetricNull, metric_nulls
@@ -54,7 +55,7 @@ class OmnibusTest:
     expected : float
         Its mean when the predictions are calibrated.
     pvalue : float
-        Exact; never 0.
+        Exact; by chi-square when `n_resamples` is 0.
     n_resamples, seed : int
         Draws of labels, and what they were made from.
     """
@@ -64,12 +65,20 @@ class OmnibusTest:
     expected: float
     pvalue: float
     n_resamples: int
-    seed: int
+    seed: int | None
 
     @classmethod
     def from_null(cls, kind: str, null: MetricNull) -> OmnibusTest:
         """Return the test that a simulated null distribution gives."""
         return cls(kind, null.observed, null.mean, null.pvalue, null.n_resamples, null.seed)
+
+    @classmethod
+    def large_sample(cls, predictions: Predictions) -> OmnibusTest:
+        """Return the Hosmer-Lemeshow test with its chi-square p-value, for very many rows."""
+        statistic = HosmerLemeshow(predictions)
+        value = float(statistic.of_labels(predictions.codes[None])[0])
+        p = chi2_sf(value, statistic.df)
+        return cls("hosmer_lemeshow", value, float(statistic.df), p, 0, None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from .._atomic import StrPath, replacing
 from ..exceptions import InputError
+from .layout import settled
 from .style import THEMED, look
 
 FORMATS = ("svg", "png", "pdf")
@@ -97,9 +98,9 @@ def figure_of(figure: Figure | Axes | list[Axes]) -> Figure:
 
 
 def _drawn(figure: Figure | Axes | list[Axes], kind: str, dpi: float, salt: str) -> bytes:
-    target = BytesIO()
-    with look(**{"svg.hashsalt": salt}):
-        figure_of(figure).savefig(target, format=kind, dpi=dpi, metadata=NO_DATES[kind])
+    target, whole = BytesIO(), figure_of(figure)
+    with look(**{"svg.hashsalt": salt}), settled(whole):
+        whole.savefig(target, format=kind, dpi=dpi, metadata=NO_DATES[kind])
     return target.getvalue()
 
 

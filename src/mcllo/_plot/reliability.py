@@ -109,7 +109,7 @@ def reliability_by_class(
     """
     predictions = assessment.predictions
     errors, z = class_errors(assessment), assessment.in_the_large["z"]
-    order = sorted(range(len(errors)), key=lambda j: -errors[j])
+    order = sorted(range(len(errors)), key=lambda j: -round(errors[j], 12))
     chosen = order[: max(1, max_classes)]
     axes = panels(len(chosen), columns)
     names = shown_all(predictions.classes, room=panel_room(axes), bold=True)
