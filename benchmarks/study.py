@@ -101,7 +101,7 @@ def main(rounds: int = 3, rows: int = 40_000) -> None:
         print(f"  n = {n:5d}   {milli}   {loop / ours:5.1f} x")
     report("one process", *whole)
     count = os.cpu_count() or 1
-    one, many = (clock_seconds(2016, jobs) - clock_seconds(16, jobs) for jobs in (1, count))
+    one, many = (clock_seconds(4032, jobs) - clock_seconds(1008, jobs) for jobs in (1, count))
     report(f"{count} processes ({one / many:.2f} times as fast)", whole[0] * many / one, whole[1])
 
 

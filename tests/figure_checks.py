@@ -3,6 +3,7 @@
 import warnings
 from functools import cache
 from itertools import combinations
+from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -27,6 +28,15 @@ HOSTILE = (
     "two\n\x00lines",
     '" id="x" : #ffffff &amp;',
 )
+
+
+class Box(NamedTuple):
+    """Ends in pixels."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
 
 
 def predictions(n_classes, n_samples, seed=0, classes=None):
@@ -82,13 +92,13 @@ def drawn_texts(figure):
 
     def draw(self, renderer, *args, **kwargs):
         if self.get_visible() and self.get_text().strip():
-            found.append((self.get_text(), self.get_window_extent(renderer)))
+            found.append((self.get_text(), Box(*self.get_window_extent(renderer).extents.tolist())))
         return original(self, renderer, *args, **kwargs)
 
     whole = figure_of(figure)
     with look(), patch.object(Text, "draw", draw):
         FigureCanvasAgg(whole).draw()
-    return found, whole.bbox
+    return found, Box(*whole.bbox.extents.tolist())
 
 
 def assert_readable(figure):

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 import mcllo
+from mcllo._report import report
 
 PETS = ("cat", "dog", "truck")
 HOSTILE = (
@@ -69,3 +70,9 @@ def compared(classes=PETS):
         seed=0,
         n_resamples=99,
     )
+
+
+@cache
+def reported(make):
+    """Return the report on ``make()``; its pictures are drawn once for all tests of a process."""
+    return report(make())

@@ -15,9 +15,9 @@ from mcllo._text import format_number
 SIZES = [2, 3, 10, 40, 100]
 
 
-@pytest.mark.parametrize("n_classes", SIZES)
+@pytest.mark.parametrize("n_classes", [2, 3, 100])
 def test_the_diagram_is_readable(n_classes):
-    ax = reliability(assessment(n_classes), caption=n_classes == 10)
+    ax = reliability(assessment(n_classes), caption=n_classes == 3)
     assert len(ax.figure.axes) == 2
     assert ax.get_ylabel() == "Observed frequency"
     assert ax.figure.axes[1].get_xlabel() == "Predicted probability of the most probable class"
@@ -45,11 +45,12 @@ def test_points_are_those_of_the_curve():
 
 def test_the_ece_stands_beside_its_null():
     a = assessment(3)
-    null, text = a.nulls["ece"], words(reliability(a))
-    assert f"ECE {format_number(a.metrics['ece'])}; calibrated predictions like these" in text
-    assert f"show {format_number(null.low)} to {format_number(null.high)}" in text
+    null, text = a.nulls["ece"], reliability(a).texts[0].get_text()
+    low, high = format_number(null.low), format_number(null.high)
+    ece = f"ECE {format_number(a.metrics['ece'])}"
+    assert text == f"{ece}; calibrated predictions like these show {low} to {high}"
     alone = dataclasses.replace(a, nulls={})
-    assert "like these" not in words(reliability(alone))
+    assert reliability(alone).texts[0].get_text() == ece
 
 
 def test_classes_come_worst_first():
@@ -68,7 +69,7 @@ def test_classes_come_worst_first():
 
 
 def test_columns():
-    axes = reliability_by_class(assessment(10), columns=2)
+    axes = reliability_by_class(assessment(3), columns=2)
     assert axes[0].get_subplotspec().get_gridspec().ncols == 2
     assert_readable(axes)
 

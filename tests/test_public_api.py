@@ -34,6 +34,8 @@ def test_what_fits_takes_probs_then_y_and_keywords(name):
         assert positional == ["path"]
     elif name == "compare":
         assert positional == ["train", "holdout"]
+    elif name == "report":
+        assert positional == ["result"]
     else:
         assert positional == ["probs", "y"]
 

@@ -1,30 +1,24 @@
 """`mcllo._report`: `report` and what it writes."""
 
 import json
-from functools import cache
 from importlib import resources
 
 import pytest
-from report_data import HOSTILE, calm, compared, hostile, separated
+from report_data import HOSTILE, calm, compared, hostile, reported, separated
 
 from mcllo._report import Report, report
 from mcllo.exceptions import FileFormatError, InputError
 
 
-@cache
-def of(make):
-    return report(make())
-
-
 def test_html_is_one_whole_page():
-    text = of(calm).html()
+    text = reported(calm).html()
     assert text.startswith("<!doctype html>")
     assert text.rstrip().endswith("</html>")
     assert text.count("<svg") == 5  # reliability, parameters, classes (screen, phone), map
 
 
 def test_the_same_input_gives_the_same_bytes():
-    assert report(calm()).html() == of(calm).html()
+    assert report(calm()).html() == reported(calm).html()
 
 
 @pytest.mark.parametrize("make", [calm, compared, separated, hostile])
@@ -47,7 +41,7 @@ def test_json_of_a_comparison_has_the_assessment_too():
 )
 def test_write_by_the_ending(tmp_path, name, start):
     path = tmp_path / name
-    of(calm).write(path)
+    reported(calm).write(path)
     assert path.read_text(encoding="utf-8").startswith(start)
     assert [p.name for p in tmp_path.iterdir()] == [name]  # nothing temporary stays
 
@@ -78,7 +72,7 @@ def test_other_things_are_refused():
 
 
 def test_it_shows_itself_in_a_notebook():
-    assert of(calm)._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert reported(calm)._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
 
 
 def test_repr_says_what_it_is():

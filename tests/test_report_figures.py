@@ -1,21 +1,14 @@
 """`_report.figures`: pictures as SVG that can stand together on one page."""
 
 import re
-from functools import cache
 from xml.etree import ElementTree
 
 import pytest
-from report_data import compared, hostile, many, overconfident, separated
-
-from mcllo._report.figures import pictures
-from mcllo._report.summarize import assessment_of
+from report_data import compared, hostile, many, overconfident, reported, separated
 
 
-@cache
 def of(make):
-    result = make()
-    a = assessment_of(result)
-    return pictures(a, None if a is result else result)
+    return reported(make).pictures
 
 
 def drawings(found):

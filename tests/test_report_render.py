@@ -5,6 +5,7 @@ import hashlib
 import re
 from functools import cache
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -80,9 +81,11 @@ def test_tags_nest_and_there_is_one_h1(make):
 
 @CASES
 def test_headings_go_down_one_step_at_a_time(make):
-    levels = [int(e["tag"][1]) for e in page_of(make)[1].elements if re.fullmatch("h[1-6]", e["tag"])]
+    levels = [
+        int(e["tag"][1]) for e in page_of(make)[1].elements if re.fullmatch("h[1-6]", e["tag"])
+    ]
     assert levels[0] == 1
-    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b - a <= 1 for a, b in pairwise(levels))
 
 
 @CASES

@@ -37,7 +37,7 @@ def settled(figure: Figure) -> Iterator[None]:
     if not isinstance(figure, OwnFigure):
         yield
         return
-    figure.draw_without_rendering()
+    figure.engine.execute(figure)
     for ax in figure.axes:
         left, bottom, width, height = (round(float(v), 4) for v in ax.get_position().bounds)
         ax.set_position((left, bottom, width, height))

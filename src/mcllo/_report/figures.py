@@ -12,6 +12,7 @@ from typing import Any
 from .. import plot
 from .._assess import Assessment
 from .._comparison import Comparison
+from .._plot.style import BLUE
 from .._text import ellipsis, format_count, format_number
 from .views import Picture
 
@@ -59,7 +60,8 @@ def _picture(kind: str, draw: Draw, result: Any, alt: str, panels: bool = False)
 
 
 def _svg(axes: Any, alt: str, salt: str) -> str:
-    return plot.to_svg(axes, alt=alt, salt=salt, themed=True)
+    text = plot.to_svg(axes, alt=alt, salt=salt, themed=True)
+    return text.replace(f": {BLUE}", f": var(--mcllo-blue, {BLUE})")  # too dark on a dark page
 
 
 def _reliability_alt(a: Assessment) -> str:

@@ -1,0 +1,203 @@
+r"""Linear restrictions of an exponential family: theta = start + basis beta.
+
+===================  ===================================================================
+log likelihood       ``theta . s - A(theta)``: MCLLO (`_model`) or the full map (`_full_map`)
+restricted fit       ``min_beta A(theta) - theta . s``: gradient ``B' g``, Hessian ``B' H B``
+gain of labels       ``sup_beta``, less the log likelihood at `start`; many labels at once
+===================  ===================================================================
+
+Whether the identity holds is a simple hypothesis, so labels drawn from the predictions give exact
+p-values for any larger model. Whether a model with parameters is large enough is a composite one:
+labels are drawn from the fitted smaller model (parametric bootstrap), which is not exact, but does
+not lean on chi-square either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._batch import BatchedRatio
+from ._full_map import FullPartition, features_of, full_identity, full_statistic
+from ._model import CHUNK_ELEMENTS, LogPartition, Terms, identity_theta, sufficient_statistic
+from ._newton import minimize
+from ._predictions import Predictions
+
+Floats = NDArray[np.float64]
+
+DEPENDENT = 1e-10
+"""Eigenvalue of a correlation matrix below which a direction counts as not identified."""
+FADED = 1e-3
+"""Part of the identity's information below which Newton does not start at an estimate."""
+
+
+class Family:
+    """An exponential family with the data's sufficient statistic.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The data.
+    full : bool
+        The full map instead of MCLLO.
+    """
+
+    def __init__(self, predictions: Predictions, *, full: bool = False) -> None:
+        odds, weight = predictions.log_odds, predictions.sample_weight
+        codes = predictions.model_codes
+        self.full, self.log_odds, self.weight = full, odds, weight
+        if full:
+            self.features = features_of(odds)
+            self.identity = full_identity(len(odds))
+            self.statistic = full_statistic(self.features, codes, weight)
+        else:
+            self.identity = identity_theta(len(odds))
+            self.statistic = sufficient_statistic(odds, codes, weight)
+
+    def partition(self) -> LogPartition | FullPartition:
+        """Return A with buffers of its own."""
+        if self.full:
+            return FullPartition(self.features, self.weight)
+        return LogPartition(self.log_odds, self.weight)
+
+    def identified(self, basis: Floats) -> Floats:
+        """Return `basis` without directions that the rows cannot tell from the others."""
+        if basis.shape[1] == 0 or self._independent():
+            return basis
+        hessian = basis.T @ self.partition()(self.identity).hessian @ basis
+        values, vectors = np.linalg.eigh(_unit_diagonal(hessian))
+        scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
+        kept: Floats = (basis / scale) @ vectors[:, values > DEPENDENT]
+        return kept
+
+    def _independent(self) -> bool:
+        """Whether no combination of log odds is constant: then every model here is identified."""
+        gram = np.cov(self.log_odds, aweights=self.weight, bias=True).reshape(
+            2 * (len(self.log_odds),)
+        )
+        size = np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
+        if (np.diagonal(gram) <= DEPENDENT * size).any():
+            return False
+        return bool(np.linalg.eigvalsh(_unit_diagonal(gram))[0] > DEPENDENT)
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedFit:
+    """The best member of a restricted family.
+
+    Attributes
+    ----------
+    theta : ndarray
+        Estimate.
+    log_likelihood : float
+        At the estimate (the supremum where none exists).
+    basis : ndarray of shape (n_parameters, df)
+        Directions that were free.
+    settled : bool
+        Whether the estimate is finite, with information left around it.
+    """
+
+    theta: Floats
+    log_likelihood: float
+    basis: Floats
+    settled: bool
+
+    @property
+    def df(self) -> int:
+        """Free parameters."""
+        return self.basis.shape[1]
+
+
+def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -> RestrictedFit:
+    """Maximise the likelihood over ``start + basis beta``; `start` is the identity when not given.
+
+    Directions of `basis` must be identified (`Family.identified`).
+    """
+    origin = family.identity if start is None else start
+    partition = family.partition()
+
+    def objective(beta: Floats) -> Terms:
+        theta = origin + basis @ beta
+        terms = partition(theta)
+        return Terms(
+            terms.value - float(theta @ family.statistic),
+            basis.T @ (terms.gradient - family.statistic),
+            basis.T @ terms.hessian @ basis,
+        )
+
+    beta = np.zeros(basis.shape[1])
+    if len(beta) == 0:
+        return RestrictedFit(origin, min(0.0, -objective(beta).value), basis, True)
+    solution = minimize(objective, beta)
+    first, last = solution.start.hessian, solution.terms.hessian
+    faded = np.diagonal(last) < FADED * np.diagonal(first)
+    return RestrictedFit(
+        theta=origin + basis @ solution.x,
+        log_likelihood=min(0.0, -solution.value),
+        basis=basis,
+        settled=solution.converged and not bool(faded.any()),
+    )
+
+
+class RestrictedRatio(BatchedRatio):
+    """Twice the log likelihood gained over `start`, for many sufficient statistics at once.
+
+    The coordinates are ``phi = (beta, 1)``, the last one fixed: ``theta = move phi`` with
+    ``move = (basis, start)``, so that ``theta . s = phi . (move' s)``.
+    """
+
+    def __init__(self, family: Family, basis: Floats, start: Floats) -> None:
+        self.family, self.log_odds, self.weight = family, family.log_odds, family.weight
+        self.move = np.column_stack([basis, start])
+        n_free = basis.shape[1]
+        self.null = np.append(np.zeros(n_free), 1.0)
+        self.free = np.arange(n_free + 1) < n_free
+        raw = family.partition()(start)
+        hessian = self.move.T @ raw.hessian @ self.move
+        self.start = Terms(raw.value, raw.gradient @ self.move, hessian)
+        self._inverse = np.linalg.pinv(hessian[:n_free, :n_free])
+        self._rows = max(1, CHUNK_ELEMENTS // self.log_odds.size)
+
+    def statistics(self, statistics: Floats, threshold: float | None = None) -> Floats:
+        """Return twice the gain for each row of the family's `statistics`."""
+        if self.move.shape[1] == 1:
+            return np.zeros(len(statistics))
+        return super().statistics(statistics @ self.move, threshold)
+
+    def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return A, its gradients and its Hessians in the coordinates phi."""
+        points = theta @ self.move.T
+        value, gradient, hessian = (
+            self._one_by_one(points) if self.family.full else super().evaluate(points)
+        )
+        return value, gradient @ self.move, self.move.T @ hessian @ self.move
+
+    def rest_bound(self, theta: Floats, s: Floats, step: Floats) -> Floats:
+        """Return no bound: draws go on until Newton has converged."""
+        return np.full(len(theta), np.inf)
+
+    def _one_by_one(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        partition = self.family.partition()
+        terms = [partition(point) for point in points]
+        return (
+            np.array([t.value for t in terms]),
+            np.array([t.gradient for t in terms]),
+            np.array([t.hessian for t in terms]),
+        )
+
+
+def ratio_to_identity(family: Family, basis: Floats) -> BatchedRatio:
+    """Return the likelihood ratio of a model to the identity, with early decisions if it can."""
+    free = (basis != 0.0).any(axis=1)
+    if not family.full and free.sum() == basis.shape[1]:
+        return BatchedRatio(family.log_odds, family.weight, free)
+    return RestrictedRatio(family, basis, family.identity)
+
+
+def _unit_diagonal(matrix: Floats) -> Floats:
+    """Return the matrix on the scale of its diagonal."""
+    scale = np.sqrt(np.maximum(np.diagonal(matrix), np.finfo(np.float64).tiny))
+    scaled: Floats = matrix / np.outer(scale, scale)
+    return scaled
