@@ -1,4 +1,4 @@
-"""``python -m benchmarks [peers|core|compare|size ...]``: ratios from one interleaved run."""
+"""``python -m benchmarks [core|compare|peers|size|study ...]``: ratios from one interleaved run."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import mcllo
-from benchmarks import chi2_size, peers
+from benchmarks import chi2_size, peers, study
 from benchmarks.data import predictions, sharp_under_h0
 from benchmarks.timing import interleaved, machine, show
 
@@ -69,7 +69,7 @@ def side_by_side() -> None:
         show(f"{n} x {c}", interleaved(jobs, 3 if n * c > 100_000 else 7), "temperature: mcllo")
 
 
-PARTS = {"core": core, "compare": compare, "peers": side_by_side, "size": chi2_size.main}
+PARTS = {"core": core, "compare": compare, "peers": side_by_side, "size": chi2_size.main, "study": study.main}
 
 
 def main(names: list[str]) -> None:

@@ -1,7 +1,9 @@
 """How to read each figure."""
 
 import inspect
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from figure_checks import assessment, comparison, hostile
 
@@ -51,6 +53,14 @@ def test_captions_do_not_overclaim(kind):
 def test_the_baseline_is_named_and_shortened():
     assert "baseline, 2:" in plot.caption("calibration_map", assessment(3).fit)
     assert len(plot.caption("calibration_map", hostile().fit)) < 600
+
+
+def test_where_there_are_no_boxes_none_are_spoken_of():
+    rows = assessment(3).predictions
+    weighted = replace(rows, sample_weight=np.full(rows.n_samples, 0.5))
+    text = plot.caption("reliability", replace(assessment(3), predictions=weighted))
+    assert "boxes" not in text
+    assert "Lines: 95 % intervals." in text
 
 
 def test_errors():

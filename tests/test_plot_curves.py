@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from figure_checks import line, predictions
+from figure_checks import line, lines, predictions
 from matplotlib.figure import Figure
 
 from mcllo import Predictions, reliability_curve
@@ -37,6 +37,9 @@ def test_artists_hold_the_numbers_of_the_curve(binning):
     np.testing.assert_array_equal(line(ax, "_outside"), points[out])
     np.testing.assert_array_equal(line(ax, "_inside"), points[used & ~out])
     drawn = boxes(ax, "_boxes")
+    assert (drawn[:, 0] <= curve.mean_predicted[used]).all()
+    assert (drawn[:, 0] + drawn[:, 2] >= curve.mean_predicted[used]).all()
+    assert drawn[:, 2].max() <= 0.1 + 1e-12
     np.testing.assert_allclose(drawn[:, 1], curve.band_low[used])
     np.testing.assert_allclose(drawn[:, 1] + drawn[:, 3], curve.band_high[used])
     bars = boxes(ax, "_counts")
@@ -44,6 +47,13 @@ def test_artists_hold_the_numbers_of_the_curve(binning):
     np.testing.assert_allclose(heights, curve.counts[used] / curve.counts.max())
     assert bars[:, 1].tolist() == [-STRIP] * used.sum()
     assert (bars[:, 1] + bars[:, 3]).max() < 0.0
+
+
+def test_many_points_are_not_joined():
+    curve = reliability_curve(predictions(3, 500), n_bins=60)
+    ax = axes_of(curve)
+    assert line(ax, "_path") is None
+    assert len(lines(ax, "_inside", "_outside")) == (curve.counts > 0).sum() > 20
 
 
 def test_without_bands_there_are_intervals():

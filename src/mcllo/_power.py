@@ -177,7 +177,7 @@ def _workers(plan: Plan, n_jobs: int) -> Iterator[_Work]:
 
 
 def _one_blas_thread() -> Any:
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)
 

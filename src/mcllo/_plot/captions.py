@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._monte_carlo import has_whole_weights
+from .._predictions import Predictions
 from .._text import format_count
 from ..exceptions import InputError
 from .names import shown
-
-NOT_PROOF = "Points inside the boxes are no proof of calibration: few rows show little."
 
 
 def caption(kind: str, result: Any) -> str:
@@ -39,7 +39,7 @@ def _reliability(result: Any) -> str:
     return (
         "Rows are grouped by the probability of their most probable class; each point shows how "
         "often that class came true. On the dashed line both agree; below it the predictions are "
-        f"too confident, above it too timid. {_boxes(result)} The bars count the rows."
+        f"too confident, above it too timid. {_boxes(result.predictions)} The bars count the rows."
     )
 
 
@@ -47,16 +47,18 @@ def _reliability_by_class(result: Any) -> str:
     return (
         "For each class, rows are grouped by its predicted probability; each point shows how often "
         "the class came true. Below the dashed line it is predicted too often, above it too "
-        f"rarely. {_boxes(result)} Bars at the foot: rows, relative to the fullest group. "
+        f"rarely. {_boxes(result.predictions)} Bars at the foot: rows, relative to the fullest group. "
         "ECE: mean distance from the line; z: how far the observed number of rows of the class is "
         "from the predicted one, in standard deviations."
     )
 
 
-def _boxes(result: Any) -> str:
+def _boxes(predictions: Predictions) -> str:
+    if not has_whole_weights(predictions):
+        return "Lines: 95 % intervals."
     return (
         "Grey boxes: where 95 % of the points fall if the predictions are calibrated; diamonds lie "
-        f"outside. {NOT_PROOF}"
+        "outside. Points inside the boxes are no proof of calibration: few rows show little."
     )
 
 
@@ -85,7 +87,7 @@ def _comparison(result: Any) -> str:
     return (
         f"The same {rows} rows before and after each method, best log loss first after the "
         "uncalibrated ones. Points show how often the most probable class came true. "
-        f"{_boxes(result)} p: likelihood ratio test of calibration; a large p is no proof of it, "
+        f"{_boxes(result.holdout)} p: likelihood ratio test of calibration; a large p is no proof of it, "
         "and the largest is not the best."
     )
 

@@ -29,6 +29,9 @@ STRIP = 0.17
 """Height of the strip of counts, in units of the vertical axis."""
 NARROWEST = 0.08
 """Width of a bin that has room for its count."""
+MANY_BINS = 20
+"""Bins beyond which points are smaller and not joined: the line would show noise."""
+HALF_BOX = 0.05
 PATH = "#8b949e"
 INSIDE: dict[str, Any] = {"marker": "o", "markersize": 6.5, "color": BLUE}
 OUTSIDE: dict[str, Any] = {"marker": "D", "markersize": 6.5, "color": VERMILION}
@@ -37,32 +40,12 @@ OUTSIDE: dict[str, Any] = {"marker": "D", "markersize": 6.5, "color": VERMILION}
 def draw_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
     """Draw the line of agreement, the boxes, the points and, if asked, the strip of counts."""
     plain_axes(ax)
-    used = curve.counts > 0.0
-    known = np.isfinite(curve.band_low)
     ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
-    ax.bar(
-        curve.edges[:-1][known],
-        (curve.band_high - curve.band_low)[known],
-        np.diff(curve.edges)[known],
-        curve.band_low[known],
-        align="edge",
-        color=BAND,
-        edgecolor=FAINT,
-        lw=0.6,
-        zorder=1,
-        label="_boxes",
-    )
-    if not known.any():
-        whole = (curve.mean_predicted[used], curve.low[used], curve.high[used])
-        ax.vlines(*whole, color=BLUE, lw=1.2, zorder=3, label="_intervals")
-    ax.plot(
-        curve.mean_predicted[used],
-        curve.observed[used],
-        color=PATH,
-        lw=0.9,
-        zorder=3,
-        label="_path",
-    )
+    _draw_boxes(ax, curve)
+    used = curve.counts > 0.0
+    if used.sum() <= MANY_BINS:
+        points = (curve.mean_predicted[used], curve.observed[used])
+        ax.plot(*points, color=PATH, lw=0.9, zorder=3, label="_path")
     _points(ax, curve, used & ~curve.outside, INSIDE, "_inside")
     _points(ax, curve, used & curve.outside, OUTSIDE, "_outside")
     unit_axes(ax, bottom=-STRIP if strip else 0.0)
@@ -129,11 +112,38 @@ def short_count(count: float) -> str:
     return format_count(count)
 
 
+def _draw_boxes(ax: Axes, curve: ReliabilityCurve) -> None:
+    """Draw the bands over their bins, or the intervals of the points where there are no bands."""
+    known = np.isfinite(curve.band_low)
+    if not known.any():
+        used = curve.counts > 0.0
+        whole = (curve.mean_predicted[used], curve.low[used], curve.high[used])
+        ax.vlines(*whole, color=BLUE, lw=1.2, zorder=3, label="_intervals")
+        return
+    left, right = curve.edges[:-1], curve.edges[1:]
+    if curve.binning == "mass":  # a wide bin's box would stand far from its point
+        left = np.maximum(left, curve.mean_predicted - HALF_BOX)
+        right = np.minimum(right, curve.mean_predicted + HALF_BOX)
+    ax.bar(
+        left[known],
+        (curve.band_high - curve.band_low)[known],
+        (right - left)[known],
+        curve.band_low[known],
+        align="edge",
+        color=BAND,
+        edgecolor=FAINT,
+        lw=0.6,
+        zorder=1,
+        label="_boxes",
+    )
+
+
 def _points(
     ax: Axes, curve: ReliabilityCurve, which: NDArray[np.bool_], look: dict[str, Any], label: str
 ) -> None:
     if not which.any():
         return  # an empty line that is not clipped would reach to the corner of the figure
+    small = {"markersize": 4.5} if (curve.counts > 0.0).sum() > MANY_BINS else {}
     ax.plot(
         curve.mean_predicted[which],
         curve.observed[which],
@@ -143,7 +153,7 @@ def _points(
         zorder=4,
         clip_on=False,
         label=label,
-        **look,
+        **look | small,
     )
 
 
