@@ -16,6 +16,7 @@ from mcllo._report.tables import (
     parameters_table,
     shares_table,
 )
+from mcllo._table import Table
 
 
 def column(table, title, nth=0):
@@ -122,6 +123,13 @@ def test_shares_are_counts_and_per_cent():
     assert sum(cell.sort for cell in column(table, "Rows")) == 600
     assert sum(cell.sort for cell in column(table, "Observed share")) == pytest.approx(1.0)
     assert sum(cell.sort for cell in column(table, "Predicted share")) == pytest.approx(1.0)
+
+
+def test_no_minus_zero_in_z():
+    a = overconfident()
+    columns = a.in_the_large.to_dict() | {"z": [-0.01, 2.0, -3.0]}
+    z = [cell.text for cell in column(shares_table(replace(a, in_the_large=Table(columns))), "z")]
+    assert z == ["+0.0", "+2.0", "-3.0"]
 
 
 def test_p_cells():

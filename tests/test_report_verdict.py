@@ -94,6 +94,8 @@ def test_no_statistic_no_verdict():
     v = verdict_of(a, 0.05)
     assert (v.status, v.headline) == ("unknown", "No verdict.")
     assert v.sentence == "The statistic does not exist for these rows."
+    assert (v.pvalue, v.how) == ("p not available", "There is no likelihood ratio statistic")
+    assert v.why == ""
     assert len(next_steps(a, 0.05)) == 1
 
 

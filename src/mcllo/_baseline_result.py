@@ -76,6 +76,8 @@ class BaselineSensitivity:
     @property
     def verdict(self) -> str:
         """One sentence: how far the statistic and the repaired probabilities move."""
+        if self.n_classes == 2:
+            return "with two classes all baselines give the same fit."
         low, high = min(self.table["statistic"]), max(self.table["statistic"])
         return (
             f"{self._answer()}: statistic {format_number(low)} to {format_number(high)}; repaired "

@@ -24,101 +24,19 @@ at alpha. The smallest model that is not rejected is named. The identity's test 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, chi2_sf, run_test
-from ._fit import MCLLOFit, fit_predictions, free_parameters, none_for_nan
+from ._calibration_test import N_RESAMPLES, Method, run_test
+from ._fit import fit_predictions
+from ._ladder_models import Models
+from ._ladder_rows import LadderRow, ladder_rows
 from ._ladder_words import ladder_sentence
 from ._monte_carlo import Seed, entropy_of
-from ._multiplicity import closed_test
-from ._nested_test import Plan, TailP, against_identity, against_larger, gain
+from ._nested_test import Plan
 from ._predictions import Predictions, as_predictions
-from ._restriction import Family, RestrictedFit, restricted_fit
 from ._table import Table
 from .exceptions import InputError
-
-Floats = NDArray[np.float64]
-
-MODELS = ("identity", "temperature", "shift", "scale", "common_slope", "mcllo", "full")
-INSIDE: dict[str, tuple[str, ...]] = {
-    "identity": (),
-    "temperature": ("identity",),
-    "shift": ("identity",),
-    "scale": ("identity", "temperature"),
-    "common_slope": ("identity", "temperature", "shift"),
-    "mcllo": ("identity", "temperature", "shift", "scale", "common_slope"),
-    "full": ("identity", "temperature", "shift", "scale", "common_slope", "mcllo"),
-}
-NEXT = {
-    "identity": "temperature",
-    "temperature": "common_slope",
-    "shift": "common_slope",
-    "scale": "mcllo",
-    "common_slope": "mcllo",
-    "mcllo": "full",
-}
-MOST_CLASSES = 30
-"""Classes beyond which the full map is not fitted."""
-
-
-@dataclass(frozen=True, eq=False)
-class LadderRow:
-    """One model of the ladder.
-
-    Attributes
-    ----------
-    model : str
-        Its name.
-    df : int
-        Parameters that the rows can tell apart.
-    statistic, pvalue : float
-        Likelihood ratio of the identity against this model.
-    method : {'chi2', 'exact', 'bound'}
-        How `pvalue` was computed.
-    n_resamples : int
-        Draws behind it.
-    next_model, next_statistic, next_df, next_pvalue
-        This model against the next larger one; the p-value is chi-square's. None or NaN at the top.
-    larger, larger_statistic, larger_df, larger_pvalue, larger_method, larger_n_resamples
-        Is this model enough? It against MCLLO (MCLLO against the full map); 'bootstrap' draws
-        labels from the fitted smaller model and is approximate, 'exact' is the identity's.
-    rejected : bool
-        Whether closed testing rejects that the labels follow this model.
-    log_likelihood, aic, bic : float
-        Of the fitted model.
-    """
-
-    model: str
-    df: int
-    statistic: float
-    pvalue: float
-    method: str
-    n_resamples: int
-    next_model: str | None
-    next_statistic: float
-    next_df: int
-    next_pvalue: float
-    larger: str | None
-    larger_statistic: float
-    larger_df: int
-    larger_pvalue: float
-    larger_method: str | None
-    larger_n_resamples: int
-    rejected: bool
-    log_likelihood: float
-    aic: float
-    bic: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values; what does not exist is None."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        found: dict[str, Any] = none_for_nan(plain)
-        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,13 +69,13 @@ class Ladder:
     skipped: str
     seed: int
 
-    def __getitem__(self, model: str) -> LadderRow:
+    def row(self, model: str) -> LadderRow:
+        """Return the row of a model."""
         for row in self.rows:
             if row.model == model:
                 return row
-        raise KeyError(model)
-
-    __iter__ = None  # a result is not a sequence
+        known = ", ".join(repr(row.model) for row in self.rows)
+        raise InputError(f"model must be one of {known}; got {model!r}.")
 
     @property
     def table(self) -> Table:
@@ -247,7 +165,7 @@ def ladder(
     >>> y = [rng.choice(3, p=row) for row in honest]
     >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
     >>> found = ladder(sharp, y)
-    >>> found.chosen, found["temperature"].df
+    >>> found.chosen, found.row("temperature").df
     ('temperature', 1)
     """
     predictions = as_predictions(
@@ -281,7 +199,7 @@ def ladder_of(
         full: Plan.of(predictions, df, method, n_resamples, entropy)
         for full, df in ((False, fit.df), (True, models.full_df))
     }
-    rows = _rows(models, plans, test, alpha)
+    rows = ladder_rows(models, plans, test, alpha)
     chosen = _smallest(rows)
     return Ladder(
         rows=rows,
@@ -294,134 +212,12 @@ def ladder_of(
     )
 
 
-class Models:
-    """The fitted models of the ladder."""
-
-    def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
-        self.mcllo, self.fits = Family(predictions), {}
-        for name, basis in mcllo_bases(len(predictions.log_odds)).items():
-            self.fits[name] = restricted_fit(self.mcllo, self.mcllo.identified(basis))
-        free = free_parameters(predictions.log_odds)
-        theta = np.concatenate([fit.tau, fit.gamma])
-        self.fits["mcllo"] = RestrictedFit(
-            theta, fit.log_likelihood, np.eye(len(free))[:, free], self.fits["mcllo"].settled
-        )
-        weight = predictions.sample_weight
-        self.total = float(predictions.n_samples if weight is None else weight.sum())
-        self.full_df, self.skipped = 0, _why_no_full(predictions, self.total)
-        if not self.skipped:
-            self.full = Family(predictions, full=True)
-            basis = self.full.identified(np.eye(len(self.full.identity)))
-            self.fits["full"] = restricted_fit(self.full, basis)
-            self.full_df = self.fits["full"].df
-
-    def family(self, model: str) -> Family:
-        """Return the family that a model is a restriction of."""
-        return self.full if model == "full" else self.mcllo
-
-
-def mcllo_bases(n_compared: int) -> dict[str, Floats]:
-    """Return the free directions of theta = (tau, gamma), for each model up to MCLLO."""
-    every = np.eye(2 * n_compared)
-    tau, gamma = every[:, :n_compared], every[:, n_compared:]
-    common = gamma.sum(axis=1, keepdims=True)
-    return {
-        "identity": every[:, :0],
-        "temperature": common,
-        "shift": tau,
-        "scale": gamma,
-        "common_slope": np.hstack([tau, common]),
-        "mcllo": every,
-    }
-
-
-def _why_no_full(predictions: Predictions, total: float) -> str:
-    c = predictions.n_classes
-    if c > MOST_CLASSES:
-        return f"the full map is left out: more than {MOST_CLASSES} classes"
-    if c * (c - 1) >= total:
-        return f"the full map is left out: {c * (c - 1)} parameters for {total:g} rows"
-    return ""
-
-
-def _rows(
-    models: Models, plans: dict[bool, Plan], test: CalibrationTest, alpha: float
-) -> tuple[LadderRow, ...]:
-    tails = {name: _tail(models, plans, test, name) for name in models.fits}
-    larger = {name: _larger_tail(models, plans, test, name) for name in models.fits}
-    local = {name: tail.pvalue for name, tail in larger.items()}
-    rejected = closed_test(local, INSIDE, alpha)
-    return tuple(
-        _row(models, name, tails[name], larger[name], rejected[name]) for name in models.fits
-    )
-
-
-def _tail(
-    models: Models, plans: dict[bool, Plan], test: CalibrationTest, name: str
-) -> TailP:
-    """Return the p-value of the identity against a model."""
-    if name == "identity":
-        return TailP(1.0, "exact", 0, "")
-    if name == "mcllo":
-        return TailP(test.pvalue, test.method, test.n_resamples, test.reason)
-    family, fit = models.family(name), models.fits[name]
-    value = gain(models.fits["identity"], fit)
-    return against_identity(plans[name == "full"], family, fit.basis, value)
-
-
-def _larger_tail(
-    models: Models, plans: dict[bool, Plan], test: CalibrationTest, name: str
-) -> TailP:
-    """Return the p-value of a model against MCLLO, or of MCLLO against the full map."""
-    if name == "identity":
-        return TailP(test.pvalue, test.method, test.n_resamples, test.reason)
-    larger = _larger(models, name)
-    if larger is None:
-        return TailP(math.nan, "", 0, "")
-    fits, family = models.fits, models.family(larger)
-    return against_larger(
-        plans[larger == "full"], models.mcllo, fits[name], family, fits[larger]
-    )
-
-
-def _larger(models: Models, name: str) -> str | None:
-    larger = {"mcllo": "full", "full": None}.get(name, "mcllo")
-    return larger if larger in models.fits else None
-
-
-def _row(models: Models, name: str, tail: TailP, more: TailP, rejected: bool) -> LadderRow:
-    fits, fit = models.fits, models.fits[name]
-    larger, following = _larger(models, name), NEXT.get(name)
-    above = None if larger is None else fits[larger]
-    after = fits.get(following) if following is not None else None
-    next_gain = math.nan if after is None else gain(fit, after)
-    next_df = 0 if after is None else after.df - fit.df
-    return LadderRow(
-        model=name,
-        df=fit.df,
-        statistic=gain(fits["identity"], fit),
-        pvalue=tail.pvalue,
-        method=tail.method,
-        n_resamples=tail.n_resamples,
-        next_model=None if after is None else following,
-        next_statistic=next_gain,
-        next_df=next_df,
-        next_pvalue=math.nan if after is None else chi2_sf(next_gain, next_df),
-        larger=larger,
-        larger_statistic=math.nan if above is None else gain(fit, above),
-        larger_df=0 if above is None else above.df - fit.df,
-        larger_pvalue=more.pvalue,
-        larger_method=more.method or None,
-        larger_n_resamples=more.n_resamples,
-        rejected=rejected,
-        log_likelihood=fit.log_likelihood,
-        aic=2.0 * fit.df - 2.0 * fit.log_likelihood,
-        bic=math.log(models.total) * fit.df - 2.0 * fit.log_likelihood,
-    )
-
-
 def _smallest(rows: tuple[LadderRow, ...]) -> LadderRow:
     """Return the model with the fewest parameters that is not rejected; of equals the likelier."""
     kept = [row for row in rows if not row.rejected]
     fewest = min(row.df for row in kept)
-    return max((row for row in kept if row.df == fewest), key=lambda row: row.log_likelihood)
+    return max((row for row in kept if row.df == fewest), key=_likelihood)
+
+
+def _likelihood(row: LadderRow) -> float:
+    return round(row.log_likelihood, 6)  # models that coincide for two classes are equal

@@ -44,6 +44,7 @@ Floats = NDArray[np.float64]
 BOOTSTRAP_CELLS = 4e7
 """Work (rows x classes x draws, times c^2 / 4 for the full map) that `auto` spends on a test."""
 FEWEST_DRAWS = 99
+TOO_COSTLY = "the full map is too costly to simulate"
 
 
 class TailP(NamedTuple):
@@ -119,7 +120,7 @@ class Plan:
     def chi2(self, family: Family, value: float, df: int) -> TailP:
         """Return the chi-square p-value."""
         costly = self.method != "chi2" and family.full
-        reason = f"{self.reason}, but the full map is too costly to simulate"
+        reason = f"{self.reason}, but {TOO_COSTLY}"
         return TailP(chi2_sf(value, df), "chi2", 0, reason if costly else self.reason)
 
 

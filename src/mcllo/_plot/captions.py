@@ -47,9 +47,9 @@ def _reliability_by_class(result: Any) -> str:
     return (
         "For each class, rows are grouped by its predicted probability; each point shows how often "
         "the class came true. Below the dashed line it is predicted too often, above it too "
-        f"rarely. {_boxes(result.predictions)} Bars at the foot: rows, relative to the fullest group. "
-        "ECE: mean distance from the line; z: how far the observed number of rows of the class is "
-        "from the predicted one, in standard deviations."
+        f"rarely. {_boxes(result.predictions)} Bars at the foot: rows, relative to the fullest "
+        "group. ECE: mean distance from the line; z: how far the observed number of rows of the "
+        "class is from the predicted one, in standard deviations."
     )
 
 
@@ -87,8 +87,8 @@ def _comparison(result: Any) -> str:
     return (
         f"The same {rows} rows before and after each method, best log loss first after the "
         "uncalibrated ones. Points show how often the most probable class came true. "
-        f"{_boxes(result.holdout)} p: likelihood ratio test of calibration; a large p is no proof of it, "
-        "and the largest is not the best."
+        f"{_boxes(result.holdout)} p: likelihood ratio test of calibration; a large p is no proof "
+        "of it, and the largest is not the best."
     )
 
 

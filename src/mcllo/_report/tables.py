@@ -69,8 +69,8 @@ def classes_lead(a: Assessment, alpha: float) -> str:
     counts = ", ".join(f"{int(which.sum())} {kind}" for kind, which in kinds.items() if which.any())
     rest = f" The {MOST_CLASSES} largest departures:" if found > MOST_CLASSES else ""
     return (
-        f"{found} of {len(fit.compared)} classes depart from what was predicted, measured against "
-        f"{ellipsis(fit.baseline)!r}: {counts}.{rest}"
+        f"{found} of {len(fit.compared)} classes {'departs' if found == 1 else 'depart'} from what "
+        f"was predicted, measured against {ellipsis(fit.baseline)!r}: {counts}.{rest}"
     )
 
 
@@ -141,7 +141,7 @@ def null_lead(a: Assessment) -> str:
         )
     ece = a.nulls["ece"]
     return (
-        f"No calibration error is 0, not even for perfect predictions. With these "
+        f"An ECE is never 0, not even for perfect predictions. With these "
         f"{format_count(a.predictions.n_samples)} rows, {100 * ece.level:.0f} % of calibrated data "
         f"sets show a top-label ECE between {ece.low:.4f} and {ece.high:.4f}; here it is "
         f"{ece.observed:.4f}."
@@ -209,7 +209,7 @@ def shares_table(a: Assessment) -> TableView:
                 Cell(percent(table["predicted"][j]), table["predicted"][j]),
                 Cell(percent(table["observed"][j]), table["observed"][j]),
                 Cell(
-                    "-" if math.isnan(z) else f"{z:+.1f}",
+                    "-" if math.isnan(z) else f"{z:+.1f}".replace("-0.0", "+0.0"),
                     _or_none(z),
                     mark="off" if off else "",
                     note="more than chance" if off else "",

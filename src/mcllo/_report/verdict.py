@@ -74,6 +74,8 @@ def _other_sentence(a: Assessment, alpha: float) -> str:
 
 def how_tested(test: CalibrationTest) -> str:
     """Return the statistic and how its p-value was computed."""
+    if math.isnan(test.statistic):
+        return f"There is no {NAMES[test.kind]} statistic"
     how = "from the large-sample chi-square distribution"
     if test.method == "exact":
         draws = f"{format_count(test.n_resamples)} " if test.n_resamples else ""
@@ -86,7 +88,7 @@ def how_tested(test: CalibrationTest) -> str:
 
 def why_so(test: CalibrationTest) -> str:
     """Return why the p-value was computed that way, and what its size is limited by."""
-    if not test.reason:
+    if not test.reason or math.isnan(test.pvalue):
         return ""
     if test.reason == "as asked":
         why = "This way of computing the p-value was asked for."
