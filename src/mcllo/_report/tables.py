@@ -77,12 +77,9 @@ def classes_lead(a: Assessment, alpha: float) -> str:
 def parameters_table(fit: MCLLOFit) -> TableView:
     """Return delta and gamma of every class with intervals, the largest departure first."""
     interval = fit.confidence_interval()
-    count = 2 * len(fit.compared)
     return TableView(
         "parameters",
-        f"Log odds of each class against {ellipsis(fit.baseline)!r}, largest departure first. "
-        f"δ = γ = 1 changes nothing. Marked: 95 % intervals without 1; of {count} intervals about "
-        f"{format_number(0.05 * count, 2)} would be marked by chance alone.",
+        _parameters_caption(fit),
         (
             Column("Class", "name"),
             Column("δ (shift)", help="Above 1: more likely than predicted, at even odds"),
@@ -95,7 +92,20 @@ def parameters_table(fit: MCLLOFit) -> TableView:
     )
 
 
+def _parameters_caption(fit: MCLLOFit) -> str:
+    if not fit.converged:
+        return "These rows do not determine the estimates, so none are shown."
+    count = 2 * len(fit.compared)
+    return (
+        f"Log odds of each class against {ellipsis(fit.baseline)!r}, largest departure first. "
+        f"δ = γ = 1 changes nothing. Marked: 95 % intervals without 1; of {count} intervals about "
+        f"{format_number(0.05 * count, 2)} would be marked by chance alone."
+    )
+
+
 def _parameter_row(fit: MCLLOFit, j: int, delta: np.ndarray, gamma: np.ndarray) -> tuple[Cell, ...]:
+    if not fit.converged:
+        return (name_cell(fit.compared[j]), *[Cell("-")] * 5)
     return (
         name_cell(fit.compared[j]),
         _number(fit.delta[j]),
