@@ -109,6 +109,9 @@ def test_logits_are_as_good_as_probabilities():
     found = fit_all_baselines(TOY)
     logits = np.log(TOY_X) + 700.0 * np.arange(16)[:, None]
     assert found.recalibrate(logits=logits) == pytest.approx(found.recalibrate(TOY_X), abs=1e-9)
+    small = np.array([[3.0, 1.0, 0.0]])
+    far = found.recalibrate(logits=small + 2.0**50)  # whole numbers: the sum is exact
+    assert np.array_equal(far, found.recalibrate(logits=small))
     huge = found.recalibrate(logits=[[1e100, 0.0, -1e100]])
     assert huge == pytest.approx(np.array([[1.0, 0.0, 0.0]]))
 

@@ -7,6 +7,7 @@ from scipy.stats import binom, chi2
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
+from mcllo._all_baselines import fit_each_baseline
 from mcllo._best_baseline import best_baseline
 from mcllo._fit import fit_predictions
 from mcllo.exceptions import SeparationWarning
@@ -38,6 +39,16 @@ def test_rounding_does_not_choose_between_two_classes(baseline):
     rng = np.random.default_rng(0)
     p = Predictions.from_arrays(simplex(rng, 50, 2), np.resize([0, 1, 1], 50), baseline=baseline)
     assert best_baseline(p, n_resamples=9).baseline == baseline
+
+
+def test_a_fit_that_exists_is_preferred():
+    # 12 rows that only the last baseline separates: its supremum is the likeliest, -5.2 after -10.8
+    probs = simplex(np.random.default_rng(102), 12, 3, sharpness=1.5)
+    p = Predictions.from_arrays(probs, np.resize(range(3), 12))
+    fits = fit_each_baseline(p, p.classes)
+    assert [f.separated for f in fits] == [False, False, True]
+    assert np.argmax([f.log_likelihood for f in fits]) == 2
+    assert best_baseline(p, n_resamples=9).baseline == 1
 
 
 def test_a_fit_that_does_not_exist_is_warned_of_once():

@@ -13,6 +13,8 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import calibrators, exceptions, metrics, model_selection, plot, simulate
     from ._assess import Assessment, assess
+    from ._baseline import baseline_sensitivity
+    from ._baseline_result import BaselineSensitivity
     from ._calibration_test import CalibrationTest, calibration_test
     from ._compare import compare
     from ._comparison import Comparison
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Assessment": "_assess",
+    "BaselineSensitivity": "_baseline_result",
     "CALIBRATORS": "calibrators",
     "CalibrationTest": "_calibration_test",
     "Comparison": "_comparison",
@@ -40,6 +43,7 @@ _HOME = {
     "ReliabilityCurve": "_reliability",
     "Report": "_report",
     "assess": "_assess",
+    "baseline_sensitivity": "_baseline",
     "calibration_test": "_calibration_test",
     "compare": "_compare",
     "load_calibrator": "calibrators",
@@ -53,6 +57,7 @@ _MODULES = ("calibrators", "exceptions", "metrics", "model_selection", "plot", "
 __all__ = [
     "CALIBRATORS",
     "Assessment",
+    "BaselineSensitivity",
     "CalibrationTest",
     "Comparison",
     "MCLLOCalibrator",
@@ -65,6 +70,7 @@ __all__ = [
     "Report",
     "__version__",
     "assess",
+    "baseline_sensitivity",
     "calibration_test",
     "calibrators",
     "compare",

@@ -1,7 +1,7 @@
-"""The models of the ladder, fitted: restrictions ``theta = theta0 + A beta`` of MCLLO, and the full map.
+"""The models of the ladder, fitted: restrictions of MCLLO and the full map.
 
-``A`` picks columns of ``theta = (tau_1 .. tau_K, gamma_1 .. gamma_K)``; a common slope is the sum of
-the columns of gamma. MCLLO itself is `fit_predictions`.
+``theta = theta0 + A beta``, where A picks columns of ``theta = (tau_1 .. tau_K, gamma_1 ..
+gamma_K)``; a common slope is the sum of the columns of gamma. MCLLO itself is `fit_predictions`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ a model against a larger one    bootstrap: labels drawn from the fitted smaller 
 either                          chi-square on the difference of the parameters; large samples
 ==============================  ===========================================================
 
-``method="auto"`` simulates where `calibration_test` would. The full map has ``c (c - 1)``
+``method="auto"`` simulates where `calibration_test` would, with fewer draws for large data (at
+least 99), because there are many tests. The full map has ``c (c - 1)``
 parameters and costs about ``c^2 / 4`` times as much as MCLLO; where that is too much its p-values
 are chi-square and the reason says so.
 """
@@ -41,8 +42,8 @@ from .exceptions import InputError
 
 Floats = NDArray[np.float64]
 
-BOOTSTRAP_CELLS = 4e7
-"""Work (rows x classes x draws, times c^2 / 4 for the full map) that `auto` spends on a test."""
+MOST_CELLS = 1.6e7
+"""Work (rows x classes x draws, times c^2 / 4 for the full map) spent on one test of `auto`."""
 FEWEST_DRAWS = 99
 TOO_COSTLY = "the full map is too costly to simulate"
 
@@ -97,16 +98,16 @@ class Plan:
         rows = predictions if chosen == "chi2" else written_out(predictions)
         return cls(chosen, reason, n_resamples, entropy_of(seed), rows, method == "auto")
 
-    def n_draws(self, family: Family, *, composite: bool) -> int:
+    def n_draws(self, family: Family) -> int:
         """Return the most draws a test may make; 0 when it should not be simulated."""
         if self.method == "chi2":
             return 0
         c = self.predictions.n_classes
         cells = self.predictions.probs.size * (c * c / 4.0 if family.full else 1.0)
-        affordable = int(BOOTSTRAP_CELLS / cells)
+        affordable = int(MOST_CELLS / cells)
         if family.full:
             return min(self.n_resamples, affordable) if affordable >= FEWEST_DRAWS else 0
-        if self.auto and composite:
+        if self.auto:
             return min(self.n_resamples, max(FEWEST_DRAWS, affordable))
         return self.n_resamples
 
@@ -126,7 +127,7 @@ class Plan:
 
 def against_identity(plan: Plan, family: Family, basis: Floats, value: float) -> TailP:
     """Return the p-value of the identity against the model spanned by `basis`."""
-    n_draws = plan.n_draws(family, composite=False)
+    n_draws = plan.n_draws(family)
     if n_draws == 0 or basis.shape[1] == 0:
         return plan.chi2(family, value, basis.shape[1])
     draws, ratio = _draws(plan, family), ratio_to_identity(family, basis)
@@ -153,7 +154,7 @@ def against_larger(
         The larger one: in `mcllo` itself, or in the full map.
     """
     value, df = gain(small, large), large.df - small.df
-    n_draws = plan.n_draws(family, composite=True)
+    n_draws = plan.n_draws(family)
     if n_draws == 0 or df == 0:
         return plan.chi2(family, value, df)
     draws = _draws(plan, family)

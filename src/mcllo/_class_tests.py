@@ -1,0 +1,273 @@
+"""`class_tests`: which classes are off? A test for each class, adjusted for their number.
+
+================  ==============================================================================
+shift and slope   H0: ``delta_j = gamma_j = 1``, the other classes free; likelihood ratio of the
+                  MCLLO fit to the fit with class j at the identity, 2 df; against the baseline
+in the large      H0: class j comes true as often as predicted, ``sum_i x_ij``; no baseline
+adjusted          Holm's, over the classes, for each kind of test separately
+================  ==============================================================================
+
+The first hypothesis leaves the other classes' parameters open, so its p-value is chi-square's, or a
+parametric bootstrap from the restricted fit where chi-square cannot be trusted (`_nested_test`).
+The number of rows of class j is a sum of independent draws of different probabilities under the
+second: its two-sided p-value, twice the smaller tail, is exact (`_poisson_binomial`); normal for
+weights that are not whole and for more than 100,000 rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._calibration_test import N_RESAMPLES, Method
+from ._fit import MCLLOFit, fit_predictions, free_parameters, none_for_nan
+from ._monte_carlo import Seed, has_whole_weights
+from ._multiplicity import holm
+from ._nested_test import Plan, against_larger, gain
+from ._poisson_binomial import poisson_binomial
+from ._predictions import Predictions, as_predictions
+from ._restriction import Family, RestrictedFit, restricted_fit
+from ._table import Table
+from ._text import align, ellipsis, format_number
+
+Floats = NDArray[np.float64]
+
+MOST_EXACT = 100_000
+SMALLEST = 1e-12
+"""Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassTests:
+    """A test for each class; print it for a table.
+
+    Attributes
+    ----------
+    table : Table
+        One row for each class: ``class``; ``statistic``, ``df``, ``pvalue`` and ``adjusted`` for
+        its shift and slope against the baseline (NaN for the baseline itself); ``predicted`` and
+        ``observed`` share, ``z``, ``large_pvalue`` and ``large_adjusted`` for calibration in the
+        large.
+    method : {'chi2', 'bootstrap'}
+        How p-values of shift and slope were computed.
+    reason : str
+        Why.
+    n_resamples : int
+        Most draws made for a class; 0 for chi-square.
+    baseline : label
+        The class that log odds refer to.
+    seed : int
+        What draws were made from.
+    """
+
+    table: Table
+    method: str
+    reason: str
+    n_resamples: int
+    baseline: Any
+    seed: int
+
+    def rejected(self, alpha: float = 0.05) -> tuple[Any, ...]:
+        """Return the classes whose shift or slope is off, any false one with probability alpha."""
+        pairs = zip(self.table["class"], self.table["adjusted"], strict=True)
+        return tuple(label for label, p in pairs if p <= alpha)
+
+    def rejected_in_the_large(self, alpha: float = 0.05) -> tuple[Any, ...]:
+        """Return the classes that come true more or less often than predicted."""
+        pairs = zip(self.table["class"], self.table["large_adjusted"], strict=True)
+        return tuple(label for label, p in pairs if p <= alpha)
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame`` with a row for each class."""
+        return self.table.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        return {
+            "rows": none_for_nan(self.table.rows()),
+            "method": self.method,
+            "reason": self.reason,
+            "n_resamples": self.n_resamples,
+            "baseline": self.baseline,
+            "seed": self.seed,
+        }
+
+    def __str__(self) -> str:
+        head = ["class", "statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)"]
+        rows = [
+            [
+                ellipsis(row["class"]),
+                format_number(row["statistic"]),
+                str(row["df"]),
+                format_number(row["adjusted"]),
+                f"{100 * row['predicted']:.1f} %",
+                f"{100 * row['observed']:.1f} %",
+                format_number(row["large_adjusted"]),
+            ]
+            for row in self.table.rows()
+        ]
+        title = f"Shift and slope against {ellipsis(self.baseline)!r}; share of the class"
+        return f"{title}\n{align([head, *rows])}"
+
+    def __repr__(self) -> str:
+        return f"<ClassTests of {len(self.table)} classes, baseline {self.baseline!r}>"
+
+
+def class_tests(
+    probs: Any,
+    y: Any = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> ClassTests:
+    """Test each class: its shift and slope against the baseline, and its share.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    n_resamples : int
+        Most draws of labels for a p-value.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        As in `calibration_test`; instead of exact p-values, which a hypothesis that leaves other
+        parameters open does not have, shift and slope get a parametric bootstrap.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    ClassTests
+        `table`, `rejected(alpha)`, `rejected_in_the_large(alpha)`; ``print`` it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=3000)
+    >>> odds = probs * [3, 1, 1]  # class "a" comes true more often than predicted
+    >>> y = [rng.choice(["a", "b", "c"], p=row / row.sum()) for row in odds]
+    >>> class_tests(probs, y).rejected()
+    ('a',)
+    """
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    return class_tests_of(
+        predictions, fit_predictions(predictions), n_resamples=n_resamples, seed=seed, method=method
+    )
+
+
+def class_tests_of(
+    predictions: Predictions,
+    fit: MCLLOFit,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+) -> ClassTests:
+    """Test each class of predictions that were fitted already."""
+    plan = Plan.of(predictions, fit.df, method, n_resamples, seed)
+    columns, draws = _shift_and_slope(predictions, fit, plan)
+    return ClassTests(
+        table=Table({"class": predictions.classes} | columns | in_the_large(predictions)),
+        method="chi2" if plan.method == "chi2" else "bootstrap",
+        reason=plan.reason,
+        n_resamples=draws,
+        baseline=predictions.baseline,
+        seed=plan.seed,
+    )
+
+
+def _shift_and_slope(
+    predictions: Predictions, fit: MCLLOFit, plan: Plan
+) -> tuple[dict[str, list[Any]], int]:
+    """Return the columns of the first kind of test, and the most draws made."""
+    family, b = Family(predictions), predictions.baseline_index
+    whole, statistics, pvalues, dfs, draws = _whole(predictions, fit, family), [], [], [], 0
+    for j in range(len(fit.tau)):
+        small = without_class(family, whole, j)
+        tail = against_larger(plan, family, small, family, whole)
+        statistics.append(gain(small, whole))
+        pvalues.append(tail.pvalue)
+        dfs.append(whole.df - small.df)
+        draws = max(draws, tail.n_resamples)
+    columns = {
+        "statistic": np.insert(statistics, b, np.nan).tolist(),
+        "df": np.insert(dfs, b, 0).tolist(),
+        "pvalue": np.insert(pvalues, b, np.nan).tolist(),
+        "adjusted": np.insert(holm(pvalues), b, np.nan).tolist(),
+    }
+    return columns, draws
+
+
+def _whole(predictions: Predictions, fit: MCLLOFit, family: Family) -> RestrictedFit:
+    free = free_parameters(predictions.log_odds)
+    theta = np.concatenate([fit.tau, fit.gamma])
+    return RestrictedFit(theta, fit.log_likelihood, np.eye(len(free))[:, free], fit.converged)
+
+
+def without_class(family: Family, whole: RestrictedFit, j: int) -> RestrictedFit:
+    """Fit the model with class j at the identity, from the others' estimates."""
+    k = len(family.identity) // 2
+    own = np.zeros(2 * k, dtype=bool)
+    own[[j, k + j]] = True
+    basis = whole.basis[:, ~whole.basis[own].any(axis=0)]
+    start = np.where(own, family.identity, whole.theta) if whole.settled else None
+    return restricted_fit(family, basis, start)
+
+
+def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
+    """Return predicted and observed shares of each class with z, p-values and Holm's."""
+    weight = np.ones(predictions.n_samples)
+    if predictions.sample_weight is not None:
+        weight = predictions.sample_weight
+    probs, total = predictions.probs, float(weight.sum())
+    expected, observed = weight @ probs, predictions.class_weight
+    spread = np.sqrt(weight @ (probs * (1.0 - probs)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (observed - expected) / spread
+    if has_whole_weights(predictions) and total <= MOST_EXACT:
+        rows = np.repeat(probs, weight.astype(np.int64), axis=0)
+        pvalues = np.array([_two_sided(*pair) for pair in zip(rows.T, observed, strict=True)])
+    else:
+        pvalues = _normal_tails(z)
+    return {
+        "predicted": (expected / total).tolist(),
+        "observed": (observed / total).tolist(),
+        "z": z.tolist(),
+        "large_pvalue": pvalues.tolist(),
+        "large_adjusted": holm(pvalues).tolist(),
+    }
+
+
+def _two_sided(probs: Floats, count: float) -> float:
+    """Return twice the smaller tail of the number of hits."""
+    mass, k = poisson_binomial(probs), int(count)
+    tail = min(float(mass[: k + 1].sum()), float(mass[k:].sum()))
+    return min(1.0, max(SMALLEST, 2.0 * tail))
+
+
+def _normal_tails(z: Floats) -> Floats:
+    from scipy.special import erfc
+
+    tails: Floats = erfc(np.abs(z) / np.sqrt(2.0))
+    return tails
