@@ -172,12 +172,15 @@ def test_print_is_light_and_shows_long_tables_whole(visit):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     script = """
     const box = document.querySelector(".scroll.tall");
-    return [getComputedStyle(document.body).backgroundColor, box.scrollHeight - box.clientHeight];
+    const head = getComputedStyle(box.querySelector("th button")).display;
+    const paper = getComputedStyle(document.body).backgroundColor;
+    return [paper, box.scrollHeight - box.clientHeight, head];
     """
-    background, hidden = driver.execute_script(script)
+    background, hidden, head = driver.execute_script(script)
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert background == "rgb(255, 255, 255)"
     assert hidden <= 1
+    assert head == "contents"  # a head that holds a button is not repeated on every sheet
 
 
 CONTRAST = """

@@ -185,10 +185,20 @@ def class_tests_of(
     method: Method = "auto",
 ) -> ClassTests:
     """Test each class of predictions that were fitted already."""
-    plan = Plan.of(predictions, fit.df, method, n_resamples, seed)
+    k = len(fit.tau)
+    plan = Plan.of(
+        predictions,
+        2,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+        n_tests=k,
+        fewest=40 * k,  # so that Holm's smallest adjusted p-value is below 0.025
+    )
     columns, draws = _shift_and_slope(predictions, fit, plan)
+    columns = {"class": list(predictions.classes), **columns, **in_the_large(predictions)}
     return ClassTests(
-        table=Table({"class": predictions.classes} | columns | in_the_large(predictions)),
+        table=Table(columns),
         method="chi2" if plan.method == "chi2" else "bootstrap",
         reason=plan.reason,
         n_resamples=draws,

@@ -38,6 +38,9 @@ from ._predictions import Predictions, as_predictions
 from ._table import Table
 from .exceptions import InputError
 
+N_TESTS = 8
+"""Simulated p-values of models below MCLLO: four against the identity, four against MCLLO."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ladder:
@@ -196,7 +199,9 @@ def ladder_of(
     models = Models(predictions, fit)
     test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=entropy)
     plans = {
-        full: Plan.of(predictions, df, method, n_resamples, entropy)
+        full: Plan.of(
+            predictions, df, method=method, n_resamples=n_resamples, seed=entropy, n_tests=N_TESTS
+        )
         for full, df in ((False, fit.df), (True, models.full_df))
     }
     rows = ladder_rows(models, plans, test, alpha)

@@ -42,8 +42,9 @@ from .exceptions import InputError
 
 Floats = NDArray[np.float64]
 
-MOST_CELLS = 1.6e7
-"""Work (rows x classes x draws, times c^2 / 4 for the full map) spent on one test of `auto`."""
+MOST_CELLS, MOST_FULL_CELLS = 5e7, 1.6e7
+"""Work (rows x classes x draws) that `auto` spends on all tests of a plan; and that any method
+spends on one test of the full map, times ``c^2 / 4``."""
 FEWEST_DRAWS = 99
 TOO_COSTLY = "the full map is too costly to simulate"
 
@@ -73,6 +74,10 @@ class Plan:
         The data; rows counted several times are written out.
     auto : bool
         Whether the method was chosen here, so that work may be limited.
+    n_tests : int
+        How many tests share the work.
+    fewest : int
+        Draws that a test makes at least.
     """
 
     method: str
@@ -81,12 +86,22 @@ class Plan:
     seed: int
     predictions: Predictions
     auto: bool
+    n_tests: int
+    fewest: int
 
     @classmethod
     def of(
-        cls, predictions: Predictions, df: int, method: str, n_resamples: int, seed: Seed
+        cls,
+        predictions: Predictions,
+        df: int,
+        *,
+        method: str,
+        n_resamples: int,
+        seed: Seed,
+        n_tests: int,
+        fewest: int = FEWEST_DRAWS,
     ) -> Plan:
-        """Check the arguments; `df` parameters are at stake."""
+        """Check the arguments and decide; `df` parameters are at stake."""
         if method not in METHODS:
             raise InputError(
                 f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}."
@@ -95,21 +110,28 @@ class Plan:
         chosen, reason = method, "as asked"
         if method == "auto":
             chosen, reason = choose_method(predictions, df, "lr", n_resamples)
-        rows = predictions if chosen == "chi2" else written_out(predictions)
-        return cls(chosen, reason, n_resamples, entropy_of(seed), rows, method == "auto")
+        return cls(
+            method=chosen,
+            reason=reason,
+            n_resamples=n_resamples,
+            seed=entropy_of(seed),
+            predictions=predictions if chosen == "chi2" else written_out(predictions),
+            auto=method == "auto",
+            n_tests=n_tests,
+            fewest=fewest,
+        )
 
     def n_draws(self, family: Family) -> int:
         """Return the most draws a test may make; 0 when it should not be simulated."""
+        cells, c = float(self.predictions.probs.size), self.predictions.n_classes
         if self.method == "chi2":
             return 0
-        c = self.predictions.n_classes
-        cells = self.predictions.probs.size * (c * c / 4.0 if family.full else 1.0)
-        affordable = int(MOST_CELLS / cells)
         if family.full:
+            affordable = int(MOST_FULL_CELLS / (cells * c * c / 4.0))
             return min(self.n_resamples, affordable) if affordable >= FEWEST_DRAWS else 0
-        if self.auto:
-            return min(self.n_resamples, max(FEWEST_DRAWS, affordable))
-        return self.n_resamples
+        if not self.auto:
+            return self.n_resamples
+        return min(self.n_resamples, max(self.fewest, int(MOST_CELLS / self.n_tests / cells)))
 
     @property
     def stop_at(self) -> int | None:

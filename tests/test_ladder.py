@@ -1,0 +1,211 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from independent import draw, power_formula, simplex
+from scipy.stats import chi2
+from shared_data import load_cifar10_vgg16_keras
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions, calibration_test
+from mcllo._fit import fit_predictions
+from mcllo._ladder import ladder
+from mcllo._ladder_models import MODELS, NEXT
+from mcllo.exceptions import InputError, SeparationWarning
+
+
+def distorted(n, delta, gamma, seed, c=3):
+    """Rows and labels that follow the map (delta, gamma) of the rows, not the rows."""
+    rng = np.random.default_rng(seed)
+    probs = simplex(rng, n, c, 1.5)
+    return probs, draw(power_formula(probs, np.array(delta), np.array(gamma)), rng)
+
+
+def test_identity_row_is_zero():
+    row = ladder(TOY_X, TOY_Y, method="chi2").row("identity")
+    assert (row.df, row.statistic, row.pvalue) == (0, 0.0, 1.0)
+
+
+def test_toy_statistics():
+    # methods specification 8f, TOY: lambda against the identity
+    found = ladder(TOY_X, TOY_Y, method="chi2")
+    expected = [0.0, 0.601303196, 0.284910732, 0.610456962, 0.930014060, 1.146211420, 1.410980507]
+    assert [row.model for row in found.rows] == list(MODELS)
+    assert [row.statistic for row in found.rows] == pytest.approx(expected, abs=5e-9)
+    assert [row.df for row in found.rows] == [0, 1, 2, 2, 3, 4, 6]
+    for row in found.rows[1:]:
+        assert row.pvalue == pytest.approx(chi2.sf(row.statistic, row.df), rel=1e-9)
+    # "df full vs model" there: 2c-3, c-1, c-1, c-2; MCLLO against full (c-1)(c-2)
+    assert [row.larger_df for row in found.rows] == [4, 3, 2, 2, 1, 2, 0]
+
+
+def test_information_criteria_by_hand():
+    # temperature: one parameter, NLL 12.302730003, n = 16
+    row = ladder(TOY_X, TOY_Y, method="chi2").row("temperature")
+    assert row.aic == pytest.approx(2 + 2 * 12.302730003, abs=1e-7)
+    assert row.bic == pytest.approx(math.log(16) + 2 * 12.302730003, abs=1e-7)
+
+
+def test_next_larger_model():
+    found = ladder(TOY_X, TOY_Y, method="chi2")
+    for name, following in NEXT.items():
+        row, after = found.row(name), found.row(following)
+        assert row.next_model == following
+        assert row.next_statistic == pytest.approx(after.statistic - row.statistic, abs=1e-9)
+        assert row.next_pvalue == pytest.approx(chi2.sf(row.next_statistic, row.next_df))
+    assert found.row("full").next_model is None
+
+
+@pytest.mark.parametrize("method", ["chi2", "exact"])
+@pytest.mark.parametrize("baseline", [0, 2])
+def test_mcllo_row_is_the_calibration_test(method, baseline):
+    options = {"method": method, "baseline": baseline, "n_resamples": 99, "seed": 4}
+    found, test = ladder(TOY_X, TOY_Y, **options), calibration_test(TOY_X, TOY_Y, **options)
+    row = found.row("mcllo")
+    assert (row.statistic, row.df, row.pvalue) == (test.statistic, test.df, test.pvalue)
+    assert found.row("identity").larger_pvalue == test.pvalue
+    fit = fit_predictions(Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline))
+    assert row.log_likelihood == fit.log_likelihood
+
+
+def test_cifar_statistics():
+    # methods specification 8b: CIFAR train lambda: temp 946.4, common 991.5, full 1173.4; 7: 1028.6
+    rows = np.random.default_rng(0).permutation(10_000)[:8000]
+    found = ladder(load_cifar10_vgg16_keras().take(rows), method="chi2")
+    expected = {"temperature": 946.4, "common_slope": 991.5, "mcllo": 1028.6, "full": 1173.4}
+    for model, value in expected.items():
+        assert found.row(model).statistic == pytest.approx(value, abs=0.05)
+    assert [row.df for row in found.rows] == [0, 1, 9, 9, 10, 18, 90]
+
+
+@pytest.mark.parametrize(
+    ("delta", "gamma", "chosen", "words"),
+    [
+        ([1.0, 1.0], [0.5, 0.5], "temperature", "One temperature is enough"),
+        ([2.0, 0.5], [1.0, 1.0], "shift", "Class priors have shifted"),
+        ([2.0, 0.5], [0.5, 0.5], "common_slope", "all log odds are too extreme"),
+        ([1.0, 1.0], [0.4, 1.4], "scale", "Classes differ in slope"),
+        ([2.0, 0.5], [0.4, 1.4], "mcllo", "own shift and slope"),
+    ],
+)
+def test_the_kind_of_miscalibration_is_found(delta, gamma, chosen, words):
+    found = ladder(*distorted(4000, delta, gamma, seed=1), alpha=0.01)
+    assert found.chosen == chosen
+    assert words in found.sentence
+    assert "not proof" in found.sentence
+
+
+def test_the_full_map_is_found():
+    rng = np.random.default_rng(5)
+    probs = simplex(rng, 4000, 3, 1.5)
+    odds = np.log(probs[:, :2] / probs[:, 2:])
+    mixed = np.column_stack([odds @ [[1.0, 0.8], [-0.6, 1.0]], np.zeros(4000)])
+    mixed = np.exp(mixed) / np.exp(mixed).sum(axis=1, keepdims=True)
+    found = ladder(probs, draw(mixed, rng))
+    assert found.chosen == "full"
+    assert "depend on the probabilities of the others" in found.sentence
+
+
+def test_little_information_is_simulated_and_repeatable():
+    first, again = (ladder(TOY_X, TOY_Y, n_resamples=99, seed=3) for _ in range(2))
+    assert first.to_dict() == again.to_dict()
+    assert [row.method for row in first.rows] == ["exact"] * 7
+    assert [row.larger_method for row in first.rows] == ["exact", *["bootstrap"] * 5, None]
+    assert first.chosen == "identity"
+    assert "No departure found" in first.sentence
+    assert "not proof of calibration" in first.sentence
+
+
+def test_two_classes():
+    probs = TOY_X[:, :2] / TOY_X[:, :2].sum(axis=1, keepdims=True)
+    found = ladder(probs, TOY_Y % 2, n_resamples=99, seed=0)
+    assert found.row("common_slope").larger_pvalue == 1.0  # the same model as mcllo
+    assert found.row("mcllo").larger_pvalue == 1.0
+
+
+def test_separated_rows_have_a_ladder():
+    with pytest.warns(SeparationWarning):
+        found = ladder(TOY_X, TOY_X.argmax(axis=1), n_resamples=99, seed=0)
+    assert all(np.isfinite(row.statistic) for row in found.rows)
+    statistics = [found.row(m).statistic for m in ("identity", "temperature", "scale", "mcllo")]
+    assert statistics == sorted(statistics)
+
+
+def test_weights_count_rows():
+    twice = ladder(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0), method="chi2")
+    rows = ladder(np.repeat(TOY_X, 2, axis=0), np.repeat(TOY_Y, 2), method="chi2")
+    for ours, theirs in zip(twice.rows, rows.rows, strict=True):
+        assert ours.statistic == pytest.approx(theirs.statistic, abs=1e-8)
+        assert ours.bic == pytest.approx(theirs.bic, abs=1e-8)
+
+
+def test_results_as_dict_frame_and_text():
+    found = ladder(TOY_X, TOY_Y, method="chi2")
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert {"model", "df", "statistic", "pvalue", "aic", "bic"} <= set(content["rows"][0])
+    assert content["rows"][6]["larger_pvalue"] is None
+    assert found.to_frame()["model"].tolist() == list(MODELS)
+    assert found.table["df"] == [row.df for row in found.rows]
+    lines = str(found).splitlines()
+    assert lines[0] == found.sentence
+    assert lines[1].split()[:3] == ["model", "df", "statistic"]
+    assert len(lines) == 9
+    assert repr(found) == "<Ladder of 7 models: chosen 'identity'>"
+
+
+def test_what_is_left_out_is_said():
+    found = ladder(TOY_X[:6], [0, 1, 2, 1, 2, 0], method="chi2")
+    assert "the full map is left out" in str(found)
+    assert found.row("mcllo").larger is None
+
+
+@pytest.mark.slow
+def test_size_of_the_exact_p_values():
+    # H0 true: each p-value is at most 0.1 in about a tenth of 200 samples (binomial sd .021)
+    rng = np.random.default_rng(11)
+    probs = simplex(rng, 30, 3, 2.0)
+    found = []
+    for k in range(200):
+        y = draw(probs, rng)
+        p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
+        rows = ladder_pvalues(p, seed=1000 + k)
+        found.append(rows)
+    share = (np.array(found) <= 0.1).mean(axis=0)
+    assert (np.abs(share - 0.1) < 0.065).all(), share
+
+
+def ladder_pvalues(predictions, seed):
+    """Exact p-values of the identity against the models up to MCLLO, without the rest."""
+    from mcllo._ladder_models import mcllo_bases
+    from mcllo._nested_test import Plan, against_identity, gain
+    from mcllo._restriction import Family, restricted_fit
+
+    family = Family(predictions)
+    plan = Plan.of(predictions, 4, method="exact", n_resamples=39, seed=seed, n_tests=8)
+    bases = mcllo_bases(2)
+    null = restricted_fit(family, bases.pop("identity"))
+    values = {m: gain(null, restricted_fit(family, basis)) for m, basis in bases.items()}
+    return [against_identity(plan, family, bases[m], value).pvalue for m, value in values.items()]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.SeparationWarning")
+def test_closed_testing_seldom_rejects_a_true_model():
+    # the truth is a temperature: it and what holds it must survive in 95 % of 150 samples (sd .018)
+    wrong = 0
+    for k in range(150):
+        probs, y = distorted(300, [1.0, 1.0], [0.5, 0.5], seed=5000 + k)
+        found = ladder(probs, y, method="chi2")
+        true = ("temperature", "scale", "common_slope", "mcllo")
+        wrong += any(found.row(model).rejected for model in true)
+    assert wrong / 150 < 0.05 + 3 * 0.018
+
+
+def test_arguments_are_checked():
+    with pytest.raises(InputError, match="alpha must lie in"):
+        ladder(TOY_X, TOY_Y, alpha=1.5)
+    with pytest.raises(InputError, match="method must be"):
+        ladder(TOY_X, TOY_Y, method="bayes")
+    with pytest.raises(InputError, match="model must be one of 'identity'"):
+        ladder(TOY_X, TOY_Y, method="chi2").row("vector")
