@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from independent import central_differences, designs, draw, log_odds_of, simplex
 from hypothesis import given, settings
+from independent import central_differences, designs, draw, log_odds_of, simplex
 from scipy.special import logsumexp
 from toy import TOY_X, TOY_Y
 
@@ -29,7 +29,9 @@ def test_statistic_by_hand():
     odds = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
     found = full_statistic(features_of(odds), np.array([0, 1, 2, 0]), None)
     assert found.tolist() == [2.0, 5.0, 13.0, 1.0, 2.0, 6.0]
-    twice = full_statistic(features_of(odds), np.array([0, 1, 2, 0]), np.array([1.0, 2.0, 1.0, 0.0]))
+    twice = full_statistic(
+        features_of(odds), np.array([0, 1, 2, 0]), np.array([1.0, 2.0, 1.0, 0.0])
+    )
     assert twice.tolist() == [1.0, 1.0, 5.0, 2.0, 4.0, 12.0]
 
 

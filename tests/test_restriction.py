@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from independent import designs, direct_nll, draw, log_odds_of, simplex
 from hypothesis import given, settings
+from independent import designs, direct_nll, draw, log_odds_of, simplex
 from scipy.optimize import minimize
 from toy import TOY_X, TOY_Y
 
@@ -56,7 +56,9 @@ def test_the_start_does_not_matter():
 
 
 def test_separated_rows_are_not_settled():
-    fit = restricted_fit(Family(Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))), BASES["mcllo"])
+    fit = restricted_fit(
+        Family(Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))), BASES["mcllo"]
+    )
     assert not fit.settled
     assert fit.log_likelihood > -1e-6
 
@@ -116,7 +118,9 @@ def test_larger_models_fit_better(design):
     probs, codes = design
     p = Predictions.from_arrays(probs, codes, classes=list(range(probs.shape[1])))
     family, bases = Family(p), mcllo_bases(probs.shape[1] - 1)
-    reached = {m: restricted_fit(family, family.identified(b)).log_likelihood for m, b in bases.items()}
+    reached = {
+        m: restricted_fit(family, family.identified(b)).log_likelihood for m, b in bases.items()
+    }
     for small, large in [
         ("identity", "temperature"),
         ("identity", "shift"),

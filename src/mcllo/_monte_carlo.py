@@ -29,7 +29,7 @@ Seed = int | np.random.Generator | None
 EXCEEDANCES, EXCEEDANCES_LARGE, LARGE = 50, 20, 200_000
 """Exceedances at which a sequential run stops; fewer when the table has more than LARGE cells."""
 BATCH_CELLS = 400_000
-FIRST_BATCH = 64
+FIRST_BATCH, SMALL_BATCH = 64, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ def monte_carlo_p(
     check_resamples(n_resamples)
     done = n_exceed = 0
     while done < n_resamples:
-        size = min(batch, n_resamples - done, FIRST_BATCH if done == 0 else batch)
+        size = min(batch, n_resamples - done, _likely_needed(done, n_exceed, stop_at))
         hits = exceeds(done, size)
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
             last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
@@ -179,6 +179,15 @@ def monte_carlo_p(
         n_exceed += int(hits.sum())
         done += size
     return MonteCarloP((1 + n_exceed) / (done + 1), done, n_exceed, seed)
+
+
+def _likely_needed(done: int, n_exceed: int, stop_at: int | None) -> int:
+    """Return how many more draws a sequential run will want; a guess that changes no answer."""
+    if stop_at is None:
+        return np.iinfo(np.int64).max
+    if done == 0:
+        return FIRST_BATCH
+    return max(SMALL_BATCH, int(1.1 * (stop_at - n_exceed) * (done + 1) / (n_exceed + 1)))
 
 
 def check_resamples(n_resamples: Any) -> None:
