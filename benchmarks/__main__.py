@@ -69,7 +69,13 @@ def side_by_side() -> None:
         show(f"{n} x {c}", interleaved(jobs, 3 if n * c > 100_000 else 7), "temperature: mcllo")
 
 
-PARTS = {"core": core, "compare": compare, "peers": side_by_side, "size": chi2_size.main, "study": study.main}
+PARTS = {
+    "core": core,
+    "compare": compare,
+    "peers": side_by_side,
+    "size": chi2_size.main,
+    "study": study.main,
+}
 
 
 def main(names: list[str]) -> None:

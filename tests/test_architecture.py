@@ -17,8 +17,8 @@ LAYERS = {
     "_binned_metrics _calibration_errors _debiased_error _smooth_error _kernel_error "
     "_decomposition _poisson_binomial _metric_null _omnibus _reliability metrics "
     "_file_kind _file_words _source _io _output _max_score _all_baselines _best_baseline "
-    "_baseline_result _baseline _restriction _full_map _ladder _ladder_words _ladder_result "
-    "_class_tests _hypotheses",
+    "_baseline_result _baseline _restriction _full_map _ladder_models _ladder_rows _ladder_words "
+    "_nested_test _multiplicity _ladder _class_tests",
     2: "calibrators",
     3: "_words _assess _paired _comparison _compare _streaming model_selection _small_fits "
     "_design _simulate_arguments _power_study _power_file _power simulate",

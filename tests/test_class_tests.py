@@ -116,16 +116,16 @@ def test_arguments_are_checked():
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
 def test_size_with_few_rows():
     # H0 true, class 1's parameters far from the identity: class 0's p-value is at most 0.1 in about
-    # a tenth of 200 samples (sd .021); any false rejection after Holm in at most a tenth
+    # a tenth of 120 samples (sd .027); any false rejection after Holm in at most a tenth
     rng = np.random.default_rng(21)
     probs = simplex(rng, 60, 3, 1.5)
     truth = power_formula(probs, np.array([1.0, 2.0]), np.array([1.0, 0.5]))
     own, large, classes = [], [], [0, 1, 2]
-    for k in range(200):
+    for k in range(120):
         y = draw(truth, rng)
         options = {"classes": classes, "method": "exact", "n_resamples": 39, "seed": k}
         own.append(class_tests(probs, y, **options).table["pvalue"][0])
         p = Predictions.from_arrays(probs, draw(probs, rng), classes=classes)
         large.append(min(in_the_large(p)["large_adjusted"]))
-    assert abs(np.mean(np.array(own) <= 0.1) - 0.1) < 0.065
-    assert np.mean(np.array(large) <= 0.1) < 0.1 + 0.065
+    assert abs(np.mean(np.array(own) <= 0.1) - 0.1) < 0.08
+    assert np.mean(np.array(large) <= 0.1) < 0.1 + 0.08

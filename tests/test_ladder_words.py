@@ -7,7 +7,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._ladder import ladder
 from mcllo._ladder_words import ladder_sentence
-from mcllo._nested_test import TOO_COSTLY
+from mcllo._nested_test import TOO_COSTLY, TOO_MANY
 from mcllo._restriction import RestrictedFit
 
 TOY = Predictions.from_arrays(TOY_X, np.array(["a", "b", "c"])[TOY_Y])
@@ -64,3 +64,5 @@ def test_the_full_map_above_the_choice_is_mentioned():
     weak = sentence("full", larger_pvalue=0.001, larger_reason=f"few errors, but {TOO_COSTLY}")
     assert "chi-square's, which so little information may not support" in weak
     assert "But the full map" not in weak
+    many = sentence("mcllo", larger_pvalue=0.4, larger_reason=f"few errors, but {TOO_MANY}")
+    assert "chi-square's" in many

@@ -6,7 +6,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
 from mcllo._ladder_models import mcllo_bases
-from mcllo._nested_test import TOO_COSTLY, Plan, against_identity, against_larger, gain
+from mcllo._nested_test import TOO_COSTLY, TOO_MANY, Plan, against_identity, against_larger, gain
 from mcllo._restriction import Family, restricted_fit
 from mcllo.exceptions import InputError
 
@@ -77,11 +77,15 @@ def test_weights_are_rows_written_out():
 
 def test_auto_draws_less_for_larger_data_but_never_too_little():
     few = plan_for(method="auto", n_resamples=1999)
-    many = Predictions.from_arrays(np.tile(TOY_X, (20_000, 1)) ** 1.0, np.tile(TOY_Y, 20_000))
+    many = Predictions.from_arrays(np.tile(TOY_X, (20_000, 1)), np.tile(TOY_Y, 20_000))
     assert few.n_draws(Family(TOY)) == 1999
     assert plan_for(many, "sequential", 1999).n_draws(Family(TOY)) == 1999
-    plan = plan_for(many, "auto", 1999, df=10**6, fewest=120)
+    plan = plan_for(many, "auto", 1999, df=10**6, n_tests=1, fewest=120)
     assert plan.n_draws(Family(TOY)) == 120
+    assert TOO_MANY not in plan.reason
+    plan = plan_for(many, "auto", 1999, df=10**6, n_tests=8, fewest=120)  # 960,000 cells a draw
+    assert plan.method == "chi2"
+    assert TOO_MANY in plan.reason
 
 
 def test_a_full_map_too_large_to_simulate_says_so():

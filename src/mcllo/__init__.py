@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from ._baseline import baseline_sensitivity
     from ._baseline_result import BaselineSensitivity
     from ._calibration_test import CalibrationTest, calibration_test
+    from ._class_tests import ClassTests, class_tests
     from ._compare import compare
     from ._comparison import Comparison
     from ._fit import MCLLOFit
     from ._io import read_predictions
+    from ._ladder import Ladder, ladder
     from ._map import MCLLOMap
     from ._omnibus import OmnibusTest, omnibus_test
     from ._predictions import Predictions
@@ -33,7 +35,9 @@ _HOME = {
     "BaselineSensitivity": "_baseline_result",
     "CALIBRATORS": "calibrators",
     "CalibrationTest": "_calibration_test",
+    "ClassTests": "_class_tests",
     "Comparison": "_comparison",
+    "Ladder": "_ladder",
     "MCLLOCalibrator": "calibrators",
     "MCLLOFit": "_fit",
     "MCLLOMap": "_map",
@@ -45,7 +49,9 @@ _HOME = {
     "assess": "_assess",
     "baseline_sensitivity": "_baseline",
     "calibration_test": "_calibration_test",
+    "class_tests": "_class_tests",
     "compare": "_compare",
+    "ladder": "_ladder",
     "load_calibrator": "calibrators",
     "omnibus_test": "_omnibus",
     "read_predictions": "_io",
@@ -59,7 +65,9 @@ __all__ = [
     "Assessment",
     "BaselineSensitivity",
     "CalibrationTest",
+    "ClassTests",
     "Comparison",
+    "Ladder",
     "MCLLOCalibrator",
     "MCLLOFit",
     "MCLLOMap",
@@ -73,8 +81,10 @@ __all__ = [
     "baseline_sensitivity",
     "calibration_test",
     "calibrators",
+    "class_tests",
     "compare",
     "exceptions",
+    "ladder",
     "load_calibrator",
     "metrics",
     "model_selection",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ._ladder_models import INSIDE
-from ._nested_test import TOO_COSTLY
+from ._nested_test import TOO_COSTLY, TOO_MANY
 from ._predictions import Predictions
 from ._restriction import RestrictedFit
 from ._text import ellipsis, format_number, format_p
@@ -93,6 +93,7 @@ def _beyond(rows: Sequence[LadderRow], chosen: LadderRow, alpha: float) -> list[
             f"But the full map fits better than MCLLO (p {format_p(top.larger_pvalue)}): look at "
             "how classes are confused."
         )
-    if (chosen.model == "full" or notes) and TOO_COSTLY in top.larger_reason:
+    judged = top if chosen.model == "full" or notes else chosen
+    if TOO_COSTLY in judged.larger_reason or TOO_MANY in judged.larger_reason:
         notes.append("That p-value is chi-square's, which so little information may not support.")
     return notes

@@ -45,8 +45,11 @@ Floats = NDArray[np.float64]
 MOST_CELLS, MOST_FULL_CELLS = 5e7, 1.6e7
 """Work (rows x classes x draws) that `auto` spends on all tests of a plan; and that any method
 spends on one test of the full map, times ``c^2 / 4``."""
+MOST_WORK = 2e8
+"""Work (times ``c / 10`` for more than ten classes) beyond which `auto` does not simulate."""
 FEWEST_DRAWS = 99
 TOO_COSTLY = "the full map is too costly to simulate"
+TOO_MANY = "so many tests of so much data are too costly to simulate"
 
 
 class TailP(NamedTuple):
@@ -110,6 +113,9 @@ class Plan:
         chosen, reason = method, "as asked"
         if method == "auto":
             chosen, reason = choose_method(predictions, df, "lr", n_resamples)
+            work = predictions.probs.size * max(1.0, predictions.n_classes / 10.0)
+            if chosen != "chi2" and work * min(fewest, n_resamples) * n_tests > MOST_WORK:
+                chosen, reason = "chi2", f"{reason}, but {TOO_MANY}"
         return cls(
             method=chosen,
             reason=reason,
