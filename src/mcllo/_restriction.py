@@ -107,7 +107,7 @@ class RestrictedFit:
     @property
     def df(self) -> int:
         """Free parameters."""
-        return self.basis.shape[1]
+        return int(self.basis.shape[1])
 
 
 def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -> RestrictedFit:
