@@ -109,3 +109,11 @@ def test_scaled_and_shifted_scores(seed, log_scale, shift):
         scale = math.exp(log_scale)
         moved = inverse_temperature(scale * (z + shift), y)
         assert moved.value * scale == pytest.approx(root.value, rel=1e-6)
+
+
+def test_a_plateau_far_out_does_not_overflow():
+    # found by hypothesis: at exp(9.78) times the scores the slope at u = 1 all but vanishes
+    z, y = scores_and_labels(40, 3, 0)
+    root = inverse_temperature(z.copy(), y)
+    scale = math.exp(9.78125)
+    assert inverse_temperature(scale * z, y).value * scale == pytest.approx(root.value, rel=1e-6)

@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 
 LOG_BOUND = 16.0
 """Largest ``|log u|``: 1 / T is sought between 1.1e-7 and 8.9e6."""
+STEEPEST = 1e-6
+"""Slope, relative to the value, below which Newton's step would leave the bounds anyway."""
 CLOSE = 1e-4
 """Step in log u that is the last: it leaves an error of the order ``CLOSE ** 3``."""
 MAX_ITER = 100
@@ -84,7 +86,7 @@ def _solve(scores: Floats, codes: NDArray[np.intp], weight: Floats | None, start
             break
         if target == 0.0:  # every row's largest score is that of its label
             return Root(math.exp(LOG_BOUND), 1, n_iter)
-        step = _halley(h, slope, bend)
+        step = _halley(float(h), float(slope), float(bend))
         trial = min(max(v + step, -LOG_BOUND), LOG_BOUND)
         if trial == v:
             return Root(u, -1 if h > 0.0 else 1, n_iter)
@@ -98,10 +100,11 @@ def _solve(scores: Floats, codes: NDArray[np.intp], weight: Floats | None, start
 
 def _halley(h: float, slope: float, bend: float) -> float:
     """Return Newton's step, corrected for curvature by a factor of at most 2 either way."""
-    if slope <= 0.0:
+    if slope <= STEEPEST * abs(h):  # far out on a plateau: as far as the bounds allow
         return -math.copysign(math.inf, h)
     newton = -h / slope
-    return newton / min(max(1.0 + 0.5 * newton * bend / slope, 0.5), 2.0)
+    bent = newton * bend / slope if newton else 0.0
+    return newton / min(max(1.0 + 0.5 * bent, 0.5), 2.0)
 
 
 def _central_moments(u: float, scores: Floats, weight: Floats | None) -> Floats:
