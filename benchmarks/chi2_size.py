@@ -1,7 +1,8 @@
 """How far is the chi-square p-value to be trusted? Its size by design, under a true H0.
 
-The rule of ``method="auto"`` was read off this table: expected errors per parameter, and the
-smallest variance of a class, against the rejection rate at nominal 10, 5 and 1 %.
+The rule of ``method="auto"`` was read off such a table (with two real networks beside these
+designs): expected errors per parameter, and the smallest variance of a class, against the rejection
+rate at nominal 10, 5 and 1 %.
 """
 
 import numpy as np
