@@ -218,9 +218,12 @@ BROKEN_FILES = {
     "html": ("<!doctype html><p>Log in", "looks like HTML or XML"),
     "numpy": (npy_bytes(), "looks like a NumPy array"),
     "gzip of garbage": (b"\x1f\x8b\x08garbage garbage", "the gzip file is damaged or cut short"),
-    "truncated gzip": (gzip.compress(GOOD.encode())[:-12], "the gzip file is damaged or cut short"),
+    "truncated gzip": (
+        gzip.compress(GOOD.encode(), mtime=0)[:-12],
+        "the gzip file is damaged or cut short",
+    ),
     "gzip of parquet": (gzip.compress(parquet_bytes(parquet_columns())), "FILE"),
-    "gzip of json": (gzip.compress(b'{"a": 1}'), "looks like JSON"),
+    "gzip of json": (gzip.compress(b'{"a": 1}', mtime=0), "looks like JSON"),
 }
 
 

@@ -73,11 +73,11 @@ def test_places_are_lines_of_the_file(tmp_path):
     path.write_text('\nid,cat\n"a\nb",1\n\nc,1\n')
     source = Source(path)
     assert [source.place(row) for row in (0, 1)] == [f"line 3 of {path}", f"line 6 of {path}"]
-    path.write_bytes(gzip.compress(path.read_bytes()))
+    path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
     assert Source(path).place(1) == f"line 6 of {path}"
 
 
-@pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode())])
+@pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode(), mtime=0)])
 def test_standard_input_is_copied_and_closed(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     source = Source("-")
@@ -144,7 +144,7 @@ def test_wide_files_get_larger_blocks(tmp_path, monkeypatch):
         (b"cat,y\n1,\xff\n", "line 2 must be UTF-8"),
         (b"cat,\xff\n1,1\n", "header holds other bytes"),
         ('cat,y\n1,"a\n', "does not end, in line 2"),
-        (gzip.compress(TEXT.encode())[:-8], "gzip file is damaged or cut short"),
+        (gzip.compress(TEXT.encode(), mtime=0)[:-8], "gzip file is damaged or cut short"),
         (b"PAR1 and no more", "Parquet file is damaged or cut short"),
     ],
 )
