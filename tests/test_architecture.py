@@ -12,7 +12,7 @@ SRC = ROOT / "src" / "mcllo"
 
 LAYERS = {
     0: "_version exceptions _text _table _frames _label_values _labels _probabilities _model "
-    "_newton _predictions _binning _atomic _progress _csv_text",
+    "_newton _rows _predictions _scored _binning _atomic _progress _csv_text",
     1: "_map _separation _fit _monte_carlo _bound _batch _split_ratio _calibration_test _scores "
     "_binned_metrics _calibration_errors _debiased_error _smooth_error _kernel_error "
     "_decomposition _poisson_binomial _metric_null _omnibus _reliability metrics "

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from refusal import refusal
 from toy import TOY_X, TOY_Y
 
-from mcllo._predictions import Predictions, as_predictions, scored_predictions
+from mcllo._predictions import Predictions, as_predictions
 from mcllo.exceptions import InputError, ZeroProbabilityWarning
 
 read = Predictions.from_arrays
@@ -406,18 +406,6 @@ def test_as_predictions_refuses_what_it_holds_already(toy, extra):
     message = str(refusal(as_predictions, toy, **extra))
     assert message.startswith(next(iter(extra)))
     assert message.endswith("must not be given beside a Predictions; it holds its own.")
-
-
-def test_scored_predictions_keep_zeros():
-    p = scored_predictions([0, 1, 0], ZEROS)
-    np.testing.assert_array_equal(p.probs, ZEROS)
-    assert (p.n_zeros, p.n_clipped) == (2, 0)
-
-
-def test_scored_predictions_in_the_wrong_order(toy):
-    assert "(y_true, y_prob)" in str(refusal(scored_predictions, TOY_X, TOY_Y))
-    assert scored_predictions(None, toy) is toy
-    assert "y must not be given" in str(refusal(scored_predictions, TOY_Y, toy))
 
 
 # ---- refusals -----------------------------------------------------------------------------------

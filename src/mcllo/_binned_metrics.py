@@ -20,7 +20,7 @@ import numpy as np
 
 from ._binning import Binning, NBins, block_totals, n_bins_of, total_weight
 from ._calibration_errors import ClasswiseECE, TopLabelECE
-from ._predictions import scored_predictions
+from ._scored import scored_predictions
 
 Classes = Sequence[Hashable] | None
 

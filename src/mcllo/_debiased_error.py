@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from ._binning import NBins, bin_index, midpoint_edges, n_bins_of, total_weight, width_edges
 from ._calibration_errors import cell_totals
-from ._predictions import Predictions, scored_predictions
+from ._predictions import Predictions
+from ._scored import scored_predictions
 from .exceptions import InputError
 
 Floats = NDArray[np.float64]

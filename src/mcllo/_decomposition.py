@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from ._fit import MCLLOFit, fit_predictions
 from ._model import recalibrate
-from ._predictions import Predictions, scored_predictions
+from ._predictions import Predictions
+from ._scored import scored_predictions
 from ._scores import mean_brier, mean_log_loss, row_mean
 from .exceptions import InputError
 

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from ._binning import total_weight, weighted_quantile
 from ._monte_carlo import has_whole_weights
-from ._predictions import Predictions, scored_predictions
+from ._predictions import Predictions
+from ._scored import scored_predictions
 from .exceptions import InputError
 
 Floats = NDArray[np.float64]

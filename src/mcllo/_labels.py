@@ -21,6 +21,9 @@ from .exceptions import InputError
 Codes = NDArray[np.intp]
 Classes = tuple[Hashable, ...]
 
+RESERVED = ("auto", "all")
+"""What ``baseline=`` may be beside a class: chosen by likelihood, or all of them."""
+
 
 def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
     """Return the codes of `y` and the classes in column order."""
@@ -77,6 +80,16 @@ def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> i
     raise InputError(f"{argument}={show(label)} is not a class; {hint}")
 
 
+def check_not_reserved(classes: Sequence[Hashable]) -> None:
+    """Refuse classes named like the words that ``baseline=`` understands."""
+    for label in classes:
+        if isinstance(label, str) and label in RESERVED:
+            raise InputError(
+                f"a class must not be named {label!r}, a reserved word of baseline=. "
+                f"Rename the class, say to {str(label).capitalize()!r}."
+            )
+
+
 def check_distinct(classes: Sequence[Hashable]) -> None:
     """Refuse two classes of one name."""
     seen: set[str] = set()
@@ -88,6 +101,20 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
         seen.add(text)
 
 
+def encode_counts(
+    y: Any, n_classes: int, names: Sequence[Hashable] | None
+) -> tuple[NDArray[Any], Classes]:
+    """Return a table of label counts with its columns in the order of the classes."""
+    counts = as_column(y, "y")
+    if counts.shape[1] != n_classes:
+        raise InputError(
+            f"a table of label counts must have a column per class ({n_classes}); "
+            f"got {counts.shape[1]} columns."
+        )
+    order, classes = _column_order(column_names(y, "y"), n_classes, names)
+    return (counts if order is None else counts[:, np.argsort(order)]), classes
+
+
 def _from_one_hot(
     labels: NDArray[Any],
     columns: list[str] | None,
@@ -96,17 +123,25 @@ def _from_one_hot(
 ) -> tuple[Codes, Classes]:
     """Decode a one-hot y; a frame's columns are found by name, an array's by position."""
     codes = _decode_one_hot(labels, n_classes)
+    order, classes = _column_order(columns, n_classes, names)
+    return (codes if order is None else order[codes]), classes
+
+
+def _column_order(
+    columns: list[str] | None, n_classes: int, names: Sequence[Hashable] | None
+) -> tuple[Codes | None, Classes]:
+    """Return the class of each column of a table y (None: in order), and the classes."""
     if names is None:
-        return codes, _as_written(columns) if columns else tuple(range(n_classes))
+        return None, _as_written(columns) if columns else tuple(range(n_classes))
     if columns is None:
-        return codes, _as_written(names)
+        return None, _as_written(names)
     texts = [str(name) for name in names]
     if sorted(texts) != sorted(columns):
         raise InputError(
             f"the columns of a one-hot y must be the classes {shorten(texts)}; "
             f"got {shorten(columns)}. Rename them, or pass an array in the order of the classes."
         )
-    return np.array([texts.index(column) for column in columns])[codes], _as_written(names)
+    return np.array([texts.index(column) for column in columns]), _as_written(names)
 
 
 def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:

@@ -141,8 +141,10 @@ def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
 
 
 def has_whole_weights(predictions: Predictions) -> bool:
-    """Whether every row counts a whole number of times."""
+    """Whether every row counts a whole number of times (survey weights count nothing)."""
     weight = predictions.sample_weight
+    if weight is not None and predictions.weight_kind == "survey":
+        return False
     return weight is None or bool((weight == np.floor(weight)).all())
 
 

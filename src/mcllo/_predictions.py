@@ -17,10 +17,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._frames import as_column, as_numbers, n_columns
-from ._labels import Classes, class_names, encode, find_class
+from ._frames import n_columns
+from ._labels import (
+    RESERVED,
+    Classes,
+    check_not_reserved,
+    class_names,
+    encode,
+    encode_counts,
+    find_class,
+)
 from ._model import log_odds_from_logs
 from ._probabilities import Simplex, clean_logits, clean_probs
+from ._rows import (
+    RowFacts,
+    WeightKind,
+    clean_rows,
+    counted_labels,
+    is_count_table,
+    row_numbers,
+)
 from .exceptions import InputError, ZeroProbabilityWarning
 
 Floats = NDArray[np.float64]
@@ -46,6 +62,12 @@ class Predictions:
         Scores before the softmax, when given; they then define the log odds.
     sample_weight : ndarray or None
         Row i counts as ``sample_weight[i]`` rows.
+    weight_kind : {"frequency", "survey"}
+        What the weights mean; see `from_arrays`.
+    groups : ndarray or None
+        Number of the group each row belongs to; rows of a group may depend on each other.
+    raised : ndarray of bool or None
+        Where a small probability was raised to `clip`; None when nowhere.
     clip : float or None
         Floor that zeros were raised to; None when nothing was raised.
     n_zeros, n_clipped, n_clipped_true : int
@@ -70,6 +92,9 @@ class Predictions:
     baseline: Hashable
     logits: Floats | None = None
     sample_weight: Floats | None = None
+    weight_kind: WeightKind = "frequency"
+    groups: NDArray[np.intp] | None = None
+    raised: NDArray[np.bool_] | None = None
     clip: float | None = None
     n_zeros: int = 0
     n_clipped: int = 0
@@ -78,7 +103,8 @@ class Predictions:
     max_row_error: float = 0.0
 
     def __post_init__(self) -> None:
-        for array in (self.probs, self.codes, self.logits, self.sample_weight):
+        arrays = (self.probs, self.codes, self.logits, self.sample_weight, self.groups, self.raised)
+        for array in arrays:
             if array is not None:
                 array.setflags(write=False)
 
@@ -92,6 +118,8 @@ class Predictions:
         classes: Sequence[Hashable] | None = None,
         baseline: Hashable | None = None,
         sample_weight: Any = None,
+        weight_kind: WeightKind = "frequency",
+        groups: Any = None,
         normalize: bool = False,
         clip: float | None = None,
     ) -> Predictions:
@@ -101,8 +129,9 @@ class Predictions:
         ----------
         probs : array-like or frame of shape (n_samples, n_classes)
             Predicted probabilities. May be None when `logits` is given.
-        y : array-like of shape (n_samples,) or one-hot of shape (n_samples, n_classes)
-            The labels that came true.
+        y : array-like of shape (n_samples,), or table of shape (n_samples, n_classes)
+            The labels that came true. A table is one-hot, or holds how often each row was
+            labelled as each class: such a row becomes a weighted row for each class it was given.
         logits : array-like or frame, optional
             Scores before the softmax: instead of `probs`, or beside them (they must then agree).
         classes : sequence, optional
@@ -112,6 +141,11 @@ class Predictions:
             Reference class of the log odds. Default: the last class.
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
+        weight_kind : {"frequency", "survey"}
+            "frequency": so many rows looked the same. "survey": rows were sampled with unequal
+            chances; then only robust standard errors and tests are valid, and `assess` uses them.
+        groups : array-like of shape (n_samples,), optional
+            Group of each row (an animal, a patient): rows of one may depend on each other.
         normalize : bool
             Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
         clip : float, optional
@@ -125,7 +159,8 @@ class Predictions:
         _refuse_swapped(probs, y)
         classes = None if classes is None else class_names(classes)
         simplex = _simplex(probs, logits, classes, normalize, clip)
-        predictions = cls._labelled(simplex, y, classes, baseline, sample_weight)
+        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups)
+        predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if predictions.n_clipped and clip is None:
             warnings.warn(predictions.zero_note, ZeroProbabilityWarning, stacklevel=2)
         return predictions
@@ -137,7 +172,7 @@ class Predictions:
         y: Any,
         classes: Sequence[Hashable] | None,
         baseline: Hashable | None,
-        sample_weight: Any,
+        facts: RowFacts,
     ) -> Predictions:
         n_samples, n_classes = simplex.probs.shape
         names: Sequence[Hashable] | None = simplex.names if classes is None else classes
@@ -147,13 +182,17 @@ class Predictions:
             )
         if y is None:
             raise InputError("y must hold one label per row; got None.")
-        codes, labels = encode(y, n_classes, names)
-        if len(codes) != n_samples:
-            raise InputError(
-                f"probs and y must have the same number of rows; got {n_samples} and {len(codes)}."
-            )
-        index = n_classes - 1 if baseline is None else find_class(baseline, labels, "baseline")
-        return cls._build(simplex, codes, labels, index, clean_weight(sample_weight, n_samples))
+        if n_columns(y) > 1 and is_count_table(y):
+            counts, labels = encode_counts(y, n_classes, names)
+            _same_length(n_samples, len(counts))
+            rows, codes, times = counted_labels(counts)
+            simplex, facts = simplex.take(rows), facts.take(rows, times)
+        else:
+            codes, labels = encode(y, n_classes, names)
+            _same_length(n_samples, len(codes))
+        check_not_reserved(labels)
+        index = n_classes - 1 if baseline is None else _baseline_column(baseline, labels)
+        return cls._build(simplex, codes, labels, index, facts)
 
     @classmethod
     def _build(
@@ -162,7 +201,7 @@ class Predictions:
         codes: NDArray[np.intp],
         classes: Classes,
         baseline_index: int,
-        weight: Floats | None,
+        facts: RowFacts,
     ) -> Predictions:
         raised = simplex.raised
         return cls(
@@ -171,7 +210,10 @@ class Predictions:
             classes=classes,
             baseline=classes[baseline_index],
             logits=simplex.logits,
-            sample_weight=weight,
+            sample_weight=facts.weight,
+            weight_kind=facts.weight_kind,
+            groups=facts.groups,
+            raised=raised,
             clip=simplex.clip,
             n_zeros=simplex.n_zeros,
             n_clipped=0 if raised is None else int(raised.sum()),
@@ -274,17 +316,25 @@ class Predictions:
             raise InputError(
                 f"probs must have shape {self.probs.shape}; got {simplex.probs.shape}."
             )
-        return self._build(
-            simplex, self.codes, self.classes, self.baseline_index, self.sample_weight
-        )
+        return self._build(simplex, self.codes, self.classes, self.baseline_index, self._facts)
 
     def take(self, rows: Any) -> Predictions:
         """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
-        picked = _row_numbers(rows, self.n_samples)
-        weight = None if self.sample_weight is None else self.sample_weight[picked]
-        logits = None if self.logits is None else self.logits[picked]
-        probs, codes = self.probs[picked], self.codes[picked]
-        return replace(self, probs=probs, codes=codes, logits=logits, sample_weight=weight)
+        picked = row_numbers(rows, self.n_samples)
+        facts = self._facts.take(picked)
+        return replace(
+            self,
+            probs=self.probs[picked],
+            codes=self.codes[picked],
+            logits=None if self.logits is None else self.logits[picked],
+            raised=None if self.raised is None else self.raised[picked],
+            sample_weight=facts.weight,
+            groups=facts.groups,
+        )
+
+    @property
+    def _facts(self) -> RowFacts:
+        return RowFacts(self.sample_weight, self.weight_kind, self.groups)
 
 
 def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
@@ -292,47 +342,28 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     if not isinstance(probs, Predictions):
         return Predictions.from_arrays(probs, y, **options)
     baseline = options.pop("baseline", None)
-    given = sorted(k for k, value in options.items() if value is not None and value is not False)
+    defaults = (None, False, "frequency")
+    given = sorted(k for k, v in options.items() if not any(v is default for default in defaults))
     if y is not None or given:
         extra = "y" if y is not None else f"{given[0]}="
         raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
     return probs if baseline is None else probs.with_baseline(baseline)
 
 
-def scored_predictions(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    classes: Sequence[Hashable] | None = None,
-    baseline: Hashable | None = None,
-    keep_zeros: bool = True,
-) -> Predictions:
-    """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros by default.
-
-    A `Predictions` stands for itself, with ``y_true=None``. One-dimensional `y_prob` is, as in
-    scikit-learn's binary scorers, the probability of the second of two classes.
-    """
-    options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
-    if not isinstance(y_prob, Predictions) and n_columns(y_true) > 1 and n_columns(y_prob) == 1:
+def _same_length(n_probs: int, n_labels: int) -> None:
+    if n_probs != n_labels:
         raise InputError(
-            "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
-            "Call with (y_true, y_prob)."
+            f"probs and y must have the same number of rows; got {n_probs} and {n_labels}."
         )
-    if not isinstance(y_prob, Predictions):
-        y_prob = _both_columns(y_prob)
-    if isinstance(y_prob, Predictions) or not keep_zeros:
-        return as_predictions(y_prob, y_true, **options)
-    classes = None if classes is None else class_names(classes)
-    simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
-    return Predictions._labelled(simplex, y_true, classes, baseline, sample_weight)
 
 
-def _both_columns(y_prob: Any) -> Any:
-    """Return ``[1 - p, p]`` for one-dimensional numbers, anything else as it is."""
-    if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
-        return np.column_stack([1.0 - y_prob, y_prob])
-    return y_prob
+def _baseline_column(baseline: Hashable, classes: Classes) -> int:
+    if isinstance(baseline, str) and baseline in RESERVED:
+        raise InputError(
+            f"baseline={baseline!r} is understood by assess, calibration_test and MCLLOCalibrator; "
+            "here baseline must be a class."
+        )
+    return find_class(baseline, classes, "baseline")
 
 
 def _simplex(
@@ -368,41 +399,3 @@ def _refuse_swapped(probs: Any, y: Any) -> None:
         raise InputError(
             "probs must be a table and y its labels; they seem to be swapped. Call with (probs, y)."
         )
-
-
-def _row_numbers(rows: Any, n_samples: int) -> NDArray[np.intp]:
-    picked = as_column(rows, "rows")
-    if picked.dtype == bool and picked.shape == (n_samples,):
-        picked = np.flatnonzero(picked)
-    if picked.size == 0:
-        raise InputError("rows must choose at least one row; got none.")
-    plain = picked.ndim == 1 and picked.dtype.kind in "iu"
-    if not plain or picked.min() < -n_samples or picked.max() >= n_samples:
-        raise InputError(
-            f"rows must be row numbers below {n_samples}, or a mask of {n_samples} truth values; "
-            f"got {picked.dtype} of shape {picked.shape}"
-            + (f" from {picked.min()} to {picked.max()}." if plain else ".")
-        )
-    return picked.astype(np.intp)
-
-
-def clean_weight(weight: Any, n_samples: int) -> Floats | None:
-    """Validate weights: one finite number >= 0 for each row, not all 0."""
-    if weight is None:
-        return None
-    values = as_numbers(as_column(weight, "sample_weight"), "sample_weight").astype(np.float64)
-    if values.shape != (n_samples,):
-        raise InputError(
-            f"sample_weight must hold one number per row ({n_samples}); got shape {values.shape}."
-        )
-    bad = ~(np.isfinite(values) & (values >= 0.0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"sample_weight must be finite and not negative; got sample_weight[{row}]="
-            f"{values[row]:g}. Drop those rows or give them the weight 0.",
-            row=row,
-        )
-    if not values.any():
-        raise InputError("sample_weight must not be 0 everywhere. Give some row a weight.")
-    return values

@@ -15,7 +15,7 @@ The rules look at one row at a time, so any partition of the rows gives the same
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,12 @@ class Simplex:
     n_zeros: int
     n_renormalized: int
     max_row_error: float
+
+    def take(self, rows: NDArray[np.intp]) -> Simplex:
+        """Return the chosen rows; counts of changes stay the whole's."""
+        logits = None if self.logits is None else self.logits[rows]
+        raised = None if self.raised is None else self.raised[rows]
+        return replace(self, probs=self.probs[rows], logits=logits, raised=raised)
 
 
 def clean_probs(

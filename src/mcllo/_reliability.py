@@ -30,7 +30,8 @@ from ._fit import none_for_nan
 from ._labels import find_class
 from ._monte_carlo import has_whole_weights
 from ._poisson_binomial import central_range
-from ._predictions import Predictions, scored_predictions
+from ._predictions import Predictions
+from ._scored import scored_predictions
 from ._table import Table
 from .exceptions import InputError
 

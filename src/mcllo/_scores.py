@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._predictions import Predictions, clean_weight, scored_predictions
+from ._predictions import Predictions
 from ._probabilities import clean_probs
+from ._rows import clean_weight
+from ._scored import scored_predictions
 from .exceptions import InputError
 
 Floats = NDArray[np.float64]

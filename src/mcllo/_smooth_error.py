@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._predictions import scored_predictions
+from ._scored import scored_predictions
 from .exceptions import InputError
 
 Floats = NDArray[np.float64]

@@ -33,8 +33,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from ._predictions import clean_weight
 from ._probabilities import DEFAULT_CLIP, clean_probs
+from ._rows import clean_weight
 from .calibrators import MCLLOCalibrator
 from .exceptions import InputError, MclloWarning
 

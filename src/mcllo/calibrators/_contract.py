@@ -25,6 +25,7 @@ from .._labels import class_names
 from .._map import read_simplex
 from .._predictions import Predictions, as_predictions
 from .._probabilities import Simplex, clean_probs
+from .._rows import clean_rows
 from .._version import __version__
 from ..exceptions import FileFormatError, InputError
 
@@ -93,7 +94,8 @@ def _read_with_zeros(
     """Validate training rows whose zeros stay zeros."""
     named = None if classes is None else class_names(classes)
     simplex = clean_probs(X, columns=named, normalize=normalize, keep_zeros=True)
-    return Predictions._labelled(simplex, y, named, None, sample_weight)
+    facts = clean_rows(len(simplex.probs), sample_weight)
+    return Predictions._labelled(simplex, y, named, None, facts)
 
 
 def remember(estimator: Any, predictions: Predictions) -> None:
