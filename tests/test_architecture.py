@@ -18,12 +18,13 @@ LAYERS = {
     "_decomposition _poisson_binomial _metric_null _omnibus _reliability metrics "
     "_file_kind _file_words _source _io _output _max_score _all_baselines _best_baseline "
     "_baseline_result _baseline _restriction _full_map _ladder_models _ladder_rows _ladder_words "
-    "_nested_test _multiplicity _ladder _class_tests",
+    "_nested_test _multiplicity _ladder _class_tests _chosen_test _posterior _boldness _refits "
+    "_repaired _penalty _firth _profile _zeros _robust",
     2: "calibrators",
-    3: "_words _assess _paired _comparison _compare _streaming model_selection _small_fits "
+    3: "_detail_words _details _words _assess _paired _comparison _compare _streaming model_selection _small_fits "
     "_design _simulate_arguments _power_study _power_file _power simulate",
     4: "plot _plot _report _demo _drawing",
-    5: "_flags _cli_options cli __main__ __init__",
+    5: "_flags _cli_options _cli_power cli __main__ __init__",
 }
 LEVEL = {name: level for level, names in LAYERS.items() for name in names.split()}
 
@@ -41,7 +42,7 @@ HEAVY = {
         "_file_words",
     },
     "dask": {"_blocks"},
-    "typer": {"cli", "_cli_options"},
+    "typer": {"cli", "_cli_options", "_cli_power"},
     "rich": {"_progress", "cli"},
     "sklearn": {"calibrators", "model_selection", "_demo"},
     "pandas": {"_table"},

@@ -250,6 +250,22 @@ def test_perfect_labels_have_no_maximum():
     assert found.n_iter <= 100
 
 
+def test_the_warning_names_up_to_three_classes():
+    with pytest.warns(SeparationWarning, match=r"separate the labels: class 0, 1, 2\)"):
+        found = fit(TOY_X, ARGMAX)
+    assert found.separated_classes == (0, 1, 2)
+    probs = simplex(np.random.default_rng(0), 60, 5, 2.0)
+    names = np.array(list("abcde"))
+    with pytest.warns(SeparationWarning, match=r"class 'a', 'b', 'c' and 2 more\)"):
+        found = fit(probs, names[probs.argmax(axis=1)], classes=names.tolist())
+    assert found.separated_classes == tuple("abcde")
+
+
+def test_a_maximum_has_no_separated_classes():
+    assert fit(TOY_X, TOY_Y).separated_classes == ()
+    assert fit(TOY_X, ARGMAX, penalty=1.0).separated_classes == ()
+
+
 def test_an_absent_baseline_has_no_maximum():
     # tau and gamma of the others go to infinity together; what is left is a logit of class 0
     # against 1 on (1, l_0, l_1), whose maximum is the supremum
@@ -534,6 +550,42 @@ def test_from_dict_restores_the_fit():
     np.testing.assert_array_equal(again.recalibrate(TOY_X), found.recalibrate(TOY_X))
     np.testing.assert_array_equal(again.se_delta, found.se_delta)
     assert again.to_dict() == found.to_dict()
+
+
+def test_from_dict_restores_how_it_was_penalised():
+    predictions = Predictions.from_arrays(TOY_X, TOY_Y)
+    for options in ({"penalty": "auto", "center": "temperature"}, {"penalty": "firth"}):
+        found = fit_predictions(predictions, **options)
+        again = MCLLOFit.from_dict(json.loads(json.dumps(found.to_dict())))
+        assert again.to_dict() == found.to_dict()
+        assert again.penalty_rule == options["penalty"]
+    assert found.center == "identity"
+
+
+def test_from_dict_reads_files_of_the_first_versions():
+    content = fit(TOY_X, TOY_Y, penalty=1.0).to_dict()
+    for name in ("penalty_rule", "center", "center_gamma", "separated_classes"):
+        del content[name]
+    again = MCLLOFit.from_dict(content)
+    assert again.penalty_rule == "given"
+    assert again.center == "identity"
+    assert again.center_gamma == 1.0
+    assert again.separated_classes == ()
+
+
+def test_from_dict_restores_the_causes_of_separation():
+    with pytest.warns(SeparationWarning):
+        found = fit(TOY_X, ARGMAX)
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert MCLLOFit.from_dict(content).separated_classes == (0, 1, 2)
+
+
+def test_intervals_say_how_they_were_made():
+    found = fit(TOY_X, TOY_Y, baseline=0).confidence_interval()
+    assert found.method == "wald"
+    assert found.compared == (1, 2)
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert content["gamma"] == found.gamma.tolist()
 
 
 def test_repr_says_what_matters():

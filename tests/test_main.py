@@ -334,7 +334,7 @@ BAD_COMMANDS = {
     ),
     "label as class": (
         "assess GOOD -l y --classes cat,dog,y",
-        "'y' is named twice among --label, --weight and --classes",
+        "'y' is named twice among --label, --weight, --groups and --classes",
     ),
     "class left out": (
         "assess GOOD -l y --classes cat,dog",

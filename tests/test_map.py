@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from independent import designs, maps, power_formula
 from toy import TOY_X
 
-from mcllo._map import MCLLOMap
+from mcllo._map import MCLLOMap, read_simplex
 from mcllo.exceptions import InputError
 
 quick = settings(deadline=None, max_examples=50)
@@ -97,6 +97,14 @@ def test_logits_may_be_shifted_row_by_row():
     shift = np.linspace(-3.0, 3.0, len(TOY_X))[:, None]
     from_logits = FIRST.recalibrate(logits=np.log(TOY_X) + shift)
     np.testing.assert_allclose(from_logits, FIRST.recalibrate(TOY_X), rtol=1e-12)
+
+
+def test_log_odds_against_the_baseline_in_column_order():
+    # (.7, .2, .1) against the middle class: log 3.5 and log 0.5
+    middle = MCLLOMap(TAU_A, GAMMA_A, CLASSES, "b")
+    odds = middle.log_odds(read_simplex(CLASSES, TOY_X))
+    assert odds.shape == (2, len(TOY_X))
+    np.testing.assert_allclose(odds[:, 0], np.log([3.5, 0.5]), rtol=1e-13)
 
 
 @pytest.mark.parametrize("far", [700.0, 1e5])

@@ -15,6 +15,7 @@ from independent import (
 )
 from toy import TOY_X, TOY_Y
 
+import mcllo._kernel as kernel
 import mcllo._model as model
 from mcllo._model import (
     Likelihood,
@@ -195,6 +196,7 @@ def test_chunks_do_not_change_the_terms(monkeypatch, weighted):
     weight = rng.uniform(size=1000) if weighted else None
     whole = likelihood(odds, codes, weight)(THETA)
     rows = recalibrate(THETA, odds, baseline=1)
+    monkeypatch.setattr(kernel, "CHUNK_ELEMENTS", 2)
     monkeypatch.setattr(model, "CHUNK_ELEMENTS", 2)
     chunked = likelihood(odds, codes, weight)
     assert chunked.partition._rows == 256  # 1000 rows in four chunks, the last one shorter

@@ -218,6 +218,74 @@ def test_curvature_next_to_nothing_does_not_overflow():
     assert np.isfinite(found.x).all()
 
 
+def blurred(objective, noise=1e-6):
+    """The objective with errors of relative size `noise`, the same at every call."""
+    rng = np.random.default_rng(0)
+
+    def rough(x):
+        terms = objective(x)
+        error = 1.0 + noise * rng.normal(size=(len(x) + 1, len(x)))
+        return Terms(
+            terms.value * (1.0 + noise), terms.gradient * error[0], terms.hessian * error[1:]
+        )
+
+    return rough
+
+
+def counted(objective, calls):
+    def count(x):
+        calls.append(x.copy())
+        return objective(x)
+
+    return count
+
+
+def test_rough_steps_spare_exact_evaluations():
+    exact, plain, rough = [], [], []
+    start = np.array([0.9, -0.5, 0.3])
+    found = minimize(counted(log_cosh, exact), start, rough=counted(blurred(log_cosh), rough))
+    other = minimize(counted(log_cosh, plain), start)
+    assert found.converged
+    assert len(exact) < len(plain)
+    assert len(rough) >= 2
+    assert found.n_iter == len(exact) + len(rough) >= len(plain)
+    np.testing.assert_allclose(found.x, other.x, atol=1e-9)
+    assert found.value == pytest.approx(0.0, abs=1e-12)
+    assert found.start.value == log_cosh(start).value
+
+
+@pytest.mark.parametrize("start", [3.0, 20.0])
+def test_rough_steps_that_diverge_are_forgotten(start):
+    # beyond 1.09 the undamped steps grow, so the run is that of the exact objective alone
+    exact, plain = [], []
+    found = minimize(counted(log_cosh, exact), np.array([start]), rough=log_cosh)
+    other = minimize(counted(log_cosh, plain), np.array([start]))
+    np.testing.assert_array_equal(found.x, other.x)
+    np.testing.assert_array_equal(exact, plain)
+
+
+def test_a_rough_objective_of_another_minimum_does_no_harm():
+    # it leads to 5, where the exact value is higher than at the start
+    wrong = quadratic(np.eye(1), np.array([5.0]))
+    found = minimize(log_cosh, np.array([0.5]), rough=wrong)
+    assert found.converged
+    assert found.x[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_rough_objective_may_refuse():
+    nothing = separable(lambda x: np.nan * x, np.zeros_like, np.ones_like)
+    found = minimize(log_cosh, np.array([0.5]), rough=nothing)
+    assert found.converged
+    assert found.x[0] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_rough_steps_count_as_iterations(max_iter):
+    found = minimize(log_cosh, np.array([0.9]), rough=blurred(log_cosh), max_iter=max_iter)
+    assert not found.converged
+    assert found.n_iter == max_iter
+
+
 def test_the_start_is_not_changed():
     start = np.array([2.0, 1.0])
     minimize(log_cosh, start)

@@ -7,7 +7,13 @@ from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
 import mcllo._separation as separation
-from mcllo._separation import separating_direction
+from mcllo import Predictions
+from mcllo._separation import (
+    RecessionCone,
+    separated_classes,
+    separating_direction,
+    unbounded_parameters,
+)
 
 quick = settings(deadline=None, max_examples=50)
 TOY_L = log_odds_of(TOY_X)
@@ -140,6 +146,122 @@ def test_extreme_log_odds():
 
 def test_one_row_separates():
     assert separating_direction(np.array([[0.3], [-0.2]]), np.array([1])) is not None
+
+
+# --- which classes
+
+
+def classes_of(probs, codes, **options):
+    c = np.shape(probs)[1]
+    return separated_classes(Predictions.from_arrays(probs, codes, classes=range(c), **options))
+
+
+def test_two_classes_separate_each_other():
+    probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]]
+    assert classes_of(probs, [0, 0, 1, 1]) == (0, 1)
+    assert classes_of(probs, [0, 1, 0, 1]) == ()
+
+
+def test_toy_causes():
+    assert classes_of(TOY_X, TOY_Y) == ()
+    assert classes_of(TOY_X, TOY_X.argmax(axis=1)) == (0, 1, 2)
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_an_absent_class_is_the_cause(absent):
+    codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
+    assert classes_of(TOY_X, codes) == (absent,)
+    assert classes_of(TOY_X, TOY_Y, sample_weight=(absent != TOY_Y).astype(float)) == (absent,)
+
+
+@pytest.mark.parametrize("found", [0, 1, 2])
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_the_class_that_is_always_found_is_the_cause(found, baseline):
+    # the rows of one class have its probability near 1, all others have it near 0; among
+    # themselves the other two overlap. As the baseline it has no log odds of its own to rise: both
+    # others would have to fall together, and then they must not overlap
+    rng = np.random.default_rng(found)
+    a, b = np.delete(np.arange(3), found)
+    probs, codes = np.empty((60, 3)), np.empty(60, dtype=int)
+    share = np.repeat([0.3, 0.5, 0.7], 20)
+    probs[:, found] = rng.uniform(0.01, 0.1, size=60)
+    probs[:20, found] = rng.uniform(0.8, 0.9, size=20)
+    probs[:, a], probs[:, b] = (1 - probs[:, found]) * share, (1 - probs[:, found]) * (1 - share)
+    codes[:] = np.where(rng.random(60) < share, a, b)
+    codes[:20] = found
+    shuffled = rng.permutation(60)
+    probs = probs[shuffled]
+    named = classes_of(probs, codes[shuffled], baseline=baseline)
+    assert named == (() if found == baseline else (found,))
+
+
+def test_a_pair_is_named_where_no_class_leaves_all_others():
+    # class 0 has log odds 1 in its own rows and in those of the baseline, half and half, and in
+    # class 1's rows less: gamma_0 up and tau_0 down by as much moves only the rows of class 1
+    odds = np.array(
+        [[1.0] * 4 + [0.2, 0.5, -0.4, 0.1] + [1.0] * 4, np.tile([0.5, -0.3, 0.9, 0.1], 3)]
+    )
+    codes = np.repeat([0, 1, 2], 4)
+    predictions = Predictions.from_arrays(
+        None, codes, logits=np.vstack([odds, np.zeros(12)]).T, classes=range(3)
+    )
+    assert separated_classes(predictions) == (0, 1)
+
+
+@quick
+@given(designs(min_rows=5, max_rows=15, max_classes=4))
+def test_causes_exist_where_a_direction_does(design):
+    probs, codes = design
+    assume(len(set(codes.tolist())) == probs.shape[1])
+    separated = separating_direction(log_odds_of(probs), codes) is not None
+    assert bool(classes_of(probs, codes)) == separated
+
+
+def test_all_pairs_of_perfect_labels_are_found():
+    rng = np.random.default_rng(5)
+    probs = simplex(rng, 60, 4, 2.0)
+    apart, directions = RecessionCone(log_odds_of(probs), probs.argmax(axis=1)).pairs()
+    np.testing.assert_array_equal(apart, ~np.eye(4, dtype=bool))
+    assert len(directions) >= 1
+
+
+# --- which parameters
+
+
+def unbounded(codes, **options):
+    return unbounded_parameters(Predictions.from_arrays(TOY_X, codes, classes=range(3), **options))
+
+
+def test_nothing_is_unbounded_where_a_maximum_exists():
+    assert not unbounded(TOY_Y).any()
+
+
+def test_two_classes_by_hand():
+    # 0 splits the labels: gamma may only grow, and tau may be anything beside it
+    logits = np.array([[2.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0]])
+    found = unbounded_parameters(Predictions.from_arrays(None, [0, 0, 1, 1], logits=logits))
+    np.testing.assert_array_equal(found, [[True, True], [False, True]])
+
+
+def test_an_absent_class_may_fall_and_turn():
+    # its log odds have both signs: tau falls, or gamma goes either way while tau falls faster
+    found = unbounded(np.where(TOY_Y == 1, 0, TOY_Y))
+    np.testing.assert_array_equal(
+        found, [[False, False], [True, False], [False, False], [True, True]]
+    )
+
+
+@quick
+@given(designs(min_rows=4, max_rows=12, max_classes=3))
+def test_unbounded_parameters_equal_one_program_each(design):
+    probs, codes = design
+    odds = log_odds_of(probs)
+    predictions = Predictions.from_arrays(probs, codes, classes=range(probs.shape[1]))
+    cone, found = RecessionCone(odds, codes), unbounded_parameters(predictions)
+    for j, side in np.ndindex(*found.shape):
+        goal = np.zeros(len(found))
+        goal[j] = (-1.0, 1.0)[side] * cone.scale[j]
+        assert found[j, side] == (cone.furthest(goal) is not None)
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def test_verdict_words():
 def test_heading_says_what_was_read():
     assert heading(TOY) == "Calibration of 16 predictions of 3 classes (baseline: 2)"
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.ones(16))
-    assert ", weighted" in heading(weighted)
+    assert ", frequency weights" in heading(weighted)
 
 
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ._assess import Assessment, assess
     from ._baseline import baseline_sensitivity
     from ._baseline_result import BaselineSensitivity
-    from ._calibration_test import CalibrationTest, calibration_test
+    from ._calibration_test import CalibrationTest
+    from ._chosen_test import calibration_test
     from ._class_tests import ClassTests, class_tests
     from ._compare import compare
     from ._comparison import Comparison
@@ -48,7 +49,7 @@ _HOME = {
     "Report": "_report",
     "assess": "_assess",
     "baseline_sensitivity": "_baseline",
-    "calibration_test": "_calibration_test",
+    "calibration_test": "_chosen_test",
     "class_tests": "_class_tests",
     "compare": "_compare",
     "ladder": "_ladder",

@@ -124,10 +124,11 @@ class AllBaselinesMap:
         return f"AllBaselinesMap(classes={self.classes!r})"
 
 
-def fit_all_baselines(predictions: Predictions, *, penalty: float = 0.0) -> AllBaselinesMap:
+def fit_all_baselines(predictions: Predictions, **options: Any) -> AllBaselinesMap:
     """Fit MCLLO with every class as the baseline and return the geometric mean of the fits.
 
-    One warning speaks for all fits that have no finite estimate.
+    `options` are those of `fit_predictions`. One warning speaks for all fits that have no finite
+    estimate.
 
     Examples
     --------
@@ -135,13 +136,13 @@ def fit_all_baselines(predictions: Predictions, *, penalty: float = 0.0) -> AllB
     >>> fit_all_baselines(p).recalibrate([[0.7, 0.3]]).round(4)
     array([[0.7418, 0.2582]])
     """
-    fits = fit_each_baseline(predictions, predictions.classes, penalty=penalty)
+    fits = fit_each_baseline(predictions, predictions.classes, **options)
     warn_once(fits)
     return AllBaselinesMap.from_maps(fits)
 
 
 def fit_each_baseline(
-    predictions: Predictions, baselines: Sequence[Hashable], *, penalty: float = 0.0
+    predictions: Predictions, baselines: Sequence[Hashable], **options: Any
 ) -> list[MCLLOFit]:
     """Return one fit for each baseline; their flags say what single warnings would have said."""
     if len(baselines) > MOST_BASELINES:
@@ -152,7 +153,7 @@ def fit_each_baseline(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparationWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return [fit_predictions(predictions.with_baseline(b), penalty=penalty) for b in baselines]
+        return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
 
 
 def _affine(fitted: MCLLOMap) -> tuple[Floats, Floats]:

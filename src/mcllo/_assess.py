@@ -1,8 +1,8 @@
 """`assess`: one set of predictions -> `Assessment`, everything a person needs to act.
 
-Calibration in the large needs no baseline and no model: for each class the mean predicted
-probability against the observed share, ``z_j = sum_i (1[y_i = j] - x_ij) / sqrt(sum_i x_ij (1 -
-x_ij))``, which is standard normal in large samples when the predictions are right.
+The verdict is that of one test, chosen for the rows and the baseline (`_chosen_test`); beside it
+stand omnibus tests, metrics with what they would show under calibration, each class's share, and
+the `Details`: which kind of miscalibration, which classes, and what the answer hangs on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._calibration_errors import ClasswiseECE, TopLabelECE
-from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
-from ._fit import MCLLOFit, fit_predictions, none_for_nan
+from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, Statistic
+from ._chosen_test import fit_and_test, needs_robust, split_baseline
+from ._class_tests import in_the_large
+from ._details import Details
+from ._fit import MCLLOFit, none_for_nan
 from ._metric_null import MetricNull, metric_nulls
 from ._monte_carlo import Seed, entropy_of, has_whole_weights
 from ._omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
 from ._predictions import Predictions, as_predictions
+from ._rows import WeightKind
 from ._table import Table
 from ._words import assessment_text
 from .metrics import (
@@ -59,7 +63,10 @@ class Assessment:
     companions : dict of str to OmnibusTest
         Tests that see departures the likelihood ratio test is blind to.
     in_the_large : Table
-        For each class the mean predicted probability, the observed share and z.
+        For each class the mean predicted probability, the observed share, z and p-values.
+    details : Details
+        The kind of miscalibration, tests of single classes, what hangs on the baseline and on
+        zeros, and the posterior probability of calibration.
     predictions : Predictions
         What was assessed.
     """
@@ -70,14 +77,15 @@ class Assessment:
     nulls: dict[str, MetricNull]
     companions: dict[str, OmnibusTest]
     in_the_large: Table
+    details: Details
     predictions: Predictions
 
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, alpha: float = 0.05) -> str:
-        """Return the short report, its verdict at level `alpha`."""
-        return assessment_text(self, alpha)
+    def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
+        """Return the report, its verdict at level `alpha`; `full` adds every detail."""
+        return assessment_text(self, alpha, full=full)
 
     def __repr__(self) -> str:
         p = self.predictions
@@ -95,6 +103,7 @@ class Assessment:
             "nulls": {name: null.to_dict() for name, null in self.nulls.items()},
             "companions": {name: test.to_dict() for name, test in self.companions.items()},
             "in_the_large": none_for_nan(self.in_the_large.rows()),
+            **none_for_nan(self.details.to_dict()),
             "data": data_facts(self.predictions),
         }
 
@@ -106,6 +115,8 @@ def assess(
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
     logits: Any = None,
     normalize: bool = False,
     clip: float | None = None,
@@ -122,15 +133,15 @@ def assess(
         Predicted probabilities, shape (n_samples, n_classes); None when `logits` is given.
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
-    baseline, classes, sample_weight, logits, normalize, clip
-        As in `Predictions.from_arrays`.
-    statistic, method, n_resamples, seed
+    baseline, statistic, method, n_resamples, seed, groups
         As in `calibration_test`.
+    classes, sample_weight, weight_kind, logits, normalize, clip
+        As in `Predictions.from_arrays`.
 
     Returns
     -------
     Assessment
-        `test`, `fit`, `metrics`, `in_the_large`; ``print`` it for a report.
+        `test`, `fit`, `metrics`, `in_the_large`, `details`; ``print`` it for a report.
 
     Examples
     --------
@@ -143,56 +154,77 @@ def assess(
     >>> a.test.rejects(alpha=0.05), a.fit.gamma.round(1)
     (True, array([0.5, 0.5]))
     """
+    rule, baseline = split_baseline(baseline)
     predictions = as_predictions(
         probs,
         y,
         baseline=baseline,
         classes=classes,
         sample_weight=sample_weight,
+        weight_kind=weight_kind,
+        groups=groups,
         logits=logits,
         normalize=normalize,
         clip=clip,
     )
     return assess_predictions(
-        predictions, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
+        predictions, rule, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
     )
 
 
 def assess_predictions(
     predictions: Predictions,
+    rule: str = "",
     *,
     statistic: Statistic = "lr",
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
 ) -> Assessment:
-    """Assess validated predictions."""
+    """Assess validated predictions; `rule` "auto" chooses their baseline."""
     entropy = entropy_of(seed)
-    fit = fit_predictions(predictions)
-    test = run_test(
-        predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=entropy
+    fitted = fit_and_test(
+        predictions,
+        rule,
+        statistic=statistic,
+        method=method,
+        n_resamples=n_resamples,
+        seed=entropy,
     )
+    predictions = fitted.predictions
     nulls = simulated_nulls(predictions, n_resamples, entropy)
-    simulated = {kind: nulls.pop(kind) for kind in ("hosmer_lemeshow",) if kind in nulls}
-    simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_DRAWS), entropy)
-    companions = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
-    if not nulls and predictions.sample_weight is None:
-        companions["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
+    companions = _companions(predictions, nulls, n_resamples, entropy)
     return Assessment(
-        test=test,
-        fit=fit,
+        test=fitted.test,
+        fit=fitted.fit,
         metrics=summary_metrics(predictions),
         nulls=nulls,
         companions=companions,
         in_the_large=calibration_in_the_large(predictions),
+        details=Details(fitted, n_resamples, entropy),
         predictions=predictions,
     )
+
+
+def _companions(
+    predictions: Predictions, nulls: dict[str, MetricNull], n_resamples: int, seed: int
+) -> dict[str, OmnibusTest]:
+    """Return the omnibus tests, taking theirs out of `nulls`; none for dependent rows."""
+    if needs_robust(predictions):
+        return {}
+    simulated = {kind: nulls.pop(kind) for kind in ("hosmer_lemeshow",) if kind in nulls}
+    simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_DRAWS), seed)
+    companions = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
+    if not nulls and predictions.sample_weight is None:
+        companions["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
+    return companions
 
 
 def simulated_nulls(predictions: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
     """Return what calibrated predictions would show: ECE, classwise ECE and Hosmer-Lemeshow."""
     cells = float(predictions.probs.size)
-    if not has_whole_weights(predictions) or cells > MOST_CELLS:
+    dependent = needs_robust(predictions)
+    if dependent or not has_whole_weights(predictions) or cells > MOST_CELLS:
         return {}
     draws = min(n_resamples, max(FEWEST_DRAWS, int(NULL_CELLS / cells)))
     statistics = {
@@ -215,26 +247,11 @@ def summary_metrics(predictions: Predictions) -> dict[str, float]:
 
 
 def calibration_in_the_large(predictions: Predictions) -> Table:
-    """Return predicted and observed share of each class, with z and its two-sided p-value."""
-    from scipy.special import erfc
-
-    weight = np.ones(predictions.n_samples)
-    if predictions.sample_weight is not None:
-        weight = predictions.sample_weight
-    probs, total = predictions.probs, float(weight.sum())
-    expected = weight @ probs
-    spread = np.sqrt(weight @ (probs * (1.0 - probs)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = (predictions.class_weight - expected) / spread
-    return Table(
-        {
-            "class": predictions.classes,
-            "predicted": (expected / total).tolist(),
-            "observed": (predictions.class_weight / total).tolist(),
-            "z": z.tolist(),
-            "pvalue": erfc(np.abs(z) / np.sqrt(2.0)).tolist(),
-        }
-    )
+    """Return predicted and observed share of each class, with z and p-values (also Holm's)."""
+    columns = in_the_large(predictions)
+    columns["pvalue"] = columns.pop("large_pvalue")
+    columns["adjusted"] = columns.pop("large_adjusted")
+    return Table({"class": predictions.classes, **columns})
 
 
 def data_facts(predictions: Predictions) -> dict[str, Any]:
@@ -248,6 +265,8 @@ def data_facts(predictions: Predictions) -> dict[str, Any]:
         "class_counts": p.class_weight.tolist(),
         "absent_classes": list(p.absent),
         "weighted": p.sample_weight is not None,
+        "weight_kind": p.weight_kind if p.sample_weight is not None else None,
+        "n_groups": None if p.groups is None else len(np.unique(p.groups)),
         "n_zeros": p.n_zeros,
         "n_clipped": p.n_clipped,
         "n_clipped_true": p.n_clipped_true,

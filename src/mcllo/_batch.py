@@ -16,16 +16,19 @@ hundredfold while all of lambda was still to come. `tests/test_batch.py` holds s
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._bound import RestBound, moments, solve
+from ._bound import RestBound, solve
+from ._cells import MclloCells, moments
 from ._model import CHUNK_ELEMENTS, LogPartition, identity_theta
+from ._threads import map_in_threads
 
 Floats = NDArray[np.float64]
+Found = TypeVar("Found")
 
 TOL = 1e-9
 MAX_ITER = 100
@@ -36,8 +39,9 @@ RETRY = 0.1
 TIE = 1e-6
 """Statistics closer than this (relative) to the threshold count as equal to it: draws repeat, and
 where estimates drift to infinity rounding leaves seven digits."""
-TOGETHER = 32
-"""Draws that one batched Newton takes; such batches share the processors."""
+TOGETHER, TOGETHER_CELLS = 64, 600_000
+"""Draws that one batched Newton takes at most, and the log odds of all; batches share the
+processors. How draws are cut changes no answer."""
 THREADS_PAY = 10_000
 """Log odds from which they do; below, threads wait for each other."""
 
@@ -67,8 +71,7 @@ class BatchedRatio:
         self.start = LogPartition(log_odds, weight)(self.null)
         self._inverse = np.linalg.pinv(self.start.hessian[np.ix_(self.free, self.free)])
         self._rows = max(1, CHUNK_ELEMENTS // log_odds.size)
-        unit = np.ones(log_odds.shape[1]) if weight is None else weight
-        self._rest = RestBound(log_odds, unit, self.free)
+        self._rest = RestBound(MclloCells(log_odds, weight), np.eye(len(self.null))[:, self.free])
 
     def scores(self, statistics: Floats) -> Floats:
         """Return the score statistics ``U' H(theta0)^-1 U``; no refit."""
@@ -82,11 +85,14 @@ class BatchedRatio:
         With a `threshold` the values are only good for a comparison with it: each is then some
         lower bound of lambda on the right side of the threshold.
         """
-        parts = [statistics[k : k + TOGETHER] for k in range(0, len(statistics), TOGETHER)]
-        workers = os.cpu_count() if self.log_odds.size >= THREADS_PAY else 1
-        with ThreadPoolExecutor(max_workers=workers) as pool:
-            found = list(pool.map(lambda part: self._newton(part, threshold), parts))
+        found = self.in_parts(lambda part: self._newton(part, threshold), statistics)
         return np.concatenate(found) if found else np.empty(0)
+
+    def in_parts(self, work: Callable[[Floats], Found], statistics: Floats) -> list[Found]:
+        """Return ``work`` of the rows of `statistics`, cut into parts that threads share."""
+        size = min(TOGETHER, max(4, TOGETHER_CELLS // self.log_odds.size))
+        parts = [statistics[k : k + size] for k in range(0, len(statistics), size)]
+        return map_in_threads(work, parts, pays=self.log_odds.size >= THREADS_PAY)
 
     def reaches(self, statistics: Floats, threshold: float) -> NDArray[np.bool_]:
         """Return whether each lambda is at least `threshold`, ties included."""
@@ -117,16 +123,24 @@ class BatchedRatio:
         near = PROMISING * run.decrement[active] < 2.0 * gap[active]
         tried = active[near & (run.decrement[active] < RETRY * run.tried_at[active])]
         run.tried_at[tried] = run.decrement[tried]
-        short = tried[self.rest_bound(run.theta[tried], run.s[tried], run.step[tried]) < gap[tried]]
+        short = tried[run.rest_bound(tried) < gap[tried]]
         return np.setdiff1d(active, short, assume_unique=True)
 
-    def rest_bound(self, theta: Floats, s: Floats, step: Floats) -> Floats:
+    def rest_bound(self, theta: Floats, s: Floats, step: Floats, hessian: Floats) -> Floats:
         """Return upper bounds of what each gain can still grow by; see `RestBound`."""
-        bound = np.empty(len(theta))
+        bound, points, target = np.empty(len(theta)), self.points(theta), s[:, self.free]
         for first in range(0, len(theta), self._rows):
             part = slice(first, first + self._rows)
-            bound[part] = self._rest(theta[part], s[part], step[part])
+            bound[part] = self._rest(points[part], target[part], step[part], hessian[part])
         return bound
+
+    def points(self, theta: Floats) -> Floats:
+        """Return the family's parameters at these coordinates: here the same."""
+        return theta
+
+    def coordinates(self, statistics: Floats) -> Floats:
+        """Return what stands for the family's sufficient statistics here: themselves."""
+        return statistics
 
     def gain(self, theta: Floats, s: Floats, value: Floats) -> Floats:
         """Return the log likelihood ratio of `theta` to the identity, from A(theta)."""
@@ -175,11 +189,14 @@ class _Draws:
         self.ratio, self.s = ratio, s
         u = (s - ratio.start.gradient)[:, ratio.free]
         self.step = u @ ratio._inverse
-        self.decrement = np.einsum("bi,bi->b", u, self.step)
-        self.theta = np.tile(ratio.null, (len(s), 1))
-        self.gain, self.length = np.zeros(len(s)), np.ones(len(s))
+        self.decrement: Floats = np.einsum("bi,bi->b", u, self.step)
+        self.theta: Floats = np.tile(ratio.null, (len(s), 1))
+        self.gain: Floats = np.zeros(len(s))
+        self.length = np.ones(len(s))
         self.most = ratio.start.value - s @ ratio.null  # to a likelihood of 1
         self.tried_at = np.full(len(s), np.inf)
+        own = ratio.start.hessian[np.ix_(ratio.free, ratio.free)]
+        self.hessian = np.tile(own, (len(s), 1, 1))
 
     def advance(self, active: NDArray[np.intp]) -> None:
         """Take the next step of these draws, or shorten it where the gain did not grow enough."""
@@ -194,8 +211,15 @@ class _Draws:
         moved = active[enough]
         self.theta[moved], self.gain[moved], self.length[moved] = trial[enough], gain[enough], 1.0
         u = (self.s[moved] - gradient[enough])[:, free]
-        self.step[moved] = solve(hessian[enough][:, free][:, :, free], u)
+        self.hessian[moved] = hessian[enough][:, free][:, :, free]
+        self.step[moved] = solve(self.hessian[moved], u)
         self.decrement[moved] = np.einsum("bi,bi->b", u, self.step[moved])
+
+    def rest_bound(self, draws: NDArray[np.intp]) -> Floats:
+        """Return upper bounds of what these draws' gains can still grow by."""
+        return self.ratio.rest_bound(
+            self.theta[draws], self.s[draws], self.step[draws], self.hessian[draws]
+        )
 
 
 def _shorter(promised: Floats, grown: Floats) -> Floats:

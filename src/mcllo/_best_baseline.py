@@ -91,6 +91,12 @@ def best_baseline(
     )
 
 
+def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:
+    """Return the baseline of the largest likelihood; `options` are those of `fit_predictions`."""
+    fits = fit_each_baseline(predictions, predictions.classes, **options)
+    return _likeliest(fits, predictions.baseline).baseline
+
+
 def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
     """Return the likeliest fit that exists; of equals the preferred baseline's, else the first."""
     exist = [fit for fit in fits if fit.converged] or list(fits)

@@ -7,9 +7,11 @@ d makes less its mean over the row. Its moments are s, and it bounds the rest of
 
     ``KL(q, g) <= sum g e^2``, the Newton decrement, provided that no ``1 + e`` is negative.
 
-Where one is, drop cells that the step sends towards 0: without them A is smaller, so the supremum
-larger, by at most ``-log(1 - dropped)`` a row; then try again with the cells that remain. So draws
-without a finite maximum are bounded as well.
+Where one is, raise it to a positive number. That moves the moments a little, so take a second step
+with the same Hessian to what is missing; then e is the sum of both, less its mean. Where that fails
+too, drop cells that the step sends towards 0: without them A is smaller, so the supremum larger, by
+at most ``-log(1 - dropped)`` a row; then try again with the cells that remain. So draws without a
+finite maximum are bounded as well.
 
 A multiple of the decrement would not do: where few rows are undecided and the others sharp, the
 rest was seen to be 3000 decrements.
@@ -20,87 +22,90 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._model import ROUNDED_UP
+from ._cells import Cells
 from ._newton import NEGLIGIBLE
 
 Floats = NDArray[np.float64]
 
-ROUNDS, SMALL = 4, 0.05
+ROUNDS, SMALL = 2, 0.05
 """Times that cells are dropped, and the size up to which they may be."""
+RAISED = 0.3
+"""What ``1 + e`` is raised to where it is less."""
 EXACT = 1e-13
 """Relative error of the moments of q that counts as rounding."""
 
 
 class RestBound:
-    """Bounds of what is left of ``sup_theta theta . s - A(theta)``.
+    """Bounds of what is left of ``sup_beta theta . s - A(theta)``, ``theta = origin + basis beta``.
 
     Parameters
     ----------
-    log_odds : ndarray of shape (K, n)
-        Shared log odds against the baseline.
-    weight : ndarray of shape (n,)
-        Row weights.
-    free : ndarray of bool of shape (2K,)
-        Parameters that may move.
+    cells : Cells
+        The family.
+    basis : ndarray of shape (n_parameters, n_free)
+        Directions in which theta may move; only the moments along them must be those of s.
     """
 
-    def __init__(self, log_odds: Floats, weight: Floats, free: NDArray[np.bool_]) -> None:
-        self.log_odds, self.weight, self.free = log_odds, weight, free
-        self._padded = np.vstack([log_odds, np.zeros(log_odds.shape[1])])
-        counts = np.full(len(log_odds), weight.sum())
-        self._size = np.concatenate([counts, np.abs(log_odds) @ weight])[free]
+    def __init__(self, cells: Cells, basis: Floats) -> None:
+        self.cells, self.basis = cells, basis
+        self._size = cells.size @ np.abs(basis)
 
-    def __call__(self, theta: Floats, s: Floats, step: Floats) -> Floats:
+    def __call__(self, theta: Floats, target: Floats, step: Floats, hessian: Floats) -> Floats:
         """Return a bound for each draw; infinite where none was found.
 
         Parameters
         ----------
-        theta, s : ndarray of shape (draws, 2K)
-            Where each draw is, and its sufficient statistic.
-        step : ndarray of shape (draws, free parameters)
-            Newton steps at `theta`.
+        theta : ndarray of shape (draws, n_parameters)
+            Where each draw is.
+        target, step : ndarray of shape (draws, n_free)
+            ``basis' s`` of each draw, and its Newton step at `theta` in the coordinates beta.
+        hessian : ndarray of shape (draws, n_free, n_free)
+            Of A in these coordinates, at `theta`.
         """
-        g = _softmax(self._eta(theta))
+        g = _softmax(self.cells.eta(theta))
         change = self._relative_change(g, step)
-        bound = self._certificate(g, change, s)
-        dropped = np.zeros(g.shape, dtype=bool)
+        bound = self._certificate(g, self._raised(g, change, target, hessian), target)
+        rest = np.flatnonzero(np.isinf(bound))
+        dropped = np.zeros((len(rest), *g.shape[1:]), dtype=bool)
         for _ in range(ROUNDS):
-            rest = np.flatnonzero(np.isinf(bound))
             if len(rest) == 0:
                 break
-            dropped[rest] |= (change[rest] < -0.5) & (g[rest] < SMALL)
-            q, price = self._without(g[rest], dropped[rest])
-            change[rest] = self._relative_change(q, self._newton_step(q, s[rest]))
-            bound[rest] = price + self._certificate(q, change[rest], s[rest])
+            dropped |= (change[rest] < -0.5) & (g[rest] < SMALL)
+            q, price = self._without(g[rest], dropped)
+            change[rest] = self._relative_change(q, self._newton_step(q, target[rest]))
+            bound[rest] = price + self._certificate(q, change[rest], target[rest])
+            left = np.isinf(bound[rest])
+            rest, dropped = rest[left], dropped[left]
         return bound
-
-    def _eta(self, theta: Floats) -> Floats:
-        """Return eta of every cell, shape (draws, c, n); the baseline's 0 comes last."""
-        k, none = len(self.log_odds), np.zeros((len(theta), 1))
-        tau, gamma = np.hstack([theta[:, :k], none]), np.hstack([theta[:, k:], none])
-        eta: Floats = gamma[:, :, None] * self._padded
-        eta += tau[:, :, None]
-        return eta
 
     def _relative_change(self, q: Floats, step: Floats) -> Floats:
         """Return e: the change of eta that `step` makes, less its mean over the row."""
-        whole = np.zeros((len(q), len(self.free)))
-        whole[:, self.free] = step
-        change = self._eta(whole)
+        change = self.cells.eta(step @ self.basis.T)
         change -= np.einsum("bji,bji->bi", q, change)[:, None]
         return change
 
-    def _certificate(self, q: Floats, change: Floats, s: Floats) -> Floats:
-        """Return ``sum q e^2`` where ``q (1 + e)`` is a table of probabilities with moments s."""
+    def _raised(self, g: Floats, change: Floats, target: Floats, hessian: Floats) -> Floats:
+        """Return e with ``1 + e`` raised where it is negative, and the moments as they were."""
+        if (change.min(axis=(1, 2)) >= -1.0).all():
+            return change
+        e = np.maximum(change, RAISED - 1.0)
+        e -= np.einsum("bji,bji->bi", g, e)[:, None]
+        missing = target - self.cells.sums(g + g * e) @ self.basis
+        e += self._relative_change(g, solve(hessian, missing))
+        return e
+
+    def _certificate(self, q: Floats, change: Floats, target: Floats) -> Floats:
+        """Return ``sum q e^2`` where ``q (1 + e)`` is a table of probabilities with the moments."""
         bound = np.full(len(q), np.inf)
-        able = np.flatnonzero(((change >= -1.0) | (q == 0.0)).all(axis=(1, 2)))
-        q, change, s = q[able], change[able], s[able]
+        able = np.flatnonzero(np.where(q > 0.0, change, 0.0).min(axis=(1, 2)) >= -1.0)
+        if len(able) < len(q):
+            q, change, target = q[able], change[able], target[able]
         increase = q * change
-        moved = (q + increase)[:, :-1] * self.weight
-        found = np.hstack([moved.sum(axis=2), np.einsum("bji,ji->bj", moved, self.log_odds)])
-        off = np.abs(found - s)[:, self.free] > EXACT * self._size
-        increase *= change
-        bound[able] = np.where(off.any(axis=1), np.inf, increase.sum(axis=1) @ self.weight)
+        off = np.abs(self.cells.sums(q + increase) @ self.basis - target) > EXACT * self._size
+        if self.cells.weight is not None:
+            increase *= self.cells.weight
+        total = np.einsum("bji,bji->b", increase, change)
+        bound[able] = np.where(off.any(axis=1), np.inf, total)
         return bound
 
     def _without(self, g: Floats, dropped: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -109,14 +114,12 @@ class RestBound:
         lost[lost > 0.5] = 0.0
         q = np.where(dropped & (lost > 0.0)[:, None], 0.0, g)
         q /= q.sum(axis=1, keepdims=True)
-        return q, -np.log1p(-lost) @ self.weight
+        price = -np.log1p(-lost)
+        return q, price.sum(axis=1) if self.cells.weight is None else price @ self.cells.weight
 
-    def _newton_step(self, q: Floats, s: Floats) -> Floats:
-        inner = q[:, :-1]
-        stack = np.concatenate([inner, inner * self.log_odds], axis=1)
-        gradient, hessian = moments(stack, self.log_odds, self.weight)
-        u = (s - gradient)[:, self.free]
-        return solve(hessian[:, self.free][:, :, self.free], u)
+    def _newton_step(self, q: Floats, target: Floats) -> Floats:
+        gradient, hessian = self.cells.moments(q)
+        return solve(self.basis.T @ hessian @ self.basis, target - gradient @ self.basis)
 
 
 def _softmax(eta: Floats) -> Floats:
@@ -124,21 +127,6 @@ def _softmax(eta: Floats) -> Floats:
     np.exp(eta, out=eta)
     eta /= eta.sum(axis=1, keepdims=True)
     return eta
-
-
-def moments(stack: Floats, odds: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
-    """Return the gradients and Hessians of A, from ``(g; g l)`` stacked, for each draw."""
-    k = len(odds)
-    scaled = stack if weight is None else stack * weight
-    gradient = scaled.sum(axis=2)
-    hessian = -(scaled @ stack.transpose(0, 2, 1))
-    squares = np.einsum("bji,ji->bj", scaled[:, k:], odds)
-    j = np.arange(k)
-    hessian[:, j, j] += ROUNDED_UP * gradient[:, :k]
-    hessian[:, j + k, j + k] += ROUNDED_UP * squares
-    hessian[:, j, j + k] += gradient[:, k:]
-    hessian[:, j + k, j] += gradient[:, k:]
-    return gradient, hessian
 
 
 def solve(hessians: Floats, gradients: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""`calibration_test`: is delta = gamma = 1? Likelihood ratio, score and Wald; chi-square and exact.
+"""`run_test`: is delta = gamma = 1? Likelihood ratio, score and Wald; chi-square and exact.
 
 ===================  ==============================================  =========================
 likelihood ratio     ``2 [l(theta_hat) - l(theta0)]``                Eq. (6)
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._batch import TIE, BatchedRatio
-from ._fit import MCLLOFit, fit_predictions, free_parameters
+from ._fit import MCLLOFit, free_parameters
 from ._monte_carlo import (
     EXCEEDANCES,
     EXCEEDANCES_LARGE,
@@ -41,7 +41,7 @@ from ._monte_carlo import (
     has_whole_weights,
     monte_carlo_p,
 )
-from ._predictions import Predictions, as_predictions
+from ._predictions import Predictions
 from ._split_ratio import split_pvalue
 from ._text import format_number, format_p
 from .exceptions import InputError
@@ -58,7 +58,21 @@ BEYOND = 20.0
 MOST_WORK = 4e9
 """Cells (rows x classes x draws) beyond which `auto` does not simulate."""
 
-NAMES = {"lr": "likelihood ratio", "score": "score", "wald": "Wald"}
+NAMES = {
+    "lr": "likelihood ratio",
+    "score": "score",
+    "wald": "Wald",
+    "max_score": "largest score (over all baselines)",
+    "robust_score": "robust score",
+}
+WAYS = {
+    "chi2": "chi-square",
+    "bound": "guaranteed bound, split likelihood ratio",
+    "bonferroni": "chi-square with Bonferroni",
+    "flip": "{:,} sign flips of the groups' scores",
+    "f": "F",
+}
+STATISTICS = ("lr", "score", "wald")
 METHODS = ("auto", "chi2", "exact", "sequential")
 
 
@@ -77,11 +91,13 @@ class CalibrationTest:
         Degrees of freedom of its large-sample chi-square distribution.
     pvalue : float
         By `method`.
-    method : {'chi2', 'exact', 'bound'}
-        How the p-value was computed: from chi-square; exactly, by drawing labels from the
-        predictions; or as a guaranteed upper bound, where it is far below what drawing can show.
-    kind : {'lr', 'score', 'wald'}
-        Which statistic.
+    method : str
+        How the p-value was computed: ``'chi2'``; ``'exact'``, by drawing labels from the
+        predictions; ``'bound'``, a guaranteed upper bound, where it is far below what drawing can
+        show; ``'bonferroni'`` over baselines; or the way of a `RobustTest`.
+    kind : {'lr', 'score', 'wald', 'max_score', 'robust_score'}
+        Which statistic: the last two where the baseline is chosen by the data, and where rows
+        depend on each other or are survey-weighted.
     n_resamples : int
         Draws made; 0 for chi-square.
     sequential : bool
@@ -123,9 +139,7 @@ class CalibrationTest:
         }
 
     def __str__(self) -> str:
-        how = {"chi2": "chi-square", "bound": "guaranteed bound, split likelihood ratio"}.get(
-            self.method, f"exact, {self.n_resamples:,} simulated data sets"
-        )
+        how = WAYS.get(self.method, "exact, {:,} simulated data sets").format(self.n_resamples)
         return (
             f"{NAMES[self.kind]} statistic {format_number(self.statistic, 4)} on {self.df} df, "
             f"{self.p_text} ({how})"
@@ -136,72 +150,6 @@ class CalibrationTest:
         """The p-value in words: ``p = 0.03``, or ``p <= 1e-20`` for a bound."""
         text = format_p(self.pvalue)
         return f"p {text.replace('=', '<=') if self.method == 'bound' else text}"
-
-
-def calibration_test(
-    probs: Any,
-    y: Any = None,
-    *,
-    statistic: Statistic = "lr",
-    method: Method = "auto",
-    n_resamples: int = N_RESAMPLES,
-    seed: Seed = None,
-    baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
-) -> CalibrationTest:
-    """Test whether labels follow the predicted probabilities.
-
-    Parameters
-    ----------
-    probs : array-like, frame or Predictions
-        Predicted probabilities, shape (n_samples, n_classes).
-    y : array-like of shape (n_samples,)
-        The labels that came true; not given beside a `Predictions`.
-    statistic : {'lr', 'score', 'wald'}
-        Likelihood ratio (the paper's), score, or Wald.
-    method : {'auto', 'chi2', 'exact', 'sequential'}
-        'exact' makes all `n_resamples` draws; 'sequential' stops when 50 draws were as extreme as
-        the data, and is exact too; 'auto' uses chi-square where it can be trusted and 'sequential'
-        where not, unless a guaranteed bound shows more than simulation could.
-    n_resamples : int
-        Most draws of labels.
-    seed : int or numpy Generator, optional
-        Makes draws repeatable. Use another seed than the one that made simulated data: the draws
-        are the stream of ``numpy.random.default_rng(seed)``.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
-
-    Returns
-    -------
-    CalibrationTest
-        `statistic`, `df`, `pvalue`, `method`, `n_resamples`, `rejects(alpha)`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> probs = rng.dirichlet([1, 1, 1], size=400)
-    >>> y = [rng.choice(3, p=row) for row in probs]
-    >>> test = calibration_test(probs, y)
-    >>> test.df, test.method, test.rejects(alpha=0.05)
-    (4, 'chi2', False)
-    """
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
-    fit = fit_predictions(predictions)
-    return run_test(
-        predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
-    )
 
 
 def run_test(
@@ -297,7 +245,7 @@ def _least_variance(predictions: Predictions) -> float:
 
 
 def _check_choices(statistic: str, method: str) -> None:
-    if statistic not in NAMES:
+    if statistic not in STATISTICS:
         raise InputError(f"statistic must be 'lr', 'score' or 'wald'; got {statistic!r}.")
     if method not in METHODS:
         raise InputError(f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}.")

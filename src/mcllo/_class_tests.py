@@ -8,7 +8,8 @@ adjusted          Holm's, over the classes, for each kind of test separately
 ================  ==============================================================================
 
 The first hypothesis leaves the other classes' parameters open, so its p-value is chi-square's, or a
-parametric bootstrap from the restricted fit where chi-square cannot be trusted (`_nested_test`).
+parametric bootstrap from the restricted fit where chi-square cannot be trusted, or a guaranteed
+bound where that is far smaller (`_nested_test`).
 The number of rows of class j is a sum of independent draws of different probabilities under the
 second: its two-sided p-value, twice the smaller tail, is exact (`_poisson_binomial`); normal for
 weights that are not whole and for more than 100,000 rows.
@@ -22,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._calibration_test import N_RESAMPLES, Method
+from ._calibration_test import N_RESAMPLES, Method, chi2_sf
 from ._fit import MCLLOFit, fit_predictions, free_parameters, none_for_nan
 from ._monte_carlo import Seed, has_whole_weights
 from ._multiplicity import holm
-from ._nested_test import Plan, against_larger, gain
+from ._nested_test import WORK, Plan, TailP, against_larger, gain
 from ._poisson_binomial import poisson_binomial
 from ._predictions import Predictions, as_predictions
 from ._restriction import Family, RestrictedFit, restricted_fit
@@ -47,12 +48,13 @@ class ClassTests:
     Attributes
     ----------
     table : Table
-        One row for each class: ``class``; ``statistic``, ``df``, ``pvalue`` and ``adjusted`` for
-        its shift and slope against the baseline (NaN for the baseline itself); ``predicted`` and
-        ``observed`` share, ``z``, ``large_pvalue`` and ``large_adjusted`` for calibration in the
-        large.
-    method : {'chi2', 'bootstrap'}
-        How p-values of shift and slope were computed.
+        One row for each class: ``class``; ``statistic``, ``df``, ``pvalue``, ``adjusted``,
+        ``chi2_pvalue`` and ``method`` for its shift and slope against the baseline (NaN for the
+        baseline itself, method ``""``); ``predicted`` and ``observed`` share, ``z``,
+        ``large_pvalue`` and ``large_adjusted`` for calibration in the large.
+    method : {'chi2', 'bootstrap', 'score', 'bound', 'mixed'}
+        How p-values of shift and slope were computed; the table's ``method`` says it class by
+        class.
     reason : str
         Why.
     n_resamples : int
@@ -123,6 +125,7 @@ def class_tests(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
+    work: float = WORK,
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -144,6 +147,9 @@ def class_tests(
     method : {'auto', 'chi2', 'exact', 'sequential'}
         As in `calibration_test`; instead of exact p-values, which a hypothesis that leaves other
         parameters open does not have, shift and slope get a parametric bootstrap.
+    work : float
+        Cells (rows x classes x draws) that 'auto' may spend on simulation, for all classes
+        together; where that is not enough, p-values are chi-square's and `reason` says so.
     baseline, classes, sample_weight, normalize, clip
         As in `Predictions.from_arrays`.
 
@@ -172,7 +178,12 @@ def class_tests(
         clip=clip,
     )
     return class_tests_of(
-        predictions, fit_predictions(predictions), n_resamples=n_resamples, seed=seed, method=method
+        predictions,
+        fit_predictions(predictions),
+        n_resamples=n_resamples,
+        seed=seed,
+        method=method,
+        work=work,
     )
 
 
@@ -183,25 +194,27 @@ def class_tests_of(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
+    work: float = WORK,
 ) -> ClassTests:
     """Test each class of predictions that were fitted already."""
     k = len(fit.tau)
     plan = Plan.of(
         predictions,
-        2,
         method=method,
         n_resamples=n_resamples,
         seed=seed,
         n_tests=k,
-        fewest=40 * k,  # so that Holm's smallest adjusted p-value is below 0.025
+        work=work,
+        fewest=20 * k,  # so that Holm's smallest adjusted p-value is below 0.05
     )
-    columns, draws = _shift_and_slope(predictions, fit, plan)
+    columns, tails = _shift_and_slope(predictions, fit, plan)
     columns = {"class": list(predictions.classes), **columns, **in_the_large(predictions)}
+    methods = sorted({tail.method for tail in tails})
     return ClassTests(
         table=Table(columns),
-        method="chi2" if plan.method == "chi2" else "bootstrap",
-        reason=plan.reason,
-        n_resamples=draws,
+        method=methods[0] if len(methods) == 1 else "mixed",
+        reason=tails[0].reason,
+        n_resamples=max(tail.n_resamples for tail in tails),
         baseline=predictions.baseline,
         seed=plan.seed,
     )
@@ -209,27 +222,27 @@ def class_tests_of(
 
 def _shift_and_slope(
     predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], int]:
-    """Return the columns of the first kind of test, and the most draws made."""
+) -> tuple[dict[str, list[Any]], list[TailP]]:
+    """Return the columns of the first kind of test, and each class's p-value with its method."""
     family, b = Family(predictions), predictions.baseline_index
-    whole, statistics, pvalues, dfs, draws = _whole(predictions, fit, family), [], [], [], 0
-    for j in range(len(fit.tau)):
-        small = without_class(family, whole, j)
-        tail = against_larger(plan, family, small, family, whole)
-        statistics.append(gain(small, whole))
-        pvalues.append(tail.pvalue)
-        dfs.append(whole.df - small.df)
-        draws = max(draws, tail.n_resamples)
-    columns = {
+    whole = _whole(predictions, fit)
+    fits = [without_class(family, whole, j) for j in range(len(fit.tau))]
+    tails = [against_larger(plan, family, small, family, whole) for small in fits]
+    statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
+    pvalues = [tail.pvalue for tail in tails]
+    chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
+    columns: dict[str, list[Any]] = {
         "statistic": np.insert(statistics, b, np.nan).tolist(),
         "df": np.insert(dfs, b, 0).tolist(),
         "pvalue": np.insert(pvalues, b, np.nan).tolist(),
         "adjusted": np.insert(holm(pvalues), b, np.nan).tolist(),
+        "chi2_pvalue": np.insert(chi2, b, np.nan).tolist(),
+        "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
     }
-    return columns, draws
+    return columns, tails
 
 
-def _whole(predictions: Predictions, fit: MCLLOFit, family: Family) -> RestrictedFit:
+def _whole(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
     free = free_parameters(predictions.log_odds)
     theta = np.concatenate([fit.tau, fit.gamma])
     return RestrictedFit(theta, fit.log_likelihood, np.eye(len(free))[:, free], fit.converged)

@@ -39,9 +39,26 @@ Baseline = Annotated[
     str | None,
     typer.Option(help="The class that the others are compared with. Default: the last one."),
 ]
+AnyBaseline = Annotated[
+    str | None,
+    typer.Option(
+        help="The class that the others are compared with. Default: the last one; auto takes the "
+        "likeliest, and the p-value pays for it."
+    ),
+]
 Weight = Annotated[
     str | None,
     typer.Option(help="Column with row weights: a row of weight 3 counts as three rows."),
+]
+WeightKind = Annotated[
+    str,
+    typer.Option(help="What weights mean: frequency (a row counts so often) or survey."),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        help="Column with groups (animals, patients) whose rows may depend on each other."
+    ),
 ]
 Prefix = Annotated[
     str,
@@ -74,6 +91,17 @@ Html = Annotated[
 Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Alpha = Annotated[float, typer.Option(help="Level of the verdict and of --gate.")]
+Full = Annotated[
+    bool, typer.Option("--full", help="Show every detail: nested models, classes, baselines.")
+]
+Gate = Annotated[
+    bool, typer.Option("--gate", help="Exit with code 1 when calibration is rejected.")
+]
+Statistic = Annotated[str, typer.Option(help="lr, score or wald.")]
+Method = Annotated[
+    str, typer.Option(help="How to get the p-value: auto, chi2, exact or sequential.")
+]
+Draws = Annotated[int, typer.Option(help="Simulated data sets of an exact p-value, at most.")]
 
 
 def check_alpha(alpha: float) -> None:
@@ -124,6 +152,14 @@ def check_order(model: str, file: str) -> None:
             "mcllo apply MODEL FILE.",
             param_hint="MODEL",
         )
+
+
+def parsed_penalty(text: str) -> float | str:
+    """Return the number that `text` is, or the word; what words mean is the library's to say."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def split_names(names: str | None) -> list[str] | None:

@@ -32,13 +32,14 @@ class Roles:
     ----------
     numbers : sequence of str
         Columns with probabilities or logits, in the order of the classes.
-    label, weight : str or None
+    label, weight, groups : str or None
         The other columns that are used.
     """
 
     numbers: Sequence[str]
     label: str | None = None
     weight: str | None = None
+    groups: str | None = None
 
 
 def in_file_words(error: InputError, place: str, roles: Roles) -> InputError:
@@ -54,7 +55,11 @@ def in_file_words(error: InputError, place: str, roles: Roles) -> InputError:
     if error.row is not None:
         message = _placed(message, error.row, place, roles)
     message = re.sub(r"^probs\b|(?<=each row of )probs\b", "probabilities", message)
-    for name, column in (("y", roles.label), ("sample_weight", roles.weight)):
+    for name, column in (
+        ("y", roles.label),
+        ("sample_weight", roles.weight),
+        ("groups", roles.groups),
+    ):
         if message.startswith((f"{name} must", f"{name} contains")):
             message = f"column {column!r}{message.removeprefix(name)}"
     swapped = r"[Ii]f probs and y are swapped, call with \(probs, y\)\."
@@ -72,11 +77,11 @@ def _placed(message: str, row: int, place: str, roles: Roles) -> str:
         return f"{found} in column {column_of(match)!r}, {place}"
 
     def column_of(match: re.Match[str]) -> str | None:
-        if match["name"] == "y":
-            return roles.label
+        if match["name"] in ("y", "groups"):
+            return roles.label if match["name"] == "y" else roles.groups
         return roles.weight if match["j"] is None else roles.numbers[int(match["j"])]
 
-    at = rf"\b(?P<name>probs|logits|y|sample_weight)\[{row}(?:, (?P<j>\d+))?\]"
+    at = rf"\b(?P<name>probs|logits|y|sample_weight|groups)\[{row}(?:, (?P<j>\d+))?\]"
     placed = re.sub(at + r"=(?P<value>\S+?)(?=[.;,]?(?:\s|$))", cell, message)
     placed = re.sub(
         at + " is missing", lambda match: f"column {column_of(match)!r} is empty in {place}", placed

@@ -1,8 +1,9 @@
-"""`Predictions` -> `MCLLOFit`: maximum likelihood (or ridge) estimates with their uncertainty.
+"""`Predictions` -> `MCLLOFit`: maximum likelihood (or penalised) estimates with their uncertainty.
 
 =====================  ===========================================================
-estimate               ``theta = argmin A(theta) - theta . s + penalty/2 |theta - theta0|^2``
-covariance             ``H(theta)^-1``, penalty included; observed equals expected information
+estimate               ``theta = argmin A(theta) - theta . s + penalty/2 |theta - centre|^2``
+                       (ridge, `_penalty`) or ``... - 1/2 log|H(theta)|`` (`_firth`)
+covariance             ``H(theta)^-1``, a ridge included; observed equals expected information
 se(delta)              ``delta se(tau)``
 interval for delta     ``exp(tau -/+ z se(tau))``; never ``delta -/+ z se(delta)``
 =====================  ===========================================================
@@ -20,24 +21,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._estimate import COLLAPSED, FLAT, estimate, information_left
 from ._labels import Classes
 from ._map import MCLLOMap
-from ._model import Likelihood, LogPartition, Terms, identity_theta, sufficient_statistic
-from ._newton import Solution, minimize
+from ._model import Terms
+from ._penalty import (
+    Center,
+    FreeLikelihood,
+    Penalty,
+    check_penalty,
+    free_parameters,
+    likelihood_of,
+)
 from ._predictions import Predictions
-from ._separation import separating_direction
+from ._separation import separated_classes
 from ._table import Table
 from .exceptions import ConvergenceWarning, InputError, SeparationWarning
 
+__all__ = [
+    "COLLAPSED",
+    "Intervals",
+    "MCLLOFit",
+    "fit_predictions",
+    "free_parameters",
+    "likelihood_of",
+    "none_for_nan",
+]
+
 Floats = NDArray[np.float64]
-
-COLLAPSED = 1e-5
-"""Information left at the estimate, relative to the identity, below which separation is checked."""
-FLAT = 1e-9
-"""Information left below which the estimate is not determined even if it exists."""
-INVISIBLE = 3e-13
-"""Information, relative to the most that the rows can have, that is lost in rounding."""
-
 
 _SCALARS = (
     "log_likelihood",
@@ -50,16 +61,42 @@ _SCALARS = (
     "gradient_norm",
     "separated",
 )
+_LATER = {"penalty_rule": "given", "center": "identity", "center_gamma": 1.0}
+"""Scalars that files of the first versions do not have, with what they meant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Confidence intervals, one row (low, high) for each class other than the baseline."""
+    """Confidence intervals, one row (low, high) for each class other than the baseline.
+
+    Attributes
+    ----------
+    level : float
+        Nominal coverage of each interval.
+    tau, gamma, delta : ndarray of shape (n_classes - 1, 2)
+        Low and high ends; ``delta = exp(tau)``.
+    method : {'wald', 'profile'}
+        From standard errors, or from the likelihood itself.
+    compared : tuple
+        The class of each row.
+    """
 
     level: float
     tau: Floats
     gamma: Floats
     delta: Floats
+    method: str = "wald"
+    compared: Classes = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; ends that do not exist or are infinite are None."""
+        ends = {name: getattr(self, name).tolist() for name in ("tau", "gamma", "delta")}
+        return {
+            "level": self.level,
+            "method": self.method,
+            "compared": list(self.compared),
+            **{name: none_for_nan(values) for name, values in ends.items()},
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +118,7 @@ class MCLLOFit(MCLLOMap):
     df : int
         Parameters that the rows can tell apart.
     penalty : float
-        Ridge towards the identity; 0 is maximum likelihood.
+        Strength of the ridge; 0 is maximum likelihood or Firth's estimate.
     converged : bool
         Whether the solver met its tolerance at a finite maximum.
     n_iter : int
@@ -91,6 +128,15 @@ class MCLLOFit(MCLLOMap):
     separated : bool
         The maximum does not exist: estimates drift to infinity and the log likelihood is its
         supremum.
+    separated_classes : tuple
+        The classes that cause it: those without rows; or, when every class has rows, those driven
+        apart from all others by directions in which the likelihood never falls (`_separation`).
+    penalty_rule : {'given', 'auto', 'firth'}
+        Whether `penalty` was given, was chosen by evidence, or Jeffreys' prior took its place.
+    center : {'identity', 'temperature'}
+        Where the ridge pulls to.
+    center_gamma : float
+        The gamma of all classes there; 1 for the identity.
     """
 
     cov_theta: Floats
@@ -104,6 +150,10 @@ class MCLLOFit(MCLLOMap):
     gradient_norm: float
     separated: bool
     null_terms: Terms | None = field(repr=False, default=None)
+    separated_classes: Classes = ()
+    penalty_rule: str = "given"
+    center: str = "identity"
+    center_gamma: float = 1.0
 
     @property
     def statistic(self) -> float:
@@ -141,7 +191,7 @@ class MCLLOFit(MCLLOMap):
         reach = float(ndtri(0.5 + level / 2.0)) * np.array([-1.0, 1.0])
         tau = self.tau[:, None] + self.se_tau[:, None] * reach
         gamma = self.gamma[:, None] + self.se_gamma[:, None] * reach
-        return Intervals(level, tau, gamma, np.exp(tau))
+        return Intervals(level, tau, gamma, np.exp(tau), "wald", self.compared)
 
     def parameters(self, level: float = 0.95) -> Table:
         """Return a table: class, delta and gamma with standard errors and intervals."""
@@ -176,13 +226,15 @@ class MCLLOFit(MCLLOMap):
             **super().to_dict(),
             **{name: none_for_nan(array.tolist()) for name, array in arrays.items()},
             "compared": list(self.compared),
-            **{name: getattr(self, name) for name in _SCALARS},
+            **{name: getattr(self, name) for name in (*_SCALARS, *_LATER)},
+            "separated_classes": list(self.separated_classes),
         }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> MCLLOFit:
         """Return the fit that `to_dict` described."""
         own = {name: content[name] for name in _SCALARS}
+        own |= {name: content.get(name, before) for name, before in _LATER.items()}
         sizes = (len(content["tau"]) + 1, len(content["gamma"]) + 1, len(content["classes"]))
         if len(set(sizes)) != 1:
             raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
@@ -193,6 +245,7 @@ class MCLLOFit(MCLLOMap):
             classes=tuple(content["classes"]),
             baseline=content["baseline"],
             cov_theta=covariance,
+            separated_classes=tuple(content.get("separated_classes", ())),
             **own,
         )
 
@@ -215,114 +268,60 @@ def none_for_nan(value: Any) -> Any:
     return value
 
 
-def fit_predictions(predictions: Predictions, *, penalty: float = 0.0) -> MCLLOFit:
-    """Fit the MCLLO model to validated predictions."""
-    if not (np.isfinite(penalty) and penalty >= 0.0):
-        raise InputError(f"penalty must be finite and not negative; got penalty={penalty}.")
-    likelihood = likelihood_of(predictions)
-    null = identity_theta(predictions.n_classes - 1)
-    free = free_parameters(predictions.log_odds)
-    solution = minimize(_Objective(likelihood, null, free, penalty), null[free])
-    theta = null.copy()
-    theta[free] = solution.x
-    left = 1.0 if penalty else _information_left(solution, _most_information(predictions)[free])
-    separated = bool(penalty == 0.0 and predictions.absent) or (
-        left < COLLAPSED and _is_separated(predictions)
-    )
-    determined = not separated and left >= FLAT
+def fit_predictions(
+    predictions: Predictions, *, penalty: Penalty = 0.0, center: Center = "identity"
+) -> MCLLOFit:
+    """Fit the MCLLO model to validated predictions.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The data.
+    penalty : float, 'auto' or 'firth'
+        Strength of a ridge; 0 is maximum likelihood, 'auto' the strength of greatest evidence
+        (`_penalty`), 'firth' Jeffreys' prior instead of a ridge.
+    center : {'identity', 'temperature'}
+        Where the ridge pulls to: the map that changes nothing, or the one exponent that fits best.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]], [0, 1, 0, 1])
+    >>> fit = fit_predictions(p, penalty=1.0)  # perfect labels: without a penalty, no maximum
+    >>> fit.converged, fit.gamma.round(2)
+    (True, array([1.59]))
+    """
+    check_penalty(penalty, center)
+    likelihood = FreeLikelihood(predictions)
+    end = estimate(likelihood, predictions, penalty, center)
+    left = information_left(end, predictions)
+    causes: Classes = predictions.absent if penalty == 0.0 else ()
+    if not causes and left < COLLAPSED:
+        causes = separated_classes(predictions)
+    determined = not causes and left >= FLAT
+    theta = likelihood.theta(end.solution.x)
     fit = MCLLOFit(
         tau=theta[: len(theta) // 2],
         gamma=theta[len(theta) // 2 :],
         classes=predictions.classes,
         baseline=predictions.baseline,
-        cov_theta=_covariance(solution.terms.hessian, free, determined),
-        log_likelihood=min(0.0, -_unpenalised(likelihood, solution, theta, penalty)),
-        log_likelihood_null=min(0.0, -solution.start.value),
+        cov_theta=_covariance(end.hessian, likelihood.free, determined),
+        log_likelihood=min(0.0, -end.value),
+        log_likelihood_null=min(0.0, -end.null.value),
         n_samples=predictions.n_samples,
-        df=int(free.sum()),
-        penalty=penalty,
-        converged=solution.converged and determined,
-        n_iter=solution.n_iter,
-        gradient_norm=solution.gradient_norm,
-        separated=separated,
-        null_terms=solution.start,
+        df=int(likelihood.free.sum()),
+        penalty=end.penalty,
+        converged=end.solution.converged and determined,
+        n_iter=end.solution.n_iter,
+        gradient_norm=end.solution.gradient_norm,
+        separated=bool(causes),
+        null_terms=end.null,
+        separated_classes=causes,
+        penalty_rule=end.rule,
+        center=end.center,
+        center_gamma=end.center_gamma,
     )
     _warn(fit, predictions.absent)
     return fit
-
-
-def likelihood_of(predictions: Predictions) -> Likelihood:
-    """Return the negative log likelihood of the predictions as a function of theta."""
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    statistic = sufficient_statistic(odds, predictions.model_codes, weight)
-    return Likelihood(LogPartition(odds, weight), statistic)
-
-
-class _Objective:
-    """The penalised negative log likelihood as a function of the free parameters."""
-
-    def __init__(
-        self, likelihood: Likelihood, null: Floats, free: NDArray[np.bool_], penalty: float
-    ) -> None:
-        self.likelihood, self.null, self.free, self.penalty = likelihood, null, free, penalty
-
-    def __call__(self, x: Floats) -> Terms:
-        if self.free.all():
-            terms = self.likelihood(x)
-        else:
-            theta = self.null.copy()
-            theta[self.free] = x
-            whole = self.likelihood(theta)
-            hessian = whole.hessian[np.ix_(self.free, self.free)]
-            terms = Terms(whole.value, whole.gradient[self.free], hessian)
-        if self.penalty == 0.0:
-            return terms
-        away = x - self.null[self.free]
-        ridge = Terms(
-            0.5 * self.penalty * float(away @ away),
-            self.penalty * away,
-            self.penalty * np.eye(len(x)),
-        )
-        return terms + ridge
-
-
-def free_parameters(log_odds: Floats) -> NDArray[np.bool_]:
-    """Return a mask over theta: gamma_j is fixed where class j's log odds never vary."""
-    varies = np.ptp(log_odds, axis=1) > 1e-12
-    return np.concatenate([np.ones(len(log_odds), dtype=bool), varies])
-
-
-def _information_left(solution: Solution, most: Floats) -> float:
-    """Return the smallest information at the estimate, in units of that at the identity.
-
-    It is 0 where it is lost in the rounding of `most`, the information that rows can have.
-    """
-    if _least(solution.terms.hessian, most) < INVISIBLE:
-        return 0.0
-    at_identity = np.maximum(np.diagonal(solution.start.hessian), INVISIBLE * most)
-    return _least(solution.terms.hessian, at_identity)
-
-
-def _least(hessian: Floats, unit: Floats) -> float:
-    """Return the smallest eigenvalue of the Hessian in these units."""
-    scale = np.sqrt(unit)
-    return float(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0])
-
-
-def _most_information(predictions: Predictions) -> Floats:
-    """Return a bound on the diagonal of the Hessian at any theta: ``sum w / 4, sum w l^2 / 4``."""
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
-    total = float(predictions.n_samples if weight is None else weight.sum())
-    return 0.25 * np.concatenate([np.full(len(odds), total), np.maximum(squares, 1e-300)])
-
-
-def _is_separated(predictions: Predictions) -> bool:
-    odds, codes = predictions.log_odds, predictions.model_codes
-    if predictions.sample_weight is not None:
-        used = predictions.sample_weight > 0.0
-        odds, codes = odds[:, used], codes[used]
-    return separating_direction(odds, codes) is not None
 
 
 def _covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
@@ -332,18 +331,13 @@ def _covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> F
     return covariance
 
 
-def _unpenalised(
-    likelihood: Likelihood, solution: Solution, theta: Floats, penalty: float
-) -> float:
-    return solution.value if penalty == 0.0 else likelihood(theta).value
-
-
 def _warn(fit: MCLLOFit, absent: Classes) -> None:
     if fit.converged:
         return
     remedy = "To recalibrate, use MCLLOCalibrator(penalty=1.0)."
     if fit.separated:
-        cause = f"no row has class {absent[0]!r}" if absent else "the log odds separate the labels"
+        named = _some(fit.separated_classes)
+        cause = f"no row has {named}" if absent else f"the log odds separate the labels: {named}"
         message = (
             f"the maximum likelihood estimate does not exist ({cause}): estimates drift to "
             f"infinity, standard errors are NaN, the statistic is the supremum's. {remedy}"
@@ -355,3 +349,10 @@ def _warn(fit: MCLLOFit, absent: Classes) -> None:
             f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "
         )
         warnings.warn(message + remedy, ConvergenceWarning, stacklevel=4)
+
+
+def _some(classes: Classes) -> str:
+    """Return up to three classes in words."""
+    names = ", ".join(repr(label) for label in classes[:3])
+    more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
+    return f"class {names}{more}"

@@ -20,13 +20,17 @@ import shlex
 FLAGS = {
     "n_resamples": "--draws",
     "sample_weight": "--weight",
+    "weight_kind": "--weight-kind",
     **{
         name: f"--{name}"
         for name in (
             "alpha",
             "baseline",
+            "center",
             "classes",
             "clip",
+            "gate",
+            "groups",
             "label",
             "logits",
             "method",

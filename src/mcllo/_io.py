@@ -23,6 +23,8 @@ from ._file_words import (
 from ._frames import shorten
 from ._labels import class_names
 from ._predictions import Predictions
+from ._probabilities import clean_probs
+from ._rows import WeightKind
 from ._source import Source, StrPath
 from .exceptions import FileFormatError, InputError, MclloError
 
@@ -37,6 +39,8 @@ def read_predictions(
     classes: Sequence[Hashable] | None = None,
     baseline: Hashable | None = None,
     weight: str | None = None,
+    weight_kind: WeightKind = "frequency",
+    groups: str | None = None,
     prefix: str = "",
     logits: bool = False,
     normalize: bool = False,
@@ -52,15 +56,17 @@ def read_predictions(
         Column with the labels that came true.
     classes : sequence, optional
         The classes: columns with probabilities, `prefix` left out. Default: every column that
-        begins with `prefix`, but `label`, `weight` and columns without a name.
+        begins with `prefix`, but `label`, `weight`, `groups` and columns without a name.
     weight : str, optional
-        Column with row weights.
+        Column with row weights; `weight_kind` says what they mean.
+    groups : str, optional
+        Column with the group of each row.
     prefix : str
         What stands before a class in the name of its column: ``"p_"`` for columns ``p_cat, p_dog``
         and labels ``cat, dog``.
     logits : bool
         The columns hold logits instead of probabilities.
-    baseline, normalize, clip
+    baseline, weight_kind, normalize, clip
         As in `Predictions.from_arrays`.
 
     Raises
@@ -71,7 +77,7 @@ def read_predictions(
         When its values break a rule; the message names the line and the column.
     """
     source = Source(path)
-    roles = find_roles(source, label, classes, weight, prefix)
+    roles = find_roles(source, label, classes, prefix, weight=weight, groups=groups)
     names = _without(prefix, roles.numbers)
     try:
         table = _read_table(source, roles)
@@ -82,6 +88,8 @@ def read_predictions(
             logits=values if logits else None,
             baseline=baseline,
             sample_weight=None if weight is None else table.column(weight),
+            weight_kind=weight_kind,
+            groups=None if groups is None else table.column(groups),
             normalize=normalize,
             clip=clip,
         )
@@ -89,17 +97,46 @@ def read_predictions(
         raise _explained(error, source, roles, prefix, classes is None) from None
 
 
+def read_probs(
+    path: StrPath,
+    *,
+    label: str | None = None,
+    classes: Sequence[Hashable] | None = None,
+    prefix: str = "",
+    normalize: bool = False,
+) -> tuple[Any, list[str]]:
+    """Read the class columns alone: clean probabilities, and the classes they stand for."""
+    source = Source(path)
+    if classes is None:
+        columns = default_columns(source, prefix, [] if label is None else [label])
+    else:
+        columns = [f"{prefix}{name}" for name in class_names(classes)]
+    source.require(columns, "class column")
+    names = _without(prefix, columns)
+    try:
+        values = source.read(columns).rename_columns(names)
+        return clean_probs(values, columns=names, normalize=normalize).probs, names
+    except InputError as error:
+        place = "" if error.row is None else source.place(error.row)
+        raise in_file_words(error, place, Roles(columns)) from None
+
+
 def find_roles(
     source: Source,
     label: str,
     classes: Sequence[Hashable] | None,
-    weight: str | None,
     prefix: str,
+    *,
+    weight: str | None = None,
+    groups: str | None = None,
 ) -> Roles:
     """Return which columns to use; refuse when one is missing or would be used twice."""
-    aside = [label] if weight is None else [label, weight]
-    source.require([label], "label column")
-    source.require(aside[1:], "weight column")
+    aside = [label]
+    source.require(aside, "label column")
+    for column, part in ((weight, "weight column"), (groups, "group column")):
+        if column is not None:
+            source.require([column], part)
+            aside.append(column)
     if classes is None:
         numbers = default_columns(source, prefix, aside)
     else:
@@ -111,10 +148,10 @@ def find_roles(
     for column in aside:
         if used.count(column) > 1:
             raise InputError(
-                f"a column must play one part; {column!r} is named twice among label=, weight= "
-                "and classes=. Name another."
+                f"a column must play one part; {column!r} is named twice among label=, weight=, "
+                "groups= and classes=. Name another."
             )
-    return Roles(numbers, label, weight)
+    return Roles(numbers, label, weight, groups)
 
 
 def default_columns(source: Source, prefix: str, aside: Sequence[str]) -> list[str]:
@@ -169,7 +206,8 @@ def _labels(source: Source, table: Any, label: str, names: Sequence[str]) -> Any
 def _read_table(source: Source, roles: Roles) -> Any:
     assert roles.label is not None
     weights = [] if roles.weight is None else [roles.weight]
-    table = source.read([*roles.numbers, *weights], [roles.label])
+    words = [roles.label] if roles.groups is None else [roles.label, roles.groups]
+    table = source.read([*roles.numbers, *weights], words)
     if table.num_rows == 0:
         raise FileFormatError(
             f"{source.name} must have at least one row; it has only a header. Check what wrote it."

@@ -27,19 +27,20 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ._calibration_test import N_RESAMPLES, Method, run_test
-from ._fit import fit_predictions
+from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, run_test
+from ._fit import MCLLOFit, fit_predictions
 from ._ladder_models import Models
 from ._ladder_rows import LadderRow, ladder_rows
 from ._ladder_words import ladder_sentence
-from ._monte_carlo import Seed, entropy_of
-from ._nested_test import Plan
+from ._monte_carlo import Seed
+from ._nested_test import WORK, Plan
 from ._predictions import Predictions, as_predictions
 from ._table import Table
 from .exceptions import InputError
 
-N_TESTS = 8
-"""Simulated p-values of models below MCLLO: four against the identity, four against MCLLO."""
+N_TESTS = 10
+"""Simulated p-values of models below MCLLO: four against the identity, four against MCLLO, two
+against a common slope."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,8 +57,11 @@ class Ladder:
         What that says about the predictions.
     alpha : float
         Probability of any false rejection.
+    method : {'chi2', 'simulated', 'mixed'}
+        How the p-values behind `chosen` were computed; 'simulated' stands for exact, bootstrap,
+        score and guaranteed bounds. `rows` say it one by one.
     reason : str
-        Why the p-values were computed as they were.
+        Why.
     skipped : str
         Why the full map is missing; empty when it is there.
     seed : int
@@ -68,6 +72,7 @@ class Ladder:
     chosen: str
     sentence: str
     alpha: float
+    method: str
     reason: str
     skipped: str
     seed: int
@@ -97,6 +102,7 @@ class Ladder:
             "chosen": self.chosen,
             "sentence": self.sentence,
             "alpha": self.alpha,
+            "method": self.method,
             "reason": self.reason,
             "skipped": self.skipped,
             "seed": self.seed,
@@ -129,6 +135,7 @@ def ladder(
     seed: Seed = None,
     method: Method = "auto",
     alpha: float = 0.05,
+    work: float = WORK,
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -152,6 +159,9 @@ def ladder(
         for it cannot be tested exactly.
     alpha : float
         Probability with which closed testing may reject any true model.
+    work : float
+        Cells (rows x classes x draws) that 'auto' may spend on simulation, for all models together;
+        where that is not enough, p-values are chi-square's and say so.
     baseline, classes, sample_weight, normalize, clip
         As in `Predictions.from_arrays`.
 
@@ -180,41 +190,57 @@ def ladder(
         normalize=normalize,
         clip=clip,
     )
-    return ladder_of(predictions, n_resamples=n_resamples, seed=seed, method=method, alpha=alpha)
+    return ladder_of(
+        predictions, n_resamples=n_resamples, seed=seed, method=method, alpha=alpha, work=work
+    )
 
 
 def ladder_of(
     predictions: Predictions,
+    fit: MCLLOFit | None = None,
     *,
+    test: CalibrationTest | None = None,
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
     alpha: float = 0.05,
+    work: float = WORK,
 ) -> Ladder:
-    """Climb the ladder for validated predictions."""
+    """Climb the ladder for validated predictions; a fit or test made already is not made again."""
     if not 0.0 < alpha < 1.0:
         raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
-    entropy = entropy_of(seed)
-    fit = fit_predictions(predictions)
-    models = Models(predictions, fit)
-    test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=entropy)
-    plans = {
-        full: Plan.of(
-            predictions, df, method=method, n_resamples=n_resamples, seed=entropy, n_tests=N_TESTS
-        )
-        for full, df in ((False, fit.df), (True, models.full_df))
-    }
-    rows = ladder_rows(models, plans, test, alpha)
+    plan = Plan.of(
+        predictions,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+        n_tests=N_TESTS,
+        work=work,
+    )
+    fit = fit_predictions(predictions) if fit is None else fit
+    models = Models(predictions, fit, work)
+    if test is None or test.kind != "lr":
+        test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
+    rows = ladder_rows(models, plan, test, alpha)
     chosen = _smallest(rows)
     return Ladder(
         rows=rows,
         chosen=chosen.model,
         sentence=ladder_sentence(rows, chosen, models.fits[chosen.model], predictions, alpha),
         alpha=alpha,
-        reason=plans[False].reason,
+        method=_summary(rows),
+        reason=plan.choose(models.mcllo, fit.df).reason,
         skipped=models.skipped,
-        seed=entropy,
+        seed=plan.seed,
     )
+
+
+def _summary(rows: tuple[LadderRow, ...]) -> str:
+    """Return how the p-values of closed testing were computed."""
+    used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
+    if len(used) == 2:
+        return "mixed"
+    return "chi2" if used == {True} else "simulated"
 
 
 def _smallest(rows: tuple[LadderRow, ...]) -> LadderRow:

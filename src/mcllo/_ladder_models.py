@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._fit import MCLLOFit, free_parameters
+from ._nested_test import WORK
 from ._predictions import Predictions
 from ._restriction import Family, RestrictedFit, restricted_fit
 
@@ -35,23 +36,27 @@ NEXT = {
 }
 MOST_CLASSES = 30
 """Classes beyond which the full map is not fitted."""
+FULL_PRICE = 200.0
+"""Products of a Hessian of the full map, ``n (c (c - 1))^2``, that a cell of `work` pays for."""
 
 
 class Models:
-    """The fitted models of the ladder."""
+    """The fitted models of the ladder; the full map if `work` pays for it (see `_nested_test`)."""
 
-    def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
+    def __init__(self, predictions: Predictions, fit: MCLLOFit, work: float = WORK) -> None:
         self.mcllo, self.fits = Family(predictions), {}
         for name, basis in mcllo_bases(len(predictions.log_odds)).items():
-            self.fits[name] = restricted_fit(self.mcllo, self.mcllo.identified(basis))
+            if name != "mcllo" or not fit.converged:
+                self.fits[name] = restricted_fit(self.mcllo, self.mcllo.identified(basis))
         free = free_parameters(predictions.log_odds)
         theta = np.concatenate([fit.tau, fit.gamma])
+        settled = fit.converged or self.fits["mcllo"].settled
         self.fits["mcllo"] = RestrictedFit(
-            theta, fit.log_likelihood, np.eye(len(free))[:, free], self.fits["mcllo"].settled
+            theta, fit.log_likelihood, np.eye(len(free))[:, free], settled
         )
         weight = predictions.sample_weight
         self.total = float(predictions.n_samples if weight is None else weight.sum())
-        self.full_df, self.skipped = 0, _why_no_full(predictions, self.total)
+        self.full_df, self.skipped = 0, _why_no_full(predictions, self.total, work)
         if not self.skipped:
             self.full = Family(predictions, full=True)
             basis = self.full.identified(np.eye(len(self.full.identity)))
@@ -78,10 +83,12 @@ def mcllo_bases(n_compared: int) -> dict[str, Floats]:
     }
 
 
-def _why_no_full(predictions: Predictions, total: float) -> str:
+def _why_no_full(predictions: Predictions, total: float, work: float) -> str:
     c = predictions.n_classes
     if c > MOST_CLASSES:
         return f"the full map is left out: more than {MOST_CLASSES} classes"
     if c * (c - 1) >= total:
         return f"the full map is left out: {c * (c - 1)} parameters for {total:g} rows"
+    if predictions.n_samples * float(c * (c - 1)) ** 2 > FULL_PRICE * work:
+        return "the full map is left out: too much data for its many parameters"
     return ""

@@ -2,10 +2,13 @@
 
 ============  =======================================================
 statistic     ``2 [l(model) - l(identity)]`` on the model's parameters
-next          against the next larger model, chi-square only
+next          against the next larger model
 larger        against MCLLO (MCLLO: against the full map): enough?
 AIC, BIC      ``2 df - 2 l``, ``df log n - 2 l``
 ============  =======================================================
+
+Every comparison has a chi-square p-value and one by the method of `_nested_test`; pairs that two
+columns share are tested once.
 """
 
 from __future__ import annotations
@@ -33,15 +36,18 @@ class LadderRow:
         Parameters that the rows can tell apart.
     statistic, pvalue : float
         Likelihood ratio of the identity against this model.
-    method : {'chi2', 'exact', 'bound'}
+    method : {'chi2', 'exact', 'score', 'bound'}
         How `pvalue` was computed.
+    chi2_pvalue : float
+        The large-sample one.
     n_resamples, reason : int, str
-        Draws behind it, and why so.
-    next_model, next_statistic, next_df, next_pvalue
-        This model against the next larger one; the p-value is chi-square's. None or NaN at the top.
-    larger, larger_statistic, larger_df, larger_pvalue, larger_method, ...
+        Draws behind `pvalue`, and why so.
+    next_model, next_statistic, next_df, next_pvalue, next_method, next_chi2_pvalue
+        This model against the next larger one; None or NaN at the top.
+    larger, larger_statistic, larger_df, larger_pvalue, larger_method, larger_chi2_pvalue, ...
         Is this model enough? It against MCLLO (MCLLO against the full map); 'bootstrap' draws
-        labels from the fitted smaller model and is approximate, 'exact' is the identity's.
+        labels from the fitted smaller model and is approximate, 'score' does so without refits,
+        'exact' is the identity's.
     rejected : bool
         Whether closed testing rejects that the labels follow this model.
     log_likelihood, aic, bic : float
@@ -53,17 +59,21 @@ class LadderRow:
     statistic: float
     pvalue: float
     method: str
+    chi2_pvalue: float
     n_resamples: int
     reason: str
     next_model: str | None
     next_statistic: float
     next_df: int
     next_pvalue: float
+    next_method: str | None
+    next_chi2_pvalue: float
     larger: str | None
     larger_statistic: float
     larger_df: int
     larger_pvalue: float
     larger_method: str | None
+    larger_chi2_pvalue: float
     larger_n_resamples: int
     larger_reason: str
     rejected: bool
@@ -79,39 +89,61 @@ class LadderRow:
 
 
 def ladder_rows(
-    models: Models, plans: dict[bool, Plan], test: CalibrationTest, alpha: float
+    models: Models, plan: Plan, test: CalibrationTest, alpha: float
 ) -> tuple[LadderRow, ...]:
-    tails = {name: _tail(models, plans, test, name) for name in models.fits}
-    larger = {name: _larger_tail(models, plans, test, name) for name in models.fits}
-    local = {name: tail.pvalue for name, tail in larger.items()}
+    """Return a row for each model; `test` is that of the identity against MCLLO."""
+    pairs = _Pairs(models, plan, test)
+    local = {name: pairs(name, _larger(models, name)).pvalue for name in models.fits}
     rejected = closed_test(local, INSIDE, alpha)
-    return tuple(
-        _row(models, name, tails[name], larger[name], rejected[name]) for name in models.fits
-    )
+    return tuple(_row(models, pairs, name, rejected[name]) for name in models.fits)
 
 
-def _tail(models: Models, plans: dict[bool, Plan], test: CalibrationTest, name: str) -> TailP:
-    """Return the p-value of the identity against a model."""
-    if name == "identity":
-        return TailP(1.0, "exact", 0, "")
-    if name == "mcllo":
-        return TailP(test.pvalue, test.method, test.n_resamples, test.reason)
-    family, fit = models.family(name), models.fits[name]
-    value = gain(models.fits["identity"], fit)
-    return against_identity(plans[name == "full"], family, fit.basis, value)
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """A model against a larger one."""
+
+    statistic: float
+    df: int
+    chi2_pvalue: float
+    tail: TailP
+
+    @property
+    def pvalue(self) -> float:
+        return self.tail.pvalue
 
 
-def _larger_tail(
-    models: Models, plans: dict[bool, Plan], test: CalibrationTest, name: str
-) -> TailP:
-    """Return the p-value of a model against MCLLO, or of MCLLO against the full map."""
-    if name == "identity":
-        return TailP(test.pvalue, test.method, test.n_resamples, test.reason)
-    larger = _larger(models, name)
-    if larger is None:
-        return TailP(math.nan, "", 0, "")
-    fits, family = models.fits, models.family(larger)
-    return against_larger(plans[larger == "full"], models.mcllo, fits[name], family, fits[larger])
+NOTHING = _Comparison(math.nan, 0, math.nan, TailP(math.nan, "", 0, ""))
+
+
+class _Pairs:
+    """Comparisons of two models, each made once."""
+
+    def __init__(self, models: Models, plan: Plan, test: CalibrationTest) -> None:
+        self.models, self.plan, self.test = models, plan, test
+        self._found: dict[tuple[str, str], _Comparison] = {}
+
+    def __call__(self, small: str, large: str | None) -> _Comparison:
+        if large is None:
+            return NOTHING
+        if (small, large) not in self._found:
+            self._found[small, large] = self._compare(small, large)
+        return self._found[small, large]
+
+    def _compare(self, small: str, large: str) -> _Comparison:
+        below, above = self.models.fits[small], self.models.fits[large]
+        value, df = gain(below, above), above.df - below.df
+        return _Comparison(value, df, chi2_sf(value, df), self._tail(small, large, value))
+
+    def _tail(self, small: str, large: str, value: float) -> TailP:
+        models, test = self.models, self.test
+        if small == large:
+            return TailP(1.0, "exact", 0, "")
+        if (small, large) == ("identity", "mcllo"):
+            return TailP(test.pvalue, test.method, test.n_resamples, test.reason)
+        family, above = models.family(large), models.fits[large]
+        if small == "identity":
+            return against_identity(self.plan, family, above.basis, value)
+        return against_larger(self.plan, models.mcllo, models.fits[small], family, above)
 
 
 def _larger(models: Models, name: str) -> str | None:
@@ -119,32 +151,33 @@ def _larger(models: Models, name: str) -> str | None:
     return larger if larger in models.fits else None
 
 
-def _row(models: Models, name: str, tail: TailP, more: TailP, rejected: bool) -> LadderRow:
-    fits, fit = models.fits, models.fits[name]
-    larger, following = _larger(models, name), NEXT.get(name)
-    above = None if larger is None else fits[larger]
-    after = fits.get(following) if following is not None else None
-    next_gain = math.nan if after is None else gain(fit, after)
-    next_df = 0 if after is None else after.df - fit.df
+def _row(models: Models, pairs: _Pairs, name: str, rejected: bool) -> LadderRow:
+    fit, larger = models.fits[name], _larger(models, name)
+    following = NEXT[name] if NEXT.get(name) in models.fits else None
+    null, after, above = pairs("identity", name), pairs(name, following), pairs(name, larger)
     return LadderRow(
         model=name,
         df=fit.df,
-        statistic=gain(fits["identity"], fit),
-        pvalue=tail.pvalue,
-        method=tail.method,
-        n_resamples=tail.n_resamples,
-        reason=tail.reason,
-        next_model=None if after is None else following,
-        next_statistic=next_gain,
-        next_df=next_df,
-        next_pvalue=math.nan if after is None else chi2_sf(next_gain, next_df),
+        statistic=null.statistic,
+        pvalue=null.pvalue,
+        method=null.tail.method,
+        chi2_pvalue=null.chi2_pvalue,
+        n_resamples=null.tail.n_resamples,
+        reason=null.tail.reason,
+        next_model=following,
+        next_statistic=after.statistic,
+        next_df=after.df,
+        next_pvalue=after.pvalue,
+        next_method=after.tail.method or None,
+        next_chi2_pvalue=after.chi2_pvalue,
         larger=larger,
-        larger_statistic=math.nan if above is None else gain(fit, above),
-        larger_df=0 if above is None else above.df - fit.df,
-        larger_pvalue=more.pvalue,
-        larger_method=more.method or None,
-        larger_n_resamples=more.n_resamples,
-        larger_reason=more.reason,
+        larger_statistic=above.statistic,
+        larger_df=above.df,
+        larger_pvalue=above.pvalue,
+        larger_method=above.tail.method or None,
+        larger_chi2_pvalue=above.chi2_pvalue,
+        larger_n_resamples=above.tail.n_resamples,
+        larger_reason=above.tail.reason,
         rejected=rejected,
         log_likelihood=fit.log_likelihood,
         aic=2.0 * fit.df - 2.0 * fit.log_likelihood,

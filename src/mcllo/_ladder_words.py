@@ -94,6 +94,7 @@ def _beyond(rows: Sequence[LadderRow], chosen: LadderRow, alpha: float) -> list[
             "how classes are confused."
         )
     judged = top if chosen.model == "full" or notes else chosen
-    if TOO_COSTLY in judged.larger_reason or TOO_MANY in judged.larger_reason:
+    costly = TOO_COSTLY in judged.larger_reason or TOO_MANY in judged.larger_reason
+    if costly and judged.larger_method == "chi2":
         notes.append("That p-value is chi-square's, which so little information may not support.")
     return notes

@@ -99,13 +99,16 @@ class MCLLOMap:
 
     def apply(self, simplex: Simplex) -> Floats:
         """Return the map of already validated probabilities."""
+        return recalibrate(self.theta, self.log_odds(simplex), self.baseline_index)
+
+    def log_odds(self, simplex: Simplex) -> Floats:
+        """Return log odds against the baseline, shape (n_classes - 1, n_samples)."""
         logs = np.empty(simplex.probs.shape[::-1])
         if simplex.logits is None:
             np.log(simplex.probs.T, out=logs)
         else:
             logs[:] = simplex.logits.T
-        b = self.baseline_index
-        return recalibrate(self.theta, log_odds_from_logs(logs, b), b)
+        return log_odds_from_logs(logs, self.baseline_index)
 
     def compose(self, other: MCLLOMap) -> MCLLOMap:
         """Return the map that applies this one first and `other` to its result."""

@@ -22,35 +22,36 @@ powers and stays finite for any finite log odds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._chunks import borrowed, ordered_map, threads_for
+from ._kernel import (
+    CHUNK_ELEMENTS,
+    ROUNDED_UP,
+    LogPartition,
+    Terms,
+    exponentials,
+    softmax_against_zero,
+)
+
+__all__ = [
+    "CHUNK_ELEMENTS",
+    "ROUNDED_UP",
+    "Likelihood",
+    "LogPartition",
+    "Terms",
+    "identity_theta",
+    "log_odds_from_logs",
+    "recalibrate",
+    "softmax_against_zero",
+    "sufficient_statistic",
+]
+
 Floats = NDArray[np.float64]
-
-CHUNK_ELEMENTS = 75_000
-"""Elements of one (K, rows) buffer: small enough that the buffers of a chunk stay in cache."""
-ROUNDED_UP = 1.0 + 2e-15
-"""The Hessian is a positive diagonal less a gram matrix; the diagonal is enlarged by more than its
-rounding, so that the difference stays positive definite where rows are saturated."""
-
-
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """Value, gradient and Hessian of a function that is a sum over rows; sums of rows add."""
-
-    value: float
-    gradient: Floats
-    hessian: Floats
-
-    def __add__(self, other: Terms) -> Terms:
-        return Terms(
-            self.value + other.value,
-            self.gradient + other.gradient,
-            self.hessian + other.hessian,
-        )
 
 
 def identity_theta(n_compared: int) -> Floats:
@@ -79,104 +80,6 @@ def sufficient_statistic(
     return np.concatenate([counts, sums])
 
 
-class LogPartition:
-    """``theta -> Terms`` of A(theta) for fixed log odds; buffers are made once and reused.
-
-    Parameters
-    ----------
-    log_odds : ndarray of shape (K, n)
-        float64, or float32 to halve the memory; arithmetic is float64 either way.
-    weight : ndarray of shape (n,), optional
-        Row weights.
-    """
-
-    def __init__(self, log_odds: NDArray[Any], weight: Floats | None = None) -> None:
-        self.log_odds = log_odds
-        self.weight = weight
-        self.n_compared, self.n_samples = log_odds.shape
-        self._rows = min(self.n_samples, max(256, CHUNK_ELEMENTS // self.n_compared))
-        self._stack = np.empty((2 * self.n_compared, self._rows))
-        self._scaled = None if weight is None else np.empty_like(self._stack)
-        self._ones = np.ones(self._rows)
-
-    def __call__(self, theta: Floats) -> Terms:
-        """Return value, gradient and Hessian at `theta`."""
-        k = self.n_compared
-        value, gradient = 0.0, np.zeros(2 * k)
-        gram, squares = np.zeros((2 * k, 2 * k)), np.zeros(k)
-        for start in range(0, self.n_samples, self._rows):
-            odds = self.log_odds[:, start : start + self._rows]
-            weight = None if self.weight is None else self.weight[start : start + self._rows]
-            value += self._chunk(theta, odds, weight, gradient, gram, squares)
-        hessian = -gram
-        diagonal = np.arange(k)
-        hessian[diagonal, diagonal] += ROUNDED_UP * gradient[:k]
-        hessian[diagonal + k, diagonal + k] += ROUNDED_UP * squares
-        hessian[diagonal, diagonal + k] += gradient[k:]
-        hessian[diagonal + k, diagonal] += gradient[k:]
-        return Terms(value, gradient, hessian)
-
-    def _chunk(
-        self,
-        theta: Floats,
-        odds: NDArray[Any],
-        weight: Floats | None,
-        gradient: Floats,
-        gram: Floats,
-        squares: Floats,
-    ) -> float:
-        """Add one chunk's sums to the accumulators and return its part of A."""
-        k, m = odds.shape
-        stack = self._stack[:, :m]
-        g, gl = stack[:k], stack[k:]
-        per_row = softmax_against_zero(theta, odds, out=g)
-        np.multiply(g, odds, out=gl)
-        if weight is None:
-            gradient += stack @ self._ones[:m]
-            gram += stack @ stack.T
-            squares += np.einsum("ji,ji->j", gl, odds)
-            return float(per_row.sum())
-        assert self._scaled is not None
-        scaled = np.multiply(stack, weight, out=self._scaled[:, :m])
-        gradient += scaled @ self._ones[:m]
-        gram += scaled @ stack.T
-        squares += np.einsum("ji,ji->j", scaled[k:], odds)
-        return float(per_row @ weight)
-
-
-def softmax_against_zero(theta: Floats, odds: NDArray[Any], out: Floats) -> Floats:
-    """Write the non-baseline rows of ``softmax(eta, 0)`` to `out`; return ``logsumexp(eta, 0)``."""
-    k = len(odds)
-    np.multiply(odds, theta[k:, None], out=out)
-    out += theta[:k, None]
-    top = np.maximum(out.max(axis=0), 0.0)
-    out -= top
-    np.exp(out, out=out)
-    total: Floats = np.exp(-top)
-    total += out.sum(axis=0)
-    out /= total
-    np.log(total, out=total)
-    total += top
-    return total
-
-
-def recalibrate(theta: Floats, log_odds: NDArray[Any], baseline: int) -> Floats:
-    """Return g of Eq. (3)-(4), shape (n, c), the baseline back in its column."""
-    k, n = log_odds.shape
-    recalibrated = np.empty((n, k + 1))
-    columns = np.delete(np.arange(k + 1), baseline)
-    rows = max(256, CHUNK_ELEMENTS // k)
-    buffer = np.empty((k, min(rows, n)))
-    for start in range(0, n, rows):
-        odds = log_odds[:, start : start + rows]
-        g = buffer[:, : odds.shape[1]]
-        log_total = softmax_against_zero(theta, odds, out=g)
-        block = recalibrated[start : start + rows]
-        block[:, columns] = g.T
-        np.exp(-log_total, out=block[:, baseline])
-    return recalibrated
-
-
 class Likelihood:
     """``theta -> Terms`` of the negative log likelihood ``A(theta) - theta . s``."""
 
@@ -186,9 +89,41 @@ class Likelihood:
 
     def __call__(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian at `theta`."""
-        terms = self.partition(theta)
+        return self._less_statistic(theta, self.partition(theta))
+
+    @property
+    def rough(self) -> Callable[[Floats], Terms] | None:
+        """The same in float32; see `LogPartition.rough`."""
+        rough = self.partition.rough
+        return None if rough is None else lambda theta: self._less_statistic(theta, rough(theta))
+
+    def _less_statistic(self, theta: Floats, terms: Terms) -> Terms:
         return Terms(
             terms.value - float(theta @ self.statistic),
             terms.gradient - self.statistic,
             terms.hessian,
         )
+
+
+def recalibrate(
+    theta: Floats, log_odds: NDArray[Any], baseline: int, *, n_jobs: int | None = None
+) -> Floats:
+    """Return g of Eq. (3)-(4), shape (n, c), the baseline back in its column."""
+    k, n = log_odds.shape
+    recalibrated = np.empty((n, k + 1))
+    rows = max(256, CHUNK_ELEMENTS // k)
+    spare: list[NDArray[Any]] = []
+
+    def work(chunk: int) -> None:
+        odds = log_odds[:, chunk * rows : (chunk + 1) * rows]
+        block = recalibrated[chunk * rows : (chunk + 1) * rows]
+        with borrowed(spare, (k, min(n, rows)), np.float64) as buffer:
+            g = buffer[:, : odds.shape[1]]
+            total, top = exponentials(theta, odds, g)
+            g /= total
+            block[:, :baseline] = g[:baseline].T
+            block[:, baseline + 1 :] = g[baseline:].T
+            np.divide(1.0 if top is None else np.exp(-top), total, out=block[:, baseline])
+
+    ordered_map(work, -(-n // rows), threads_for(log_odds.size, n_jobs))
+    return recalibrated

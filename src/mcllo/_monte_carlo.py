@@ -155,6 +155,7 @@ def monte_carlo_p(
     batch: int,
     seed: int,
     stop_at: int | None = None,
+    guess: float | None = None,
 ) -> MonteCarloP:
     """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
 
@@ -168,11 +169,13 @@ def monte_carlo_p(
         Draws per call.
     stop_at : int, optional
         Stop at this many exceedances; None makes all draws.
+    guess : float, optional
+        About what the p-value will be: says how many draws to begin with and changes no answer.
     """
     check_resamples(n_resamples)
     done = n_exceed = 0
     while done < n_resamples:
-        size = min(batch, n_resamples - done, _likely_needed(done, n_exceed, stop_at))
+        size = min(batch, n_resamples - done, _likely_needed(done, n_exceed, stop_at, guess))
         hits = exceeds(done, size)
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
             last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
@@ -183,12 +186,13 @@ def monte_carlo_p(
     return MonteCarloP((1 + n_exceed) / (done + 1), done, n_exceed, seed)
 
 
-def _likely_needed(done: int, n_exceed: int, stop_at: int | None) -> int:
+def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float | None) -> int:
     """Return how many more draws a sequential run will want; a guess that changes no answer."""
     if stop_at is None:
         return np.iinfo(np.int64).max
     if done == 0:
-        return FIRST_BATCH
+        likely = FIRST_BATCH if guess is None else int(1.2 * stop_at / max(guess, 1e-3))
+        return max(SMALL_BATCH, likely)
     return max(SMALL_BATCH, int(1.1 * (stop_at - n_exceed) * (done + 1) / (n_exceed + 1)))
 
 

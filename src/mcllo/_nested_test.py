@@ -1,53 +1,68 @@
-"""p-values of nested models: chi-square, exact, or by parametric bootstrap.
+"""p-values of nested models: chi-square, exact, by parametric bootstrap, or a guaranteed bound.
 
 ==============================  ===========================================================
 identity against a model        exact: labels drawn from the predictions
 a model against a larger one    bootstrap: labels drawn from the fitted smaller model, both
                                 models fitted to each draw; approximate
+either                          score: the same draws, but of the score statistic, without a
+                                refit (`_projected_score`); exact against the identity
+either                          bound: split likelihood ratio, any n (`_nested_bound`)
 either                          chi-square on the difference of the parameters; large samples
 ==============================  ===========================================================
 
-``method="auto"`` simulates where `calibration_test` would, with fewer draws for large data (at
-least 99), because there are many tests. The full map has ``c (c - 1)``
-parameters and costs about ``c^2 / 4`` times as much as MCLLO; where that is too much its p-values
-are chi-square and the reason says so.
+``method="auto"`` trusts chi-square where `calibration_test` would, by the parameters of the larger
+model. Elsewhere it takes the bound where that is far below anything simulation could show, and
+simulates otherwise: at most `work` cells (rows x classes x draws) for all tests together, each of
+which stops at its 20th exceedance (50th, where there are many draws). Where `work` does not pay for
+enough refits, scores are simulated, at a fraction of the price; where it does not pay for those,
+the p-value is chi-square's and the reason says so. A refit of the full map, of ``c (c - 1)``
+parameters, counts ``c^2 / 4`` times.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._batch import TIE
-from ._calibration_test import METHODS, chi2_sf, choose_method
+from ._calibration_test import BEYOND, METHODS, chi2_sf, choose_method
 from ._full_map import FullDraws, mcllo_places
 from ._metric_null import written_out
 from ._model import recalibrate
 from ._monte_carlo import (
     EXCEEDANCES,
     EXCEEDANCES_LARGE,
-    LARGE,
     Seed,
     StatisticDraws,
     check_resamples,
     entropy_of,
     monte_carlo_p,
 )
+from ._nested_bound import nested_bound
+from ._nested_ratio import NestedRatio
 from ._predictions import Predictions
+from ._projected_score import ProjectedScore
 from ._restriction import Family, RestrictedFit, RestrictedRatio, ratio_to_identity
 from .exceptions import InputError
 
 Floats = NDArray[np.float64]
 
-MOST_CELLS, MOST_FULL_CELLS = 5e7, 1.6e7
-"""Work (rows x classes x draws) that `auto` spends on all tests of a plan; and that any method
-spends on one test of the full map, times ``c^2 / 4``."""
-MOST_WORK = 2e8
-"""Work (times ``c / 10`` for more than ten classes) beyond which `auto` does not simulate."""
+WORK = 2e7
+"""Cells (rows x classes x draws) that `auto` spends on all tests: a second or two."""
+WORK_ASKED = 4e8
+"""The same for one test of the full map when simulation was asked for, whatever it costs."""
+FULL_TESTS = 3
+"""Part of the work, as its reciprocal, that a test of the full map may take."""
+SCORES, FULL_SCORES = 25.0, 150.0
+"""Draws that are scored, without a refit, at the price of one that is fitted; MCLLO, full map."""
 FEWEST_DRAWS = 99
+FAR = 1e-6
+"""Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
+SCORED = "refits are too costly: scores were simulated"
 TOO_COSTLY = "the full map is too costly to simulate"
 TOO_MANY = "so many tests of so much data are too costly to simulate"
 
@@ -61,112 +76,131 @@ class TailP(NamedTuple):
     reason: str
 
 
+class Choice(NamedTuple):
+    """How one test is computed, from how many draws at most, and why."""
+
+    kind: Literal["chi2", "score", "refit"]
+    n_draws: int
+    reason: str
+    doubtful: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """How the p-values of one set of predictions are computed.
 
     Attributes
     ----------
-    method : {'chi2', 'exact', 'sequential'}
-        'chi2' draws nothing; 'sequential' stops early.
-    reason : str
-        Why.
+    predictions : Predictions
+        The data.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        As asked.
     n_resamples, seed : int
         Most draws, and what they are made from.
-    predictions : Predictions
-        The data; rows counted several times are written out.
-    auto : bool
-        Whether the method was chosen here, so that work may be limited.
     n_tests : int
         How many tests share the work.
+    work : float
+        Cells (rows x classes x draws) that `auto` may spend on all tests.
     fewest : int
-        Draws that a test makes at least.
+        Draws below which a test is not worth simulating.
     """
 
+    predictions: Predictions
     method: str
-    reason: str
     n_resamples: int
     seed: int
-    predictions: Predictions
-    auto: bool
     n_tests: int
+    work: float
     fewest: int
+    _rows: list[Predictions] = field(default_factory=list, repr=False)
+    _chosen: dict[int, tuple[str, str]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
         cls,
         predictions: Predictions,
-        df: int,
         *,
         method: str,
         n_resamples: int,
         seed: Seed,
         n_tests: int,
+        work: float = WORK,
         fewest: int = FEWEST_DRAWS,
     ) -> Plan:
-        """Check the arguments and decide; `df` parameters are at stake."""
+        """Check the arguments."""
         if method not in METHODS:
             raise InputError(
                 f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}."
             )
         check_resamples(n_resamples)
-        chosen, reason = method, "as asked"
-        if method == "auto":
-            chosen, reason = choose_method(predictions, df, "lr", n_resamples)
-            work = predictions.probs.size * max(1.0, predictions.n_classes / 10.0)
-            if chosen != "chi2" and work * min(fewest, n_resamples) * n_tests > MOST_WORK:
-                chosen, reason = "chi2", f"{reason}, but {TOO_MANY}"
-        return cls(
-            method=chosen,
-            reason=reason,
-            n_resamples=n_resamples,
-            seed=entropy_of(seed),
-            predictions=predictions if chosen == "chi2" else written_out(predictions),
-            auto=method == "auto",
-            n_tests=n_tests,
-            fewest=fewest,
-        )
+        if not work >= 0.0:
+            raise InputError(f"work must be a number of cells >= 0; got {work!r}.")
+        plan = cls(predictions, method, n_resamples, entropy_of(seed), n_tests, work, fewest)
+        if method in ("exact", "sequential"):
+            plan.rows()  # refuses weights that cannot be drawn
+        return plan
 
-    def n_draws(self, family: Family) -> int:
-        """Return the most draws a test may make; 0 when it should not be simulated."""
-        cells, c = float(self.predictions.probs.size), self.predictions.n_classes
+    def rows(self) -> Predictions:
+        """Return the data with rows that count several times written out."""
+        if not self._rows:
+            self._rows.append(written_out(self.predictions))
+        return self._rows[0]
+
+    def choose(self, family: Family, df: int) -> Choice:
+        """Decide how a model of `df` parameters is tested."""
         if self.method == "chi2":
-            return 0
-        if family.full:
-            affordable = int(MOST_FULL_CELLS / (cells * c * c / 4.0))
-            return min(self.n_resamples, affordable) if affordable >= FEWEST_DRAWS else 0
-        if not self.auto:
-            return self.n_resamples
-        return min(self.n_resamples, max(self.fewest, int(MOST_CELLS / self.n_tests / cells)))
+            return Choice("chi2", 0, "as asked")
+        if self.method != "auto":
+            work = WORK_ASKED * FULL_TESTS if family.full else np.inf
+            return self._affordable(family, work, "as asked")
+        method, reason = self._trusted(df)
+        if method == "chi2":
+            return Choice("chi2", 0, reason)
+        return self._affordable(family, self.work, reason)._replace(doubtful=True)
 
-    @property
-    def stop_at(self) -> int | None:
-        """Exceedances at which drawing stops."""
+    def _affordable(self, family: Family, work: float, reason: str) -> Choice:
+        """Return the best simulation that `work` pays for."""
+        cells, c = float(self.predictions.probs.size), self.predictions.n_classes
+        price = cells * (c * c / 4.0 if family.full else max(1.0, c / 10.0))
+        refits = work / (FULL_TESTS if family.full else self.n_tests) / price
+        scores = refits * (FULL_SCORES if family.full else SCORES)
+        fewest = min(self.fewest, self.n_resamples)
+        if refits >= fewest:
+            return Choice("refit", int(min(self.n_resamples, refits)), reason)
+        if scores >= fewest:
+            return Choice("score", int(min(self.n_resamples, scores)), f"{reason}; {SCORED}")
+        costly = TOO_COSTLY if family.full else TOO_MANY
+        return Choice("chi2", 0, f"{reason}, but {costly}")
+
+    def doubt(self, df: int) -> str:
+        """Return what is known about chi-square for `df` parameters."""
+        return self._trusted(df)[1]
+
+    def _trusted(self, df: int) -> tuple[str, str]:
+        if df not in self._chosen:
+            self._chosen[df] = choose_method(self.predictions, df, "lr", 1)
+        return self._chosen[df]
+
+    def stop_at(self, n_draws: int) -> int | None:
+        """Return the exceedances at which drawing stops; fewer where there are few draws."""
         if self.method == "exact":
             return None
-        return EXCEEDANCES if self.predictions.probs.size <= LARGE else EXCEEDANCES_LARGE
-
-    def chi2(self, family: Family, value: float, df: int) -> TailP:
-        """Return the chi-square p-value."""
-        costly = self.method != "chi2" and family.full
-        reason = f"{self.reason}, but {TOO_COSTLY}"
-        return TailP(chi2_sf(value, df), "chi2", 0, reason if costly else self.reason)
+        return EXCEEDANCES if n_draws > 10 * EXCEEDANCES else EXCEEDANCES_LARGE
 
 
 def against_identity(plan: Plan, family: Family, basis: Floats, value: float) -> TailP:
     """Return the p-value of the identity against the model spanned by `basis`."""
-    n_draws = plan.n_draws(family)
-    if n_draws == 0 or basis.shape[1] == 0:
-        return plan.chi2(family, value, basis.shape[1])
-    draws, ratio = _draws(plan, family), ratio_to_identity(family, basis)
-
-    def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        return ratio.reaches(draws(start, size), value)
-
-    found = monte_carlo_p(
-        exceeds, n_resamples=n_draws, batch=draws.batch, seed=plan.seed, stop_at=plan.stop_at
-    )
-    return TailP(found.pvalue, "exact", found.n_resamples, plan.reason)
+    nothing, choice = basis[:, :0], plan.choose(family, basis.shape[1])
+    guess = chi2_sf(value, basis.shape[1])
+    found = _without_drawing(plan, family, choice, nothing, basis, guess)
+    if found is not None:
+        return found
+    draws = _draws(plan, family)
+    if choice.kind == "score":
+        score = ProjectedScore(family, family.identity, nothing, basis)
+        return _simulated(plan, choice, draws, partial(score.reaches, observed=family.statistic))
+    ratio = ratio_to_identity(family, basis)
+    return _simulated(plan, choice, draws, partial(ratio.reaches, threshold=value), "exact", guess)
 
 
 def against_larger(
@@ -181,30 +215,29 @@ def against_larger(
     family, large : Family, RestrictedFit
         The larger one: in `mcllo` itself, or in the full map.
     """
-    value, df = gain(small, large), large.df - small.df
-    n_draws = plan.n_draws(family)
-    if n_draws == 0 or df == 0:
-        return plan.chi2(family, value, df)
-    draws = _draws(plan, family)
-    rows = plan.predictions
+    value, choice = gain(small, large), plan.choose(family, large.df)
+    guess = chi2_sf(value, large.df - small.df)
+    places = mcllo_places(len(mcllo.log_odds)) if family.full else np.arange(len(mcllo.identity))
+    inside = np.zeros((len(family.identity), small.df))
+    inside[places] = small.basis
+    found = _without_drawing(plan, family, choice, inside, large.basis, guess)
+    if found is not None:
+        return found
+    draws, rows = _draws(plan, family), plan.rows()
     draws.probs = recalibrate(small.theta, rows.log_odds, rows.baseline_index)
-    origin = small.theta if small.settled else mcllo.identity
-    places = mcllo_places(len(rows.log_odds)) if family.full else np.arange(len(origin))
-    lower = RestrictedRatio(mcllo, small.basis, origin)
     start = family.identity.copy()
-    start[places] = origin
-    upper = RestrictedRatio(family, large.basis, start)
-
-    def exceeds(first: int, size: int) -> NDArray[np.bool_]:
-        drawn = draws(first, size)
-        gained = upper.statistics(drawn) - lower.statistics(drawn[:, places])
-        reached: NDArray[np.bool_] = gained >= value - TIE * max(1.0, value)
-        return reached
-
-    found = monte_carlo_p(
-        exceeds, n_resamples=n_draws, batch=draws.batch, seed=plan.seed, stop_at=plan.stop_at
+    if choice.kind == "score":
+        start[places] = small.theta
+        score = ProjectedScore(family, start, inside, large.basis)
+        return _simulated(plan, choice, draws, partial(score.reaches, observed=family.statistic))
+    start[places] = origin = small.theta if small.settled else mcllo.identity
+    ratio = NestedRatio(
+        small=RestrictedRatio(mcllo, small.basis, origin),
+        large=RestrictedRatio(family, large.basis, start),
+        places=places,
     )
-    return TailP(found.pvalue, "bootstrap", found.n_resamples, plan.reason)
+    reaches = partial(ratio.reaches, threshold=value)
+    return _simulated(plan, choice, draws, reaches, "bootstrap", guess)
 
 
 def gain(small: RestrictedFit, large: RestrictedFit) -> float:
@@ -212,5 +245,37 @@ def gain(small: RestrictedFit, large: RestrictedFit) -> float:
     return max(0.0, 2.0 * (large.log_likelihood - small.log_likelihood))
 
 
+def _without_drawing(
+    plan: Plan, family: Family, choice: Choice, small: Floats, large: Floats, chi2: float
+) -> TailP | None:
+    """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
+    if small.shape[1] == large.shape[1]:
+        return TailP(1.0, "chi2", 0, choice.reason)
+    if choice.doubtful and chi2 < FAR:
+        bound = nested_bound(plan.predictions, small, large, full=family.full)
+        if bound * BEYOND * (max(choice.n_draws, plan.fewest) + 1) < 1.0:
+            return TailP(bound, "bound", 0, plan.doubt(large.shape[1]))
+    return TailP(chi2, "chi2", 0, choice.reason) if choice.kind == "chi2" else None
+
+
+def _simulated(
+    plan: Plan,
+    choice: Choice,
+    draws: StatisticDraws,
+    reaches: Callable[[Floats], NDArray[np.bool_]],
+    method: str = "score",
+    guess: float | None = None,
+) -> TailP:
+    found = monte_carlo_p(
+        lambda start, size: reaches(draws(start, size)),
+        n_resamples=choice.n_draws,
+        batch=draws.batch,
+        seed=plan.seed,
+        stop_at=plan.stop_at(choice.n_draws),
+        guess=guess,
+    )
+    return TailP(found.pvalue, method, found.n_resamples, choice.reason)
+
+
 def _draws(plan: Plan, family: Family) -> StatisticDraws:
-    return (FullDraws if family.full else StatisticDraws)(plan.predictions, plan.seed)
+    return (FullDraws if family.full else StatisticDraws)(plan.rows(), plan.seed)

@@ -11,6 +11,11 @@ Each iteration, at x with gradient g and Hessian H:
    finite x attains, the decrement still vanishes, by a factor e a step, and the value is the
    infimum's.)
 4. otherwise halve the step until the value falls enough (Armijo), and go on.
+
+With a `rough` objective, cheaper and good to a few digits, steps 1-2 are first run on that, without
+a search, until the next decrement should be below `tol` or lost in the noise. Where its decrements
+do not fall quickly, or where it led to no lower value, its steps are forgotten. The run ends on the
+exact objective either way, at once where the steps have told how little H can still change.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._model import Terms
+from ._kernel import Terms
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +40,13 @@ ENOUGH = 1e-4
 NEGLIGIBLE = 1e-14
 """Curvature, relative to the largest, below which a coordinate counts as flat."""
 NO_CURVATURE = 1e-290
+DAMPINGS = (0.0, *(10.0**power for power in range(-14, 3)))
+"""Multiples of the diagonal that are tried in turn."""
 REACH = 1e8
 MAX_HALVINGS = 40
+MAX_ROUGH = 12
+NOISE = 1e-7
+"""Decrement below which a rough objective's is not worth another look."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,22 +92,67 @@ def minimize(
     *,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
+    rough: Callable[[Floats], Terms] | None = None,
 ) -> Solution:
     """Minimise `objective` from `start`; see the module's steps."""
     x = np.array(start, dtype=np.float64)
     first = terms = objective(x)
-    decrement = 0.0
-    for n_iter in range(1, max_iter + 1):
+    decrement, done, bend = 0.0, 0, np.inf
+    if rough is not None:
+        x, terms, bend, done = approach(objective, rough, newton_direction, x, terms, tol, max_iter)
+    for n_iter in range(done + 1, max_iter + 1):
         direction, previous = newton_direction(terms), decrement
-        with np.errstate(over="ignore"):
-            decrement = max(0.0, -float(terms.gradient @ direction))
+        decrement = _decrement(terms, direction)
+        if decrement <= NOISE and bend * decrement <= SETTLED**2:
+            return Solution(x + direction, first, terms, decrement, n_iter, True)
         if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY):
             return Solution(x + direction, first, terms, decrement, n_iter, True)
-        found = _search(objective, x, terms, _shortened(direction, x))
+        found = line_search(objective, x, terms, direction)
         if found is None:
             break
         x, terms = found
     return Solution(x, first, terms, decrement, n_iter, False)
+
+
+def _decrement(terms: Terms, direction: Floats) -> float:
+    with np.errstate(over="ignore"):
+        return max(0.0, -float(terms.gradient @ direction))
+
+
+def approach(
+    objective: Callable[[Floats], Terms],
+    rough: Callable[[Floats], Terms],
+    solve: Callable[[Terms], Floats],
+    start: Floats,
+    first: Terms,
+    tol: float,
+    max_iter: int,
+) -> tuple[Floats, Terms, float, int]:
+    """Return where rough steps led, the exact terms there, the bend and the steps taken.
+
+    Near a minimum a decrement is about `bend` times the square of the one before, and the last step
+    changes H, relatively, by about ``sqrt(bend * decrement)``.
+    """
+    x, terms, previous, bend = start, first, np.inf, np.inf
+    for n_iter in range(1, min(MAX_ROUGH, max_iter - 1) + 1):
+        with np.errstate(over="ignore", invalid="ignore"):
+            direction = solve(terms)
+            decrement = _decrement(terms, direction)
+        if not decrement < 0.5 * previous:  # also when it is not a number
+            break
+        x = x + direction
+        if decrement > NOISE and previous < np.inf:
+            bend = decrement / previous / previous
+        if decrement <= NOISE or bend * decrement * decrement <= tol:
+            exact = objective(x)
+            if np.isfinite(exact.value) and exact.value <= first.value:
+                return x, exact, bend, n_iter
+            break
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms, previous = rough(x), decrement
+        if not np.isfinite(terms.value):
+            break
+    return start, first, np.inf, 0
 
 
 def newton_direction(terms: Terms) -> Floats:
@@ -112,7 +167,7 @@ def _damped_direction(terms: Terms) -> Floats:
     scale = np.sqrt(np.maximum(diagonal, NEGLIGIBLE * largest if largest > NO_CURVATURE else 1.0))
     scaled = terms.hessian / np.outer(scale, scale)
     gradient = terms.gradient / scale
-    for damping in (0.0, *10.0 ** np.arange(-14.0, 3.0)):
+    for damping in DAMPINGS:
         matrix = scaled if damping == 0.0 else scaled + damping * np.eye(len(gradient))
         try:
             np.linalg.cholesky(matrix)
@@ -131,13 +186,16 @@ def _shortened(direction: Floats, x: Floats) -> Floats:
     return direction / max(1.0, excess)
 
 
-def _search(
+def line_search(
     objective: Callable[[Floats], Terms], x: Floats, terms: Terms, direction: Floats
 ) -> tuple[Floats, Terms] | None:
     """Halve the step until the value falls by a part of what the slope promises.
 
+    Return the point and its terms, or None where no step helps.
+
     A trial so far out that its value overflows is not an error: it is not lower, so halve on.
     """
+    direction = _shortened(direction, x)
     slope = max(0.0, -float(terms.gradient @ direction))
     step, rounding = 1.0, 1e-13 * (1.0 + abs(terms.value))
     for _ in range(MAX_HALVINGS):

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._batch import BatchedRatio
+from ._bound import RestBound
+from ._cells import Cells, FullCells, MclloCells
 from ._full_map import FullPartition, features_of, full_identity, full_statistic
 from ._model import CHUNK_ELEMENTS, LogPartition, Terms, identity_theta, sufficient_statistic
 from ._newton import minimize
@@ -61,6 +63,12 @@ class Family:
         if self.full:
             return FullPartition(self.features, self.weight)
         return LogPartition(self.log_odds, self.weight)
+
+    def cells(self) -> Cells:
+        """Return eta and moments of many parameter vectors at once."""
+        if self.full:
+            return FullCells(self.features, self.weight)
+        return MclloCells(self.log_odds, self.weight)
 
     def identified(self, basis: Floats) -> Floats:
         """Return `basis` without directions that the rows cannot tell from the others."""
@@ -159,24 +167,31 @@ class RestrictedRatio(BatchedRatio):
         self.start = Terms(raw.value, raw.gradient @ self.move, hessian)
         self._inverse = np.linalg.pinv(hessian[:n_free, :n_free])
         self._rows = max(1, CHUNK_ELEMENTS // self.log_odds.size)
+        self._rest = RestBound(family.cells(), basis)
 
     def statistics(self, statistics: Floats, threshold: float | None = None) -> Floats:
         """Return twice the gain for each row of the family's `statistics`."""
         if self.move.shape[1] == 1:
             return np.zeros(len(statistics))
-        return super().statistics(statistics @ self.move, threshold)
+        return super().statistics(self.coordinates(statistics), threshold)
+
+    def coordinates(self, statistics: Floats) -> Floats:
+        """Return the sufficient statistics of phi."""
+        moved: Floats = statistics @ self.move
+        return moved
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return A, its gradients and its Hessians in the coordinates phi."""
-        points = theta @ self.move.T
+        points = self.points(theta)
         value, gradient, hessian = (
             self._one_by_one(points) if self.family.full else super().evaluate(points)
         )
         return value, gradient @ self.move, self.move.T @ hessian @ self.move
 
-    def rest_bound(self, theta: Floats, s: Floats, step: Floats) -> Floats:
-        """Return no bound: draws go on until Newton has converged."""
-        return np.full(len(theta), np.inf)
+    def points(self, theta: Floats) -> Floats:
+        """Return theta at the coordinates phi."""
+        points: Floats = theta @ self.move.T
+        return points
 
     def _one_by_one(self, points: Floats) -> tuple[Floats, Floats, Floats]:
         partition = self.family.partition()

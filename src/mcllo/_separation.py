@@ -12,6 +12,11 @@ violation.
 
 Only the constraints that matter enter the program: it starts with the rows hardest to satisfy and
 adds those its answer violates, until none is violated.
+
+All such v form a cone, and the sum of two of them drives apart every pair of classes that either
+does. So the pairs that some v drives apart are found by asking again, each time for the sum over
+the pairs not found yet, until it is 0. Which parameters can go to infinity, and which way, is the
+same program with one coordinate of v for its sum.
 """
 
 from __future__ import annotations
@@ -19,15 +24,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ._labels import Classes
+from ._predictions import Predictions
+
 Floats = NDArray[np.float64]
 
 POSITIVE = 1e-7
 CLEAR = 1e-9
+CERTAIN = 1e-6
+"""Part of a sum, or of the largest coordinate, that is more than a solver's tolerance."""
 FIRST_ROWS = 4000
 
 
-def separating_direction(log_odds: Floats, codes: NDArray[np.intp]) -> Floats | None:
-    """Return a direction along which the likelihood never falls, or None when there is none.
+class RecessionCone:
+    """The directions along which the likelihood never falls.
 
     Parameters
     ----------
@@ -36,21 +46,100 @@ def separating_direction(log_odds: Floats, codes: NDArray[np.intp]) -> Floats | 
     codes : ndarray of shape (n,)
         Rows of `log_odds` that came true; K stands for the baseline.
     """
-    scale = np.concatenate([np.ones(len(log_odds)), np.abs(log_odds).max(axis=1)])
-    scale[scale == 0.0] = 1.0
-    total = _total(log_odds, codes) / scale
-    rows = np.argsort(_slack(log_odds, codes), kind="stable")[:FIRST_ROWS]
-    while True:
-        direction, value = _solve(_constraints(log_odds[:, rows], codes[rows]) / scale, total)
-        if value <= POSITIVE:
-            return None
-        margins = _margins(log_odds, codes, direction / scale)
-        violated = np.flatnonzero(margins < -CLEAR * value)
-        fresh = np.setdiff1d(violated, rows)
-        if len(fresh) == 0:
-            return direction / scale if len(violated) == 0 else None
-        worst = fresh[np.argsort(margins[fresh], kind="stable")[:FIRST_ROWS]]
-        rows = np.concatenate([rows, worst])
+
+    def __init__(self, log_odds: Floats, codes: NDArray[np.intp]) -> None:
+        self.log_odds, self.codes = log_odds, codes
+        self.scale = np.concatenate([np.ones(len(log_odds)), np.abs(log_odds).max(axis=1)])
+        self.scale[self.scale == 0.0] = 1.0
+        self._hardest = np.argsort(_slack(log_odds, codes), kind="stable")[:FIRST_ROWS]
+
+    def furthest(self, goal: Floats) -> Floats | None:
+        """Return the v of largest ``goal . v``, ``|scale v| <= 1``; None where that is 0."""
+        rows, goal = self._hardest, goal / self.scale
+        while True:
+            constraints = _constraints(self.log_odds[:, rows], self.codes[rows])
+            direction, value = _solve(constraints / self.scale, goal)
+            if value <= POSITIVE:
+                return None
+            margins = _margins(self.log_odds, self.codes, direction / self.scale).min(axis=0)
+            violated = np.flatnonzero(margins < -CLEAR * value)
+            fresh = np.setdiff1d(violated, rows)
+            if len(fresh) == 0:
+                return direction / self.scale if len(violated) == 0 else None
+            worst = fresh[np.argsort(margins[fresh], kind="stable")[:FIRST_ROWS]]
+            rows = np.concatenate([rows, worst])
+
+    def pairs(self) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which rows' classes (first axis) leave which classes, and the directions used."""
+        c = len(self.log_odds) + 1
+        apart, directions = np.zeros((c, c), dtype=bool), []
+        while (found := self.furthest(_total(self.log_odds, self.codes, ~apart))) is not None:
+            margins = _margins(self.log_odds, self.codes, found)
+            sums = np.array([margins[:, self.codes == a].sum(axis=1) for a in range(c)])
+            sums[apart] = 0.0
+            fresh = sums > CERTAIN * sums.sum()
+            directions.append(found)
+            apart |= fresh
+            if not fresh.any():
+                break
+        return apart, np.array(directions).reshape(-1, 2 * (c - 1))
+
+
+def separating_direction(log_odds: Floats, codes: NDArray[np.intp]) -> Floats | None:
+    """Return a direction along which the likelihood never falls, or None when there is none."""
+    return RecessionCone(log_odds, codes).furthest(_total(log_odds, codes))
+
+
+def separated_classes(predictions: Predictions) -> Classes:
+    """Return the classes that keep the estimate from existing; none when it exists.
+
+    A class without rows is a cause, and where there are any, no others are looked for. Otherwise
+    a class is one when it is driven apart from every other class along directions in which the
+    likelihood never falls: rows of the one leave the other, or the reverse. Where none is driven
+    apart from all the others, each class that is driven apart from some other is named.
+    """
+    if predictions.absent:
+        return predictions.absent
+    leaves, _ = RecessionCone(*_rows_that_count(predictions)).pairs()
+    apart = leaves | leaves.T
+    np.fill_diagonal(apart, True)
+    others = apart.sum(axis=1) - 1
+    least = others.max() if others.max() == len(apart) - 1 else 1
+    ordered = (*predictions.compared, predictions.baseline)
+    named = [label for label, left in zip(ordered, others, strict=True) if left >= least]
+    return tuple(label for label in predictions.classes if label in named)
+
+
+def unbounded_parameters(predictions: Predictions) -> NDArray[np.bool_]:
+    """Return which parameters of theta can go to minus and to plus infinity, shape (2K, 2).
+
+    Along such a way the likelihood, maximised over all others, never falls.
+    """
+    cone = RecessionCone(*_rows_that_count(predictions))
+    _, found = cone.pairs()
+    unbounded = np.zeros((len(cone.scale), 2), dtype=bool)
+    known = list(found * cone.scale)
+    # a class that none of these moves is moved by none
+    moves = (np.abs(found * cone.scale) > CERTAIN).reshape(-1, 2, len(cone.log_odds))
+    moved = np.tile(moves.any(axis=(0, 1)), 2)
+    for j in np.flatnonzero(moved):
+        for side, sign in enumerate((-1.0, 1.0)):
+            if not any(sign * v[j] > CERTAIN for v in known):
+                goal = np.zeros(len(cone.scale))
+                goal[j] = sign * cone.scale[j]
+                direction = cone.furthest(goal)
+                known += [] if direction is None else [direction * cone.scale]
+            unbounded[j, side] = any(sign * v[j] > CERTAIN for v in known)
+    return unbounded
+
+
+def _rows_that_count(predictions: Predictions) -> tuple[Floats, NDArray[np.intp]]:
+    """Return log odds and codes without the rows of weight 0."""
+    odds, codes = predictions.log_odds, predictions.model_codes
+    if predictions.sample_weight is None:
+        return odds, codes
+    used = predictions.sample_weight > 0.0
+    return odds[:, used], codes[used]
 
 
 def _slack(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
@@ -77,22 +166,29 @@ def _constraints(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
     return rows
 
 
-def _total(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
-    """Return the sum of all constraint rows without building them."""
-    k = len(log_odds)
-    counts = np.bincount(codes, minlength=k + 1)[:k].astype(np.float64)
-    own = np.flatnonzero(codes < k)
-    sums = np.bincount(codes[own], weights=log_odds[codes[own], own], minlength=k)
-    n = log_odds.shape[1]
-    return np.concatenate([(k + 1) * counts - n, (k + 1) * sums - log_odds.sum(axis=1)])
+def _total(
+    log_odds: Floats, codes: NDArray[np.intp], wanted: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Return the sum of the constraint rows of the `wanted` pairs (all) without building them."""
+    c, n = len(log_odds) + 1, log_odds.shape[1]
+    wanted = np.ones((c, c), dtype=bool) if wanted is None else wanted
+    times = wanted & ~np.eye(c, dtype=bool)
+    member = np.zeros((c, n))
+    member[codes, np.arange(n)] = 1.0
+    counts, sums = member.sum(axis=1), member @ log_odds.T
+    # a row of class a leaves k: + z_a - z_k
+    taken, left = times.sum(axis=1), times[:, :-1].T.astype(np.float64)
+    tau = (taken * counts)[:-1] - left @ counts
+    gamma = taken[:-1] * np.diagonal(sums) - np.einsum("ka,ak->k", left, sums)
+    return np.concatenate([tau, gamma])
 
 
 def _margins(log_odds: Floats, codes: NDArray[np.intp], direction: Floats) -> Floats:
-    """Return each row's smallest product with `direction`."""
+    """Return ``eta_{i, y_i} - eta_{ik}`` along `direction`, shape (K + 1, n)."""
     k, n = log_odds.shape
     eta = np.zeros((k + 1, n))
     eta[:k] = direction[:k, None] + direction[k:, None] * log_odds
-    margins: Floats = eta[codes, np.arange(n)] - eta.max(axis=0)
+    margins: Floats = eta[codes, np.arange(n)] - eta
     return margins
 
 

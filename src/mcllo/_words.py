@@ -10,15 +10,16 @@ delta_j > 1         where the prediction gives even odds, class j is delta_j tim
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ._calibration_test import CalibrationTest
+from ._detail_words import detail_lines, full_sections
 from ._fit import MCLLOFit
 from ._predictions import Predictions
-from ._table import Table
 from ._text import align, ellipsis, format_count, format_interval, format_number, format_p
 
 if TYPE_CHECKING:
@@ -35,33 +36,42 @@ class Departure(NamedTuple):
     sentence: str
 
 
-def assessment_text(a: Assessment, alpha: float = 0.05) -> str:
+def assessment_text(a: Assessment, alpha: float = 0.05, *, full: bool = False) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
     parts = [
         heading(a.predictions),
         verdict(a.test, alpha),
         f"  {a.test}",
         *_indented(companion_lines(a, alpha)),
+        *_indented(wrapped(detail_lines(a, alpha))),
         *_indented(notes(a.predictions, a.fit)),
         "",
         *metric_lines(a),
         "",
         f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
         "(95 % intervals)",
-        parameter_table(a.fit),
+        parameter_table(a.fit) if a.fit.converged else "  (no estimates: see the note above)",
     ]
     if a.test.rejects(alpha):
         parts += ["", "What is wrong", *_indented(departure_lines(a.fit))]
         parts += ["  To repair: fit a calibrator on these rows, and judge it on other rows."]
-    parts += ["", "Share of each class, predicted and observed (no baseline needed)"]
-    parts += [shares_table(a.in_the_large)]
+    if full:
+        for block in full_sections(a):
+            parts += ["", block]
     return "\n".join(parts)
+
+
+def wrapped(lines: list[str], width: int = 96) -> list[str]:
+    """Break long lines, what follows indented."""
+    return [part for line in lines for part in textwrap.wrap(line, width, subsequent_indent="  ")]
 
 
 def heading(predictions: Predictions) -> str:
     """Return the first line: how much was read."""
     p = predictions
-    weighted = ", weighted" if p.sample_weight is not None else ""
+    weighted = "" if p.sample_weight is None else f", {p.weight_kind} weights"
+    if p.groups is not None:
+        weighted += f", {format_count(int(p.groups.max()) + 1)} groups"
     return (
         f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
         f"{weighted} (baseline: {ellipsis(p.baseline)})"
@@ -86,11 +96,6 @@ def notes(predictions: Predictions, fit: MCLLOFit) -> list[str]:
     p, lines = predictions, []
     if p.n_clipped:
         lines.append(f"Note: {p.zero_note}")
-    if p.n_clipped_true:
-        lines.append(
-            f"Note: {p.n_clipped_true} labels had probability 0: the raw predictions are refuted, "
-            "and the p-value is that of the raised ones."
-        )
     if p.max_row_error > 1e-6:
         lines.append(
             f"Note: {format_count(p.n_renormalized)} rows were divided by their sum "
@@ -192,22 +197,6 @@ def departure_lines(fit: MCLLOFit) -> list[str]:
     lines = [departure.sentence for departure in found[:MOST_CLASSES]]
     rest = len(found) - len(lines)
     return [*lines, f"... and {rest} more classes"] if rest else lines
-
-
-def shares_table(in_the_large: Table) -> str:
-    """Return predicted and observed shares, the classes with the largest |z|."""
-    z = np.abs(np.nan_to_num(np.array(in_the_large["z"], dtype=float)))
-    shown = sorted(np.argsort(-z, kind="stable")[:MOST_CLASSES].tolist())
-    rows = [
-        [
-            ellipsis(in_the_large["class"][j]),
-            f"{100 * in_the_large['predicted'][j]:.1f} %",
-            f"{100 * in_the_large['observed'][j]:.1f} %",
-            f"{in_the_large['z'][j]:+.1f}",
-        ]
-        for j in shown
-    ]
-    return _with_rest([["class", "predicted", "observed", "z"], *rows], len(z))
 
 
 def _slope_word(gamma: float) -> str:

@@ -14,31 +14,43 @@ import typer
 
 from ._assess import assess as run_assess
 from ._calibration_test import N_RESAMPLES
+from ._chosen_test import split_baseline
 from ._cli_options import (
     Alpha,
+    AnyBaseline,
     AsJson,
     Baseline,
     Classes,
     Clip,
+    Draws,
     File,
+    Full,
+    Gate,
+    Groups,
     Html,
     Label,
     Logits,
+    Method,
     Normalize,
     Open,
     Prefix,
     Seed,
+    Statistic,
     Weight,
+    WeightKind,
     as_json_text,
     check_alpha,
     check_model,
     check_order,
     notes,
+    parsed_penalty,
     split_names,
     write_report,
 )
+from ._cli_power import power
 from ._flags import in_flags
 from ._io import read_predictions
+from ._labels import RESERVED
 from ._version import __version__
 
 Abort = typer.Abort
@@ -83,30 +95,28 @@ def assess(
     file: File,
     label: Label,
     classes: Classes = None,
-    baseline: Baseline = None,
+    baseline: AnyBaseline = None,
     weight: Weight = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Groups = None,
     prefix: Prefix = "",
     normalize: Normalize = False,
     logits: Logits = False,
     clip: Clip = None,
+    full: Full = False,
     as_json: AsJson = False,
     html: Html = None,
     show: Open = False,
     alpha: Alpha = 0.05,
-    gate: Annotated[
-        bool, typer.Option("--gate", help="Exit with code 1 when calibration is rejected.")
-    ] = False,
-    statistic: Annotated[str, typer.Option(help="lr, score or wald.")] = "lr",
-    method: Annotated[
-        str, typer.Option(help="How to get the p-value: auto, chi2, exact or sequential.")
-    ] = "auto",
-    draws: Annotated[
-        int, typer.Option(help="Simulated data sets of an exact p-value, at most.")
-    ] = N_RESAMPLES,
+    gate: Gate = False,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    draws: Draws = N_RESAMPLES,
     seed: Seed = None,
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
     check_alpha(alpha)
+    rule, named = split_baseline(baseline)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the report says the same in its notes
         result = run_assess(
@@ -114,19 +124,24 @@ def assess(
                 file,
                 label=label,
                 classes=split_names(classes),
-                baseline=baseline,
+                baseline=named,
                 weight=weight,
+                weight_kind=weight_kind,  # type: ignore[arg-type]
+                groups=groups,
                 prefix=prefix,
                 logits=logits,
                 normalize=normalize,
                 clip=clip,
             ),
+            baseline=rule or None,
             statistic=statistic,  # type: ignore[arg-type]
             method=method,  # type: ignore[arg-type]
             n_resamples=draws,
             seed=seed,
         )
-    typer.echo(as_json_text(result.to_dict()) if as_json else in_flags(result.text(alpha)))
+    typer.echo(
+        as_json_text(result.to_dict()) if as_json else in_flags(result.text(alpha, full=full))
+    )
     write_report(result, html, show, alpha, [file])
     if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
         raise typer.Exit(1)
@@ -143,26 +158,44 @@ def fit(
         ),
     ],
     classes: Classes = None,
-    baseline: Baseline = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The class that the others are compared with. Default: the last one; auto takes "
+            "the likeliest, all averages over every class."
+        ),
+    ] = None,
     weight: Weight = None,
     prefix: Prefix = "",
     normalize: Normalize = False,
     logits: Logits = False,
     clip: Clip = None,
     penalty: Annotated[
-        float, typer.Option(help="Pull towards no change; 0 is maximum likelihood, 1 is safe.")
-    ] = 0.0,
+        str,
+        typer.Option(
+            help="Pull towards no change; 0 is maximum likelihood, 1 is safe, auto chooses from "
+            "the data, firth is Firth's."
+        ),
+    ] = "0",
+    center: Annotated[
+        str, typer.Option(help="Where the pull leads: identity (no change) or temperature.")
+    ] = "identity",
+    gate: Annotated[
+        float | None,
+        typer.Option(help="Recalibrate only if calibration is rejected at this level, say 0.05."),
+    ] = None,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
     from .calibrators import MCLLOCalibrator
 
     check_model(output, file)
+    rule, named = split_baseline(baseline, allowed=RESERVED)
     with notes():
         predictions = read_predictions(
             file,
             label=label,
             classes=split_names(classes),
-            baseline=baseline,
+            baseline=named,
             weight=weight,
             prefix=prefix,
             logits=logits,
@@ -170,14 +203,22 @@ def fit(
             clip=clip,
         )
         calibrator = MCLLOCalibrator(
-            baseline=predictions.baseline, penalty=penalty, normalize=normalize, clip=clip
+            baseline=rule or predictions.baseline,
+            penalty=parsed_penalty(penalty),
+            center=center,
+            gate=gate,
+            normalize=normalize,
+            clip=clip,
         ).fit(predictions)
     calibrator.save(output)
     if output != "-":
         typer.echo(
-            f"{output}: map of {predictions.n_classes} classes (baseline: {predictions.baseline}) "
+            f"{output}: map of {predictions.n_classes} classes "
+            f"(baseline: {calibrator.fit_.to_dict()['baseline']}) "
             f"from {predictions.n_samples:,} rows"
         )
+        if calibrator.gate_ is not None:
+            typer.echo(f"gate: {calibrator.gate_}")
 
 
 @app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
@@ -308,6 +349,11 @@ def plot(
         )
         draw(predictions, kind, output, seed=seed)
     typer.echo(f"{output}: {kind} figure written")
+
+
+app.command(
+    epilog="Example: mcllo power holdout.csv --label y --gamma 0.8 --n 500 --n 2000",
+)(power)
 
 
 @app.command(epilog="Example: mcllo demo")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .._atomic import write_text
 from .._frames import column_names, shorten
-from .._labels import class_names
+from .._labels import RESERVED, class_names
 from .._map import read_simplex
 from .._predictions import Predictions, as_predictions
 from .._probabilities import Simplex, clean_probs
@@ -40,6 +40,8 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> 
         for name in ("classes", "baseline", "normalize", "clip")
         if getattr(estimator, name, None) is not None
     }
+    if options.get("baseline") in RESERVED:
+        del options["baseline"]  # the calibrator knows what the word asks for
     logits = estimator.input == "logits"
     estimator.__dict__.pop("feature_names_in_", None)
     check_kind(X)
@@ -114,7 +116,8 @@ def read_rows(estimator: Any, X: Any) -> Simplex:
     classes = tuple(estimator.classes_.tolist())
     if isinstance(X, Predictions):
         return _held_rows(estimator, X, classes)
-    normalize, clip = bool(getattr(estimator, "normalize", False)), getattr(estimator, "clip", None)
+    normalize = bool(getattr(estimator, "normalize", False))
+    clip = getattr(estimator, "clip_", None) or getattr(estimator, "clip", None)
     if estimator.input == "logits":
         return read_simplex(classes, None, X)
     if needs_logs(estimator):
@@ -136,7 +139,7 @@ def _held_rows(estimator: Any, held: Predictions, classes: tuple[Any, ...]) -> S
         )
     if estimator.input == "logits" and held.logits is None:
         raise InputError(f"{estimator.method} needs logits; these predictions have none.")
-    return Simplex(held.probs, held.logits, None, None, held.clip, held.n_zeros, 0, 0.0)
+    return Simplex(held.probs, held.logits, None, held.raised, held.clip, held.n_zeros, 0, 0.0)
 
 
 def check_kind(X: Any) -> None:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Sequence
+import warnings
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from .._all_baselines import AllBaselinesMap, fit_all_baselines
+from .._best_baseline import likeliest_baseline
+from .._chosen_test import split_baseline
 from .._fit import MCLLOFit, fit_predictions
+from .._labels import RESERVED
+from .._predictions import Predictions
+from .._reclip import for_recalibration
+from ..exceptions import ConvergenceWarning, SeparationWarning
 from ._contract import predict_labels, read_rows, read_training, save_calibrator
+from ._gate import GateDecision, decide
 
 Floats = NDArray[np.float64]
 
@@ -21,24 +31,37 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    baseline : label, optional
-        Reference class of the log odds; the last class when not given.
-    penalty : float
-        Ridge ``penalty / 2 * (sum tau^2 + sum (gamma - 1)^2)`` towards the identity. 0 is maximum
-        likelihood; 1 is safe when rows are few or the estimate does not exist.
+    baseline : label, 'auto' or 'all', optional
+        Reference class of the log odds; the last class when not given. 'auto' takes the likeliest;
+        'all' fits every baseline and takes the geometric mean, which depends on none (up to 50
+        classes).
+    penalty : float, 'auto' or 'firth'
+        Ridge ``penalty / 2 * (sum tau^2 + sum (gamma - u)^2)`` towards `center`. 0 is maximum
+        likelihood; 1 is safe when rows are few or the estimate does not exist; 'auto' chooses from
+        the data; 'firth' is Firth's, which always exists but pulls towards gamma = 0.
+    center : {'identity', 'temperature'}
+        Where the ridge pulls: to no change (u = 1), or to the fitted temperature.
+    gate : float, optional
+        Level of a calibration test on the training rows: recalibrate only when it rejects, else
+        return predictions untouched. 0.05 is usual; by default there is no gate.
     classes : sequence, optional
         The label of each column, when it cannot be told from the columns or the labels.
     normalize : bool
         Accept rows that do not sum to 1 and divide them by their sum.
     clip : float, optional
-        Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
+        Floor for small probabilities; by default rows with a 0 get the floor 1e-6, or, when the
+        fit is penalised and all probabilities are multiples of 1/T, the floor 1/(2T).
 
     Attributes
     ----------
     classes_ : ndarray
         Labels in column order.
-    fit_ : MCLLOFit
-        Estimates, standard errors and convergence.
+    fit_ : MCLLOFit or AllBaselinesMap
+        Estimates, standard errors and convergence; the averaged map for ``baseline='all'``.
+    gate_ : GateDecision or None
+        What the gate did; print it. None without a gate.
+    clip_ : float or None
+        The floor used for zeros, in fitting and predicting.
 
     Examples
     --------
@@ -62,13 +85,17 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         baseline: Hashable | None = None,
-        penalty: float = 0.0,
+        penalty: float | str = 0.0,
+        center: str = "identity",
+        gate: float | None = None,
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
         self.baseline = baseline
         self.penalty = penalty
+        self.center = center
+        self.gate = gate
         self.classes = classes
         self.normalize = normalize
         self.clip = clip
@@ -85,14 +112,43 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
         """
+        for name in ("gate_", "clip_"):
+            self.__dict__.pop(name, None)
+        rule, _ = split_baseline(self.baseline, allowed=RESERVED)
         predictions = read_training(self, X, y, sample_weight)
-        self.fit_ = fit_predictions(predictions, penalty=self.penalty)
+        self.gate_ = None
+        if self.gate is not None:
+            with quiet_estimates():
+                self.gate_ = decide(predictions, self.gate, rule)
+        self.clip_ = self.clip
+        if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
+            predictions, self.clip_ = for_recalibration(predictions)
+        with quiet_estimates() if self._closed else nullcontext():
+            self.fit_ = self._fitted(predictions, rule)
         return self
+
+    def _fitted(self, predictions: Predictions, rule: str) -> MCLLOFit | AllBaselinesMap:
+        options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
+        if rule == "all":
+            return fit_all_baselines(predictions, **options)
+        if rule == "auto":
+            predictions = predictions.with_baseline(likeliest_baseline(predictions, **options))
+        return fit_predictions(predictions, **options)
+
+    @property
+    def _closed(self) -> bool:
+        gate = self.__dict__.get("gate_")
+        return gate is not None and not gate.recalibrates
+
+    @property
+    def needs_logs(self) -> bool:
+        """Whether zeros must be raised: not when the gate lets predictions pass untouched."""
+        return not self._closed
 
     def predict_proba(self, X: Any) -> Floats:
         """Return recalibrated probabilities, columns in the order of `classes_`."""
         rows = read_rows(self, X)
-        return self.fit_.apply(rows)
+        return rows.probs.copy() if self._closed else self.fit_.apply(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
@@ -103,7 +159,21 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save_calibrator(self, path)
 
     def _state(self) -> dict[str, Any]:
-        return self.fit_.to_dict()
+        gate = None if self.gate_ is None else self.gate_.to_dict()
+        return {**self.fit_.to_dict(), "gate": gate, "clip": self.clip_}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.fit_ = MCLLOFit.from_dict(state)
+        kind = AllBaselinesMap if state["baseline"] == "all" else MCLLOFit
+        self.fit_ = kind.from_dict(state)
+        gate = state.get("gate")
+        self.gate_ = None if gate is None else GateDecision(**gate)
+        self.clip_ = state.get("clip", self.clip)
+
+
+@contextmanager
+def quiet_estimates() -> Iterator[None]:
+    """Leave out warnings about estimates that nothing will use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparationWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield

@@ -1,0 +1,186 @@
+"""Are the probabilities votes k / T, or numbers rounded to d decimals? Then a 0 is no 0.
+
+=================  =========================================================================
+votes              every x is k / T: T trees grown to the end, T neighbours, T raters
+decimals           every x is k / 10^d, in rows that are perhaps divided by their sum 1 + m / 10^d
+votes in a file    x is k / T rounded to d decimals, T <= 10^d / 2
+=================  =========================================================================
+
+A nonzero x needs k >= 1, so rows of tiny numbers lie on no lattice. A row with f values strictly
+between 0 and 1 has f - 1 free ones, and a free value of a smooth forecaster lies on a given lattice
+with probability ``2 tolerance T`` (``T / 10^d`` once it is rounded). A lattice is reported when the
+product of these is below 1e-9: chance does not make one among the 2000 that are tried.
+
+T = 10^d is the hard case: 100 trees, or two decimals? Rounded rows of three or more nonzero values
+miss the sum 1 at least one time in four, votes never: 24 such rows that all sum to 1 are votes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+MOST_VOTES = 2000
+MOST_DECIMALS = 6
+MOST_SHIFT = 25
+"""Largest m: last digits by which a sum of rounded numbers may miss 1."""
+CHANCE = -9.0
+"""Log10 of the probability below which a lattice is no coincidence."""
+FLOAT_ERROR, DIGIT_ERROR = 1e-6, 5e-8
+"""Distance of a vote and of a decimal number from what it should be, float32 included."""
+FEWEST_ROWS = 24
+FEWEST_VALUES = 4
+"""Different values that votes must show (all T - 1 of a smaller T): a constant is no vote."""
+GLANCE = 100
+"""Rows that are looked at before all are."""
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How fine a forecaster speaks; None where no limit shows.
+
+    Attributes
+    ----------
+    votes : int or None
+        The smallest T of which all probabilities are multiples 1 / T.
+    decimals : int or None
+        Decimals that probabilities were rounded to.
+    """
+
+    votes: int | None = None
+    decimals: int | None = None
+
+
+def lattice_of(probs: Floats) -> int | None:
+    """Return the smallest T for which all probabilities are k / T, or None.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> lattice_of(rng.multinomial(30, [0.5, 0.3, 0.2], size=50) / 30)
+    30
+    >>> lattice_of(rng.dirichlet([1, 1, 1], size=50)) is None
+    True
+    """
+    return resolution_of(probs).votes
+
+
+def resolution_of(probs: Floats) -> Resolution:
+    """Return whether probabilities are votes, rounded, both or neither.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> resolution_of(rng.dirichlet([1, 1, 1], size=50).round(3))
+    Resolution(votes=None, decimals=3)
+    >>> resolution_of((rng.multinomial(30, [0.5, 0.3, 0.2], size=50) / 30).round(3))
+    Resolution(votes=30, decimals=3)
+    """
+    rows = probs[((probs > 0.0) & (probs < 1.0)).any(axis=1)]  # 0 and 1 are on every lattice
+    if not len(rows):
+        return Resolution()
+    free = int(_free(rows).sum())
+    exact = _smallest(rows, MOST_VOTES, FLOAT_ERROR)
+    written = _as_written(rows)
+    if written is None:
+        return Resolution(votes=exact if _is_no_chance(exact, 2.0 * FLOAT_ERROR, free) else None)
+    # 0.9, 1.0 and 1.1 as sums of rounded rows make multiples of 1/990: no votes
+    if exact is not None and exact <= written.unit + _reach(rows):
+        rounded = written.unit % exact == 0
+        coverage = 1.0 / written.unit if rounded else 2.0 * FLOAT_ERROR
+        if _is_no_chance(exact, coverage, free) or (exact == written.unit and written.sums_hold):
+            return Resolution(votes=exact)
+    error = (0.5 + 1e-6) / written.unit
+    coarse = _smallest(written.rows, min(written.unit // 2, MOST_VOTES), error)
+    no_chance = _is_no_chance(coarse, 1.0 / written.unit, free)
+    return Resolution(coarse if no_chance else None, written.decimals)
+
+
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """Rows as they stood in a file with `decimals`, before they were divided by their sums."""
+
+    rows: Floats
+    decimals: int
+    sums_hold: bool
+
+    @property
+    def unit(self) -> int:
+        """How many last digits make 1."""
+        return int(10**self.decimals)
+
+
+def _free(rows: Floats) -> NDArray[np.intp]:
+    inner: NDArray[np.intp] = ((rows > 0.0) & (rows < 1.0)).sum(axis=1) - 1
+    return np.maximum(inner, 0)
+
+
+def _reach(rows: Floats) -> int:
+    """Return the largest m that is tried: half a last digit for each class."""
+    return int(min(MOST_SHIFT, (rows.shape[1] + 1) // 2))
+
+
+def _as_written(rows: Floats) -> _Written | None:
+    """Return the rows with the fewest decimals that explain all of them."""
+    reach = _reach(rows)
+    for decimals in range(1, MOST_DECIMALS + 1):
+        unit = 10**decimals
+        each = math.log10(2.0 * DIGIT_ERROR * unit)  # of a free value, at one m
+        chance = np.minimum(0.0, _free(rows) * each + math.log10(2 * reach + 1)).sum()
+        if chance > CHANCE or _shifts(rows[:GLANCE], unit, reach) is None:
+            continue
+        shifts = _shifts(rows, unit, reach)
+        if shifts is not None:
+            whole: Floats = np.rint(rows * (unit + shifts)[:, None])
+            telling = (whole > 0.0).sum(axis=1) >= 3
+            hold = bool((whole.sum(axis=1) == unit).all()) and int(telling.sum()) >= FEWEST_ROWS
+            return _Written(whole / unit, decimals, hold)
+    return None
+
+
+def _shifts(rows: Floats, unit: int, reach: int) -> NDArray[np.intp] | None:
+    """Return each row's m that makes ``x (unit + m)`` whole numbers; None if a row has none."""
+    least, found = np.full(len(rows), np.inf), np.zeros(len(rows), dtype=np.intp)
+    for m in sorted(range(max(-reach, 1 - unit), reach + 1), key=abs):
+        off = _distance(rows * (unit + m)).max(axis=1)
+        better = off < least - 1e-6
+        least[better], found[better] = off[better], m
+    return None if least.max() > DIGIT_ERROR * unit else found
+
+
+def _distance(counts: Floats) -> Floats:
+    """Return how far counts are from whole numbers, where only a 0 may count as 0."""
+    nearest = np.rint(counts)
+    np.maximum(nearest, 1.0, out=nearest, where=counts > 0.0)
+    distance: Floats = np.abs(counts - nearest)
+    return distance
+
+
+def _smallest(rows: Floats, most: int, error: float) -> int | None:
+    """Return the smallest T <= most that all rows are multiples 1 / T of, within `error`."""
+    for votes in _promising(rows, np.arange(2, most + 1), error):
+        if _distance(rows * votes).max() > error * votes:
+            continue
+        shown = np.bincount(np.rint(rows * votes).astype(np.intp).ravel(), minlength=votes + 1)
+        if (shown[1:votes] > 0).sum() >= min(votes - 1, FEWEST_VALUES):
+            return votes
+    return None
+
+
+def _promising(rows: Floats, candidates: NDArray[np.intp], error: float) -> list[int]:
+    """Return the candidates that a glance at some values does not rule out."""
+    values = np.unique(rows[:GLANCE])
+    values = values[:: -(-len(values) // GLANCE)]
+    distance = _distance(values[None, :] * candidates[:, None]).max(axis=1)
+    kept: list[int] = candidates[distance <= error * candidates].tolist()
+    return kept
+
+
+def _is_no_chance(votes: int | None, coverage: float, free: int) -> bool:
+    """Return whether smooth probabilities would hardly ever lie on this lattice."""
+    return votes is not None and free * math.log10(coverage * votes) <= CHANCE

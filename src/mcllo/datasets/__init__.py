@@ -1,0 +1,254 @@
+"""Small predictions that come with the package, each with its source, licence, script and checksum.
+
+======================  ======================================================================
+`load_obesity_forest`   random forest of 500 trees, 528 people, 7 classes, votes with zeros
+`load_portal_rodents`   multinomial regression, captures of desert rodents, 7 genera, logits,
+                        rows that depend on each other, a community that shifts
+`load_cifar10_vgg`      a VGG on the 10,000 test images of CIFAR-10, logits
+======================  ======================================================================
+
+Each returns a `Dataset`: rows to learn a repair from (`train`) and others to judge it on
+(`holdout`). The files are made by ``studies/*/make_predictions.py`` and ``studies/cifar10``; a file
+whose checksum differs from ``data/SHA256SUMS`` is not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from importlib.resources import files
+from io import BytesIO
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._predictions import Predictions
+from ..exceptions import FileFormatError, InputError
+
+__all__ = ["Dataset", "load_cifar10_vgg", "load_obesity_forest", "load_portal_rodents"]
+
+Arrays = dict[str, NDArray[Any]]
+RodentGroups = Literal["plot", "month", "plot_month"]
+
+CIFAR10_CLASSES = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
+CIFAR10_TRAIN = 8000
+"""Images to learn from, of the 10,000; the paper's split in size, not in rows."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Predictions with their labels, in two parts, and where they come from.
+
+    Attributes
+    ----------
+    name : str
+        Short name.
+    train, holdout : Predictions
+        Rows to learn a repair from, and rows to judge it on. The model that made the predictions
+        saw neither.
+    DESCR : str
+        Source, licence, script that made the file, checksum.
+    sha256 : str
+        Checksum of the file.
+    train_columns, holdout_columns : dict of str to ndarray
+        What else is known of the rows, such as ``year``; empty when nothing is.
+
+    Examples
+    --------
+    >>> import mcllo.datasets
+    >>> data = mcllo.datasets.load_obesity_forest()
+    >>> data
+    <Dataset obesity_forest: 396 rows to learn from, 132 to judge on, 7 classes>
+    >>> mcllo.assess(data.train, seed=0).test.rejects(alpha=0.05)
+    True
+    """
+
+    name: str
+    train: Predictions
+    holdout: Predictions
+    DESCR: str
+    sha256: str
+    train_columns: Arrays = field(default_factory=dict)
+    holdout_columns: Arrays = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Dataset {self.name}: {self.train.n_samples} rows to learn from, "
+            f"{self.holdout.n_samples} to judge on, {self.train.n_classes} classes>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values: what it is, without the rows."""
+        return {
+            "name": self.name,
+            "n_train": self.train.n_samples,
+            "n_holdout": self.holdout.n_samples,
+            "classes": list(self.train.classes),
+            "baseline": self.train.baseline,
+            "sha256": self.sha256,
+            "DESCR": self.DESCR,
+        }
+
+
+def load_obesity_forest(*, clip: float = 1e-6) -> Dataset:
+    """Load the votes of a random forest on seven obesity levels.
+
+    500 trees, trained on 1,583 other rows without height and weight. A quarter of the probabilities
+    are votes of 0; none of them is of a class that came true.
+
+    Parameters
+    ----------
+    clip : float
+        Floor for votes of 0: the default changes little and suits testing; half a vote, 0.001,
+        suits recalibration with a penalty.
+
+    Returns
+    -------
+    Dataset
+        Baseline Normal_Weight; 396 rows to learn from, 132 to judge on.
+
+    Examples
+    --------
+    >>> forest = load_obesity_forest()
+    >>> forest.holdout.n_samples, forest.holdout.baseline
+    (132, 'Normal_Weight')
+    """
+    arrays, sha256 = _read("obesity_forest")
+    probs = arrays["votes"] / float(arrays["n_trees"])
+    rule = {"classes": _labels(arrays["classes"]), "baseline": "Normal_Weight", "clip": clip}
+    return _split("obesity_forest", arrays, sha256, {"probs": probs}, rule)
+
+
+def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
+    """Load predictions of the genus of rodents caught near Portal, Arizona, 1986 to 2002.
+
+    Multinomial regression on hindfoot length, log weight, sex and plot type, trained on the years
+    before. The community shifts in these years, and captures repeat animals and plots.
+
+    Parameters
+    ----------
+    groups : {"plot", "month", "plot_month"}, optional
+        What the rows depend on each other by: one of 24 plots, one calendar month of trapping,
+        or both; None calls all rows independent. Animals are not identified in this data set, and
+        are trapped again on the same plot, so that only "plot" holds all captures of one together.
+
+    Returns
+    -------
+    Dataset
+        Captures of 1986 to 1994 to learn from, of 1995 to 2002 to judge on, with logits; the
+        columns are ``year``, ``month`` and ``plot``. The baseline is the last genus.
+
+    Examples
+    --------
+    >>> rodents = load_portal_rodents()
+    >>> rodents.holdout.baseline, sorted(rodents.holdout_columns)
+    ('Reithrodontomys', ['month', 'plot', 'year'])
+    """
+    arrays, sha256 = _read("portal_rodents")
+    by = None if groups is None else _rodent_groups(arrays, groups)
+    rule = {"classes": _labels(arrays["classes"])}
+    rows = {"logits": arrays["logits"], "groups": by}
+    return _split("portal_rodents", arrays, sha256, rows, rule, ("year", "month", "plot"))
+
+
+def load_cifar10_vgg() -> Dataset:
+    """Load the logits of a VGG on the 10,000 test images of CIFAR-10.
+
+    Returns
+    -------
+    Dataset
+        A random 8,000 images to learn from and 2,000 to judge on; the column ``image`` is the
+        image's number in the test set, from 0. The baseline is truck.
+    """
+    arrays, sha256 = _read("cifar10_vgg")
+    order = np.random.default_rng(0).permutation(len(arrays["labels"]))
+    train = np.zeros(len(order), dtype=bool)
+    train[order[:CIFAR10_TRAIN]] = True
+    arrays |= {"train": train, "image": np.arange(len(order))}
+    rule = {"classes": CIFAR10_CLASSES}
+    return _split("cifar10_vgg", arrays, sha256, {"logits": arrays["logits"]}, rule, ("image",))
+
+
+def _split(
+    name: str,
+    arrays: Arrays,
+    sha256: str,
+    rows: dict[str, Any],
+    rule: dict[str, Any],
+    columns: tuple[str, ...] = (),
+) -> Dataset:
+    """Validate the rows with ``train`` and the others, each on its own."""
+    labels = np.asarray(rule["classes"])[arrays["labels"]]
+    first = arrays["train"].astype(bool)
+
+    def part(mask: NDArray[np.bool_]) -> tuple[Predictions, Arrays]:
+        given: dict[str, Any] = dict(rule)
+        given |= {key: None if value is None else value[mask] for key, value in rows.items()}
+        kept = {column: _read_only(arrays[column][mask]) for column in columns}
+        return Predictions.from_arrays(y=labels[mask], **given), kept
+
+    (train, train_columns), (holdout, holdout_columns) = part(first), part(~first)
+    text = describe(name, train, holdout, sha256)
+    return Dataset(name, train, holdout, text, sha256, train_columns, holdout_columns)
+
+
+def describe(name: str, train: Predictions, holdout: Predictions, sha256: str) -> str:
+    """Return a description whose numbers are computed from the rows it describes."""
+    template = (files(__name__) / "data" / f"{name}.md").read_text(encoding="utf-8")
+    facts: dict[str, str] = {"sha256": sha256}
+    for word, part in (("train", train), ("holdout", holdout)):
+        hits = int((part.probs.argmax(axis=1) == part.codes).sum())
+        facts |= {f"n_{word}": f"{part.n_samples:,}", f"hits_{word}": f"{hits:,}"}
+        facts[f"accuracy_{word}"] = f"{100 * hits / part.n_samples:.2f} %"
+    return template.format(**facts)
+
+
+def _read(name: str) -> tuple[Arrays, str]:
+    """Return the arrays of a file whose checksum is right, and the checksum."""
+    folder, file = files(__name__) / "data", f"{name}.npz"
+    path = folder / file
+    if not path.is_file():
+        raise FileFormatError(
+            f"{file} must be part of the package; it is not. "
+            "Install mcllo again, or make the file with the scripts in studies/."
+        )
+    content = path.read_bytes()
+    found, expected = hashlib.sha256(content).hexdigest(), _checksums().get(file)
+    if found != expected:
+        raise FileFormatError(
+            f"{file} must have the sha256 {expected}; got {found}. "
+            "The file was changed or damaged: install mcllo again."
+        )
+    with np.load(BytesIO(content), allow_pickle=False) as data:
+        return {key: data[key] for key in data.files}, found
+
+
+def _checksums() -> dict[str, str]:
+    text = (files(__name__) / "data" / "SHA256SUMS").read_text(encoding="utf-8")
+    pairs = (line.split() for line in text.splitlines() if line.strip())
+    return {name: checksum for checksum, name in pairs}
+
+
+def _rodent_groups(arrays: Arrays, groups: str) -> NDArray[np.int64]:
+    month = arrays["year"].astype(np.int64) * 12 + arrays["month"]
+    choices = {"plot": arrays["plot"].astype(np.int64), "month": month}
+    choices["plot_month"] = month * 100 + choices["plot"]
+    if groups not in choices:
+        raise InputError(
+            f"groups must be 'plot', 'month', 'plot_month' or None; got {groups!r}. Choose one."
+        )
+    return choices[groups]
+
+
+def _labels(classes: NDArray[Any]) -> tuple[Hashable, ...]:
+    return tuple(str(label) for label in classes)
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,139 @@
+import threading
+
+import numpy as np
+import pytest
+
+from mcllo import _chunks
+from mcllo._chunks import THREADS_PAY, borrowed, one_blas_thread, ordered_map, threads_for
+from mcllo._threads import threads
+
+
+class Library:
+    """A BLAS that remembers how many threads it was told to use."""
+
+    def __init__(self, num_threads):
+        self.num_threads = num_threads
+        self.told = []
+
+    def set_num_threads(self, number):
+        self.num_threads = number
+        self.told.append(number)
+
+
+@pytest.fixture
+def libraries(monkeypatch):
+    found = [Library(4), Library(1)]
+    monkeypatch.setattr(_chunks, "_blas_libraries", lambda: found)
+    return found
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3, 9])
+def test_results_are_in_the_order_of_the_tasks(n_workers):
+    assert ordered_map(lambda task: task * task, 5, n_workers) == [0, 1, 4, 9, 16]
+    assert ordered_map(lambda task: task, 0, n_workers) == []
+
+
+def test_the_tasks_are_shared_by_threads():
+    # both tasks wait for each other, so one thread alone would never end
+    meeting = threading.Barrier(2, timeout=10.0)
+
+    def work(task):
+        meeting.wait()
+        return threading.get_ident()
+
+    first, second = ordered_map(work, 2, 2)
+    assert first != second
+    assert threading.get_ident() in (first, second)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_an_exception_of_any_thread_is_raised(n_workers):
+    def work(task):
+        if task == 3:
+            raise ZeroDivisionError("task 3")
+        return task
+
+    with pytest.raises(ZeroDivisionError, match="task 3"):
+        ordered_map(work, 40, n_workers)
+
+
+def test_threads_have_the_error_state_of_the_caller():
+    meeting = threading.Barrier(2, timeout=10.0)
+
+    def work(task):
+        meeting.wait()
+        return np.geterr()["over"]
+
+    with np.errstate(over="raise"):
+        assert ordered_map(work, 2, 2) == ["raise", "raise"]
+
+
+def test_how_many_threads():
+    assert threads_for(THREADS_PAY - 1) == 1
+    assert threads_for(1, 3) == 3
+    assert threads_for(10**9, 1) == 1
+    with threads(5):
+        assert threads_for(THREADS_PAY) == 5
+        assert threads_for(1, -1) == 5
+    with threads(1):
+        assert threads_for(10**9) == 1
+    with threads(100):
+        assert threads_for(10**9) == _chunks.MOST_THREADS
+
+
+def test_a_buffer_comes_back_and_is_lent_again():
+    spare = []
+    with borrowed(spare, (2, 3), np.float32) as first, borrowed(spare, (2, 3), np.float32) as other:
+        assert first.shape == (2, 3)
+        assert first.dtype == np.float32
+        assert first is not other
+        assert spare == []
+    assert len(spare) == 2
+    with borrowed(spare, (2, 3), np.float32) as again:
+        assert any(again is buffer for buffer in (first, other))
+
+
+def test_blas_has_one_thread_inside_and_its_own_number_after(libraries):
+    with one_blas_thread():
+        assert [library.num_threads for library in libraries] == [1, 1]
+        with one_blas_thread():
+            assert libraries[0].num_threads == 1
+        assert libraries[0].num_threads == 1  # the outer block is still at work
+    assert [library.num_threads for library in libraries] == [4, 1]
+    assert libraries[0].told == [1, 4]
+    assert libraries[1].told == []
+
+
+def test_the_last_of_several_threads_restores(libraries):
+    inside, done = threading.Event(), threading.Event()
+
+    def other():
+        with one_blas_thread():
+            inside.set()
+            done.wait(10.0)
+
+    thread = threading.Thread(target=other)
+    with one_blas_thread():
+        thread.start()
+        inside.wait(10.0)
+    assert libraries[0].num_threads == 1
+    done.set()
+    thread.join()
+    assert libraries[0].num_threads == 4
+
+
+def test_blas_is_restored_after_an_exception(libraries):
+    with pytest.raises(ValueError, match="inside"), one_blas_thread():
+        raise ValueError("inside")
+    assert libraries[0].num_threads == 4
+
+
+def test_small_products_leave_blas_alone(libraries):
+    with one_blas_thread(100):
+        assert libraries[0].num_threads == 4
+
+
+def test_the_libraries_are_those_of_numpy():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    for library in _chunks._blas_libraries():
+        assert library.num_threads >= 1

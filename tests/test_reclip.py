@@ -1,0 +1,154 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from independent import draw, simplex
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions
+from mcllo._fit import fit_predictions
+from mcllo._probabilities import clean_probs
+from mcllo._reclip import for_recalibration, recalibration_clip, reclip, unraised, zero_cells
+from mcllo.exceptions import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
+
+
+def votes(seed, n=80, c=4, total=25):
+    rng = np.random.default_rng(seed)
+    probs = np.array([rng.multinomial(total, row) for row in rng.dirichlet([0.4] * c, size=n)])
+    return probs / total, draw(probs / total, rng)
+
+
+def of(probs, y, **options):
+    return Predictions.from_arrays(probs, y, classes=range(probs.shape[1]), **options)
+
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+
+
+def test_without_zeros_nothing_happens():
+    assert unraised(TOY) is TOY.probs
+    assert reclip(TOY, 1e-3) is TOY
+    assert for_recalibration(TOY) == (TOY, None)
+    assert not zero_cells(TOY).any()
+
+
+def test_hand_sized():
+    p = of(np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]), [2, 1])
+    np.testing.assert_array_equal(unraised(p)[0], [0.5, 0.5, 0.0])
+    # (0.5, 0.5, 0.25) has the sum 1.25: (0.4, 0.4, 0.2); row 1 keeps its 0.2, below the floor
+    moved = reclip(p, 0.25)
+    np.testing.assert_allclose(moved.probs, [[0.4, 0.4, 0.2], [0.2, 0.3, 0.5]], atol=1e-15)
+    assert (moved.clip, moved.n_zeros, moved.n_clipped, moved.n_clipped_true) == (0.25, 1, 1, 1)
+    np.testing.assert_array_equal(moved.raised, [[False, False, True], [False] * 3])
+
+
+def test_it_is_the_rule_of_the_door():
+    probs, y = votes(0)
+    assert (probs == 0.0).any()
+    for floor in (1e-12, 1e-4, 0.02):
+        np.testing.assert_allclose(
+            reclip(of(probs, y), floor).probs, clean_probs(probs, clip=floor).probs, atol=1e-15
+        )
+
+
+def test_small_values_of_other_rows_do_not_move():
+    # clip=1e-4 at the door would raise the 1e-5 of row 1; as zeros go, only row 0 has one
+    probs = np.array([[0.7, 0.3, 0.0], [0.6, 0.4 - 1e-5, 1e-5]])
+    moved = reclip(of(probs, [0, 1]), 1e-4)
+    np.testing.assert_array_equal(moved.probs[1], probs[1])
+    np.testing.assert_array_equal(of(probs, [0, 1], clip=1e-4).raised[:, 2], [True, True])
+
+
+def test_small_values_beside_a_zero_stay_in_order():
+    # a floor of 1e-4 lifts 0 and 1e-5 of the same row alike: no class overtakes another
+    moved = reclip(of(np.array([[1 - 1e-5, 1e-5, 0.0]]), [0]), 1e-4)
+    assert moved.probs[0, 1] == moved.probs[0, 2] == pytest.approx(1e-4, rel=1e-3)
+    assert moved.n_clipped == 2
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-12, 1e-6, 1e-4, 1e-2]))
+def test_there_and_back(seed, floor):
+    probs, y = votes(seed, n=20)
+    p = of(probs, y)
+    np.testing.assert_allclose(unraised(reclip(p, floor)), probs, atol=1e-15)
+    np.testing.assert_allclose(reclip(reclip(p, floor), None).probs, p.probs, atol=1e-15)
+
+
+def test_what_else_predictions_hold_is_kept():
+    probs, y = votes(1)
+    p = of(probs, y, baseline=1, sample_weight=np.arange(80.0), groups=np.arange(80) // 4)
+    moved = reclip(p, 1e-3)
+    assert moved.baseline == 1
+    assert moved.sample_weight is p.sample_weight
+    assert moved.groups is p.groups
+    assert not moved.probs.flags.writeable
+    assert p.clip == 1e-6
+
+
+def test_a_subset_moves_like_the_whole():
+    probs, y = votes(2)
+    p, rows = of(probs, y), np.arange(0, 80, 3)
+    np.testing.assert_array_equal(
+        reclip(p.take(rows), 1e-3).probs, reclip(p, 1e-3).take(rows).probs
+    )
+
+
+def test_logits_have_no_zeros():
+    p = Predictions.from_arrays(y=[0, 1], logits=[[0.0, 800.0], [3.0, 1.0]])
+    assert p.probs[0, 0] == 0.0
+    assert not zero_cells(p).any()
+    assert for_recalibration(p) == (p, None)
+
+
+@pytest.mark.parametrize("total", [7, 25, 100])
+def test_votes_are_raised_to_half_a_vote(total):
+    probs, y = votes(3, total=total)
+    moved, clip = for_recalibration(of(probs, y))
+    assert clip == recalibration_clip(of(probs, y)) == pytest.approx(0.5 / total)
+    new = votes(4, total=total)[0]  # the same floor serves rows that come later
+    assert moved.probs.min() == pytest.approx(clean_probs(new, clip=clip).probs.min(), rel=0.1)
+
+
+def test_with_more_classes_than_votes_the_floor_stays_below_1_over_c():
+    probs, y = votes(5, n=200, c=12, total=5)
+    moved, clip = for_recalibration(of(probs, y))
+    assert clip == pytest.approx(1 / 24)
+    assert moved.clip == clip
+
+
+def test_rounded_and_smooth_predictions_keep_the_default_rule():
+    rng = np.random.default_rng(6)
+    sharp = simplex(rng, 200, 4, sharpness=4.0)
+    y = draw(sharp, rng)
+    rounded = of(sharp.round(3), y, normalize=True)
+    assert rounded.n_zeros > 0
+    assert for_recalibration(rounded) == (rounded, None)
+    sharp[sharp < 1e-4] = 0.0
+    smooth = of(sharp, y, normalize=True)
+    assert for_recalibration(smooth) == (smooth, None)
+
+
+def test_a_floor_that_was_chosen_stays():
+    probs, y = votes(7)
+    p = of(probs, y, clip=1e-3)
+    assert for_recalibration(p) == (p, 1e-3)
+
+
+def test_a_floor_above_1_over_c_is_refused():
+    with pytest.raises(InputError, match=r"clip must be a number in \[0, 1/4\)"):
+        reclip(of(*votes(8)), 0.3)
+
+
+def test_the_floor_forces_gamma_together_when_the_baseline_has_zeros():
+    # methods.md 8d: eta_j - eta_k contains (gamma_k - gamma_j) log(floor), so that gamma are forced
+    # to be equal as the floor goes to 0 (on forests: sd .025 at 1e-15, .08 at 1e-6, .32 at .02)
+    rng = np.random.default_rng(9)
+    truth = rng.dirichlet([1.0] * 4, size=400)
+    probs = np.array([rng.multinomial(25, row) for row in truth]) / 25
+    p = of(probs, draw(truth, rng))
+    assert (probs[:, 3] == 0.0).sum() > 10
+    spread = [fit_predictions(reclip(p, f)).gamma.std() for f in (1e-12, 1e-6, 0.02)]
+    assert spread[0] < spread[1] < spread[2]
