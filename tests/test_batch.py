@@ -14,6 +14,7 @@ from mcllo._batch import BatchedRatio
 from mcllo._fit import fit_predictions, free_parameters
 from mcllo._model import LogPartition, identity_theta, sufficient_statistic
 from mcllo._monte_carlo import StatisticDraws, draw_labels
+from mcllo._threads import threads
 from mcllo.exceptions import MclloWarning
 
 quick = settings(deadline=None, max_examples=25)
@@ -141,6 +142,18 @@ def test_blocks_do_not_change_decisions(monkeypatch):
         monkeypatch.setattr(batch, "CHUNK_ELEMENTS", elements)
         monkeypatch.setattr(batch, "TOGETHER", together)
         np.testing.assert_array_equal(BatchedRatio(TOY_L).reaches(statistics, 5.0), whole)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_threads_do_not_change_decisions(monkeypatch, n):
+    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 0)(0, 200)
+    usual = BatchedRatio(TOY_L).statistics(statistics)
+    monkeypatch.setattr(batch, "THREADS_PAY", 1)
+    monkeypatch.setattr(batch, "TOGETHER", 11)
+    with threads(n):
+        np.testing.assert_allclose(BatchedRatio(TOY_L).statistics(statistics), usual, rtol=1e-12)
+        decided = BatchedRatio(TOY_L).reaches(statistics, 5.0)
+    np.testing.assert_array_equal(decided, usual >= 5.0)
 
 
 # --- decisions

@@ -5,11 +5,28 @@ from hypothesis import strategies as st
 from independent import direct_nll, draw, log_odds_of, simplex
 from toy import TOY_X, TOY_Y
 
-from mcllo._bound import RestBound, moments, solve
+from mcllo._bound import RestBound, solve
+from mcllo._cells import FullCells, MclloCells
+from mcllo._full_map import FullPartition, features_of, full_identity, full_statistic
 from mcllo._model import Likelihood, LogPartition, identity_theta, sufficient_statistic
 from mcllo._newton import minimize, newton_direction
 
 quick = settings(deadline=None, max_examples=40)
+
+
+def hessians(log_odds, theta, basis, weight=None):
+    """Return the Hessian at each row of theta, along the directions of basis."""
+    partition = LogPartition(log_odds, weight)
+    return np.array([basis.T @ partition(row).hessian @ basis for row in theta])
+
+
+def one_bound(log_odds, free, s, step, weight=None):
+    """Return the bound at the identity for one statistic and step, some parameters fixed."""
+    basis = np.eye(2 * len(log_odds))[:, free]
+    where = identity_theta(len(log_odds))[None]
+    rest_bound = RestBound(MclloCells(log_odds, weight), basis)
+    curvature = hessians(log_odds, where, basis, weight)
+    return rest_bound(where, (s @ basis)[None], np.atleast_2d(step), curvature)[0]
 
 
 def newton_path(log_odds, codes, n_steps=12):
@@ -34,9 +51,10 @@ def bounds(log_odds, codes):
     """Return true rests, their bounds and decrements along the path of a fit."""
     s, path = newton_path(log_odds, codes)
     theta, step = (np.array([point[i] for point in path]) for i in (0, 1))
-    whole = np.ones(2 * len(log_odds), dtype=bool)
-    rest_bound = RestBound(log_odds, np.ones(len(codes)), whole)
-    bound = rest_bound(theta, np.tile(s, (len(path), 1)), step)
+    basis = np.eye(len(s))
+    rest_bound = RestBound(MclloCells(log_odds, None), basis)
+    curvature = hessians(log_odds, theta, basis)
+    bound = rest_bound(theta, np.tile(s, (len(path), 1)), step, curvature)
     return np.array([p[2] for p in path]), bound, np.array([p[3] for p in path])
 
 
@@ -58,33 +76,55 @@ def test_nothing_is_left_at_the_maximum():
 )
 def test_one_row_by_hand(label, step, bound):
     odds = np.log([[0.25]])
-    rest_bound = RestBound(odds, np.ones(1), np.array([True, False]))
     s = sufficient_statistic(odds, np.array([label]))
-    found = rest_bound(identity_theta(1)[None], s[None], np.array([[step]]))
-    assert found[0] == pytest.approx(bound, rel=1e-12)
-    assert found[0] >= -np.log([0.2, 0.8][label])
+    found = one_bound(odds, [True, False], s, step)
+    assert found == pytest.approx(bound, rel=1e-12)
+    assert found >= -np.log([0.2, 0.8][label])
+
+
+def test_raising_cells_by_hand():
+    # x = (.5, .5) and (.1, .9), only tau moves, labels 1 and 1: u = -.6, H = .25 + .09 = .34, and a
+    # step of twice u / H sends a cell of row 1 to 1 + e = 1 - 3.53 * .5 < 0. Raised to .3, rows are
+    # recentred and then moved by what the moments lack: rows sum to 1, and the moments are s again
+    odds = np.log([[1.0, 1.0 / 9.0]])
+    s = sufficient_statistic(odds, np.array([1, 1]))
+    cells, basis = MclloCells(odds, None), np.array([[1.0], [0.0]])
+    where = identity_theta(1)[None]
+    rest_bound, curvature = RestBound(cells, basis), hessians(odds, where, basis)
+    g = np.array([[[0.5, 0.1], [0.5, 0.9]]])
+    change = rest_bound._relative_change(g, np.array([[-2.0 * 0.6 / 0.34]]))
+    assert change.min() < -1.0
+    e = rest_bound._raised(g, change, s[:1][None], curvature)
+    np.testing.assert_allclose((g * e).sum(axis=1), 0.0, atol=1e-15)
+    np.testing.assert_allclose((g * (1.0 + e))[:, 0].sum(), 0.0, atol=1e-12)
 
 
 def test_dropping_a_cell_by_hand():
     # a step of -5 for label 1 sends cell 0 below 0; dropped, it leaves (0, 1), which has the
     # moments of label 1 exactly: the bound is the price -log(1 - .02), which is the true rest
     odds = np.log([[0.02 / 0.98]])
-    rest_bound = RestBound(odds, np.ones(1), np.array([True, False]))
+    cells, basis = MclloCells(odds, None), np.array([[1.0], [0.0]])
+    q, price = RestBound(cells, basis)._without(
+        np.array([[[0.02], [0.98]]]), np.array([[[True], [False]]])
+    )
+    assert q.ravel().tolist() == [0.0, 1.0]
+    assert price[0] == pytest.approx(-np.log(0.98), rel=1e-12)
+    # the step of -5 misses the moments of label 1, raised or not; the rounds find the price
     s = sufficient_statistic(odds, np.array([1]))
-    found = rest_bound(identity_theta(1)[None], s[None], np.array([[-5.0]]))
-    assert found[0] == pytest.approx(-np.log(0.98), rel=1e-12)
+    found = one_bound(odds, [True, False], s, -5.0)
+    assert -np.log(0.98) <= found <= 0.0205
 
 
 def test_a_step_that_misses_the_moments_gives_no_bound():
     # no step at all: q is g, whose moments are not s; a bound of 0 would be wrong
     odds = log_odds_of(TOY_X)
-    rest_bound = RestBound(odds, np.ones(16), np.ones(4, dtype=bool))
-    s = sufficient_statistic(odds, TOY_Y)[None]
-    assert rest_bound._certificate(TOY_X.T[None], np.zeros((1, 3, 16)), s) == np.inf
+    rest_bound = RestBound(MclloCells(odds, None), np.eye(4))
+    s = sufficient_statistic(odds, TOY_Y)
+    assert rest_bound._certificate(TOY_X.T[None], np.zeros((1, 3, 16)), s[None]) == np.inf
     # the rounds then find the Newton step themselves
-    found = rest_bound(identity_theta(2)[None], s, np.zeros((1, 4)))
+    found = one_bound(odds, [True] * 4, s, np.zeros(4))
     rest, _, decrement = bounds(odds, TOY_Y)
-    assert rest[0] <= found[0] <= 1.001 * decrement[0]
+    assert rest[0] <= found <= 1.001 * decrement[0]
 
 
 @quick
@@ -135,7 +175,7 @@ def test_many_small_cells():
     probs = simplex(rng, 12, 30, 1.0)
     rest, bound, _ = bounds(log_odds_of(probs), draw(probs, rng))
     assert (bound >= rest - 1e-7).all()
-    q, price = RestBound(log_odds_of(probs), np.ones(12), np.ones(58, dtype=bool))._without(
+    q, price = RestBound(MclloCells(log_odds_of(probs), None), np.eye(58))._without(
         probs.T[None], np.ones((1, 30, 12), dtype=bool)
     )
     np.testing.assert_allclose(q[0], probs.T)
@@ -149,9 +189,47 @@ def test_fixed_parameters_need_no_moments():
     s = sufficient_statistic(odds, TOY_Y)
     terms = LogPartition(odds)(identity_theta(2))
     step = np.linalg.solve(terms.hessian[:2, :2], (s - terms.gradient)[:2])
-    found = RestBound(odds, np.ones(16), free)(identity_theta(2)[None], s[None], step[None])
     decrement = step @ terms.hessian[:2, :2] @ step
-    assert found[0] == pytest.approx(decrement, rel=1e-9)
+    assert one_bound(odds, free, s, step) == pytest.approx(decrement, rel=1e-9)
+
+
+def test_a_restricted_model_by_its_own_supremum():
+    # one slope for all classes: the rest along that line, by golden section, lies below the bound
+    odds = log_odds_of(TOY_X)
+    basis = np.array([[0.0], [0.0], [1.0], [1.0]])
+    s = sufficient_statistic(odds, TOY_Y)
+    terms = Likelihood(LogPartition(odds), s)(identity_theta(2))
+    slope, curvature = basis.T @ terms.gradient, basis.T @ terms.hessian @ basis
+    step = -np.linalg.solve(curvature, slope)
+    found = RestBound(MclloCells(odds, None), basis)(
+        identity_theta(2)[None], (s @ basis)[None], step[None], curvature[None]
+    )[0]
+    line = [direct_nll(np.array([0, 0, g, g]), odds, TOY_Y) for g in np.linspace(0.5, 3.0, 2001)]
+    rest = direct_nll(identity_theta(2), odds, TOY_Y) - min(line)
+    assert rest <= found <= -slope @ step * (1 + 1e-9)
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.integers(8, 40), st.floats(0.3, 6.0))
+def test_the_bound_is_one_for_the_full_map(seed, c, n, sharpness):
+    rng = np.random.default_rng(seed)
+    probs = np.maximum(simplex(rng, n, c, sharpness), 1e-10)
+    features, codes = features_of(log_odds_of(probs)), draw(probs, rng)
+    s, partition = full_statistic(features, codes, None), FullPartition(features)
+    likelihood, rest_bound = (
+        Likelihood(partition, s),
+        RestBound(FullCells(features, None), np.eye(len(s))),
+    )
+    theta, best = full_identity(c - 1), minimize(likelihood, full_identity(c - 1)).value
+    for _ in range(6):
+        terms = likelihood(theta)
+        step = newton_direction(terms)
+        bound = rest_bound(theta[None], s[None], step[None], terms.hessian[None])[0]
+        assert bound >= terms.value - best - 1e-6
+        length = 1.0
+        while likelihood(theta + length * step).value > terms.value and length > 1e-6:
+            length *= 0.5
+        theta = theta + length * step
 
 
 def test_weights_count_as_repetitions():
@@ -159,26 +237,10 @@ def test_weights_count_as_repetitions():
     s = sufficient_statistic(odds, TOY_Y, repeat.astype(float))
     likelihood = Likelihood(LogPartition(odds, repeat.astype(float)), s)
     step = newton_direction(likelihood(identity_theta(2)))[None]
-    where, free = identity_theta(2)[None], np.ones(4, dtype=bool)
-    weighted = RestBound(odds, repeat.astype(float), free)(where, s[None], step)
-    many = RestBound(np.repeat(odds, repeat, axis=1), np.ones(repeat.sum()), free)
-    np.testing.assert_allclose(weighted, many(where, s[None], step), rtol=1e-10)
-    assert np.isfinite(weighted).all()
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_moments_equal_the_model(weighted):
-    rng = np.random.default_rng(1)
-    odds = log_odds_of(simplex(rng, 25, 4, 2.0))
-    weight = rng.uniform(size=25) if weighted else None
-    theta = rng.normal(size=(3, 6))
-    eta = np.concatenate([theta[:, :3, None] + theta[:, 3:, None] * odds, np.zeros((3, 1, 25))], 1)
-    g = (np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True))[:, :-1]
-    gradient, hessian = moments(np.concatenate([g, g * odds], axis=1), odds, weight)
-    for i in range(3):
-        terms = LogPartition(odds, weight)(theta[i])
-        np.testing.assert_allclose(gradient[i], terms.gradient, rtol=1e-11, atol=1e-12)
-        np.testing.assert_allclose(hessian[i], terms.hessian, rtol=1e-9, atol=1e-12)
+    weighted = one_bound(odds, [True] * 4, s, step, repeat.astype(float))
+    many = one_bound(np.repeat(odds, repeat, axis=1), [True] * 4, s, step)
+    assert weighted == pytest.approx(many, rel=1e-10)
+    assert np.isfinite(weighted)
 
 
 def test_solve_treats_each_draw_alone():

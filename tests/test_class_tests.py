@@ -9,6 +9,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._class_tests import class_tests, in_the_large
+from mcllo._fit import fit_predictions
 from mcllo._multiplicity import holm
 from mcllo.exceptions import InputError, SeparationWarning
 
@@ -87,6 +88,42 @@ def test_little_information_is_bootstrapped_and_repeatable():
     assert first.rejected() == ()
 
 
+def test_every_class_says_how_it_was_tested():
+    found = class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99, baseline=1)
+    assert found.table["method"] == ["bootstrap", "", "bootstrap"]
+    expected = class_tests(TOY_X, TOY_Y, method="chi2", baseline=1)
+    assert expected.table["method"] == ["chi2", "", "chi2"]
+    for j in (0, 2):
+        assert found.table["chi2_pvalue"][j] == pytest.approx(expected.table["pvalue"][j])
+        assert found.table["pvalue"][j] != found.table["chi2_pvalue"][j]
+
+
+def test_little_work_is_spent_on_scores_and_none_on_chi_square():
+    # 48 cells a draw, 2 tests: 96 cells of work for a draw of each
+    few = class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99, work=96 * 20)
+    assert few.method == "score"
+    assert 0 < few.n_resamples <= 99
+    none = class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99, work=96.0)  # and no fit less
+    assert (none.method, none.n_resamples) == ("chi2", 0)
+    assert "too costly" in none.reason
+
+
+def test_where_fits_would_take_too_long_the_statistic_is_walds():
+    # 48 cells, two fits: 96 cells at 4 for one of work. a' V^-1 a with V of the estimate
+    p = Predictions.from_arrays(TOY_X, TOY_Y)
+    fit = fit_predictions(p)
+    found = class_tests(TOY_X, TOY_Y, work=20.0)
+    assert found.method == "wald"
+    assert "too long" in found.reason
+    for j in range(2):
+        a = np.array([fit.tau[j], fit.gamma[j] - 1.0])
+        own = fit.cov_theta[np.ix_([j, 2 + j], [j, 2 + j])]
+        assert found.table["statistic"][j] == pytest.approx(a @ np.linalg.inv(own) @ a)
+        assert found.table["pvalue"][j] == pytest.approx(chi2.sf(found.table["statistic"][j], 2))
+    assert class_tests(TOY_X, TOY_Y, work=25.0).method != "wald"
+    assert class_tests(TOY_X, TOY_Y, work=20.0, method="chi2").method == "chi2"
+
+
 def test_separated_rows_have_finite_statistics():
     with pytest.warns(SeparationWarning):
         found = class_tests(TOY_X, TOY_X.argmax(axis=1), seed=0, n_resamples=99).table
@@ -114,18 +151,29 @@ def test_arguments_are_checked():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
-def test_size_with_few_rows():
+@pytest.mark.parametrize(("work", "method"), [(1e9, "bootstrap"), (1e4, "score")])
+def test_size_with_few_rows(work, method):
     # H0 true, class 1's parameters far from the identity: class 0's p-value is at most 0.1 in about
-    # a tenth of 120 samples (sd .027); any false rejection after Holm in at most a tenth
+    # a tenth of 120 samples (sd .027); refits and scores
     rng = np.random.default_rng(21)
     probs = simplex(rng, 60, 3, 1.5)
     truth = power_formula(probs, np.array([1.0, 2.0]), np.array([1.0, 0.5]))
-    own, large, classes = [], [], [0, 1, 2]
-    for k in range(120):
-        y = draw(truth, rng)
-        options = {"classes": classes, "method": "exact", "n_resamples": 39, "seed": k}
-        own.append(class_tests(probs, y, **options).table["pvalue"][0])
-        p = Predictions.from_arrays(probs, draw(probs, rng), classes=classes)
-        large.append(min(in_the_large(p)["large_adjusted"]))
-    assert abs(np.mean(np.array(own) <= 0.1) - 0.1) < 0.08
-    assert np.mean(np.array(large) <= 0.1) < 0.1 + 0.08
+    options = {"classes": [0, 1, 2], "n_resamples": 39, "work": work}
+    found = [class_tests(probs, draw(truth, rng), seed=k, **options) for k in range(120)]
+    own = np.array([tests.table["pvalue"][0] for tests in found])
+    assert {tests.table["method"][0] for tests in found} == {method}
+    assert abs(np.mean(own <= 0.1) - 0.1) < 3 * 0.027
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
+@pytest.mark.parametrize("work", [1e9, 1e4])
+def test_any_false_rejection_after_holm(work):
+    # all classes calibrated, 60 sharp rows: any rejection at .1 in at most a tenth of 80 samples
+    # (sd .034), for shift and slope and for the share
+    rng = np.random.default_rng(22)
+    probs = simplex(rng, 60, 3, 2.5)
+    options = {"classes": [0, 1, 2], "n_resamples": 39, "work": work}
+    found = [class_tests(probs, draw(probs, rng), seed=k, **options) for k in range(80)]
+    assert np.mean([len(tests.rejected(0.1)) > 0 for tests in found]) < 0.1 + 3 * 0.034
+    assert np.mean([len(tests.rejected_in_the_large(0.1)) > 0 for tests in found]) < 0.1 + 3 * 0.034

@@ -93,6 +93,21 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch, weighted, dtype):
     np.testing.assert_array_equal(rows[0], rows[2])
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("far", [3.0, 900.0])
+def test_the_value_alone_is_that_of_the_terms(monkeypatch, far, weighted):
+    monkeypatch.setattr(kernel, "CHUNK_ELEMENTS", 1)
+    rng = np.random.default_rng(6)
+    odds, codes = rng.normal(scale=far, size=(3, 1000)), rng.integers(0, 4, size=1000)
+    weight = rng.uniform(size=1000) if weighted else None
+    theta = rng.normal(size=6)
+    values = [LogPartition(odds, weight, n_jobs=n).value(theta) for n in (1, 2, 3)]
+    assert values[0] == values[1] == values[2]
+    assert values[0] == pytest.approx(LogPartition(odds, weight)(theta).value, rel=1e-13)
+    own = likelihood(odds, codes)
+    assert own.value(theta) == pytest.approx(own(theta).value, rel=1e-12)
+
+
 def test_several_threads_may_call_at_once():
     rng = np.random.default_rng(3)
     partition = LogPartition(rng.normal(size=(9, 20_000)))

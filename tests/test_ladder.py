@@ -10,7 +10,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
 from mcllo._fit import fit_predictions
-from mcllo._ladder import ladder
+from mcllo._ladder import ladder, ladder_of
 from mcllo._ladder_models import MODELS, NEXT
 from mcllo.exceptions import InputError, SeparationWarning
 
@@ -54,6 +54,7 @@ def test_next_larger_model():
         assert row.next_model == following
         assert row.next_statistic == pytest.approx(after.statistic - row.statistic, abs=1e-9)
         assert row.next_pvalue == pytest.approx(chi2.sf(row.next_statistic, row.next_df))
+        assert row.next_chi2_pvalue == row.next_pvalue
     assert found.row("full").next_model is None
 
 
@@ -112,9 +113,33 @@ def test_little_information_is_simulated_and_repeatable():
     assert first.to_dict() == again.to_dict()
     assert [row.method for row in first.rows] == ["exact"] * 7
     assert [row.larger_method for row in first.rows] == ["exact", *["bootstrap"] * 5, None]
+    assert first.method == "simulated"
     assert first.chosen == "identity"
     assert "No departure found" in first.sentence
     assert "not proof of calibration" in first.sentence
+
+
+def test_a_fit_and_a_test_made_already_are_used():
+    p = Predictions.from_arrays(TOY_X, TOY_Y)
+    fit, test = fit_predictions(p), calibration_test(p, method="exact", n_resamples=49, seed=9)
+    found = ladder_of(p, fit, test=test, n_resamples=99, seed=3)
+    assert found.row("mcllo").pvalue == found.row("identity").larger_pvalue == test.pvalue
+    score = calibration_test(p, statistic="score", method="exact", n_resamples=49, seed=9)
+    again = ladder_of(p, fit, test=score, n_resamples=99, seed=3)  # not a likelihood ratio
+    assert again.row("mcllo").n_resamples != 49
+    assert again.to_dict() == ladder(TOY_X, TOY_Y, n_resamples=99, seed=3).to_dict()
+
+
+def test_little_work_is_spent_on_scores_and_none_on_chi_square():
+    # 48 cells a draw, 10 tests: 480 cells of work for a draw of each
+    few = ladder(TOY_X, TOY_Y, n_resamples=99, seed=3, work=480 * 50)
+    assert {row.larger_method for row in few.rows[1:5]} == {"score"}
+    assert few.method == "simulated"
+    assert "scores were simulated" in few.reason
+    none = ladder(TOY_X, TOY_Y, n_resamples=99, seed=3, work=100.0)
+    assert [row.larger_method for row in none.rows] == ["exact", *["chi2"] * 4, "chi2", None]
+    assert none.method == "mixed"
+    assert ladder(TOY_X, TOY_Y, method="chi2").method == "chi2"
 
 
 def test_two_classes():
@@ -181,7 +206,7 @@ def ladder_pvalues(predictions, seed):
     from mcllo._restriction import Family, restricted_fit
 
     family = Family(predictions)
-    plan = Plan.of(predictions, 4, method="exact", n_resamples=39, seed=seed, n_tests=8)
+    plan = Plan.of(predictions, method="exact", n_resamples=39, seed=seed, n_tests=8)
     bases = mcllo_bases(2)
     null = restricted_fit(family, bases.pop("identity"))
     values = {m: gain(null, restricted_fit(family, basis)) for m, basis in bases.items()}
@@ -199,6 +224,23 @@ def test_closed_testing_seldom_rejects_a_true_model():
         true = ("temperature", "scale", "common_slope", "mcllo")
         wrong += any(found.row(model).rejected for model in true)
     assert wrong / 150 < 0.05 + 3 * 0.018
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
+@pytest.mark.parametrize("work", [1e9, 2e4])
+def test_closed_testing_with_few_sharp_rows(work):
+    # 60 sharp rows, so few errors that all is simulated, with refits or by scores; the truth is a
+    # temperature: it and what holds it must survive in 90 % of 60 samples at level .1 (sd .039)
+    wrong, methods = 0, set()
+    for k in range(60):
+        probs, y = distorted(60, [1.0, 1.0], [0.5, 0.5], seed=7000 + k)
+        found = ladder(probs, y, classes=[0, 1, 2], n_resamples=39, seed=k, alpha=0.1, work=work)
+        rows = [found.row(m) for m in ("temperature", "scale", "common_slope", "mcllo")]
+        wrong += any(row.rejected for row in rows)
+        methods |= {row.larger_method for row in rows[:3]}
+    assert methods <= ({"bootstrap", "bound"} if work > 1e6 else {"score", "bound"})
+    assert wrong / 60 < 0.1 + 3 * 0.039
 
 
 def test_arguments_are_checked():

@@ -78,3 +78,6 @@ def test_the_full_map_is_left_out_with_a_reason():
     models = models_of(probs, draw(probs, rng), classes=list(range(31)))
     assert "more than 30 classes" in models.skipped
     assert "full" not in models.fits
+    p = Predictions.from_arrays(TOY_X, TOY_Y)  # 16 rows x 6^2 = 576 products at 200 a cell
+    assert "too much data" in Models(p, fit_predictions(p), work=2.0).skipped
+    assert Models(p, fit_predictions(p), work=3.0).skipped == ""

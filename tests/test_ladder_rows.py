@@ -11,12 +11,12 @@ from mcllo._ladder_rows import LadderRow, ladder_rows
 from mcllo._nested_test import Plan
 
 
-def rows_of(alpha, y=TOY_Y):
+def rows_of(alpha, y=TOY_Y, method="chi2"):
     p = Predictions.from_arrays(TOY_X, y)
     fit = fit_predictions(p)
-    plan = Plan.of(p, 4, method="chi2", n_resamples=99, seed=0, n_tests=8)
-    test = run_test(p, fit, method="chi2")
-    return {r.model: r for r in ladder_rows(Models(p, fit), {False: plan, True: plan}, test, alpha)}
+    plan = Plan.of(p, method=method, n_resamples=99, seed=0, n_tests=10)
+    test = run_test(p, fit, method=method, n_resamples=99, seed=0)
+    return {r.model: r for r in ladder_rows(Models(p, fit), plan, test, alpha)}
 
 
 def test_statistics_add_up_along_the_ladder():
@@ -36,6 +36,26 @@ def test_rejections_are_those_of_closed_testing(alpha):
     for name, row in rows.items():
         assert row.rejected == (local[name] and all(local[part] for part in INSIDE[name]))
     assert not rows["full"].rejected
+
+
+def test_chi_square_p_values_are_there_whatever_the_method():
+    chi2, exact = rows_of(0.05), rows_of(0.05, method="exact")
+    for name, row in exact.items():
+        for column in ("chi2_pvalue", "next_chi2_pvalue", "larger_chi2_pvalue"):
+            assert getattr(row, column) == pytest.approx(getattr(chi2[name], column), nan_ok=True)
+        assert chi2[name].pvalue == chi2[name].chi2_pvalue
+    assert exact["temperature"].pvalue != chi2["temperature"].pvalue
+
+
+def test_pairs_that_two_columns_share_have_one_p_value():
+    rows = rows_of(0.05, method="exact")
+    assert rows["identity"].next_pvalue == rows["temperature"].pvalue
+    assert rows["identity"].larger_pvalue == rows["mcllo"].pvalue
+    for name in ("scale", "common_slope", "mcllo"):
+        assert rows[name].next_pvalue == rows[name].larger_pvalue
+        assert rows[name].next_method == rows[name].larger_method == "bootstrap"
+    assert rows["shift"].next_method == "bootstrap"
+    assert rows["shift"].next_model == "common_slope"
 
 
 def test_rows_are_frozen_and_become_plain_values():

@@ -64,5 +64,6 @@ def test_the_full_map_above_the_choice_is_mentioned():
     weak = sentence("full", larger_pvalue=0.001, larger_reason=f"few errors, but {TOO_COSTLY}")
     assert "chi-square's, which so little information may not support" in weak
     assert "But the full map" not in weak
-    many = sentence("mcllo", larger_pvalue=0.4, larger_reason=f"few errors, but {TOO_MANY}")
-    assert "chi-square's" in many
+    many = {"larger_pvalue": 0.4, "larger_reason": f"few errors, but {TOO_MANY}"}
+    assert "chi-square's" in sentence("mcllo", **many)
+    assert "chi-square's" not in sentence("mcllo", larger_method="bound", **many)

@@ -71,6 +71,10 @@ def test_the_hessian_is_computed_once_and_only_when_asked_for():
     k = np.arange(3)
     np.testing.assert_allclose(without.blocks.tau, with_it.hessian[k, k], rtol=1e-4)
     np.testing.assert_allclose(without.blocks.gamma, with_it.hessian[k + 3, k + 3], rtol=1e-4)
+    at_start = LogPartition(odds)(start).hessian
+    np.testing.assert_allclose(with_it.start_blocks.tau, at_start[k, k], rtol=1e-12)
+    np.testing.assert_allclose(with_it.start_blocks.cross, at_start[k, k + 3], rtol=1e-9)
+    np.testing.assert_allclose(with_it.start_blocks.gamma, at_start[k + 3, k + 3], rtol=1e-12)
 
 
 def test_too_many_parameters_leave_only_blocks(monkeypatch):

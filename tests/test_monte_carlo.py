@@ -184,6 +184,21 @@ def test_toy_monte_carlo():
     assert (1 + (scores >= 0.9895584940).sum()) / 2000 == pytest.approx(0.9185, abs=1e-12)
 
 
+@pytest.mark.parametrize("guess", [None, 0.001, 0.3, 1.0])
+def test_a_guess_changes_no_answer(guess):
+    hits = np.random.default_rng(0).random(999) < 0.3
+    asked = []
+
+    def exceeds(start, size):
+        asked.append(size)
+        return hits[start : start + size]
+
+    found = monte_carlo_p(exceeds, n_resamples=999, batch=512, seed=0, stop_at=20, guess=guess)
+    last = int(np.flatnonzero(hits)[19]) + 1
+    assert (found.pvalue, found.n_resamples) == (20 / last, last)
+    assert asked[0] == {None: 64, 0.001: 512, 0.3: 80, 1.0: 24}[guess]
+
+
 @pytest.mark.slow
 def test_sequential_p_values_hold_their_level():
     # 800 label vectors drawn from TOY's rows: the sequential score test at nominal 20 %

@@ -6,7 +6,15 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
 from mcllo._ladder_models import mcllo_bases
-from mcllo._nested_test import TOO_COSTLY, TOO_MANY, Plan, against_identity, against_larger, gain
+from mcllo._nested_test import (
+    SCORED,
+    TOO_COSTLY,
+    TOO_MANY,
+    Plan,
+    against_identity,
+    against_larger,
+    gain,
+)
 from mcllo._restriction import Family, restricted_fit
 from mcllo.exceptions import InputError
 
@@ -15,9 +23,8 @@ BASES = mcllo_bases(2)
 
 
 def plan_for(predictions=TOY, method="exact", n_resamples=199, **options):
-    options = {"df": 4, "seed": 0, "n_tests": 8} | options
-    df = options.pop("df")
-    return Plan.of(predictions, df, method=method, n_resamples=n_resamples, **options)
+    options = {"seed": 0, "n_tests": 8} | options
+    return Plan.of(predictions, method=method, n_resamples=n_resamples, **options)
 
 
 def test_nothing_gained_has_p_value_one():
@@ -75,28 +82,111 @@ def test_weights_are_rows_written_out():
     assert found[0] == found[1]
 
 
-def test_auto_draws_less_for_larger_data_but_never_too_little():
-    few = plan_for(method="auto", n_resamples=1999)
-    many = Predictions.from_arrays(np.tile(TOY_X, (20_000, 1)), np.tile(TOY_Y, 20_000))
-    assert few.n_draws(Family(TOY)) == 1999
-    assert plan_for(many, "sequential", 1999).n_draws(Family(TOY)) == 1999
-    plan = plan_for(many, "auto", 1999, df=10**6, n_tests=1, fewest=120)
-    assert plan.n_draws(Family(TOY)) == 120
-    assert TOO_MANY not in plan.reason
-    plan = plan_for(many, "auto", 1999, df=10**6, n_tests=8, fewest=120)  # 960,000 cells a draw
-    assert plan.method == "chi2"
-    assert TOO_MANY in plan.reason
+def test_work_pays_for_refits_then_for_scores_then_for_nothing():
+    # 16 x 3 = 48 cells a draw and 8 tests: work for B refits each is 384 B
+    family = Family(TOY)
+    kinds = {}
+    for work in (384 * 1999, 384 * 150, 384 * 98, 384 * 99 / 25, 384 * 3):
+        choice = plan_for(method="auto", n_resamples=1999, work=work).choose(family, 4)
+        kinds[work] = (choice.kind, choice.n_draws)
+        assert choice.reason.startswith("only 1.6")  # expected errors per parameter: 6.4 / 4
+    assert list(kinds.values()) == [
+        ("refit", 1999),
+        ("refit", 150),
+        ("score", 1999),
+        ("score", 99),
+        ("chi2", 0),
+    ]
+    reason = plan_for(method="auto", work=384 * 98).choose(family, 4).reason
+    assert SCORED in reason
+    assert TOO_MANY in plan_for(method="auto", work=1.0).choose(family, 4).reason
+    assert plan_for(method="sequential", work=1.0).choose(family, 4).kind == "refit"
 
 
-def test_a_full_map_too_large_to_simulate_says_so():
+def test_information_is_counted_per_parameter_of_the_larger_model():
     rng = np.random.default_rng(4)
-    probs = simplex(rng, 3000, 12)
+    probs = simplex(rng, 200, 3)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    plan, family = plan_for(p, "auto"), Family(p)
+    assert plan.choose(family, 4).kind == "chi2"
+    assert plan.choose(family, 6).kind == "refit"
+    assert "expected errors per parameter" in plan.choose(family, 6).reason
+
+
+def test_few_draws_stop_at_fewer_exceedances():
+    assert plan_for(method="auto").stop_at(1999) == 50
+    assert plan_for(method="auto").stop_at(200) == 20
+    assert plan_for(method="exact").stop_at(200) is None
+
+
+def test_scores_are_exact_against_the_identity():
+    # the score test of `calibration_test` with the same draws, which has no parameter to estimate
+    family = Family(TOY)
+    value = gain(restricted_fit(family, BASES["identity"]), restricted_fit(family, BASES["mcllo"]))
+    plan = plan_for(method="auto", n_resamples=999, work=384 * 60)
+    tail = against_identity(plan, family, BASES["mcllo"], value)
+    expected = calibration_test(
+        TOY, statistic="score", method="sequential", seed=0, n_resamples=999
+    )
+    assert (tail.method, tail.n_resamples) == ("score", expected.n_resamples)
+    assert tail.pvalue == expected.pvalue
+
+
+def test_scores_of_the_fitted_smaller_model():
+    # an independent loop over labels drawn from the fitted shift, scored at that fit
+    family = Family(TOY)
+    small, large = (restricted_fit(family, BASES[m]) for m in ("shift", "mcllo"))
+    odds = np.exp(small.theta[:2]) * TOY_X[:, :2] / TOY_X[:, 2:]
+    fitted = np.column_stack([odds, np.ones(16)]) / (1.0 + odds.sum(axis=1, keepdims=True))
+    terms = family.partition()(small.theta)
+
+    def score(s):
+        u, h = s - terms.gradient, terms.hessian
+        return u @ np.linalg.solve(h, u) - u[:2] @ np.linalg.solve(h[:2, :2], u[:2])
+
+    hits, logs = 0, np.log(TOY_X[:, :2] / TOY_X[:, 2:])
+    for u in np.random.default_rng(0).random((300, 16)):
+        codes = (u[:, None] > fitted.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        marks = codes[:, None] == np.arange(2)
+        s = np.concatenate([marks.sum(axis=0), (marks * logs).sum(axis=0)])
+        hits += score(s) >= score(family.statistic) - 1e-9
+        if hits == 20:
+            break
+    plan = plan_for(method="auto", n_resamples=300, work=384 * 60)
+    tail = against_larger(plan, family, small, family, large)
+    assert tail.method == "score"
+    assert tail.pvalue == 20 / tail.n_resamples
+    assert hits == 20
+
+
+def test_far_off_models_have_a_bound_and_no_draws():
+    rng = np.random.default_rng(0)
+    probs = simplex(rng, 120, 3, 3.0)
+    y = np.where(rng.random(120) < 0.5, probs.argmin(axis=1), draw(probs, rng))
+    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
+    family = Family(p)
+    fits = {m: restricted_fit(family, BASES[m]) for m in ("identity", "shift", "mcllo")}
+    plan = plan_for(p, "auto")
+    null = against_identity(plan, family, BASES["mcllo"], gain(fits["identity"], fits["mcllo"]))
+    tail = against_larger(plan, family, fits["shift"], family, fits["mcllo"])
+    for found in (null, tail):
+        assert (found.method, found.n_resamples) == ("bound", 0)
+        assert found.pvalue < 1 / (20 * 200)
+    asked = against_larger(plan_for(p), family, fits["shift"], family, fits["mcllo"])
+    assert asked.method == "bootstrap"
+
+
+def test_a_full_map_too_large_to_refit_is_scored():
+    rng = np.random.default_rng(4)
+    probs = simplex(rng, 12_000, 12)
     p = Predictions.from_arrays(probs, draw(probs, rng), classes=list(range(12)))
     family = Family(p, full=True)
-    tail = against_identity(plan_for(p), family, np.eye(132), 100.0)
-    assert tail.method == "chi2"
-    assert TOO_COSTLY in tail.reason
-    assert tail.pvalue == pytest.approx(chi2.sf(100.0, 132))
+    # 144,000 cells x 12^2 / 4: 4e8 pay for 77 refits, or for 150 times as many scores
+    assert plan_for(p).choose(family, 132)[:2] == ("score", 199)
+    assert plan_for(p, n_resamples=50).choose(family, 132).kind == "refit"
+    poor = plan_for(p, "auto", work=1e6).choose(family, 10_000)
+    assert poor.kind == "chi2"
+    assert TOO_COSTLY in poor.reason
 
 
 def test_arguments_are_checked():
@@ -104,6 +194,8 @@ def test_arguments_are_checked():
         plan_for(method="bootstrap")
     with pytest.raises(InputError, match="n_resamples must be at least 1"):
         plan_for(n_resamples=0)
+    with pytest.raises(InputError, match="work must be a number of cells >= 0"):
+        plan_for(work=-1.0)
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
     with pytest.raises(InputError, match="whole-number weights"):
         plan_for(weighted)

@@ -131,6 +131,15 @@ def test_rounded_and_smooth_predictions_keep_the_default_rule():
     assert for_recalibration(smooth) == (smooth, None)
 
 
+def test_tiny_values_beside_zeros_are_no_votes():
+    probs, y = votes(7)
+    assert recalibration_clip(of(probs, y)) == 0.02
+    row = int(np.argmax((probs == 0.0).sum(axis=1) >= 2))  # it still holds a 0 afterwards
+    probs[row, probs[row].argmax()] -= 1e-9
+    probs[row, probs[row].argmin()] += 1e-9
+    assert recalibration_clip(of(probs, y)) is None
+
+
 def test_a_floor_that_was_chosen_stays():
     probs, y = votes(7)
     p = of(probs, y, clip=1e-3)

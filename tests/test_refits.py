@@ -13,7 +13,7 @@ from mcllo._fit import fit_predictions
 from mcllo._map import MCLLOMap, read_simplex
 from mcllo._monte_carlo import draw_labels
 from mcllo._predictions import Predictions
-from mcllo._refits import BootstrapFits, FirthRefits, Refits, bootstrap_fits
+from mcllo._refits import BootstrapFits, FirthRefits, Refits, bootstrap_fits, refits_of
 from mcllo._repaired import repaired
 from mcllo._separation import separating_direction
 from mcllo.exceptions import InputError, SeparationWarning
@@ -67,7 +67,7 @@ def test_quantiles_by_hand():
 def test_each_refit_is_the_fit_of_its_labels(baseline, penalty):
     p = sample(150, seed=4, baseline=baseline)
     fit = fit_predictions(p, penalty=penalty)
-    fits = bootstrap_fits(p, fit, n_resamples=5, seed=9)
+    fits = refits_of(p, fit, n_resamples=5, seed=9)
     labels = draw_labels(fit.recalibrate(p.probs), 9, 0, 5)
     for theta, own in zip(fits.theta, labels, strict=True):
         again = fit_predictions(replace(p, codes=own), penalty=penalty)
@@ -79,7 +79,7 @@ def test_a_centre_that_the_data_chose_is_kept():
     p = sample(90, seed=3)
     fit = fit_predictions(p, penalty="auto", center="temperature")
     assert fit.center_gamma != 1.0
-    fits = bootstrap_fits(p, fit, n_resamples=1, seed=4)
+    fits = refits_of(p, fit, n_resamples=1, seed=4)
     labels = draw_labels(fit.recalibrate(p.probs), 4, 0, 1)[0]
     centre = np.array([0.0, 0.0, fit.center_gamma, fit.center_gamma])
 
@@ -95,7 +95,7 @@ def test_a_centre_that_the_data_chose_is_kept():
 def test_a_refit_by_another_optimiser():
     p = sample(120, seed=2)
     fit = fit_predictions(p, penalty=0.5)
-    fits = bootstrap_fits(p, fit, n_resamples=1, seed=3)
+    fits = refits_of(p, fit, n_resamples=1, seed=3)
     labels = draw_labels(fit.recalibrate(p.probs), 3, 0, 1)[0]
     identity = np.array([0.0, 0.0, 1.0, 1.0])
 
@@ -114,32 +114,30 @@ def test_whole_weights_count_rows():
     repeat = np.repeat(np.arange(80), weight.astype(int))
     weighted = Predictions.from_arrays(p.probs, p.codes, sample_weight=weight)
     longer = Predictions.from_arrays(p.probs[repeat], p.codes[repeat])
-    one = bootstrap_fits(weighted, fit_predictions(weighted), n_resamples=40, seed=1)
-    two = bootstrap_fits(longer, fit_predictions(longer), n_resamples=40, seed=1)
+    one = refits_of(weighted, fit_predictions(weighted), n_resamples=40, seed=1)
+    two = refits_of(longer, fit_predictions(longer), n_resamples=40, seed=1)
     np.testing.assert_allclose(one.theta, two.theta, atol=1e-7)
 
 
 def test_logits_give_what_their_softmax_gives():
     p = sample(100, seed=8)
     scores = Predictions.from_arrays(logits=np.log(p.probs) + 3.0, y=p.codes)
-    one = bootstrap_fits(p, fit_predictions(p), n_resamples=30, seed=1)
-    two = bootstrap_fits(scores, fit_predictions(scores), n_resamples=30, seed=1)
+    one = refits_of(p, fit_predictions(p), n_resamples=30, seed=1)
+    two = refits_of(scores, fit_predictions(scores), n_resamples=30, seed=1)
     np.testing.assert_allclose(one.theta, two.theta, atol=1e-7)
 
 
 def test_the_seed_decides_and_nothing_else(monkeypatch):
     p = sample(300)
     fit = fit_predictions(p)
-    first = bootstrap_fits(p, fit, n_resamples=60, seed=5)
+    first = refits_of(p, fit, n_resamples=60, seed=5)
     assert first.seed == 5
-    np.testing.assert_array_equal(bootstrap_fits(p, fit, n_resamples=60, seed=5).theta, first.theta)
-    np.testing.assert_array_equal(
-        bootstrap_fits(p, fit, n_resamples=25, seed=5).theta, first.theta[:25]
-    )
-    assert (bootstrap_fits(p, fit, n_resamples=60, seed=6).theta != first.theta).all()
+    np.testing.assert_array_equal(refits_of(p, fit, n_resamples=60, seed=5).theta, first.theta)
+    np.testing.assert_array_equal(refits_of(p, fit, n_resamples=25, seed=5).theta, first.theta[:25])
+    assert (refits_of(p, fit, n_resamples=60, seed=6).theta != first.theta).all()
     monkeypatch.setattr(_monte_carlo, "BATCH_CELLS", 7 * 300)  # batches of 7 draws
     monkeypatch.setattr(_refits, "THREADS_PAY", 1)
-    parts = bootstrap_fits(p, fit, n_resamples=60, seed=5)
+    parts = refits_of(p, fit, n_resamples=60, seed=5)
     np.testing.assert_array_equal(parts.theta, first.theta)
     monkeypatch.setattr(_refits, "CELLS", 1)  # a row at a time
     whole, single = first.recalibrate(ROWS, interval=0.9), parts.recalibrate(ROWS, interval=0.9)
@@ -152,7 +150,7 @@ def test_a_gamma_that_was_not_identified_stays():
     probs = np.array([[0.4, 0.4, 0.2], [0.6, 0.1, 0.3], [0.2, 0.7, 0.1], [0.5, 0.25, 0.25]] * 12)
     codes = np.array([0, 1, 2, 0, 1, 2, 1, 0, 0, 1, 1, 2] * 4)
     p = Predictions.from_arrays(probs, codes)
-    fits = bootstrap_fits(p, fit_predictions(p), n_resamples=50, seed=0)
+    fits = refits_of(p, fit_predictions(p), n_resamples=50, seed=0)
     assert (fits.theta[:, 2] == 1.0).all()
     assert fits.theta[:, 3].std() > 0.0
 
@@ -160,7 +158,7 @@ def test_a_gamma_that_was_not_identified_stays():
 def test_separated_draws_are_counted():
     p = Predictions.from_arrays(TOY_X, TOY_Y)
     fit = fit_predictions(p)
-    fits = bootstrap_fits(p, fit, n_resamples=99, seed=0)
+    fits = refits_of(p, fit, n_resamples=99, seed=0)
     labels = draw_labels(fit.recalibrate(TOY_X), 0, 0, 99)
     odds = log_odds_of(TOY_X)
     expected = sum(separating_direction(odds, own) is not None for own in labels)
@@ -173,7 +171,7 @@ def test_separated_draws_are_counted():
         warnings.simplefilter("error")  # few enough to lie beyond the ends of a narrow interval
         fits.recalibrate(TOY_X, interval=0.5)
     penalised = fit_predictions(p, penalty=1.0)
-    assert bootstrap_fits(p, penalised, n_resamples=99, seed=0).n_separated == 0
+    assert refits_of(p, penalised, n_resamples=99, seed=0).n_separated == 0
 
 
 def test_bootstrap_and_delta_agree_on_many_rows():
@@ -183,7 +181,7 @@ def test_bootstrap_and_delta_agree_on_many_rows():
     p = sample(5000, seed=11)
     fit = fit_predictions(p)
     delta = repaired(fit, read_simplex(fit.classes, ROWS))
-    boot = bootstrap_fits(p, fit, n_resamples=999, seed=2).recalibrate(ROWS)
+    boot = refits_of(p, fit, n_resamples=999, seed=2).recalibrate(ROWS)
     length = delta.high - delta.low
     np.testing.assert_array_equal(boot.probs, delta.probs)
     assert (np.abs(boot.low - delta.low) < 0.09 * length).all()
@@ -201,7 +199,7 @@ def test_coverage():
     for seed in range(80):
         probs = rng.dirichlet(np.ones(3), size=400)
         p = Predictions.from_arrays(probs, draw(true.recalibrate(probs), rng))
-        found = bootstrap_fits(p, fit_predictions(p), n_resamples=199, seed=seed).recalibrate(ROWS)
+        found = refits_of(p, fit_predictions(p), n_resamples=199, seed=seed).recalibrate(ROWS)
         covered += (found.low <= target) & (target <= found.high)
     covered /= 80.0
     assert np.abs(covered - 0.95).max() < 3.5 * 0.024
@@ -210,7 +208,7 @@ def test_coverage():
 
 def test_to_dict_is_plain_json():
     p = sample(60)
-    fits = bootstrap_fits(p, fit_predictions(p), n_resamples=3, seed=1)
+    fits = refits_of(p, fit_predictions(p), n_resamples=3, seed=1)
     content = json.loads(json.dumps(fits.to_dict(), allow_nan=False))
     assert content["n_resamples"] == 3
     assert content["n_separated"] == 0
@@ -223,12 +221,12 @@ def test_refusals():
     p, q = sample(60), sample(60, seed=1)
     fit = fit_predictions(p)
     with pytest.raises(InputError, match="must be the fit of these predictions"):
-        bootstrap_fits(q, fit)
+        refits_of(q, fit)
     with pytest.raises(InputError, match="share classes and baseline; got baselines 2 and 0"):
-        bootstrap_fits(p.with_baseline(0), fit)
+        refits_of(p.with_baseline(0), fit)
     with pytest.raises(InputError, match="n_resamples must be at least 1"):
-        bootstrap_fits(p, fit, n_resamples=0)
-    few = bootstrap_fits(p, fit, n_resamples=38, seed=0)
+        refits_of(p, fit, n_resamples=0)
+    few = refits_of(p, fit, n_resamples=38, seed=0)
     with pytest.raises(InputError, match=r"interval=0\.95 needs at least 39 draws; got 38"):
         few.recalibrate(ROWS)
     with pytest.raises(InputError, match="interval must be a level"):
@@ -240,10 +238,10 @@ def test_labels_need_rows_that_can_be_drawn():
     p = sample(60)
     half = replace(p, sample_weight=np.full(60, 0.5))
     with pytest.raises(InputError, match="whole-number frequency weights"):
-        bootstrap_fits(half, fit_predictions(half))
+        refits_of(half, fit_predictions(half))
     grouped = replace(p, groups=np.repeat(np.arange(20), 3))
     with pytest.raises(InputError, match="draws rows independently"):
-        bootstrap_fits(grouped, fit_predictions(grouped))
+        refits_of(grouped, fit_predictions(grouped))
 
 
 def test_a_separated_fit_has_nothing_to_draw_from():
@@ -251,4 +249,14 @@ def test_a_separated_fit_has_nothing_to_draw_from():
     with pytest.warns(SeparationWarning):
         fit = fit_predictions(p)
     with pytest.raises(InputError, match=r"separated or flat. Fit with penalty=1\.0"):
-        bootstrap_fits(p, fit)
+        refits_of(p, fit)
+
+
+def test_the_public_call_fits_first():
+    p = sample(80)
+    probs, y = p.probs, p.codes
+    here = bootstrap_fits(probs, y, penalty=1.0, n_resamples=20, seed=3)
+    fit = fit_predictions(p, penalty=1.0)
+    np.testing.assert_array_equal(here.theta, refits_of(p, fit, n_resamples=20, seed=3).theta)
+    moved = bootstrap_fits(p, fit=fit_predictions(p.with_baseline(0)), n_resamples=5, seed=3)
+    assert moved.fit.baseline == 0

@@ -12,7 +12,13 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOCalibrator, Predictions, calibration_test
 from mcllo._fit import fit_predictions
-from mcllo._zeros import FLOORS, for_recalibration, zero_sensitivity, zero_sensitivity_of
+from mcllo._zeros import (
+    FLOORS,
+    _floors,
+    for_recalibration,
+    zero_sensitivity,
+    zero_sensitivity_of,
+)
 from mcllo.exceptions import InputError
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -99,10 +105,16 @@ def test_a_chosen_floor_is_tried_too():
 
 
 def test_floors_stay_below_1_over_c():
-    probs = np.full((1, 10_001), 1 / 10_000)
-    probs[0, -1] = 0.0
-    found = zero_sensitivity(probs, [3], classes=range(10_001), method="chi2")
-    assert found is None or found.floors == (1e-12, 1e-6)
+    probs = np.zeros((2, 20_000))
+    probs[:, :2] = 0.5
+    p = Predictions.from_arrays(probs, [0, 1], classes=range(20_000), clip=1e-5)
+    assert _floors(p) == (1e-12, 1e-6, 1e-5)  # 1e-4 is more than 1/20,000
+
+
+def test_dependent_rows_get_the_robust_test():
+    probs, y = votes(4)
+    found = zero_sensitivity(probs, y, groups=np.arange(150) // 3)
+    assert {test.kind for test in found.tests} == {"robust_score"}
 
 
 def test_large_tables_with_enough_information_take_chi_square():

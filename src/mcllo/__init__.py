@@ -15,29 +15,42 @@ if TYPE_CHECKING:
     from ._assess import Assessment, assess
     from ._baseline import baseline_sensitivity
     from ._baseline_result import BaselineSensitivity
+    from ._boldness import BoldRecalibration, boldness_recalibrate
     from ._calibration_test import CalibrationTest
     from ._chosen_test import calibration_test
     from ._class_tests import ClassTests, class_tests
     from ._compare import compare
     from ._comparison import Comparison
-    from ._fit import MCLLOFit
+    from ._details import Details
+    from ._fit import Intervals, MCLLOFit
     from ._io import read_predictions
     from ._ladder import Ladder, ladder
     from ._map import MCLLOMap
     from ._omnibus import OmnibusTest, omnibus_test
+    from ._posterior import CalibrationPosterior, calibration_posterior
     from ._predictions import Predictions
+    from ._profile import profile_intervals
+    from ._refits import BootstrapFits, bootstrap_fits
     from ._reliability import ReliabilityCurve, reliability_curve
+    from ._repaired import RepairedProbabilities
     from ._report import Report, report
+    from ._robust import RobustTest, robust_test
+    from ._zeros import ZeroSensitivity, zero_sensitivity
     from .calibrators import CALIBRATORS, MCLLOCalibrator, load_calibrator
     from .model_selection import RecalibratedClassifierCV
 
 _HOME = {
     "Assessment": "_assess",
     "BaselineSensitivity": "_baseline_result",
+    "BoldRecalibration": "_boldness",
+    "BootstrapFits": "_refits",
     "CALIBRATORS": "calibrators",
+    "CalibrationPosterior": "_posterior",
     "CalibrationTest": "_calibration_test",
     "ClassTests": "_class_tests",
     "Comparison": "_comparison",
+    "Details": "_details",
+    "Intervals": "_fit",
     "Ladder": "_ladder",
     "MCLLOCalibrator": "calibrators",
     "MCLLOFit": "_fit",
@@ -46,18 +59,27 @@ _HOME = {
     "Predictions": "_predictions",
     "RecalibratedClassifierCV": "model_selection",
     "ReliabilityCurve": "_reliability",
+    "RepairedProbabilities": "_repaired",
     "Report": "_report",
+    "RobustTest": "_robust",
+    "ZeroSensitivity": "_zeros",
     "assess": "_assess",
     "baseline_sensitivity": "_baseline",
+    "boldness_recalibrate": "_boldness",
+    "bootstrap_fits": "_refits",
+    "calibration_posterior": "_posterior",
     "calibration_test": "_chosen_test",
     "class_tests": "_class_tests",
     "compare": "_compare",
     "ladder": "_ladder",
     "load_calibrator": "calibrators",
     "omnibus_test": "_omnibus",
+    "profile_intervals": "_profile",
     "read_predictions": "_io",
     "reliability_curve": "_reliability",
     "report": "_report",
+    "robust_test": "_robust",
+    "zero_sensitivity": "_zeros",
 }
 _MODULES = ("calibrators", "exceptions", "metrics", "model_selection", "plot", "simulate")
 
@@ -65,9 +87,14 @@ __all__ = [
     "CALIBRATORS",
     "Assessment",
     "BaselineSensitivity",
+    "BoldRecalibration",
+    "BootstrapFits",
+    "CalibrationPosterior",
     "CalibrationTest",
     "ClassTests",
     "Comparison",
+    "Details",
+    "Intervals",
     "Ladder",
     "MCLLOCalibrator",
     "MCLLOFit",
@@ -76,10 +103,16 @@ __all__ = [
     "Predictions",
     "RecalibratedClassifierCV",
     "ReliabilityCurve",
+    "RepairedProbabilities",
     "Report",
+    "RobustTest",
+    "ZeroSensitivity",
     "__version__",
     "assess",
     "baseline_sensitivity",
+    "boldness_recalibrate",
+    "bootstrap_fits",
+    "calibration_posterior",
     "calibration_test",
     "calibrators",
     "class_tests",
@@ -91,10 +124,13 @@ __all__ = [
     "model_selection",
     "omnibus_test",
     "plot",
+    "profile_intervals",
     "read_predictions",
     "reliability_curve",
     "report",
+    "robust_test",
     "simulate",
+    "zero_sensitivity",
 ]
 
 

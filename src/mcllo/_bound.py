@@ -98,6 +98,8 @@ class RestBound:
         """Return ``sum q e^2`` where ``q (1 + e)`` is a table of probabilities with the moments."""
         bound = np.full(len(q), np.inf)
         able = np.flatnonzero(np.where(q > 0.0, change, 0.0).min(axis=(1, 2)) >= -1.0)
+        if len(able) == 0:
+            return bound
         if len(able) < len(q):
             q, change, target = q[able], change[able], target[able]
         increase = q * change

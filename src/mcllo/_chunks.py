@@ -26,8 +26,8 @@ THREADS_PAY = 500_000
 """Elements (rows times classes) from which threads are used unless `n_jobs` says otherwise."""
 MOST_THREADS = 8
 """Threads that are started unasked; more gain little, because memory becomes the limit."""
-BLAS_MAY_THREAD = 3_000
-"""Elements of a factor from which BLAS may think of threads of its own."""
+BLAS_MAY_THREAD = 30_000
+"""Multiplications from which BLAS may think of threads of its own."""
 
 _lock = threading.Lock()
 _limited: list[tuple[Any, int]] = []
@@ -97,13 +97,13 @@ def borrowed(
 
 
 @contextmanager
-def one_blas_thread(size: int = BLAS_MAY_THREAD) -> Iterator[None]:
-    """Keep BLAS to one thread; nothing is done where `size` is too small for BLAS to want more.
+def one_blas_thread(work: int = BLAS_MAY_THREAD) -> Iterator[None]:
+    """Keep BLAS to one thread; nothing is done where `work` is too little for BLAS to want more.
 
     The setting belongs to the process. Several threads may be inside at a time: the first to enter
     sets it and the last to leave restores it.
     """
-    if size < BLAS_MAY_THREAD:
+    if work < BLAS_MAY_THREAD:
         yield
         return
     _enter()

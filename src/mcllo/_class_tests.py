@@ -3,6 +3,8 @@
 ================  ==============================================================================
 shift and slope   H0: ``delta_j = gamma_j = 1``, the other classes free; likelihood ratio of the
                   MCLLO fit to the fit with class j at the identity, 2 df; against the baseline
+Wald              ``a' V^-1 a``, ``a = (tau_j, gamma_j - 1)``, V its part of the covariance: where
+                  c - 1 more fits would take too long
 in the large      H0: class j comes true as often as predicted, ``sum_i x_ij``; no baseline
 adjusted          Holm's, over the classes, for each kind of test separately
 ================  ==============================================================================
@@ -37,6 +39,10 @@ from ._text import align, ellipsis, format_number
 Floats = NDArray[np.float64]
 
 MOST_EXACT = 100_000
+FITS = 4.0
+"""Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
+for."""
+TOO_LONG = "so many fits would take too long"
 SMALLEST = 1e-12
 """Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
 
@@ -52,9 +58,9 @@ class ClassTests:
         ``chi2_pvalue`` and ``method`` for its shift and slope against the baseline (NaN for the
         baseline itself, method ``""``); ``predicted`` and ``observed`` share, ``z``,
         ``large_pvalue`` and ``large_adjusted`` for calibration in the large.
-    method : {'chi2', 'bootstrap', 'score', 'bound', 'mixed'}
-        How p-values of shift and slope were computed; the table's ``method`` says it class by
-        class.
+    method : {'chi2', 'bootstrap', 'score', 'bound', 'wald', 'mixed'}
+        How p-values of shift and slope were computed ('wald': chi-square of a Wald statistic);
+        the table's ``method`` says it class by class.
     reason : str
         Why.
     n_resamples : int
@@ -207,7 +213,7 @@ def class_tests_of(
         work=work,
         fewest=20 * k,  # so that Holm's smallest adjusted p-value is below 0.05
     )
-    columns, tails = _shift_and_slope(predictions, fit, plan)
+    columns, tails = (_wald if _takes_long(plan, fit) else _shift_and_slope)(predictions, fit, plan)
     columns = {"class": list(predictions.classes), **columns, **in_the_large(predictions)}
     methods = sorted({tail.method for tail in tails})
     return ClassTests(
@@ -224,14 +230,46 @@ def _shift_and_slope(
     predictions: Predictions, fit: MCLLOFit, plan: Plan
 ) -> tuple[dict[str, list[Any]], list[TailP]]:
     """Return the columns of the first kind of test, and each class's p-value with its method."""
-    family, b = Family(predictions), predictions.baseline_index
+    family = Family(predictions)
     whole = _whole(predictions, fit)
     fits = [without_class(family, whole, j) for j in range(len(fit.tau))]
     tails = [against_larger(plan, family, small, family, whole) for small in fits]
     statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
-    pvalues = [tail.pvalue for tail in tails]
+    return _columns(predictions, statistics, dfs, tails), tails
+
+
+def _wald(
+    predictions: Predictions, fit: MCLLOFit, plan: Plan
+) -> tuple[dict[str, list[Any]], list[TailP]]:
+    """Return the same from the fit's covariance alone."""
+    k, reason = len(fit.tau), f"{plan.doubt(fit.df)}, but {TOO_LONG}"
+    away = np.concatenate([fit.tau, fit.gamma - 1.0])
+    statistics, dfs = [], []
+    for j in range(k):
+        own = np.array([j, k + j])
+        own = own[~np.isnan(np.diagonal(fit.cov_theta)[own])]
+        covariance = fit.cov_theta[np.ix_(own, own)]
+        statistics.append(float(away[own] @ np.linalg.solve(covariance, away[own])))
+        dfs.append(len(own))
+    pairs = zip(statistics, dfs, strict=True)
+    tails = [TailP(chi2_sf(value, df), "wald", 0, reason) for value, df in pairs]
+    return _columns(predictions, statistics, dfs, tails), tails
+
+
+def _takes_long(plan: Plan, fit: MCLLOFit) -> bool:
+    """Whether `auto` has not the work for a restricted fit of every class."""
+    k = len(fit.tau)
+    cells = plan.predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
+    return plan.method == "auto" and fit.converged and cells > FITS * plan.work
+
+
+def _columns(
+    predictions: Predictions, statistics: list[float], dfs: list[int], tails: list[TailP]
+) -> dict[str, list[Any]]:
+    """Return the columns, with a gap for the baseline."""
+    b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
     chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
-    columns: dict[str, list[Any]] = {
+    return {
         "statistic": np.insert(statistics, b, np.nan).tolist(),
         "df": np.insert(dfs, b, 0).tolist(),
         "pvalue": np.insert(pvalues, b, np.nan).tolist(),
@@ -239,7 +277,6 @@ def _shift_and_slope(
         "chi2_pvalue": np.insert(chi2, b, np.nan).tolist(),
         "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
     }
-    return columns, tails
 
 
 def _whole(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:

@@ -106,7 +106,7 @@ def _paper(
 ) -> Any:
     from . import simulate
 
-    shifts = {} if not delta1 else {"delta_1": delta1}
+    shifts: dict[str, Any] = {} if not delta1 else {"delta_1": delta1}
     return simulate.power(n_classes=n_classes, exact=exact, resume=resume, **shifts, **options)
 
 
@@ -127,7 +127,7 @@ def _planned(
     probs, names = read_probs(
         file, label=label, classes=classes, prefix=prefix, normalize=normalize
     )
-    effect = {
+    effect: dict[str, Any] = {
         name: parsed_effect(values, f"--{name}")
         for name, values in (("delta", delta), ("gamma", gamma))
         if values

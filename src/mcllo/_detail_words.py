@@ -27,7 +27,7 @@ def detail_lines(a: Assessment, alpha: float) -> list[str]:
     if d.baselines is not None:
         lines.append(baseline_line(d.baselines))
     if d.zeros is not None:
-        lines += [f"Zeros: {sentence}" for sentence in d.zeros.sentences()]
+        lines += [f"Zeros: {sentence}" for sentence in d.zeros.sentences(alpha)]
     return lines
 
 
@@ -36,10 +36,17 @@ def baseline_line(found: BaselineSensitivity) -> str:
     low, high = min(found.table["statistic"]), max(found.table["statistic"])
     return (
         f"Baseline: statistic {format_number(low)} to {format_number(high)} with each class as "
-        f"baseline, p {format_p(found.pvalue)} over all of them; repaired probabilities move by "
+        f"baseline, p {_p_over_all(found)} over all of them; repaired probabilities move by "
         f"{format_number(found.mean_range)} on average, {format_number(found.largest_range)} at "
         "most."
     )
+
+
+def _p_over_all(found: BaselineSensitivity) -> str:
+    """Return the p-value; ``<=`` where more draws could only make it smaller."""
+    text = format_p(found.pvalue)
+    least = found.method == "exact" and found.pvalue <= 1.0 / (found.n_resamples + 1)
+    return text.replace("=", "<=") if least else text
 
 
 def class_line(tests: ClassTests, alpha: float) -> str:

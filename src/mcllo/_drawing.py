@@ -20,6 +20,8 @@ def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = N
         "by_class": plot.reliability_by_class,
         "parameters": lambda a: plot.parameters(a.fit),
         "map": lambda a: plot.calibration_map(a.fit),
+        "ladder": plot.ladder,
+        "baselines": plot.baselines,
     }
     if kind not in kinds:
         hint = did_you_mean(kind, tuple(kinds)).replace("it has", "known are")

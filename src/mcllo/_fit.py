@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._estimate import COLLAPSED, FLAT, estimate, information_left
 from ._labels import Classes
-from ._map import MCLLOMap
+from ._map import MCLLOMap, read_simplex
 from ._model import Terms
 from ._penalty import (
     Center,
@@ -37,6 +37,9 @@ from ._predictions import Predictions
 from ._separation import separated_classes
 from ._table import Table
 from .exceptions import ConvergenceWarning, InputError, SeparationWarning
+
+if TYPE_CHECKING:
+    from ._repaired import RepairedProbabilities
 
 __all__ = [
     "COLLAPSED",
@@ -181,6 +184,62 @@ class MCLLOFit(MCLLOMap):
         """Standard errors of delta (delta method)."""
         se: Floats = self.delta * self.se_tau
         return se
+
+    @overload
+    def recalibrate(
+        self,
+        probs: Any = None,
+        *,
+        logits: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+        interval: None = None,
+        covariance: Any = None,
+    ) -> Floats: ...
+
+    @overload
+    def recalibrate(
+        self,
+        probs: Any = None,
+        *,
+        logits: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+        interval: float,
+        covariance: Any = None,
+    ) -> RepairedProbabilities: ...
+
+    def recalibrate(
+        self,
+        probs: Any = None,
+        *,
+        logits: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+        interval: float | None = None,
+        covariance: Any = None,
+    ) -> Floats | RepairedProbabilities:
+        """Return recalibrated probabilities, with an interval for each when `interval` is given.
+
+        Parameters
+        ----------
+        probs, logits, normalize, clip
+            As in `MCLLOMap.recalibrate`.
+        interval : float, optional
+            Level of the intervals, say 0.95 (delta method; see `RepairedProbabilities`).
+        covariance : array-like, optional
+            Covariance of ``(tau, gamma)`` for the intervals, instead of `cov_theta`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or RepairedProbabilities when `interval` is given
+        """
+        simplex = read_simplex(self.classes, probs, logits, normalize, clip)
+        if interval is None:
+            return self.apply(simplex)
+        from ._repaired import repaired
+
+        return repaired(self, simplex, interval, covariance=covariance)
 
     def confidence_interval(self, level: float = 0.95) -> Intervals:
         """Return Wald intervals, on the tau scale for delta."""

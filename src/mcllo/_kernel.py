@@ -145,6 +145,24 @@ class LogPartition:
         """Return value, gradient and Hessian at `theta`."""
         return self._terms(theta, np.float64, self.is_below(SAFE, theta))
 
+    def value(self, theta: Floats) -> float:
+        """Return the value alone, in about two thirds of the time."""
+        k, bounded = self.n_compared, self.is_below(SAFE, theta)
+
+        def work(chunk: int) -> float:
+            odds = self.log_odds[:, chunk * self._rows : (chunk + 1) * self._rows]
+            with borrowed(self._spare[np.float64], (3 * k + 1, self._rows), np.float64) as own:
+                g, total = own[:k, : odds.shape[1]], own[3 * k, : odds.shape[1]]
+                top = exponentials(theta, odds, g, total, bounded)[1]
+                np.log(total, out=total)
+                if top is not None:
+                    total += top
+                if self.weight is None:
+                    return float(total.sum())
+                return float(total @ self.weight[chunk * self._rows : (chunk + 1) * self._rows])
+
+        return sum(ordered_map(work, -(-self.n_samples // self._rows), self.n_threads))
+
     @property
     def rough(self) -> Callable[[Floats], Terms] | None:
         """The same in float32: good to some five digits, and several times as fast.
@@ -180,7 +198,7 @@ class LogPartition:
                     self._add_chunk(sums, theta, start, own, bounded)
             return sums
 
-        with one_blas_thread(2 * self.n_compared * self._rows):
+        with one_blas_thread(4 * self.n_compared**2 * self._rows):
             parts = ordered_map(work, -(-self.n_samples // self._group), self.n_threads)
         for part in parts[1:]:
             parts[0].add(part)

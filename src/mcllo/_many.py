@@ -21,7 +21,7 @@ from ._pcg import PCGSolution, minimize_pcg
 
 Floats = NDArray[np.float64]
 
-MANY = 100
+MANY = 120
 """Classes from which this is faster than a Newton step with its Hessian."""
 MOST_PARAMETERS = 5_000
 """Parameters up to which the whole Hessian is computed: 200 MB at that number."""
@@ -37,8 +37,8 @@ class ManyFit:
         In all parameters; fixed ones are those of the start.
     hessian : ndarray of shape (2 K, 2 K) or None
         At the estimate, penalty included; None where it was not asked for or is too large.
-    blocks : Blocks
-        Its 2 x 2 blocks on (tau_j, gamma_j).
+    blocks, start_blocks : Blocks
+        The 2 x 2 blocks on (tau_j, gamma_j) without penalty, at the last evaluation and the start.
     information : {'full', 'blocks'}
         What is known of the Hessian. From 'blocks' no standard error follows.
     """
@@ -46,6 +46,7 @@ class ManyFit:
     solution: PCGSolution
     hessian: Floats | None
     blocks: Blocks
+    start_blocks: Blocks
 
     @property
     def information(self) -> Literal["full", "blocks"]:
@@ -93,4 +94,5 @@ def fit_many(
     solution = minimize_pcg(objective, start, rough=log_odds.size >= ROUGH_PAYS)
     small = len(statistic) <= MOST_PARAMETERS
     whole = objective.hessian(solution.x) if hessian and small else None
-    return ManyFit(solution, whole, partition.blocks())
+    assert objective.first_blocks is not None
+    return ManyFit(solution, whole, partition.blocks(), objective.first_blocks)

@@ -91,6 +91,10 @@ class Likelihood:
         """Return value, gradient and Hessian at `theta`."""
         return self._less_statistic(theta, self.partition(theta))
 
+    def value(self, theta: Floats) -> float:
+        """Return the value alone."""
+        return self.partition.value(theta) - float(theta @ self.statistic)
+
     @property
     def rough(self) -> Callable[[Floats], Terms] | None:
         """The same in float32; see `LogPartition.rough`."""

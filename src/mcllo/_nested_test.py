@@ -53,6 +53,8 @@ Floats = NDArray[np.float64]
 
 WORK = 2e7
 """Cells (rows x classes x draws) that `auto` spends on all tests: a second or two."""
+BRIEF = 4e6
+"""The same for tests that come with every assessment: half a second at most."""
 WORK_ASKED = 4e8
 """The same for one test of the full map when simulation was asked for, whatever it costs."""
 FULL_TESTS = 3

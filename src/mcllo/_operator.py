@@ -196,6 +196,11 @@ class LikelihoodOperator:
         Default: 0.
     free : boolean ndarray of shape (2 K,), optional
         Parameters that may move; the others stay at the start. Default: all.
+
+    Attributes
+    ----------
+    first_blocks : Blocks or None
+        Those of A where the first value was asked for.
     """
 
     def __init__(
@@ -210,6 +215,7 @@ class LikelihoodOperator:
         self.partition, self.statistic, self.penalty = partition, statistic, penalty
         self.centre = np.zeros(len(statistic)) if centre is None else centre
         self.free = np.ones(len(statistic)) if free is None else free.astype(np.float64)
+        self.first_blocks: Blocks | None = None
 
     def value_gradient(self, theta: Floats) -> Terms:
         """Move to `theta`; return value and gradient, 0 where a parameter is fixed."""
@@ -217,6 +223,7 @@ class LikelihoodOperator:
 
     def _penalised(self, theta: Floats, terms: Terms) -> Terms:
         blocks, (tau, gamma) = self.partition.blocks(), np.split(self.free, 2)
+        self.first_blocks = self.first_blocks or blocks
         self._inverse = Blocks(
             np.where(tau > 0.0, blocks.tau + self.penalty, 1.0),
             blocks.cross * tau * gamma,

@@ -8,10 +8,11 @@ evidence of rho        ``l(theta_rho) - rho/2 |theta_rho - centre|^2 + d/2 log r
                        - 1/2 log|H(theta_rho) + rho I|``
 =====================  ==========================================================================
 
-The evidence is Laplace's approximation of the log likelihood with theta integrated over its prior,
-up to nothing: as rho grows it tends to the log likelihood at the centre. ``penalty="auto"`` takes
-the rho of greatest evidence between 0.01 and 10,000: the best of half decades, from strong to weak,
-each fit starting at the last, then a search between its neighbours.
+The evidence is Laplace's approximation of the log likelihood with theta integrated over its prior;
+as rho grows it tends to the log likelihood at the centre. ``penalty="auto"`` takes the rho of
+greatest evidence between 0.01 and 10,000: the best of half decades, from strong to weak, each fit
+starting at the last, then a search between its neighbours. When little is certain it stays close to
+the centre, so the centre matters: with few rows a temperature is the safer one.
 """
 
 from __future__ import annotations

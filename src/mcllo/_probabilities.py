@@ -69,10 +69,13 @@ class Simplex:
     max_row_error: float
 
     def take(self, rows: NDArray[np.intp]) -> Simplex:
-        """Return the chosen rows; counts of changes stay the whole's."""
+        """Return the chosen rows; zeros are counted again where each raised value was one."""
         logits = None if self.logits is None else self.logits[rows]
-        raised = None if self.raised is None else self.raised[rows]
-        return replace(self, probs=self.probs[rows], logits=logits, raised=raised)
+        raised, n_zeros = None, self.n_zeros
+        if self.raised is not None:
+            raised = self.raised[rows]
+            n_zeros = int(raised.sum()) if self.raised.sum() == n_zeros else n_zeros
+        return replace(self, probs=self.probs[rows], logits=logits, raised=raised, n_zeros=n_zeros)
 
 
 def clean_probs(

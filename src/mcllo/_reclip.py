@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._lattice import lattice_of
+from ._lattice import Resolution, resolution_of
 from ._predictions import Predictions
 from ._probabilities import DEFAULT_CLIP, clean_probs
 
@@ -93,7 +93,7 @@ def recalibration_clip(predictions: Predictions) -> float | None:
     """
     if not zero_cells(predictions).any():
         return None
-    return clip_for_votes(predictions, lattice_of(unraised(predictions)))
+    return clip_for_votes(predictions, raw_resolution(predictions).votes)
 
 
 def clip_for_votes(predictions: Predictions, votes: int | None) -> float | None:
@@ -101,6 +101,16 @@ def clip_for_votes(predictions: Predictions, votes: int | None) -> float | None:
     if predictions.clip not in (None, DEFAULT_CLIP):
         return predictions.clip
     return None if votes is None else 0.5 / max(votes, predictions.n_classes)
+
+
+def raw_resolution(predictions: Predictions) -> Resolution:
+    """Return the resolution before zeros were raised; none where other tiny values were, too."""
+    return resolution_of(unraised(predictions)) if only_zeros(predictions) else Resolution()
+
+
+def only_zeros(predictions: Predictions) -> bool:
+    """Whether all that was raised was 0, and nothing small but positive."""
+    return predictions.n_clipped in (0, predictions.n_zeros)
 
 
 def for_recalibration(predictions: Predictions) -> Reclipped:

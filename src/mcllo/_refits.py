@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from ._batch import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, _Draws
 from ._estimate import COLLAPSED, objective_of
 from ._firth import FirthObjective
-from ._fit import MCLLOFit
+from ._fit import MCLLOFit, fit_predictions
 from ._map import read_simplex
 from ._model import Terms, recalibrate, softmax_against_zero
 from ._monte_carlo import (
@@ -51,8 +51,8 @@ from ._monte_carlo import (
     has_whole_weights,
 )
 from ._newton import minimize, newton_direction
-from ._penalty import FreeLikelihood, centre_of, free_parameters
-from ._predictions import Predictions
+from ._penalty import Center, FreeLikelihood, Penalty, centre_of, free_parameters
+from ._predictions import Predictions, as_predictions
 from ._repaired import RepairedProbabilities, check_level
 from ._separation import separating_direction
 from ._threads import map_in_threads
@@ -151,33 +151,74 @@ class BootstrapFits:
 
 
 def bootstrap_fits(
-    predictions: Predictions, fit: MCLLOFit, *, n_resamples: int = 999, seed: Seed = None
+    probs: Any,
+    y: Any = None,
+    *,
+    fit: MCLLOFit | None = None,
+    penalty: Penalty = 0.0,
+    center: Center = "identity",
+    n_resamples: int = 999,
+    seed: Seed = None,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
 ) -> BootstrapFits:
     """Refit the map to labels drawn from it (parametric bootstrap); the fit's penalty is kept.
 
     Parameters
     ----------
-    predictions : Predictions
-        The rows that `fit` was fitted to.
-    fit : MCLLOFit
-        Their fit.
+    probs : array-like, frame or Predictions
+        The rows that the map was fitted to.
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    fit : MCLLOFit, optional
+        Their fit, when there is one; its penalty and baseline are used.
+    penalty, center
+        As in `MCLLOCalibrator`, when there is no fit yet.
     n_resamples : int
         Draws.
     seed : int or Generator, optional
         Makes the draws reproducible.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    BootstrapFits
+        `theta`, `n_separated`, `recalibrate(probs, interval=0.95)`.
 
     Examples
     --------
-    >>> from mcllo._fit import fit_predictions
     >>> rng = np.random.default_rng(0)
     >>> x = rng.dirichlet([1.0, 1.0], size=200)
-    >>> p = Predictions.from_arrays(x, (rng.random(200) > x[:, 0]).astype(int))
-    >>> fits = bootstrap_fits(p, fit_predictions(p), n_resamples=199, seed=1)
+    >>> fits = bootstrap_fits(x, (rng.random(200) > x[:, 0]).astype(int), n_resamples=199, seed=1)
     >>> fits
     BootstrapFits(n_resamples=199, n_separated=0, seed=1)
     >>> fits.recalibrate([[0.7, 0.3]])
     RepairedProbabilities(n_samples=1, n_classes=2, level=0.95, method='bootstrap')
     """
+    if fit is not None and baseline is None:
+        baseline = fit.baseline
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    if fit is None:
+        fit = fit_predictions(predictions, penalty=penalty, center=center)
+    return refits_of(predictions, fit, n_resamples=n_resamples, seed=seed)
+
+
+def refits_of(
+    predictions: Predictions, fit: MCLLOFit, *, n_resamples: int = 999, seed: Seed = None
+) -> BootstrapFits:
+    """Refit validated predictions, whose fit is `fit`, to labels drawn from it."""
     check_resamples(n_resamples)
     _refuse_rows(predictions)
     _refuse_fit(predictions, fit)

@@ -44,7 +44,7 @@ def assessment_text(a: Assessment, alpha: float = 0.05, *, full: bool = False) -
         f"  {a.test}",
         *_indented(companion_lines(a, alpha)),
         *_indented(wrapped(detail_lines(a, alpha))),
-        *_indented(notes(a.predictions, a.fit)),
+        *_indented(notes(a.predictions, a.fit, zeros=a.details.zeros is None)),
         "",
         *metric_lines(a),
         "",
@@ -91,10 +91,10 @@ def verdict(test: CalibrationTest, alpha: float = 0.05) -> str:
     )
 
 
-def notes(predictions: Predictions, fit: MCLLOFit) -> list[str]:
+def notes(predictions: Predictions, fit: MCLLOFit, *, zeros: bool = True) -> list[str]:
     """Return what a reader must know about the data and the fit before trusting the numbers."""
     p, lines = predictions, []
-    if p.n_clipped:
+    if p.n_clipped and zeros:
         lines.append(f"Note: {p.zero_note}")
     if p.max_row_error > 1e-6:
         lines.append(
@@ -106,9 +106,8 @@ def notes(predictions: Predictions, fit: MCLLOFit) -> list[str]:
         lines.append(f"Note: no row is labelled {names}{'...' if len(p.absent) > 6 else ''}.")
     if fit.separated:
         lines.append(
-            "Note: the maximum likelihood estimate does not exist (the labels are separated); "
-            "the statistic is its supremum, estimates have no meaning. "
-            "To repair, use a penalty."
+            f"Note: the maximum likelihood estimate does not exist (labels are separated"
+            f"{_culprits(fit)}); the statistic is its supremum. To repair, use a penalty."
         )
     elif not fit.converged:
         lines.append(
@@ -116,6 +115,14 @@ def notes(predictions: Predictions, fit: MCLLOFit) -> list[str]:
             "To repair, use a penalty."
         )
     return lines
+
+
+def _culprits(fit: MCLLOFit) -> str:
+    """Name the classes that separate, unless that is all of them."""
+    names = fit.separated_classes
+    if not 0 < len(names) < len(fit.classes):
+        return ""
+    return f" in {', '.join(ellipsis(name) for name in names[:6])}" + ("..." if names[6:] else "")
 
 
 def companion_lines(a: Assessment, alpha: float) -> list[str]:

@@ -23,18 +23,20 @@ import numpy as np
 from ._calibration_test import CalibrationTest, Method, Statistic, choose_method
 from ._chosen_test import fit_and_test
 from ._fit import none_for_nan
-from ._lattice import resolution_of
 from ._monte_carlo import Seed, entropy_of
 from ._predictions import Predictions, as_predictions
 from ._probabilities import DEFAULT_CLIP
 from ._reclip import (
     clip_for_votes,
     for_recalibration,
+    only_zeros,
+    raw_resolution,
     recalibration_clip,
     reclip,
     unraised,
     zero_cells,
 )
+from ._rows import WeightKind
 from ._table import Table
 from ._text import align, format_count, format_number
 from .exceptions import ConvergenceWarning, SeparationWarning, ZeroProbabilityWarning
@@ -196,6 +198,8 @@ def zero_sensitivity(
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
     normalize: bool = False,
     clip: float | None = None,
 ) -> ZeroSensitivity | None:
@@ -210,7 +214,7 @@ def zero_sensitivity(
     statistic, method, n_resamples, seed
         As in `calibration_test`. All floors share the draws, so that p-values can be compared;
         'auto' takes chi-square for large tables with enough information.
-    baseline, classes, sample_weight, normalize, clip
+    baseline, classes, sample_weight, weight_kind, groups, normalize, clip
         As in `Predictions.from_arrays`. A floor given as `clip` is tried beside the others; what
         lay below it counts as 0.
 
@@ -237,6 +241,8 @@ def zero_sensitivity(
             baseline=baseline,
             classes=classes,
             sample_weight=sample_weight,
+            weight_kind=weight_kind,
+            groups=groups,
             normalize=normalize,
             clip=clip,
         )
@@ -268,14 +274,14 @@ def zero_sensitivity_of(
         warnings.simplefilter("ignore", SeparationWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         tests = tuple(fit_and_test(reclip(p, floor), **options).test for floor in floors)
-    resolution = resolution_of(unraised(p))
+    resolution = raw_resolution(p)
     return ZeroSensitivity(
         floors=floors,
         tests=tests,
         n_probs=p.probs.size,
         n_clipped=int(zero.sum()),
         n_clipped_true=int(zero[np.arange(p.n_samples), p.codes].sum()),
-        all_zero=p.n_clipped in (0, p.n_zeros),
+        all_zero=only_zeros(p),
         clip=DEFAULT_CLIP if p.clip is None else p.clip,
         lattice=resolution.votes,
         decimals=resolution.decimals,

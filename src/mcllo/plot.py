@@ -5,6 +5,8 @@
 `reliability_by_class`     the same for each class, the worst first
 `parameters`               delta and gamma with intervals
 `calibration_map`          what the repair does to a probability
+`ladder`                   what each nested model of miscalibration explains
+`baselines`                what changes with the baseline
 `comparison`               reliability before and after each method
 `comparison_dots`          p-value, ECE and log loss of each method
 `power`, `ece_boxplot`     power studies
@@ -16,20 +18,24 @@ end the cell with ``.figure``. Nothing needs a screen, pyplot is not used, setti
 
 from __future__ import annotations
 
+from ._plot.baselines import baselines
 from ._plot.captions import caption
 from ._plot.comparison import comparison
 from ._plot.dots import comparison_dots
 from ._plot.files import save, to_svg
+from ._plot.ladder import ladder
 from ._plot.parameters import calibration_map, parameters
 from ._plot.power import ece_boxplot, power
 from ._plot.reliability import reliability, reliability_by_class
 
 __all__ = [
+    "baselines",
     "calibration_map",
     "caption",
     "comparison",
     "comparison_dots",
     "ece_boxplot",
+    "ladder",
     "parameters",
     "power",
     "reliability",

@@ -7,7 +7,7 @@ from typing import Any
 
 from .._monte_carlo import has_whole_weights
 from .._predictions import Predictions
-from .._text import format_count
+from .._text import format_count, format_p
 from ..exceptions import InputError
 from .names import shown
 
@@ -19,7 +19,7 @@ def caption(kind: str, result: Any) -> str:
     ----------
     kind : str
         Name of the function that draws it, such as ``"reliability"``.
-    result : Assessment, Comparison, MCLLOFit or PowerStudy
+    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity or PowerStudy
         What is drawn.
 
     Examples
@@ -101,6 +101,31 @@ def _comparison_dots(result: Any) -> str:
     )
 
 
+def _ladder(result: Any) -> str:
+    found = getattr(result, "details", None)
+    found = result if found is None else found.ladder
+    return (
+        "Each row is a model of what is wrong. A mark shows how much better it fits these labels "
+        "than the predictions as they are; the grey bar is what it would gain by chance alone, "
+        "about 1 for each parameter. Models further down contain those above them, but shifts "
+        "contain no slope and slopes no shift. Enough? tests the model against shifts and slopes "
+        "for every class (these against the full matrix); diamonds are rejected by closed testing "
+        f"at level {found.alpha:g}. The smallest model not rejected is ringed: what these labels "
+        "do not contradict, not what is proven."
+    )
+
+
+def _baselines(result: Any) -> str:
+    found = getattr(result, "details", None)
+    found = result if found is None else found.baselines
+    return (
+        "The same rows with each class as the baseline. Left: the likelihood ratio statistic, by "
+        "chi-square rejected or not; picking the baseline with the smallest p-value is not a valid "
+        f"test, the p-value over all of them is (p {format_p(found.pvalue)}). Right: how far a "
+        "repaired probability moves from where the reference puts it, on average and at most."
+    )
+
+
 def _power(study: Any) -> str:
     return (
         f"How often the likelihood ratio test rejects calibration in simulated data sets "
@@ -125,6 +150,8 @@ CAPTIONS: dict[str, Callable[[Any], str]] = {
     "calibration_map": _calibration_map,
     "comparison": _comparison,
     "comparison_dots": _comparison_dots,
+    "ladder": _ladder,
+    "baselines": _baselines,
     "power": _power,
     "ece_boxplot": _ece_boxplot,
 }

@@ -16,8 +16,9 @@ from .._text import format_number, format_p
 from .captions import caption as caption_of
 from .comparison import title_of
 from .layout import OwnFigure, footer, heading
+from .marks import beside, marks
 from .scales import Estimates, draw_forest, plain_ticks
-from .style import BAND, BLUE, FAINT, INK, MUTED, SMALL, VERMILION, plain_axes, styled
+from .style import BAND, BLUE, FAINT, MUTED, VERMILION, plain_axes, styled
 
 Floats = NDArray[np.float64]
 
@@ -79,11 +80,11 @@ def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     pvalues = np.array([row.pvalue for row in rows])
     corrected = np.array([row.pvalue_corrected for row in rows], dtype=np.float64)
     small = pvalues < SMALLEST_P
-    _marks(ax, corrected, corrected >= SMALLEST_P, "o", BLUE, "_corrected", "white")
-    _marks(ax, pvalues, ~small & (pvalues > ALPHA), "o", BLUE, "_kept")
-    _marks(ax, pvalues, ~small & (pvalues <= ALPHA), "D", VERMILION, "_rejected")
-    _marks(ax, np.full(len(rows), SMALLEST_P / 2.0), small, "<", VERMILION, "_beyond")
-    _beside(ax, [format_p(p).removeprefix("= ") for p in pvalues])
+    marks(ax, corrected, corrected >= SMALLEST_P, "o", BLUE, "_corrected", "white")
+    marks(ax, pvalues, ~small & (pvalues > ALPHA), "o", BLUE, "_kept")
+    marks(ax, pvalues, ~small & (pvalues <= ALPHA), "D", VERMILION, "_rejected")
+    marks(ax, np.full(len(rows), SMALLEST_P / 2.0), small, "<", VERMILION, "_beyond")
+    beside(ax, [format_p(p).removeprefix("= ") for p in pvalues])
     plain_ticks(ax, log=True)
     ax.set_xlabel("p-value (log scale)")
     heading(ax, "Calibration test", f"grey: rejected at level {ALPHA:g}")
@@ -94,9 +95,9 @@ def _draw_errors(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     errors = np.array([row.ece for row in rows])
     end = 1.08 * last_drawn(errors)
     ax.set_xlim(0.0, end)
-    _marks(ax, errors, errors <= end, "s", MUTED, "_errors")
-    _marks(ax, np.full(len(rows), end), errors > end, ">", MUTED, "_beyond")
-    _beside(ax, [format_number(value) for value in errors])
+    marks(ax, errors, errors <= end, "s", MUTED, "_errors")
+    marks(ax, np.full(len(rows), end), errors > end, ">", MUTED, "_beyond")
+    beside(ax, [format_number(value) for value in errors])
     plain_ticks(ax, log=False)
     ax.set_xlabel("ECE (probability)")
     heading(ax, "Calibration error", "of the most probable class")
@@ -110,50 +111,9 @@ def _draw_losses(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     losses = Estimates(value, low, high, 0.0, last_drawn(np.maximum(value, high)))
     draw_forest(ax, losses, log=False)
     plain_ticks(ax, log=False)
-    _beside(ax, ["best" if v == 0.0 else format_number(v) for v in value])
+    beside(ax, ["best" if v == 0.0 else format_number(v) for v in value])
     ax.set_xlabel("Log loss above the best (nats)")
     heading(ax, "Log loss", "95 % paired intervals")
-
-
-def _marks(
-    ax: Axes,
-    values: Floats,
-    which: NDArray[np.bool_],
-    marker: str,
-    colour: str,
-    label: str,
-    fill: str | None = None,
-) -> None:
-    if not which.any():
-        return  # an empty line that is not clipped would reach to the corner of the figure
-    ax.plot(
-        values[which],
-        np.flatnonzero(which),
-        ls="none",
-        marker=marker,
-        markersize=6.0,
-        color=colour,
-        markerfacecolor=fill or colour,
-        clip_on=False,
-        zorder=3 if fill is None else 2,
-        label=label,
-    )
-
-
-def _beside(ax: Axes, words: Sequence[str]) -> None:
-    """Write the numbers in a column at the right of the axes."""
-    for row, word in enumerate(words):
-        ax.annotate(
-            word,
-            (1.0, row),
-            xytext=(8, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            fontsize=SMALL,
-            color=INK,
-            annotation_clip=False,
-        )
 
 
 def _key(rows: Sequence[ComparisonRow]) -> list[Artist]:

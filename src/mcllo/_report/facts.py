@@ -14,6 +14,7 @@ import numpy as np
 
 from .._assess import Assessment
 from .._comparison import Comparison
+from .._details import Details
 from .._predictions import Predictions
 from .._text import ellipsis, format_count, format_number
 from .._version import __version__
@@ -29,6 +30,7 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
     return (
         *_size_facts(p, comparison),
         *_class_facts(p),
+        *_group_facts(p),
         _weight_fact(p),
         *_change_facts(p),
         *_fit_facts(a),
@@ -68,7 +70,17 @@ def _weight_fact(p: Predictions) -> Fact:
     if p.sample_weight is None:
         return Fact("weights", "Weights", "none")
     total = format_weight(float(p.sample_weight.sum()))
-    return Fact("weights", "Weights", f"total {total}", "a row of weight 3 counts as three rows")
+    note = "a row of weight 3 counts as three rows"
+    if p.weight_kind == "survey":
+        note = "survey weights: they correct for how rows were sampled, and are no counts"
+    return Fact("weights", "Weights", f"total {total}", note)
+
+
+def _group_facts(p: Predictions) -> list[Fact]:
+    if p.groups is None:
+        return []
+    found = format_count(len(np.unique(p.groups)))
+    return [Fact("groups", "Groups", found, "rows of one may depend on each other")]
 
 
 def _change_facts(p: Predictions) -> list[Fact]:
@@ -116,7 +128,16 @@ def seed_of(a: Assessment) -> int | None:
     """Return what random numbers were made from; None when none were."""
     seeds = [a.test.seed, *(n.seed for n in a.nulls.values())]
     seeds += [test.seed for test in a.companions.values()]
+    seeds += [a.details.seed] if _details_drew(a.details) else []
     return next((seed for seed in seeds if seed is not None), None)
+
+
+def _details_drew(d: Details) -> bool:
+    """Return whether a p-value of the details was simulated."""
+    draws = [0 if part is None else part.n_resamples for part in (d.class_tests, d.baselines)]
+    draws += [row.n_resamples + row.larger_n_resamples for row in d.ladder.rows] if d.ladder else []
+    draws += [test.n_resamples for test in d.zeros.tests] if d.zeros else []
+    return any(draws)
 
 
 def _command(

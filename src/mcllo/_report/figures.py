@@ -11,7 +11,10 @@ from typing import Any
 
 from .. import plot
 from .._assess import Assessment
+from .._baseline_result import BaselineSensitivity
 from .._comparison import Comparison
+from .._ladder import Ladder
+from .._plot.model_names import model_name
 from .._plot.style import BLUE
 from .._text import ellipsis, format_count, format_number
 from .views import Picture
@@ -36,7 +39,9 @@ def pictures(a: Assessment, comparison: Comparison | None) -> Mapping[str, Pictu
         ),
         "map": _picture("calibration_map", plot.calibration_map, a.fit, _map_alt(a)),
     }
-    if comparison is not None:
+    if comparison is None:
+        made |= _detail_pictures(a)
+    else:
         made["dots"] = _picture(
             "comparison_dots", plot.comparison_dots, comparison, _dots_alt(comparison)
         )
@@ -47,6 +52,17 @@ def pictures(a: Assessment, comparison: Comparison | None) -> Mapping[str, Pictu
             _panels_alt(comparison),
             panels=True,
         )
+    return made
+
+
+def _detail_pictures(a: Assessment) -> dict[str, Picture]:
+    """Return the pictures of the details that there are."""
+    made, d = {}, a.details
+    if d.ladder is not None:
+        made["ladder"] = _picture("ladder", plot.ladder, d.ladder, _ladder_alt(d.ladder))
+    if d.baselines is not None:
+        alt = _baselines_alt(d.baselines)
+        made["baselines"] = _picture("baselines", plot.baselines, d.baselines, alt)
     return made
 
 
@@ -88,6 +104,22 @@ def _map_alt(a: Assessment) -> str:
     return (
         "Curves of the repaired against the predicted share of each class, beside "
         f"{ellipsis(a.fit.baseline)}."
+    )
+
+
+def _ladder_alt(ladder: Ladder) -> str:
+    return (
+        f"Likelihood ratio statistics of {len(ladder.rows)} nested models; the smallest that is "
+        f"not rejected: {model_name(ladder.chosen)}. The table has the numbers."
+    )
+
+
+def _baselines_alt(found: BaselineSensitivity) -> str:
+    low, high = min(found.table["statistic"]), max(found.table["statistic"])
+    return (
+        f"Dot plot of {len(found.table)} baselines: statistics {format_number(low)} to "
+        f"{format_number(high)}; repaired probabilities move by at most "
+        f"{format_number(found.largest_range)}."
     )
 
 

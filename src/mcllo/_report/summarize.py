@@ -8,17 +8,21 @@ and the table agree.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .._assess import Assessment, assess_predictions
 from .._calibration_test import CalibrationTest, choose_method
 from .._compare import N_RESAMPLES
 from .._comparison import Comparison
+from .._details import PARTS, Details
 from .._version import __version__
 from .._words import heading
 from ..exceptions import InputError
+from .by_class import class_names, classes_note, shares_table, worst_classes
+from .choices import baselines_part, posterior_part, robust_part, zeros_part
 from .facts import Command, Sources, data_facts, reproduce_facts, sources
+from .kinds import kind_headline, ladder_part
 from .method import REFERENCES, method_facts
 from .repairs import repair_steps, repairs_of
 from .tables import (
@@ -27,10 +31,20 @@ from .tables import (
     null_lead,
     null_table,
     parameters_table,
-    shares_table,
 )
 from .verdict import alerts_and_notes, headline_facts, next_steps, status_of, verdict_of
-from .views import Step, Summary
+from .views import DetailsView, Step, Summary
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NotAsked(Details):
+    """Details of the judged rows of a comparison: none is computed."""
+
+    @property
+    def skipped(self) -> dict[str, str]:  # type: ignore[override]
+        """Everything, and why."""
+        why = "a comparison does not ask for it; assess these rows"
+        return dict.fromkeys((name for name in PARTS if name != "robust"), why)
 
 
 def assessment_of(result: Assessment | Comparison) -> Assessment:
@@ -58,7 +72,8 @@ def assessment_of(result: Assessment | Comparison) -> Assessment:
         seed=result.seed,
         reason=reason,
     )
-    return replace(a, test=test)
+    d = a.details
+    return replace(a, test=test, details=NotAsked(d.fitted, d.n_resamples, d.seed))
 
 
 def summarize(
@@ -99,13 +114,29 @@ def summarize(
         parameters=parameters_table(a.fit),
         null_lead=null_lead(a),
         null_table=null_table(a),
-        shares=shares_table(a),
+        shares=shares_table(a, alpha),
+        details=None if comparison else details_of(a, alpha),
         repairs=None if comparison is None else repairs_of(comparison, alpha),
         data=data_facts(a, comparison),
         method=method_facts(a, comparison),
         references=REFERENCES,
         reproduce=reproduce_facts(a, comparison, command, source),
         version=__version__,
+    )
+
+
+def details_of(a: Assessment, alpha: float) -> DetailsView:
+    """Return what lies behind the verdict; computes the details."""
+    return DetailsView(
+        headline=kind_headline(a, alpha),
+        worst=worst_classes(a, alpha),
+        ladder=ladder_part(a, alpha),
+        classes=class_names(a, alpha),
+        classes_note=classes_note(a, alpha),
+        baselines=baselines_part(a),
+        zeros=zeros_part(a, alpha),
+        posterior=posterior_part(a),
+        robust=robust_part(a),
     )
 
 

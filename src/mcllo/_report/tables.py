@@ -1,4 +1,4 @@
-"""The tables of an assessment: estimates, what calibration would show, and shares of classes.
+"""The tables of an assessment: estimates, and what calibration would show.
 
 The column "90 : 10 becomes" says what an estimate does: where class and baseline are predicted
 90 to 10, the odds 9 become ``delta 9^gamma``.
@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from .._assess import Assessment
+from .._chosen_test import needs_robust
 from .._fit import MCLLOFit
 from .._omnibus import NAMES
 from .._text import ellipsis, format_count, format_interval, format_number
@@ -22,7 +23,6 @@ from .views import (
     Sentence,
     TableView,
     capital,
-    format_weight,
     name_cell,
     percent,
     show_p,
@@ -99,7 +99,7 @@ def _parameters_caption(fit: MCLLOFit) -> str:
     return (
         f"Log odds of each class against {ellipsis(fit.baseline)!r}, largest departure first. "
         f"δ = γ = 1 changes nothing. Marked: 95 % intervals without 1; of {count} intervals about "
-        f"{format_number(0.05 * count, 2)} would be marked by chance alone."
+        f"{formatnumber_cell(0.05 * count, 2)} would be marked by chance alone."
     )
 
 
@@ -108,9 +108,9 @@ def _parameter_row(fit: MCLLOFit, j: int, delta: np.ndarray, gamma: np.ndarray) 
         return (name_cell(fit.compared[j]), *[Cell("-")] * 5)
     return (
         name_cell(fit.compared[j]),
-        _number(fit.delta[j]),
+        number_cell(fit.delta[j]),
         _interval_cell(*delta),
-        _number(fit.gamma[j]),
+        number_cell(fit.gamma[j]),
         _interval_cell(*gamma),
         _ninety(float(fit.tau[j] + fit.gamma[j] * math.log(9.0))),
     )
@@ -130,7 +130,7 @@ def _interval_cell(low: float, high: float) -> Cell:
     off = bool(high < 1.0 or low > 1.0)
     return Cell(
         format_interval(low, high),
-        _or_none(float(low)),
+        or_none(float(low)),
         mark="off" if off else "",
         note=EXCLUDES if off else "",
     )
@@ -145,10 +145,10 @@ def _order(fit: MCLLOFit) -> list[int]:
 def null_lead(a: Assessment) -> str:
     """Return what calibrated predictions would show, in a sentence."""
     if "ece" not in a.nulls:
-        return (
-            "What calibrated predictions would show was not simulated: the weights are not whole "
-            "numbers, or the table is too large."
-        )
+        why = "the weights are not whole numbers, or the table is too large"
+        if needs_robust(a.predictions):
+            why = "that assumes independent rows that each count once"
+        return f"What calibrated predictions would show was not simulated: {why}."
     ece = a.nulls["ece"]
     return (
         f"An ECE is never 0, not even for perfect predictions. With these "
@@ -185,8 +185,8 @@ def _omnibus_rows(a: Assessment) -> list[tuple[Cell, ...]]:
     return [
         (
             Cell(f"{capital(NAMES[kind])} statistic"),
-            _number(test.statistic),
-            Cell(f"about {format_number(test.expected)}", test.expected),
+            number_cell(test.statistic),
+            Cell(f"about {formatnumber_cell(test.expected)}", test.expected),
             p_cell(test.pvalue),
         )
         for kind, test in a.companions.items()
@@ -205,43 +205,6 @@ def _score_rows(a: Assessment) -> list[tuple[Cell, ...]]:
     ]
 
 
-def shares_table(a: Assessment) -> TableView:
-    """Return rows of each class, and predicted and observed shares."""
-    table, counts = a.in_the_large, a.predictions.class_weight
-    least = 0.05 / len(table)
-    rows = []
-    for j, label in enumerate(table["class"]):
-        z, off = table["z"][j], table["pvalue"][j] < least
-        rows.append(
-            (
-                name_cell(label),
-                Cell(format_weight(counts[j]), float(counts[j])),
-                Cell(percent(table["predicted"][j]), table["predicted"][j]),
-                Cell(percent(table["observed"][j]), table["observed"][j]),
-                Cell(
-                    "-" if math.isnan(z) else f"{z:+.1f}".replace("-0.0", "+0.0"),
-                    _or_none(z),
-                    mark="off" if off else "",
-                    note="more than chance" if off else "",
-                ),
-            )
-        )
-    return TableView(
-        "shares",
-        "How often each class was predicted on average, and how often it came true; z is the "
-        "difference in standard errors. Marked: more than chance, allowing for the number of "
-        "classes. No baseline is needed here.",
-        (
-            Column("Class", "name"),
-            Column("Rows" if a.predictions.sample_weight is None else "Weight"),
-            Column("Predicted share"),
-            Column("Observed share"),
-            Column("z"),
-        ),
-        tuple(rows),
-    )
-
-
 def p_cell(pvalue: float | None, method: str = "") -> Cell:
     """Return a p-value as a cell."""
     if pvalue is None or math.isnan(pvalue):
@@ -249,9 +212,11 @@ def p_cell(pvalue: float | None, method: str = "") -> Cell:
     return Cell(show_p(pvalue, method).removeprefix("= "), pvalue)
 
 
-def _number(value: float) -> Cell:
-    return Cell(format_number(float(value)), _or_none(float(value)))
+def number_cell(value: float) -> Cell:
+    """Return a number as a cell."""
+    return Cell(formatnumber_cell(float(value)), or_none(float(value)))
 
 
-def _or_none(value: float) -> float | None:
+def or_none(value: float) -> float | None:
+    """Return what a table can be sorted by; None for what is no number."""
     return value if math.isfinite(value) else None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._assess import Assessment
-from .._calibration_test import NAMES, CalibrationTest
+from .._calibration_test import NAMES, WAYS, CalibrationTest
 from .._fit import MCLLOFit
 from .._omnibus import NAMES as OMNIBUS
 from .._predictions import Predictions
@@ -76,45 +76,84 @@ def how_tested(test: CalibrationTest) -> str:
     """Return the statistic and how its p-value was computed."""
     if math.isnan(test.statistic):
         return f"There is no {NAMES[test.kind]} statistic"
-    how = "from the large-sample chi-square distribution"
-    if test.method == "exact":
-        draws = f"{format_count(test.n_resamples)} " if test.n_resamples else ""
-        how = f"exact, from {draws}simulated data sets"
-    if test.method == "bound":
-        how = "a guaranteed upper bound, by the split likelihood ratio"
     statistic = format_number(test.statistic, 4)
-    return f"{capital(NAMES[test.kind])} statistic {statistic} on {test.df} df; p-value {how}"
+    return (
+        f"{capital(NAMES[test.kind])} statistic {statistic} on {test.df} df; "
+        f"p-value {_way_of(test)}"
+    )
+
+
+def _way_of(test: CalibrationTest) -> str:
+    draws = f"{format_count(test.n_resamples)} " if test.n_resamples else ""
+    ways = {
+        "chi2": "from the large-sample chi-square distribution",
+        "exact": f"exact, from {draws}simulated data sets",
+        "bound": "a guaranteed upper bound, by the split likelihood ratio",
+        "bonferroni": "from the chi-square distribution, times the number of baselines "
+        "(Bonferroni)",
+        "flip": f"from {draws}random sign flips",
+        "f": "from the F distribution",
+    }
+    return ways.get(test.method, f"by {WAYS.get(test.method, test.method)}")
 
 
 def why_so(test: CalibrationTest) -> str:
     """Return why the p-value was computed that way, and what its size is limited by."""
     if not test.reason or math.isnan(test.pvalue):
         return ""
+    why = _reason_of(test)
+    if test.n_resamples and test.pvalue <= 1.001 / (test.n_resamples + 1):
+        what = "flips" if test.method == "flip" else "draws"
+        why += f" {format_count(test.n_resamples)} {what} can give no smaller p-value."
+    return why
+
+
+def _reason_of(test: CalibrationTest) -> str:
     if test.reason == "as asked":
-        why = "This way of computing the p-value was asked for."
-    elif test.method == "bound":
-        why = (
+        return "This way of computing the p-value was asked for."
+    if test.kind == "robust_score":
+        about, _, rest = test.reason.partition("; ")
+        group = "Rows of a group may depend on each other, and this test allows for it"
+        survey = "Survey weights are no counts of rows, and this test allows for it"
+        return f"{group if about.startswith('rows of') else survey} ({rest})."
+    if test.kind == "max_score":
+        return "The baseline was chosen by these labels; the p-value pays for that choice."
+    if test.method == "bound":
+        return (
             f"Chi-square cannot be trusted here ({test.reason}), and simulation could not show a "
             "p-value this small."
         )
-    elif test.method == "exact":
-        why = f"Simulated because chi-square cannot be trusted here ({test.reason})."
-    else:
-        enough = "Not simulated" if ", but " in test.reason else "Simulation was not needed"
-        why = f"{enough} ({test.reason})."
-    if test.n_resamples and test.pvalue <= 1.001 / (test.n_resamples + 1):
-        why += f" {format_count(test.n_resamples)} draws can give no smaller p-value."
-    return why
+    if test.method == "exact":
+        return f"Simulated because chi-square cannot be trusted here ({test.reason})."
+    enough = "Not simulated" if ", but " in test.reason else "Simulation was not needed"
+    return f"{enough} ({test.reason})."
 
 
 def alerts_and_notes(a: Assessment) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what no reader may miss, and what belongs beside the data."""
     lines = [capital(line.removeprefix("Note: ")) for line in notes(a.predictions, a.fit)]
     grave = [line for line in lines if line.lower().startswith(GRAVE)]
-    refuted = [line for line in lines if "had probability 0" in line]
+    refuted = [refuted_zeros(a.predictions)] if a.predictions.n_clipped_true else []
     doubt = [f"The chi-square p-value may be off: {a.test.reason}."] * (", but " in a.test.reason)
     alerts = (*grave, *refuted, *doubt)
     return alerts, tuple(line for line in lines if line not in alerts)
+
+
+def refuted_zeros(predictions: Predictions) -> str:
+    """Return what it means that labels came true which had been given probability 0."""
+    p, n = predictions, predictions.n_clipped_true
+    word, them = ("label", "it") if n == 1 else ("labels", "them")
+    if p.n_clipped > p.n_zeros:  # a floor was asked for that raised more than zeros
+        return (
+            f"{format_count(n)} {word} had a probability of 0 or below {p.clip:g}. A label of "
+            f"probability 0 cannot happen: where one did, the predictions as given are refuted. "
+            "The p-value is that of the raised ones."
+        )
+    return (
+        f"{format_count(n)} {word} had probability 0: the predictions as given said that {them} "
+        f"could not happen, so they are refuted whatever the test says. The p-value is that of "
+        f"predictions whose zeros were raised to {p.clip:g}."
+    )
 
 
 def next_steps(a: Assessment, alpha: float) -> tuple[Step, ...]:

@@ -86,6 +86,58 @@ class Sentence:
 
 
 @dataclass(frozen=True)
+class Names:
+    """Words, then classes each with words of its own, then how many more; names kept apart."""
+
+    lead: str
+    names: tuple[tuple[Cell, str], ...] = ()
+    rest: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One detail of an assessment: what was found, its table, and what must be known.
+
+    Without a table it says why there is none.
+    """
+
+    lead: str
+    table: TableView | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DetailsView:
+    """What lies behind the verdict.
+
+    Attributes
+    ----------
+    headline : str
+        The kind of miscalibration, for the first screen; empty where nothing was rejected.
+    worst : Names or None
+        Classes that stand out, for the first screen.
+    ladder, baselines, zeros, posterior : Part
+        Kinds of miscalibration; what hangs on the baseline and on the floor for zeros; Bayes.
+    classes : tuple of Names
+        Which classes stand out, by shift and slope and by their share.
+    classes_note : str
+        How their p-values were computed, or why there are none.
+    robust : Part or None
+        The test for dependent rows, where it was used.
+    """
+
+    headline: str
+    worst: Names | None
+    ladder: Part
+    classes: tuple[Names, ...]
+    classes_note: str
+    baselines: Part
+    zeros: Part
+    posterior: Part
+    robust: Part | None
+
+
+@dataclass(frozen=True)
 class Step:
     """Something to do next, with the code that does it."""
 
@@ -163,6 +215,8 @@ class Summary:
         Estimates; what calibration would show; predicted and observed shares.
     null_lead : str
         What the null ranges mean here.
+    details : DetailsView or None
+        What lies behind the verdict; None for a comparison, which does not ask.
     repairs : Repairs or None
         The comparison, if there was one.
     data, reproduce : tuple of Fact
@@ -187,6 +241,7 @@ class Summary:
     null_lead: str
     null_table: TableView
     shares: TableView
+    details: DetailsView | None
     repairs: Repairs | None
     data: tuple[Fact, ...]
     method: tuple[Fact, ...]
@@ -225,9 +280,24 @@ def show_p(pvalue: float, method: str = "") -> str:
     text = format_p(pvalue)
     if method == "bound":
         text = text.replace("=", "≤")
-    found = re.fullmatch(r"(.) ([\d.]+)e-0?(\d+)", text)
-    if found is None:
-        return text
+    return _POWER.sub(_raised, text)
+
+
+def printed_p(text: str) -> str:
+    """Return a sentence with its p-values as people write them.
+
+    Examples
+    --------
+    >>> printed_p("nothing beyond that (p = 2.5e-07) at level 1e-3")
+    'nothing beyond that (p = 2.5 × 10⁻⁷) at level 1e-3'
+    """
+    return re.sub(rf"(?<=\bp ){_POWER.pattern}", _raised, text).replace("p <= ", "p ≤ ")
+
+
+_POWER = re.compile(r"(=|<=|<|≤) ([\d.]+)e-0?(\d+)")
+
+
+def _raised(found: re.Match[str]) -> str:
     sign, front, power = found.groups()
     raised = "⁻" + power.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{sign} 10{raised}" if float(front) == 1.0 else f"{sign} {front} × 10{raised}"
@@ -246,3 +316,14 @@ def format_weight(weight: float) -> str:
 def capital(text: str) -> str:
     """Return `text` with a capital at its beginning."""
     return text[:1].upper() + text[1:]
+
+
+def left_out(what: str, why: str) -> str:
+    """Return a sentence that says what is missing, and why.
+
+    Examples
+    --------
+    >>> left_out("Tests of single classes are", "they assume independent rows")
+    'Tests of single classes are left out: they assume independent rows.'
+    """
+    return f"{what} left out: {why}."

@@ -25,6 +25,7 @@ from .._labels import RESERVED, class_names
 from .._map import read_simplex
 from .._predictions import Predictions, as_predictions
 from .._probabilities import Simplex, clean_probs
+from .._reclip import reclip
 from .._rows import clean_rows
 from .._version import __version__
 from ..exceptions import FileFormatError, InputError
@@ -139,6 +140,9 @@ def _held_rows(estimator: Any, held: Predictions, classes: tuple[Any, ...]) -> S
         )
     if estimator.input == "logits" and held.logits is None:
         raise InputError(f"{estimator.method} needs logits; these predictions have none.")
+    floor = getattr(estimator, "clip_", None)
+    if floor is not None and held.n_clipped:
+        held = reclip(held, floor)
     return Simplex(held.probs, held.logits, None, held.raised, held.clip, held.n_zeros, 0, 0.0)
 
 

@@ -1,0 +1,175 @@
+"""Every class as the baseline: the statistic, and how far repaired probabilities move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from .._assess import Assessment
+from .._baseline_result import LEVEL, BaselineSensitivity
+from .._text import format_number
+from ..exceptions import InputError
+from .captions import caption as caption_of
+from .layout import OwnFigure, footer, heading
+from .marks import beside, marks
+from .names import shown_all, width_of
+from .scales import plain_ticks
+from .style import BLUE, FAINT, MUTED, VERMILION, plain_axes, styled
+
+Mask = NDArray[np.bool_]
+
+MAX_BASELINES = 20
+SMALLEST = 1e-4
+"""Smaller changes of a probability are arrows at the edge."""
+
+
+@styled
+def baselines(
+    result: BaselineSensitivity | Assessment,
+    *,
+    max_baselines: int = MAX_BASELINES,
+    caption: bool = False,
+) -> list[Axes]:
+    """Draw the statistic of each baseline, and how far it moves repaired probabilities.
+
+    Parameters
+    ----------
+    result : BaselineSensitivity or Assessment
+        What `mcllo.baseline_sensitivity` or `mcllo.assess` returned.
+    max_baselines : int
+        Most rows; of more baselines the reference and those that move most are shown.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    list of Axes
+        That of the statistics and that of the changes.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.5, 0.2, 0.3]] * 5
+    >>> a = mcllo.assess(probs, [0, 1, 2, 1] * 5, seed=0, n_resamples=19)
+    >>> [panel.get_xlabel() for panel in baselines(a)]
+    ['Likelihood ratio statistic', 'Change of a probability (log scale)']
+    """
+    found = baselines_in(result)
+    rows = shown_rows(found, max_baselines)
+    names = shown_all(found.table["baseline"])
+    marked = [f"{names[j]} ◂" if _is_reference(found, j) else names[j] for j in rows]
+    beside = max(width_of(name) for name in marked) / 72.0
+    axes = list(OwnFigure(6.4 + beside, 1.4 + 0.27 * len(rows)).subplots(1, 2, sharey=True))
+    _draw_statistics(axes[0], found, rows)
+    _draw_changes(axes[1], found, rows)
+    for ax in axes:
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.hlines(range(len(rows)), *ax.get_xlim(), color=FAINT, lw=0.5, zorder=0, label="_rows")
+        ax.tick_params(axis="y", length=0, pad=7)
+    axes[0].set_yticks(range(len(rows)), marked, parse_math=False)
+    words = [_folded(len(rows), len(names)), caption_of("baselines", found) if caption else ""]
+    footer(axes[0], words, _key(found, rows))
+    return axes
+
+
+def baselines_in(result: BaselineSensitivity | Assessment) -> BaselineSensitivity:
+    """Return the sensitivity of an assessment, or the sensitivity itself."""
+    if isinstance(result, BaselineSensitivity):
+        return result
+    found = result.details.baselines
+    if found is None:
+        two = "with two classes every baseline gives the same answer"
+        why = result.details.skipped.get("baselines", two)
+        raise InputError(f"result must have been fitted with every baseline; it was not: {why}.")
+    return found
+
+
+def shown_rows(found: BaselineSensitivity, most: int) -> list[int]:
+    """Return the reference and the baselines that move probabilities most, in column order."""
+    moved = np.nan_to_num(np.array(found.table["mean_change"], dtype=np.float64))
+    moved[[_is_reference(found, j) for j in range(len(moved))]] = np.inf
+    return sorted(np.argsort(-moved, kind="stable")[: max(1, most)].tolist())
+
+
+def _is_reference(found: BaselineSensitivity, j: int) -> bool:
+    return bool(found.table["baseline"][j] == found.reference)
+
+
+def _column(found: BaselineSensitivity, name: str, rows: Sequence[int]) -> Any:
+    return np.array([found.table[name][j] for j in rows])
+
+
+def _draw_statistics(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> None:
+    plain_axes(ax)
+    value = _column(found, "statistic", rows).astype(np.float64)
+    off = _column(found, "pvalue", rows) <= LEVEL
+    ax.set_xlim(0.0, 1.08 * max(float(np.nanmax(value)), 1.0))
+    marks(ax, value, off, "D", VERMILION, "_rejected")
+    marks(ax, value, ~off, "o", BLUE, "_kept")
+    beside(ax, [format_number(v) for v in value])
+    plain_ticks(ax, log=False)
+    ax.set_xlabel("Likelihood ratio statistic")
+    heading(ax, "The test", "◂ marks the reference")
+
+
+def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> None:
+    plain_axes(ax)
+    mean, most = (
+        _column(found, name, rows).astype(np.float64) for name in ("mean_change", "largest_change")
+    )
+    known = _known(found, rows) & ~np.array([_is_reference(found, j) for j in rows])
+    ax.set_xscale("log")
+    ax.set_xlim(SMALLEST / 1.5, 1.3)
+    near, far = (np.maximum(change, SMALLEST) for change in (mean, most))
+    places = np.arange(len(rows))
+    ax.hlines(places[known], near[known], far[known], color=MUTED, lw=1.2, label="_spans")
+    marks(ax, most, known & (most >= SMALLEST), "s", MUTED, "_largest", "white")
+    marks(ax, mean, known & (mean >= SMALLEST), "s", MUTED, "_mean")
+    edge = np.full(len(rows), SMALLEST / 1.5)
+    marks(ax, edge, known & (mean < SMALLEST), "<", MUTED, "_beyond")
+    beside(ax, [_change_words(found, j) for j in rows])
+    plain_ticks(ax, log=True)
+    ax.set_xlabel("Change of a probability (log scale)")
+    heading(ax, "The repaired probabilities", "against the reference: mean and largest")
+
+
+def _known(found: BaselineSensitivity, rows: Sequence[int]) -> Mask:
+    """Return where a repair exists."""
+    known: Mask = _column(found, "converged", rows).astype(bool)
+    return known & ~_column(found, "separated", rows).astype(bool)
+
+
+def _change_words(found: BaselineSensitivity, j: int) -> str:
+    if _is_reference(found, j):
+        return "reference"
+    if not _known(found, [j])[0]:
+        return "no estimate"
+    mean, most = found.table["mean_change"][j], found.table["largest_change"][j]
+    return f"{format_number(mean)}; {format_number(most)}"
+
+
+def _key(found: BaselineSensitivity, rows: Sequence[int]) -> list[Artist]:
+    off = _column(found, "pvalue", rows) <= LEVEL
+    look: dict[str, Any] = {"ls": "none", "markersize": 6.0}
+    entries: list[Artist] = []
+    if off.any():
+        label = f"rejected at level {LEVEL:g}"
+        entries.append(Line2D([], [], marker="D", color=VERMILION, label=label, **look))
+    if not off.all():
+        entries.append(Line2D([], [], marker="o", color=BLUE, label="not rejected", **look))
+    entries.append(Line2D([], [], marker="s", color=MUTED, label="mean change", **look))
+    hollow = Line2D([], [], marker="s", color=MUTED, markerfacecolor="white", **look)
+    hollow.set_label("largest change")
+    return [*entries, hollow]
+
+
+def _folded(n_shown: int, total: int) -> str:
+    if n_shown == total:
+        return ""
+    return f"The reference and those of {total} baselines that move most: {n_shown} are shown."
