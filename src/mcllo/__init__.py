@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import calibrators, exceptions, metrics, model_selection, plot, simulate
+    from . import calibrators, datasets, exceptions, metrics, model_selection, plot, simulate
     from ._assess import Assessment, assess
     from ._baseline import baseline_sensitivity
     from ._baseline_result import BaselineSensitivity
@@ -81,7 +81,15 @@ _HOME = {
     "robust_test": "_robust",
     "zero_sensitivity": "_zeros",
 }
-_MODULES = ("calibrators", "exceptions", "metrics", "model_selection", "plot", "simulate")
+_MODULES = (
+    "calibrators",
+    "datasets",
+    "exceptions",
+    "metrics",
+    "model_selection",
+    "plot",
+    "simulate",
+)
 
 __all__ = [
     "CALIBRATORS",
@@ -117,6 +125,7 @@ __all__ = [
     "calibrators",
     "class_tests",
     "compare",
+    "datasets",
     "exceptions",
     "ladder",
     "load_calibrator",

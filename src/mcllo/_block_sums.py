@@ -207,19 +207,16 @@ class Picked:
 
     def joined(self, changes: Changes) -> Predictions:
         """Return the rows as one `Predictions`; counts of changes are the whole's."""
-        first = self.parts[0]
-        weights = [p.sample_weight for p in self.parts]
-        weight = None
-        if any(w is not None for w in weights):
-            pairs = zip(self.parts, weights, strict=True)
-            weight = np.concatenate([np.ones(p.n_samples) if w is None else w for p, w in pairs])
+        parts = self.parts
+        shapes = [p.probs.shape for p in parts]
+        ones = [np.ones(n) for n, _ in shapes]
         return replace(
-            first,
-            probs=np.concatenate([p.probs for p in self.parts]),
-            codes=np.concatenate([p.codes for p in self.parts]),
-            logits=_stacked([p.logits for p in self.parts]),
-            sample_weight=weight,
-            raised=None,
+            parts[0],
+            probs=np.concatenate([p.probs for p in parts]),
+            codes=np.concatenate([p.codes for p in parts]),
+            logits=_stacked([p.logits for p in parts], []),
+            sample_weight=_stacked([p.sample_weight for p in parts], ones),
+            raised=_stacked([p.raised for p in parts], [np.zeros(shape, bool) for shape in shapes]),
             **{f.name: getattr(changes, f.name) for f in fields(changes)},
         )
 
@@ -253,5 +250,8 @@ def _log_loss(own: Floats, weight: Floats) -> float:
     return -float(weight @ np.log(own))
 
 
-def _stacked(tables: list[Any]) -> Any:
-    return None if tables[0] is None else np.concatenate(tables)
+def _stacked(tables: list[Any], instead: list[Any]) -> Any:
+    """Return the tables as one, `instead` of None where only some are; None when all are."""
+    if all(table is None for table in tables):
+        return None
+    return np.concatenate([instead[k] if t is None else t for k, t in enumerate(tables)])

@@ -58,7 +58,9 @@ class Kept:
     def rows(self) -> Predictions:
         """The rows; only where the spill keeps them."""
         layout, shape = self._spill.layout, (len(self._spill.layout.classes), self.n_samples)
-        table, logits = self._part("values", shape, np.float64).T, None
+        table, logits, raised = self._part("values", shape, np.float64).T, None, None
+        if "raised" in self._offsets:
+            raised = self._part("raised", shape, np.bool_).T
         if layout.reading.logits:
             clean = clean_logits(table)
             table, logits = clean.probs, clean.logits
@@ -69,6 +71,7 @@ class Kept:
             baseline=layout.baseline,
             logits=logits,
             sample_weight=self.sample_weight,
+            raised=raised,
         )
 
     def _part(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -137,6 +140,8 @@ class Spill:
         if self.whole:
             values = rows.probs if rows.logits is None else rows.logits
             parts |= {"values": np.ascontiguousarray(values.T), "codes": rows.codes.astype(CODE)}
+            if rows.raised is not None:
+                parts["raised"] = np.ascontiguousarray(rows.raised.T)
         return parts
 
     def _put(self, part: NDArray[Any], offset: int) -> None:

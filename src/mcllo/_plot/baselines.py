@@ -141,8 +141,11 @@ def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> 
 
 def _known(found: BaselineSensitivity, rows: Sequence[int]) -> Mask:
     """Return where a repair exists."""
-    known: Mask = _column(found, "converged", rows).astype(bool)
-    return known & ~_column(found, "separated", rows).astype(bool)
+    converged, separated = (
+        _column(found, name, rows).astype(bool) for name in ("converged", "separated")
+    )
+    known: Mask = converged & ~separated
+    return known
 
 
 def _change_words(found: BaselineSensitivity, j: int) -> str:

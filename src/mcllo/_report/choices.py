@@ -84,7 +84,12 @@ def _zeros_table(found: ZeroSensitivity) -> TableView:
         "zeros",
         "The main test with zeros raised to other floors, from the same draws where it is "
         "simulated.",
-        (Column("Zeros raised to"), Column("Statistic"), Column("p"), Column("p-value by", "words")),
+        (
+            Column("Zeros raised to"),
+            Column("Statistic"),
+            Column("p"),
+            Column("p-value by", "words"),
+        ),
         tuple(
             (
                 Cell(f"{floor:g}".replace("e-0", "e-"), floor),

@@ -128,8 +128,8 @@ def seed_of(a: Assessment) -> int | None:
     """Return what random numbers were made from; None when none were."""
     seeds = [a.test.seed, *(n.seed for n in a.nulls.values())]
     seeds += [test.seed for test in a.companions.values()]
-    seeds += [a.details.seed] if _details_drew(a.details) else []
-    return next((seed for seed in seeds if seed is not None), None)
+    found = next((seed for seed in seeds if seed is not None), None)
+    return a.details.seed if found is None and _details_drew(a.details) else found
 
 
 def _details_drew(d: Details) -> bool:
@@ -145,12 +145,22 @@ def _command(
 ) -> str:
     if command is not None:
         return command if isinstance(command, str) else shlex.join(command)
-    baseline = repr(name_cell(a.predictions.baseline).text)
-    rest = f"baseline={baseline}" + ("" if seed is None else f", seed={seed}")
+    auto = a.test.kind == "max_score"
+    baseline = repr("auto" if auto else name_cell(a.predictions.baseline).text)
+    rest = f"baseline={baseline}{_row_options(a.predictions)}"
+    rest += "" if seed is None else f", seed={seed}"
     if comparison is None:
         return f"mcllo.assess(probs, y, {rest})"
     data = "(probs, y), cv=..." if comparison.cross_validated else "train, holdout"
     return f"mcllo.compare({data}, {rest})"
+
+
+def _row_options(p: Predictions) -> str:
+    options = "" if p.groups is None else ", groups=groups"
+    if p.sample_weight is not None:
+        options += ", sample_weight=weight"
+        options += ", weight_kind='survey'" if p.weight_kind == "survey" else ""
+    return options
 
 
 def sources(source: Sources) -> list[str]:

@@ -43,6 +43,34 @@ REFERENCES = (
         "https://doi.org/10.1175/WAF993.1",
         "the bands of the reliability diagrams",
     ),
+    Fact(
+        "marcus1976",
+        "R. Marcus, E. Peritz and K. R. Gabriel (1976). On closed testing procedures with special "
+        "reference to ordered analysis of variance. Biometrika 63, 655–660.",
+        "https://doi.org/10.1093/biomet/63.3.655",
+        "closed testing of nested models",
+    ),
+    Fact(
+        "holm1979",
+        "S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian "
+        "Journal of Statistics 6, 65–70.",
+        "https://www.jstor.org/stable/4615733",
+        "tests of several classes at once",
+    ),
+    Fact(
+        "guthrie2024",
+        "A. P. Guthrie and C. T. Franck (2024). Boldness-recalibration for binary event "
+        "predictions. The American Statistician.",
+        "https://doi.org/10.1080/00031305.2024.2339266",
+        "the posterior probability of calibration",
+    ),
+    Fact(
+        "rao1984",
+        "J. N. K. Rao and A. J. Scott (1984). On chi-squared tests for multiway contingency tables "
+        "with cell proportions estimated from survey data. The Annals of Statistics 12, 46–60.",
+        "https://doi.org/10.1214/aos/1176346391",
+        "tests for dependent rows and survey weights",
+    ),
 )
 
 _MODEL = (
@@ -102,6 +130,48 @@ _MODEL = (
     ),
 )
 
+_LADDER = Fact(
+    "ladder",
+    "Kinds of miscalibration",
+    "one slope: γ · l_j;  shifts: τ_j + l_j;  shifts and slopes: τ_j + γ_j · l_j;  "
+    "full matrix: τ_j + Σ_k W_jk · l_k",
+    "l_j is the log odds of class j against the baseline, τ_j = log δ_j. A model is rejected only "
+    "when it and every model inside it are rejected (closed testing), so that any false rejection "
+    "at all has probability 5 % at most. The smallest model left is named; that is no proof of it.",
+)
+_HOLM = Fact(
+    "holm",
+    "Single classes",
+    "",
+    "The p-value of a class's shift and slope compares the whole fit with one in which this class "
+    "is as predicted, against the baseline. That of its share asks how often labels drawn from the "
+    "predictions would miss the predicted number of rows by as much. Holm's method multiplies the "
+    "smallest p-value by the number of classes, the next by one less, and so on.",
+)
+_BAYES = Fact(
+    "bayes",
+    "Bayes",
+    "log Bayes factor against calibration ≈ λ / 2 − (d / 2) · log n",
+    "With d parameters and n rows. It sees the labels only through λ and asks far more of it than "
+    "the test does when d is large, so that the two can disagree.",
+)
+_ROBUST = Fact(
+    "robust",
+    "Dependent rows",
+    "",
+    "Rows of a group may depend on each other, and survey weights are no counts. The test then "
+    "uses the score at δ = γ = 1 (the slope of the log likelihood), summed inside each group, and "
+    "takes its variance from how much these sums differ. Its p-value comes from random signs of "
+    "the sums, or from an F distribution where there are many.",
+)
+_OVER_BASELINES = Fact(
+    "max_score",
+    "A baseline chosen by the labels",
+    "",
+    "Trying every class as the baseline and keeping the best fit makes its own p-value too small. "
+    "The p-value given is that of the largest score statistic over all baselines, of which "
+    "simulated calibrated labels take the largest too.",
+)
 _PAIRED = Fact(
     "paired",
     "Comparing repairs",
@@ -112,6 +182,10 @@ _PAIRED = Fact(
 )
 
 
+CITED = {"ladder": "marcus1976", "holm": "holm1979", "bayes": "guthrie2024", "robust": "rao1984"}
+"""References that belong to one item of the box."""
+
+
 def method_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]:
     """Return the box of the method, without what this report does not use."""
     ways = {a.test.method} | ({"exact"} if a.nulls else set())
@@ -119,4 +193,23 @@ def method_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ..
         ways |= {row.pvalue_method for row in comparison.rows}
     unused = {"exact", "bound"} - ways
     used = [fact for fact in _MODEL if fact.key not in unused]
-    return (*used, _PAIRED) if comparison is not None else tuple(used)
+    return (*used, _PAIRED) if comparison is not None else (*used, *_detail_facts(a))
+
+
+def _detail_facts(a: Assessment) -> list[Fact]:
+    d = a.details
+    facts = (
+        (_OVER_BASELINES, a.test.kind == "max_score"),
+        (_LADDER, d.ladder is not None),
+        (_HOLM, d.class_tests is not None),
+        (_BAYES, d.posterior is not None),
+        (_ROBUST, d.robust is not None),
+    )
+    return [fact for fact, used in facts if used]
+
+
+def references(method: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Return whom to cite for these items of the box."""
+    used = {fact.key for fact in method}
+    unused = {cited for key, cited in CITED.items() if key not in used}
+    return tuple(fact for fact in REFERENCES if fact.key not in unused)

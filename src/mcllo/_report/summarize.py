@@ -23,7 +23,7 @@ from .by_class import class_names, classes_note, shares_table, worst_classes
 from .choices import baselines_part, posterior_part, robust_part, zeros_part
 from .facts import Command, Sources, data_facts, reproduce_facts, sources
 from .kinds import kind_headline, ladder_part
-from .method import REFERENCES, method_facts
+from .method import method_facts, references
 from .repairs import repair_steps, repairs_of
 from .tables import (
     classes_lead,
@@ -41,7 +41,7 @@ class NotAsked(Details):
     """Details of the judged rows of a comparison: none is computed."""
 
     @property
-    def skipped(self) -> dict[str, str]:  # type: ignore[override]
+    def skipped(self) -> dict[str, str]:
         """Everything, and why."""
         why = "a comparison does not ask for it; assess these rows"
         return dict.fromkeys((name for name in PARTS if name != "robust"), why)
@@ -100,6 +100,7 @@ def summarize(
     comparison = result if isinstance(result, Comparison) else None
     kind: Literal["assessment", "comparison"] = "comparison" if comparison else "assessment"
     alerts, notes = alerts_and_notes(a)
+    method = method_facts(a, comparison)
     return Summary(
         kind=kind,
         title=title if title is not None else _title(kind, source),
@@ -118,8 +119,8 @@ def summarize(
         details=None if comparison else details_of(a, alpha),
         repairs=None if comparison is None else repairs_of(comparison, alpha),
         data=data_facts(a, comparison),
-        method=method_facts(a, comparison),
-        references=REFERENCES,
+        method=method,
+        references=references(method),
         reproduce=reproduce_facts(a, comparison, command, source),
         version=__version__,
     )

@@ -99,7 +99,7 @@ def _parameters_caption(fit: MCLLOFit) -> str:
     return (
         f"Log odds of each class against {ellipsis(fit.baseline)!r}, largest departure first. "
         f"δ = γ = 1 changes nothing. Marked: 95 % intervals without 1; of {count} intervals about "
-        f"{formatnumber_cell(0.05 * count, 2)} would be marked by chance alone."
+        f"{format_number(0.05 * count, 2)} would be marked by chance alone."
     )
 
 
@@ -186,7 +186,7 @@ def _omnibus_rows(a: Assessment) -> list[tuple[Cell, ...]]:
         (
             Cell(f"{capital(NAMES[kind])} statistic"),
             number_cell(test.statistic),
-            Cell(f"about {formatnumber_cell(test.expected)}", test.expected),
+            Cell(f"about {format_number(test.expected)}", test.expected),
             p_cell(test.pvalue),
         )
         for kind, test in a.companions.items()
@@ -214,7 +214,7 @@ def p_cell(pvalue: float | None, method: str = "") -> Cell:
 
 def number_cell(value: float) -> Cell:
     """Return a number as a cell."""
-    return Cell(formatnumber_cell(float(value)), or_none(float(value)))
+    return Cell(format_number(float(value)), or_none(float(value)))
 
 
 def or_none(value: float) -> float | None:
