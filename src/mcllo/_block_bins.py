@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._binning import width_edges
+from ._binning import bin_index, width_edges
 from ._block_rows import Block
 from ._block_sums import top_label
 from ._calibration_test import chi2_sf
@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 N_CURVE_BINS = 10
+NEAR = 1e-7
+"""Distance of ``n_bins x`` from a whole number within which rounding may have moved it."""
 FEW_ROWS = 2000
 """Rows of a bin up to which its band is that of a binomial count."""
 
@@ -95,120 +97,89 @@ class BinSums:
 
 def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
     """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
-    rows = block.rows
-    excess, spread = _groups(rows, cuts)
-    top, most = top_label(rows.probs)
-    hits = top == rows.codes
-    weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
-    index = width_index(most, n_bins)
-    ece = [_binned(index, value, n_bins) for value in (weight, weight * most, weight * hits)]
-    curves = np.concatenate(
-        [
-            _curve_sums(most[None], hits[None], weight),
-            _curve_sums(rows.probs.T, rows.codes == np.arange(rows.n_classes)[:, None], weight),
-        ],
-        axis=1,
-    )
-    return BinSums(np.array(ece), _class_gaps(rows, weight, n_bins), curves, excess, spread)
+    rows, weight = block.rows, block.rows.sample_weight
+    index, most = top_label(rows.probs)
+    hits = np.flatnonzero(index == rows.codes)
+    curves, gaps = [_curve_sums(most, hits, weight)], []
+    for k in range(rows.n_classes):  # one class at a time stays in cache
+        column, hits_k = rows.probs[:, k], np.flatnonzero(rows.codes == k)
+        _, predicted, hit = _sums(column, hits_k, weight, n_bins)
+        gaps.append(predicted - hit)
+        curves.append(_curve_sums(column, hits_k, weight))
+    top = np.array(_sums(most, hits, weight, n_bins))
+    return BinSums(top, np.array(gaps), np.stack(curves, axis=1), *_groups(rows, cuts))
 
 
 def width_index(values: Floats, n_bins: int) -> Index:
-    """Return ``bin_index(values, width_edges(n_bins))`` without a search.
+    """Return ``bin_index(values, width_edges(n_bins))``, searching only near the edges.
 
-    The product tells the bin but for rounding; the edges, as quotients, settle it.
+    The product ``n_bins x`` tells the bin, but where it is a whole number up to rounding.
 
     Examples
     --------
     >>> width_index(np.array([0.0, 0.1, 0.7, 0.71, 1.0]), 10)
     array([0, 0, 6, 7, 9])
     """
-    edges = np.concatenate([[-np.inf], width_edges(n_bins), [np.inf]])
-    index: Index = (values * n_bins).astype(np.intp)
+    scaled = values * n_bins
+    whole = np.rint(scaled)
+    index: Index = scaled.astype(np.intp)
     np.minimum(index, n_bins - 1, out=index)
-    index -= values <= edges[index]
-    index += values > edges[index + 1]
+    scaled -= whole
+    near = np.flatnonzero(np.abs(scaled, out=scaled) < NEAR)
+    near = near[(whole[near] > 0.0) & (whole[near] < n_bins)]
+    if len(near):
+        index[near] = bin_index(values[near], width_edges(n_bins))
     return index
 
 
-def _class_gaps(rows: Predictions, weight: Floats, n_bins: int) -> Floats:
-    """Return predictions less hits in the bins of each class."""
-    probs, c = rows.probs.T, rows.n_classes
-    index = width_index(probs, n_bins)
-    hit = index[rows.codes, np.arange(rows.n_samples)] + rows.codes * n_bins
-    index += n_bins * np.arange(c)[:, None]
-    predicted = _binned(index.ravel(), (probs * weight).ravel(), c * n_bins)
-    return (predicted - _binned(hit, weight, c * n_bins)).reshape(c, n_bins)
+def _sums(
+    values: Floats, hits: Index, weight: Floats | None, n_bins: int
+) -> tuple[Floats, Floats, Floats]:
+    """Return weight, sum of predictions and weight of hits in bins."""
+    index = width_index(values, n_bins)
+    own = None if weight is None else weight[hits]
+    return (
+        _binned(index, weight, n_bins),
+        _binned(index, values if weight is None else values * weight, n_bins),
+        _binned(index[hits], own, n_bins),
+    )
 
 
-def _curve_sums(values: Floats, hits: NDArray[np.bool_], weight: Floats) -> Floats:
-    """Return weight, predictions, hits and variance in bins, shape (4, n_curves, n_bins)."""
-    k, size = len(values), len(values) * N_CURVE_BINS
+def _curve_sums(values: Floats, hits: Index, weight: Floats | None) -> Floats:
+    """Return weight, predictions, hits and variance in the bins of a curve, shape (4, n_bins)."""
     index = width_index(values, N_CURVE_BINS)
-    index += N_CURVE_BINS * np.arange(k)[:, None]
-    flat, predicted = index.ravel(), values * weight
-    sums = [
-        _binned(flat, np.broadcast_to(weight, values.shape).ravel(), size),
-        _binned(flat, predicted.ravel(), size),
-        _binned(index[hits], np.broadcast_to(weight, values.shape)[hits], size),
-        _binned(flat, (predicted * (1.0 - values)).ravel(), size),
-    ]
-    return np.array(sums).reshape(4, k, N_CURVE_BINS)
+    predicted = values if weight is None else values * weight
+    return np.array(
+        [
+            _binned(index, weight, N_CURVE_BINS),
+            _binned(index, predicted, N_CURVE_BINS),
+            _binned(index[hits], None if weight is None else weight[hits], N_CURVE_BINS),
+            _binned(index, predicted * (1.0 - values), N_CURVE_BINS),
+        ]
+    )
 
 
 def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
     """Return observed less expected counts of each group, and their covariance."""
-    group = np.searchsorted(cuts, 1.0 - rows.probs[:, rows.baseline_index])
     g, c = len(cuts) + 1, rows.n_classes
     excess: Floats = np.zeros((g, c))
     spread: Floats = np.zeros((g, c, c))
-    if rows.sample_weight is not None:
+    if rows.sample_weight is not None or g == 1:
         return excess, spread
+    group = np.searchsorted(cuts, 1.0 - rows.probs[:, rows.baseline_index]).astype(np.uint8)
+    order = np.argsort(group, kind="stable")
+    ends = np.searchsorted(group[order], np.arange(g + 1))
+    probs, codes = rows.probs.T[:, order], rows.codes[order]
     for k in range(g):
-        inside = group == k
-        probs = rows.probs[inside]
-        expected: Floats = probs.sum(axis=0)
-        excess[k] = np.bincount(rows.codes[inside], minlength=c) - expected
-        spread[k] = np.diag(expected) - probs.T @ probs
+        own = slice(ends[k], ends[k + 1])
+        inside: Floats = probs[:, own]
+        expected: Floats = inside.sum(axis=1)
+        excess[k] = np.bincount(codes[own], minlength=c).astype(np.float64) - expected
+        spread[k] = np.diag(expected) - inside @ inside.T
     return excess, spread
 
 
-def _binned(index: Any, values: Any, n_cells: int) -> Floats:
-    sums: Floats = np.bincount(index, values, n_cells)
+def _binned(index: Index, values: Floats | None, n_bins: int) -> Floats:
+    """Return the sums of `values` (the counts, for None) in bins."""
+    sums: Floats = np.bincount(index, values, n_bins).astype(np.float64, copy=False)
     return sums
-
-
-def _curve(label: Any, sums: Floats, level: float) -> ReliabilityCurve:
-    counts, predicted, hits, variance = sums
-    observed, mean = _ratio(hits, counts), _ratio(predicted, counts)
-    low, high = _wilson(observed, counts, level)
-    band_low, band_high = _bands(counts, mean, variance, level)
-    return ReliabilityCurve(
-        label=label,
-        edges=np.concatenate([[0.0], width_edges(N_CURVE_BINS), [1.0]]),
-        counts=counts,
-        mean_predicted=mean,
-        observed=observed,
-        low=low,
-        high=high,
-        band_low=band_low,
-        band_high=band_high,
-        level=level,
-        binning="width",
-    )
-
-
-def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return where the observed frequency should lie: normal, or binomial where rows are few.
-
-    A binomial count varies at least as much as one of unequal chances with the same mean.
-    """
-    from scipy.special import ndtri
-
-    reach = float(ndtri(0.5 + level / 2.0)) * _ratio(np.sqrt(variance), counts)
-    low, high = np.maximum(mean - reach, 0.0), np.minimum(mean + reach, 1.0)
-    whole = bool((counts == np.floor(counts)).all())
-    for m in np.flatnonzero((counts > 0.0) & (counts <= FEW_ROWS)):
-        if whole:
-            few = central_range(np.full(int(counts[m]), mean[m]), level)
-            low[m], high[m] = np.array(few) / counts[m]
-    return low, high

@@ -7,14 +7,16 @@ program of `_separation`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._firth import FirthObjective, firth_solution
+from ._many import MANY, fit_many
 from ._model import Terms
 from ._newton import Solution, minimize
+from ._operator import NO_HESSIAN
 from ._penalty import (
     Center,
     FreeLikelihood,
@@ -54,6 +56,8 @@ class Estimate:
         The negative log likelihood at the identity.
     penalty, rule, center, center_gamma
         As in `MCLLOFit`.
+    at_identity : ndarray or None
+        Diagonal of the Hessian at the identity, where `null` has no Hessian.
     """
 
     solution: Solution
@@ -64,6 +68,7 @@ class Estimate:
     rule: str = "given"
     center: str = "identity"
     center_gamma: float = 1.0
+    at_identity: Floats | None = None
 
 
 def estimate(
@@ -71,8 +76,10 @@ def estimate(
 ) -> Estimate:
     """Return the estimate that `penalty` and `center` ask for."""
     identity = likelihood.identity[likelihood.free]
+    if isinstance(penalty, float) and predictions.n_classes >= MANY:
+        return _estimate_many(likelihood, predictions, penalty, center)
     if penalty == 0.0:
-        solution = minimize(likelihood, identity)
+        solution = minimize(likelihood, identity, rough=likelihood.rough)
         return Estimate(solution, solution.terms.hessian, solution.value, solution.start)
     null = likelihood(identity)
     if penalty == "firth":
@@ -83,10 +90,38 @@ def estimate(
     centre = centre_of(predictions.log_odds, gamma)
     auto = penalty == "auto"
     rho = strongest_evidence(likelihood, centre) if auto else float(penalty)
-    solution = minimize(Ridge(likelihood, rho, centre), identity)
+    rough = None if likelihood.rough is None else Ridge(likelihood.rough, rho, centre)
+    solution = minimize(Ridge(likelihood, rho, centre), identity, rough=rough)
     value = likelihood(solution.x).value
     rule = "auto" if auto else "given"
     return Estimate(solution, solution.terms.hessian, value, null, rho, rule, center, gamma)
+
+
+def _estimate_many(
+    likelihood: FreeLikelihood, predictions: Predictions, penalty: float, center: Center
+) -> Estimate:
+    """Return the maximum likelihood or ridge estimate of many classes; see `_many`."""
+    free, theta0 = likelihood.free, likelihood.identity
+    center, gamma = usable_center(predictions, center) if penalty else ("identity", 1.0)
+    centre = theta0.copy()
+    centre[free] = centre_of(predictions.log_odds, gamma)
+    found = fit_many(
+        predictions.log_odds,
+        likelihood.whole.statistic,
+        predictions.sample_weight,
+        start=theta0,
+        free=free,
+        penalty=penalty,
+        centre=centre,
+    )
+    run, whole = found.solution, found.hessian
+    hessian = np.full((0, 0), np.nan) if whole is None else whole[np.ix_(free, free)]
+    solution = replace(run, x=run.x[free])
+    value = run.value if penalty == 0.0 else likelihood.whole.value(run.x)
+    null_value = likelihood.whole.value(theta0) if penalty else run.start.value
+    null = Terms(null_value, run.start.gradient[free], NO_HESSIAN)
+    at_identity = np.concatenate([found.start_blocks.tau, found.start_blocks.gamma])[free]
+    return Estimate(solution, hessian, value, null, penalty, "given", center, gamma, at_identity)
 
 
 def objective_of(
@@ -112,6 +147,9 @@ def information_left(end: Estimate, predictions: Predictions) -> float:
     if end.penalty or end.rule == "firth":
         return 1.0
     most = _most_information(predictions)[free_parameters(predictions.log_odds)]
+    if end.at_identity is not None:
+        unit = np.maximum(end.at_identity, INVISIBLE * most)
+        return 1.0 if _exceeds(end.hessian, unit, COLLAPSED) else 0.0
     if _least(end.hessian, most) < INVISIBLE:
         return 0.0
     return _least(end.hessian, np.maximum(np.diagonal(end.null.hessian), INVISIBLE * most))
@@ -129,3 +167,13 @@ def _most_information(predictions: Predictions) -> Floats:
     squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
     total = float(predictions.n_samples if weight is None else weight.sum())
     return 0.25 * np.concatenate([np.full(len(odds), total), np.maximum(squares, 1e-300)])
+
+
+def _exceeds(hessian: Floats, unit: Floats, bound: float) -> bool:
+    """Whether the smallest eigenvalue in these units is above `bound`: one Cholesky, not many."""
+    scale = np.sqrt(unit)
+    try:
+        np.linalg.cholesky(hessian / np.outer(scale, scale) - bound * np.eye(len(unit)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -88,9 +88,18 @@ class FreeLikelihood:
 
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and Hessian at `x`."""
+        return self._of(self.whole, x)
+
+    @property
+    def rough(self) -> Objective | None:
+        """The same in float32, where that pays; see `LogPartition.rough`."""
+        rough = self.whole.rough
+        return None if rough is None else lambda x: self._of(rough, x)
+
+    def _of(self, objective: Objective, x: Floats) -> Terms:
         if self._all:
-            return self.whole(x)
-        terms = self.whole(self.theta(x))
+            return objective(x)
+        terms = objective(self.theta(x))
         hessian = terms.hessian[np.ix_(self.free, self.free)]
         return Terms(terms.value, terms.gradient[self.free], hessian)
 
