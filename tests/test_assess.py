@@ -115,8 +115,9 @@ def test_the_report_counts_what_was_changed():
     with pytest.warns(ZeroProbabilityWarning):
         a = assess(probs, TOY_Y, seed=0)
     text = str(a)
-    assert "1 of 48 probabilities were 0; 1 were raised to 1e-06" in text
-    assert "1 labels had probability 0: the raw predictions are refuted" in text
+    words = " ".join(text.split())
+    assert "1 of 48 probabilities are 0" in words
+    assert "had probability 0" in words
     assert a.to_dict()["data"]["n_clipped_true"] == 1
 
 

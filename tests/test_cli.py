@@ -155,7 +155,7 @@ def test_clip_raises_what_is_below(tmp_path, capsys):
     content = strict(output(capsys, "assess", file, *LABEL, "--json", "--clip", "1e-3"))
     assert content["data"]["clip"] == 1e-3
     text = output(capsys, "assess", file, *LABEL)
-    assert "choose it with --clip." in text
+    assert "Zeros: 1 of 180 probabilities are 0; the p-value is" in text
     assert "clip=" not in text
 
 

@@ -8,6 +8,7 @@ from mcllo import assess
 from mcllo._baseline import baseline_sensitivity
 from mcllo._class_tests import class_tests
 from mcllo._ladder import ladder
+from mcllo._nested_test import BRIEF
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +18,9 @@ def toy():
 
 def test_parts_are_those_of_their_functions(toy):
     options = {"n_resamples": 99, "seed": 1}
-    assert toy.details.ladder.to_dict() == ladder(TOY_X, TOY_Y, **options).to_dict()
-    assert toy.details.class_tests.to_dict() == class_tests(TOY_X, TOY_Y, **options).to_dict()
+    brief = {**options, "work": BRIEF}
+    assert toy.details.ladder.to_dict() == ladder(TOY_X, TOY_Y, **brief).to_dict()
+    assert toy.details.class_tests.to_dict() == class_tests(TOY_X, TOY_Y, **brief).to_dict()
     baselines = baseline_sensitivity(TOY_X, TOY_Y, **options)
     assert toy.details.baselines.to_dict() == baselines.to_dict()
 

@@ -29,7 +29,7 @@ def test_docstrings_name_every_parameter(name):
 
 def test_where_there_is_one_axes_it_may_be_given():
     for name in FIGURES:
-        several = name in ("reliability_by_class", "comparison", "comparison_dots")
+        several = name in ("reliability_by_class", "comparison", "comparison_dots", "baselines")
         assert ("ax" in inspect.signature(getattr(plot, name)).parameters) != several
 
 

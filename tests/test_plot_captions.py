@@ -20,6 +20,8 @@ def results():
         "reliability_by_class": a,
         "parameters": a.fit,
         "calibration_map": a.fit,
+        "ladder": a.details.ladder,
+        "baselines": a.details.baselines,
         "comparison": c,
         "comparison_dots": c,
     }
@@ -61,6 +63,20 @@ def test_where_there_are_no_boxes_none_are_spoken_of():
     text = plot.caption("reliability", replace(assessment(3), predictions=weighted))
     assert "boxes" not in text
     assert "Lines: 95 % intervals." in text
+
+
+def test_an_assessment_has_the_captions_of_its_details():
+    a = assessment(3)
+    assert plot.caption("ladder", a) == plot.caption("ladder", a.details.ladder)
+    assert plot.caption("baselines", a) == plot.caption("baselines", a.details.baselines)
+
+
+def test_dependent_rows_are_said_where_boxes_assume_independence():
+    rows = assessment(3).predictions
+    grouped = replace(rows, groups=np.arange(rows.n_samples) // 2)
+    text = plot.caption("reliability", replace(assessment(3), predictions=grouped))
+    assert "They assume independent rows" in text
+    assert "assume" not in plot.caption("reliability", assessment(3))
 
 
 def test_errors():

@@ -46,6 +46,13 @@ AnyBaseline = Annotated[
         "likeliest, and the p-value pays for it."
     ),
 ]
+EveryBaseline = Annotated[
+    str | None,
+    typer.Option(
+        help="The class that the others are compared with. Default: the last one; auto takes the "
+        "likeliest, all averages over every class."
+    ),
+]
 Weight = Annotated[
     str | None,
     typer.Option(help="Column with row weights: a row of weight 3 counts as three rows."),
@@ -91,6 +98,26 @@ Html = Annotated[
 Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Alpha = Annotated[float, typer.Option(help="Level of the verdict and of --gate.")]
+ModelOut = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", metavar="MODEL", help="JSON file to write; - is standard output."
+    ),
+]
+Penalty = Annotated[
+    str,
+    typer.Option(
+        help="Pull towards no change; 0 is maximum likelihood, 1 is safe, auto chooses from the "
+        "data, firth is Firth's."
+    ),
+]
+Center = Annotated[
+    str, typer.Option(help="Where the pull leads: identity (no change) or temperature.")
+]
+GateLevel = Annotated[
+    float | None,
+    typer.Option(help="Recalibrate only if calibration is rejected at this level, say 0.05."),
+]
 Full = Annotated[
     bool, typer.Option("--full", help="Show every detail: nested models, classes, baselines.")
 ]

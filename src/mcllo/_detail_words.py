@@ -27,7 +27,7 @@ def detail_lines(a: Assessment, alpha: float) -> list[str]:
     if d.baselines is not None:
         lines.append(baseline_line(d.baselines))
     if d.zeros is not None:
-        lines += [f"Zeros: {sentence}" for sentence in d.zeros.sentences(alpha)]
+        lines.append(f"Zeros: {' '.join(d.zeros.sentences(alpha))}")
     return lines
 
 

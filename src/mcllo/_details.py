@@ -29,6 +29,7 @@ from ._baseline_result import BaselineSensitivity
 from ._chosen_test import FittedTest, needs_robust
 from ._class_tests import ClassTests, class_tests_of
 from ._ladder import Ladder, ladder_of
+from ._nested_test import BRIEF
 from ._posterior import CalibrationPosterior, counted_rows, posterior_of_fit
 from ._robust import RobustTest
 from ._zeros import ZeroSensitivity, zero_sensitivity_of
@@ -64,7 +65,7 @@ class Details:
             return None
         test = f.test if f.test.kind == "lr" else None
         with _quiet():
-            return ladder_of(f.predictions, f.fit, test=test, **self._options)
+            return ladder_of(f.predictions, f.fit, test=test, work=BRIEF, **self._options)
 
     @cached_property
     def class_tests(self) -> ClassTests | None:
@@ -72,7 +73,8 @@ class Details:
         if "class_tests" in self.skipped:
             return None
         with _quiet():
-            return class_tests_of(self.fitted.predictions, self.fitted.fit, **self._options)
+            f = self.fitted
+            return class_tests_of(f.predictions, f.fit, work=BRIEF, **self._options)
 
     @cached_property
     def baselines(self) -> BaselineSensitivity | None:

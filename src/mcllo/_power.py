@@ -30,6 +30,7 @@ from ._model import softmax_against_zero
 from ._monte_carlo import EXCEEDANCES_LARGE
 from ._progress import progress
 from ._small_fits import SmallFits, fit_together
+from ._threads import limit_threads
 from .exceptions import InputError
 
 Floats = NDArray[np.float64]
@@ -190,6 +191,7 @@ def _begin(plan: Plan) -> None:
     global _planned
     _planned = plan
     _one_blas_thread()
+    limit_threads(1)
 
 
 def _run_planned(batch: Batch) -> Floats:

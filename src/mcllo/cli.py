@@ -20,19 +20,24 @@ from ._cli_options import (
     AnyBaseline,
     AsJson,
     Baseline,
+    Center,
     Classes,
     Clip,
     Draws,
+    EveryBaseline,
     File,
     Full,
     Gate,
+    GateLevel,
     Groups,
     Html,
     Label,
     Logits,
     Method,
+    ModelOut,
     Normalize,
     Open,
+    Penalty,
     Prefix,
     Seed,
     Statistic,
@@ -151,39 +156,17 @@ def assess(
 def fit(
     file: File,
     label: Label,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="MODEL", help="JSON file to write; - is standard output."
-        ),
-    ],
+    output: ModelOut,
     classes: Classes = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="The class that the others are compared with. Default: the last one; auto takes "
-            "the likeliest, all averages over every class."
-        ),
-    ] = None,
+    baseline: EveryBaseline = None,
     weight: Weight = None,
     prefix: Prefix = "",
     normalize: Normalize = False,
     logits: Logits = False,
     clip: Clip = None,
-    penalty: Annotated[
-        str,
-        typer.Option(
-            help="Pull towards no change; 0 is maximum likelihood, 1 is safe, auto chooses from "
-            "the data, firth is Firth's."
-        ),
-    ] = "0",
-    center: Annotated[
-        str, typer.Option(help="Where the pull leads: identity (no change) or temperature.")
-    ] = "identity",
-    gate: Annotated[
-        float | None,
-        typer.Option(help="Recalibrate only if calibration is rejected at this level, say 0.05."),
-    ] = None,
+    penalty: Penalty = "0",
+    center: Center = "identity",
+    gate: GateLevel = None,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
     from .calibrators import MCLLOCalibrator

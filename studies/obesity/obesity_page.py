@@ -49,7 +49,7 @@ VERDICTS = (
         "Rejected in {uncalibrated_rejected} forests. They are too timid: every gamma is above 1.",
     ),
     (
-        "MCLLO produces well-calibrated predictions",
+        "MCLLO repairs the predictions: the test does not reject them afterwards",
         "cannot be told",
         "Not rejected in {mcllo_not_rejected}, and 132 rows show little. Where the estimate exists "
         "({estimate_exists}) the test that allows for the noise of the map rejects about as often "
@@ -57,7 +57,7 @@ VERDICTS = (
         "not, the map can be far worse than none.",
     ),
     (
-        "histogram binning produces well-calibrated predictions",
+        "histogram binning repairs the predictions: the test does not reject them afterwards",
         "does not hold",
         "Not rejected in {histogram_not_rejected}: the result of one split is a toss of a coin.",
     ),
@@ -108,7 +108,7 @@ VERDICTS = (
         "MCLLO can repair predictions that are not calibrated",
         "holds",
         "It lowers the log loss of rows it never saw in {mcllo_lowers_log_loss}, and the ECE in "
-        "{mcllo_lowers_ece}. That the result is calibrated is another claim; see above.",
+        "{mcllo_lowers_ece}. Whether nothing is left to repair is another claim; see above.",
     ),
     (
         "the choice of the baseline has very small effects",

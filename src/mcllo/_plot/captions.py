@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._chosen_test import needs_robust
 from .._monte_carlo import has_whole_weights
 from .._predictions import Predictions
 from .._text import format_count, format_p
@@ -54,12 +55,15 @@ def _reliability_by_class(result: Any) -> str:
 
 
 def _boxes(predictions: Predictions) -> str:
-    if not has_whole_weights(predictions):
-        return "Lines: 95 % intervals."
-    return (
+    words = (
         "Grey boxes: where 95 % of the points fall if the predictions are calibrated; diamonds lie "
         "outside. Points inside the boxes are no proof of calibration: few rows show little."
     )
+    if not has_whole_weights(predictions):
+        words = "Lines: 95 % intervals."
+    if needs_robust(predictions):
+        words += " They assume independent rows that each count once, which these are not."
+    return words
 
 
 def _parameters(fit: Any) -> str:

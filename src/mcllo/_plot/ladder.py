@@ -43,7 +43,13 @@ RING: dict[str, Any] = {
 
 
 @styled
-def ladder(result: Ladder | Assessment, *, ax: Axes | None = None, caption: bool = False) -> Axes:
+def ladder(
+    result: Ladder | Assessment,
+    *,
+    ax: Axes | None = None,
+    numbers: bool = True,
+    caption: bool = False,
+) -> Axes:
     """Draw how much each nested model of miscalibration explains, and which one is enough.
 
     Parameters
@@ -52,6 +58,8 @@ def ladder(result: Ladder | Assessment, *, ax: Axes | None = None, caption: bool
         What `mcllo.ladder` or `mcllo.assess` returned.
     ax : Axes, optional
         Where to draw; a new figure when not given.
+    numbers : bool
+        Write parameters and p-values beside the rows; without them the figure is narrower.
     caption : bool
         Write under the figure how to read it.
 
@@ -65,12 +73,12 @@ def ladder(result: Ladder | Assessment, *, ax: Axes | None = None, caption: bool
     >>> import mcllo
     >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
     >>> ladder(a).get_xlabel()
-    'Likelihood ratio statistic against the predictions as they are'
+    'Likelihood ratio statistic'
     """
     found = ladder_in(result)
     rows = found.rows
     if ax is None:
-        ax = OwnFigure(7.2, 1.15 + 0.3 * len(rows)).subplots()
+        ax = OwnFigure(7.2 if numbers else 4.9, 1.15 + 0.3 * len(rows)).subplots()
     plain_axes(ax)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     gain = np.array([row.statistic for row in rows], dtype=np.float64)
@@ -81,10 +89,11 @@ def ladder(result: Ladder | Assessment, *, ax: Axes | None = None, caption: bool
     ax.set_yticks(range(len(rows)), [model_name(row.model) for row in rows])
     ax.tick_params(axis="y", length=0, pad=7)
     ax.get_yticklabels()[_place(found)].set_fontweight("bold")
-    _columns(ax, rows)
-    ax.set_xlabel("Likelihood ratio statistic against the predictions as they are")
+    if numbers:
+        _columns(ax, rows)
+    ax.set_xlabel("Likelihood ratio statistic")
     chosen = model_name(found.chosen)
-    heading(ax, "What each model explains", f"smallest one not rejected: {chosen}")
+    heading(ax, "What each model explains", f"smallest not rejected: {chosen}")
     words = [f"{found.skipped[:1].upper()}{found.skipped[1:]}." if found.skipped else ""]
     words.append(caption_of("ladder", found) if caption else "")
     footer(ax, words, _key(found))
@@ -149,8 +158,8 @@ def _key(found: Ladder) -> list[Artist]:
     look: dict[str, Any] = {"ls": "none", "markersize": 6.5}
     entries: list[Artist] = []
     if any(row.rejected for row in found.rows):
-        entries.append(Line2D([], [], marker="D", color=VERMILION, label="not enough", **look))
+        entries.append(Line2D([], [], marker="D", color=VERMILION, label="rejected", **look))
     entries.append(Line2D([], [], marker="o", color=BLUE, label="not rejected", **look))
-    entries.append(Line2D([], [], color=INK, label="the smallest of these", **RING))
-    entries.append(Patch(facecolor=BAND, label="by chance, if calibrated"))
+    entries.append(Line2D([], [], color=INK, label="the smallest", **RING))
+    entries.append(Patch(facecolor=BAND, label="chance alone"))
     return entries

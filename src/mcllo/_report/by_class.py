@@ -56,13 +56,9 @@ def _caption(tested: bool, with_tests: bool) -> str:
     words = "How often each class was predicted on average, and how often it came true"
     if not tested:
         return f"{words}; the rows depend or are weighted, so that no single class is tested."
-    marked = "Marked: more than chance, allowing for the number of classes (Holm)."
-    if with_tests:
-        return (
-            f"{words}; z is the difference in standard errors. Shift, slope: is the class as "
-            f"predicted, against the baseline? {marked}"
-        )
-    return f"{words}; z is the difference in standard errors. {marked} No baseline is needed here."
+    adjusted = "P-values are adjusted for the number of classes (Holm); marked: more than chance."
+    rest = "" if with_tests else " No baseline is needed here."
+    return f"{words}; z is the difference in standard errors. {adjusted}{rest}"
 
 
 def _share_cells(a: Assessment, j: int, alpha: float) -> list[Cell]:
@@ -106,16 +102,20 @@ def worst_classes(a: Assessment, alpha: float) -> Names | None:
     tests = a.details.class_tests
     if tests is None or not a.test.rejects(alpha):
         return None
-    found = standing_out(tests, "adjusted", alpha, "Off after Holm")
-    return found if found.names else Names("After Holm no single class stands out")
+    found = standing_out(
+        tests, "adjusted", alpha, "Classes that stand out, allowing for their number", 3
+    )
+    return found if found.names else Names("No single class stands out, allowing for their number")
 
 
-def standing_out(tests: ClassTests, column: str, alpha: float, lead: str) -> Names:
+def standing_out(
+    tests: ClassTests, column: str, alpha: float, lead: str, most: int = MOST_NAMED
+) -> Names:
     """Return the classes rejected at level `alpha`, the smallest p-value first."""
     methods = tests.table["method"] if column == "adjusted" else [""] * len(tests.table)
     rows = zip(tests.table["class"], tests.table[column], methods, strict=True)
     off = sorted((row for row in rows if row[1] <= alpha), key=lambda row: float(row[1]))
-    shown = tuple((name_cell(name), f"p {show_p(p, how)}") for name, p, how in off[:MOST_NAMED])
+    shown = tuple((name_cell(name), f"p {show_p(p, how)}") for name, p, how in off[:most])
     more = len(off) - len(shown)
     return Names(lead, shown, f" and {more} more" if more else "")
 

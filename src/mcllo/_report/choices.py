@@ -8,7 +8,7 @@ from .._calibration_test import CalibrationTest
 from .._posterior import CalibrationPosterior, format_posterior
 from .._robust import RobustTest
 from .._text import format_count, format_number
-from .._zeros import ZeroSensitivity
+from .._zeros import ZeroSensitivity, _floor
 from .tables import number_cell, p_cell
 from .views import (
     Cell,
@@ -34,6 +34,8 @@ def baselines_part(a: Assessment) -> Part:
     how = f"exact, {format_count(found.n_resamples)} simulated data sets"
     if found.method == "bonferroni":
         how = "chi-square with Bonferroni, because fractional weights cannot be simulated"
+    if found.method == "exact" and found.pvalue <= 1.001 / (found.n_resamples + 1):
+        how += ", which can show no smaller one"
     over_all = f"Over all baselines together p {show_p(found.pvalue)} ({how})."
     notes = tuple(capital(note) for note in found.notes)
     return Part(f"{capital(found.verdict)} {over_all}", _baselines_table(found), notes)
@@ -73,7 +75,7 @@ def zeros_part(a: Assessment, alpha: float) -> Part:
     found = a.details.zeros
     if found is not None:
         lead, *notes = found.sentences(alpha)
-        return Part(lead, _zeros_table(found), tuple(notes))
+        return Part(printed_p(lead), _zeros_table(found), tuple(notes))
     if "zeros" in a.details.skipped and a.predictions.n_zeros:
         return Part(left_out("Other floors for zeros are", a.details.skipped["zeros"]))
     return Part("No probability was 0, so no floor was needed.")
@@ -92,7 +94,7 @@ def _zeros_table(found: ZeroSensitivity) -> TableView:
         ),
         tuple(
             (
-                Cell(f"{floor:g}".replace("e-0", "e-"), floor),
+                Cell(_floor(floor), floor),
                 number_cell(test.statistic),
                 p_cell(test.pvalue, test.method),
                 Cell(_way(test)),
@@ -134,7 +136,8 @@ def robust_part(a: Assessment) -> Part | None:
     found = a.details.robust
     if found is None:
         return None
-    return Part(_robust_line(found), None, tuple(_robust_notes(found)))
+    title = "Dependent rows" if found.kind == "cluster" else "Survey weights"
+    return Part(_robust_line(found), None, tuple(_robust_notes(found)), title)
 
 
 def _robust_line(found: RobustTest) -> str:
@@ -156,7 +159,7 @@ def _robust_line(found: RobustTest) -> str:
 
 
 def _robust_notes(found: RobustTest) -> list[str]:
-    unit = "groups" if found.kind == "cluster" else "rows"
+    unit = "groups" if found.kind == "cluster" else "weights"
     limits = [part for part in found.reason.split("; ")[1:] if part]
     return [
         f"Intervals of δ and γ allow for the {unit} too.",

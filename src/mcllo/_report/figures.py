@@ -59,7 +59,14 @@ def _detail_pictures(a: Assessment) -> dict[str, Picture]:
     """Return the pictures of the details that there are."""
     made, d = {}, a.details
     if d.ladder is not None:
-        made["ladder"] = _picture("ladder", plot.ladder, d.ladder, _ladder_alt(d.ladder))
+        alt = _ladder_alt(d.ladder)
+        made["ladder"] = Picture(
+            "ladder",
+            _svg(plot.ladder(d.ladder), alt, "ladder"),
+            _svg(plot.ladder(d.ladder, numbers=False), alt, "ladder-phone"),
+            plot.caption("ladder", d.ladder),
+            alt,
+        )
     if d.baselines is not None:
         alt = _baselines_alt(d.baselines)
         made["baselines"] = _picture("baselines", plot.baselines, d.baselines, alt)

@@ -19,7 +19,7 @@ WAYS = {
     "bootstrap": "simulated from the fitted model, approximate",
     "score": "simulated scores, without refits",
     "bound": "guaranteed bound",
-    "simulated": "simulated",
+    "simulated": "simulated, or a guaranteed bound (≤)",
     "mixed": "partly chi-square, partly simulated",
 }
 
@@ -49,11 +49,10 @@ def _ladder_table(ladder: Ladder) -> TableView:
     how = how_computed(ladder.method, ladder.reason)
     return TableView(
         "ladder",
-        "Nested models, from the predictions as they are. Gain: likelihood ratio statistic against "
-        "these; p: is that more than chance? Enough?: p-value of the model against shifts and "
-        "slopes for every class (of those against the full matrix); ◆ rejected by closed testing "
-        f"at level {ladder.alpha:g}, ★ the smallest model not rejected. AIC and BIC: above the "
-        f"smallest. p-values: {how}.",
+        "Gain: likelihood ratio statistic against the predictions as they are, and its p-value. "
+        "Enough?: p-value of the model against shifts and slopes for every class (of those against "
+        f"the full matrix); ◆ rejected by closed testing at level {ladder.alpha:g}, ★ the smallest "
+        f"model not rejected. AIC and BIC: above the smallest. P-values: {how}.",
         (
             Column("Model", "name"),
             Column("Parameters"),
@@ -72,11 +71,15 @@ def _ladder_row(row: LadderRow, ladder: Ladder, least: dict[str, float]) -> tupl
     return (
         Cell(model_name(row.model)),
         Cell(str(row.df), row.df),
-        number_cell(row.statistic),
+        Cell("0", 0.0) if first else number_cell(row.statistic),
         Cell("-") if first else p_cell(row.pvalue, row.method),
         _enough(row, row.model == ladder.chosen),
-        *(number_cell(round(getattr(row, name) - least[name], 3)) for name in ("aic", "bic")),
+        *(_above(getattr(row, name) - least[name]) for name in ("aic", "bic")),
     )
+
+
+def _above(difference: float) -> Cell:
+    return Cell(f"{difference:.1f}", difference)
 
 
 def _enough(row: LadderRow, chosen: bool) -> Cell:

@@ -142,16 +142,16 @@ def alerts_and_notes(a: Assessment) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def refuted_zeros(predictions: Predictions) -> str:
     """Return what it means that labels came true which had been given probability 0."""
     p, n = predictions, predictions.n_clipped_true
-    word, them = ("label", "it") if n == 1 else ("labels", "them")
+    word = "label" if n == 1 else "labels"
     if p.n_clipped > p.n_zeros:  # a floor was asked for that raised more than zeros
         return (
-            f"{format_count(n)} {word} had a probability of 0 or below {p.clip:g}. A label of "
-            f"probability 0 cannot happen: where one did, the predictions as given are refuted. "
+            f"{format_count(n)} {word} had a probability of 0 or below {p.clip:g}. What has "
+            "probability 0 cannot happen: where it did, the predictions as given are refuted. "
             "The p-value is that of the raised ones."
         )
     return (
-        f"{format_count(n)} {word} had probability 0: the predictions as given said that {them} "
-        f"could not happen, so they are refuted whatever the test says. The p-value is that of "
+        f"{format_count(n)} {word} had probability 0: the predictions as given said that this "
+        "could not happen, and are refuted whatever the test says. The p-value is that of "
         f"predictions whose zeros were raised to {p.clip:g}."
     )
 

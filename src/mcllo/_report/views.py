@@ -96,14 +96,12 @@ class Names:
 
 @dataclass(frozen=True)
 class Part:
-    """One detail of an assessment: what was found, its table, and what must be known.
-
-    Without a table it says why there is none.
-    """
+    """One detail of an assessment: what was found or why it is left out, and what must be known."""
 
     lead: str
     table: TableView | None = None
     notes: tuple[str, ...] = ()
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -284,23 +282,26 @@ def show_p(pvalue: float, method: str = "") -> str:
 
 
 def printed_p(text: str) -> str:
-    """Return a sentence with its p-values as people write them.
+    """Return a sentence with the p-values after "p" and "p-value is" as people write them.
 
     Examples
     --------
     >>> printed_p("nothing beyond that (p = 2.5e-07) at level 1e-3")
     'nothing beyond that (p = 2.5 × 10⁻⁷) at level 1e-3'
+    >>> printed_p("the p-value is <= 2.1e-12, 0.03 with floors 1e-12, 1e-6.")
+    'the p-value is ≤ 2.1 × 10⁻¹², 0.03 with floors 1e-12, 1e-6.'
     """
-    return re.sub(rf"(?<=\bp ){_POWER.pattern}", _raised, text).replace("p <= ", "p ≤ ")
+    where = r"\bp (?:=|<=|<|≤) [\d.]+(?:e-\d+)?|\bp-value is [^a-df-z]*(?= with)"
+    return re.sub(where, lambda p: _POWER.sub(_raised, p[0]).replace("<=", "≤"), text)
 
 
-_POWER = re.compile(r"(=|<=|<|≤) ([\d.]+)e-0?(\d+)")
+_POWER = re.compile(r"(?<![\w.])(\d[\d.]*)e-0?(\d+)")
 
 
 def _raised(found: re.Match[str]) -> str:
-    sign, front, power = found.groups()
-    raised = "⁻" + power.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{sign} 10{raised}" if float(front) == 1.0 else f"{sign} {front} × 10{raised}"
+    front, power = found.groups()
+    raised = "10⁻" + power.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return raised if float(front) == 1.0 else f"{front} × {raised}"
 
 
 def percent(share: float) -> str:
@@ -323,7 +324,9 @@ def left_out(what: str, why: str) -> str:
 
     Examples
     --------
-    >>> left_out("Tests of single classes are", "they assume independent rows")
+    >>> left_out("Tests of single classes are", "it assumes independent rows")
     'Tests of single classes are left out: they assume independent rows.'
     """
+    if what.endswith(" are"):
+        why = why.replace("it assumes", "they assume")
     return f"{what} left out: {why}."
