@@ -6,13 +6,16 @@ careful user writes in NumPy, with the analytic gradient. A part of the grid is 
 processor time, which other work on the machine hardly changes; the gain of several by the clock.
 """
 
-import os
 import time
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import chdtrc
 
+from benchmarks.facts import cores
+from benchmarks.plain import PlainMCLLO
+from benchmarks.results import median
 from benchmarks.timing import machine
 from mcllo import simulate
 
@@ -39,28 +42,12 @@ def ece(g: np.ndarray, y: np.ndarray) -> float:
 
 def bfgs(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     """Return p-value, ECE and ECE after recalibration."""
-    c = x.shape[1]
-    padded = np.log(x / x[:, -1:])
-    odds, hot = padded[:, :-1], np.eye(c)[y][:, :-1]
-    s = np.concatenate([hot.sum(axis=0), (hot * odds).sum(axis=0)])
-
-    def softmax(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        eta = np.append(theta[: c - 1], 0.0) + np.append(theta[c - 1 :], 0.0) * padded
-        top = eta.max(axis=1, keepdims=True)
-        g = np.exp(eta - top)
-        total = g.sum(axis=1, keepdims=True)
-        return g / total, top + np.log(total)
-
-    def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        g, log_total = softmax(theta)
-        inner = g[:, :-1]
-        gradient = np.concatenate([inner.sum(axis=0), np.einsum("ij,ij->j", inner, odds)]) - s
-        return float(log_total.sum() - theta @ s), gradient
-
-    start = np.concatenate([np.zeros(c - 1), np.ones(c - 1)])
-    found = minimize(value, start, jac=True, method="BFGS")
-    statistic = 2.0 * (value(start)[0] - found.fun)
-    return float(chdtrc(2 * (c - 1), statistic)), ece(x, y), ece(softmax(found.x)[0], y)
+    model = PlainMCLLO(x, y)
+    found = minimize(model.value, model.start, jac=True, method="BFGS")
+    statistic = 2.0 * (model.value(model.start)[0] - found.fun)
+    g = model.softmax(found.x)[0]
+    repaired = np.column_stack([g, 1.0 - g.sum(axis=1)])
+    return float(chdtrc(2 * model.k, statistic)), ece(x, y), ece(repaired, y)
 
 
 def loop_seconds(n: int, reps: int) -> float:
@@ -85,24 +72,50 @@ def clock_seconds(reps: int, n_jobs: int) -> float:
     return time.perf_counter() - begin
 
 
-def main(rounds: int = 3, rows: int = 40_000) -> None:
-    """Print seconds for the whole grid, from interleaved runs of about `rows` rows each."""
-    print(f"\n{machine()}\nthe paper's study, milliseconds a repetition (median of {rounds})")
+def measure(rounds: int = 3, rows: int = 40_000, sizes: tuple[int, ...] = SIZES) -> dict[str, Any]:
+    """Return seconds a repetition, interleaved, from about `rows` rows of each n."""
     study_seconds(400, 50)
-    whole = np.zeros(2)
-    for n in SIZES:
-        reps = rows // n
-        times = [
-            (study_seconds(n, reps), loop_seconds(n, max(2, reps // 5))) for _ in range(rounds)
-        ]
-        ours, loop = np.median(times, axis=0)
-        whole += np.array([ours, loop]) * len(SHIFTS) * REPS
+    cells: dict[str, dict[str, list[float]]] = {}
+    for n in sizes:
+        cell = cells[str(n)] = {"mcllo": [], "bfgs": []}
+        reps = max(2, rows // n)
+        for _ in range(rounds):
+            cell["mcllo"].append(study_seconds(n, reps))
+            cell["bfgs"].append(loop_seconds(n, max(2, reps // 5)))
+    few, many = max(64, rows // 40), max(256, rows // 10)
+    count = cores()
+    clock = [clock_seconds(many, jobs) - clock_seconds(few, jobs) for jobs in (1, count)]
+    return {"cells": cells, "processes": count, "gain": max(0.1, clock[0] / max(clock[1], 1e-9))}
+
+
+def whole(found: dict[str, Any]) -> tuple[float, float]:
+    """Return the seconds of all 30,000 repetitions in one process: ours and the loop's.
+
+    Settings of an n that was not run are taken to cost, a row, what the nearest n that was run did.
+    """
+    cells = {int(n): cell for n, cell in found["cells"].items()}
+    totals = []
+    for name in ("mcllo", "bfgs"):
+        total = 0.0
+        for n in SIZES:
+            near = min(cells, key=lambda other: abs(other - n))
+            total += median(cells[near][name]) * n / near * len(SHIFTS) * REPS
+        totals.append(total)
+    return totals[0], totals[1]
+
+
+def main() -> None:
+    """Print seconds a repetition and for the whole grid."""
+    print(f"\n{machine()}\nthe paper's study, milliseconds a repetition (median of 3)")
+    found = measure()
+    for n, cell in found["cells"].items():
+        ours, loop = median(cell["mcllo"]), median(cell["bfgs"])
         milli = f"mcllo {1e3 * ours:7.2f}   BFGS {1e3 * loop:7.2f}"
-        print(f"  n = {n:5d}   {milli}   {loop / ours:5.1f} x")
-    report("one process", *whole)
-    count = os.cpu_count() or 1
-    one, many = (clock_seconds(4032, jobs) - clock_seconds(1008, jobs) for jobs in (1, count))
-    report(f"{count} processes ({one / many:.2f} times as fast)", whole[0] * many / one, whole[1])
+        print(f"  n = {n:>5s}   {milli}   {loop / ours:5.1f} x")
+    ours, loop = whole(found)
+    gain, count = found["gain"], found["processes"]
+    report("one process", ours, loop)
+    report(f"{count} processes ({gain:.2f} times as fast)", ours / gain, loop)
 
 
 def report(title: str, ours: float, loop: float) -> None:

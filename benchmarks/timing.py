@@ -3,9 +3,10 @@
 import platform
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
+
+from benchmarks.facts import PACKAGES, cpu_model, installed
 
 Job = Callable[[], object]
 
@@ -36,10 +37,5 @@ def show(title: str, seconds: Mapping[str, np.ndarray], reference: str) -> None:
 
 def machine() -> str:
     """Return what the numbers were measured on."""
-    packages = []
-    for name in ("numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch"):
-        try:
-            packages.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            packages.append(f"{name} not installed")
-    return f"{platform.machine()}, Python {platform.python_version()}, " + ", ".join(packages)
+    packages = [f"{name} {installed(name) or 'not installed'}" for name in PACKAGES]
+    return f"{cpu_model()}, Python {platform.python_version()}, " + ", ".join(packages)

@@ -62,6 +62,35 @@ def separated():
 
 
 @cache
+def grouped():
+    """Return the assessment of rows that come five at a time."""
+    rows = predictions(600, PETS, 2.0)
+    return mcllo.assess(
+        rows.probs,
+        [PETS[code] for code in rows.codes],
+        classes=PETS,
+        groups=np.arange(600) // 5,
+        seed=0,
+        n_resamples=199,
+    )
+
+
+@cache
+def zeros():
+    """Return the assessment of probabilities with two decimals; one label had 0."""
+    import warnings
+
+    rows = predictions(300, PETS, 1.5)
+    probs = rows.probs.round(2)
+    labels = [PETS[code] for code in rows.codes]
+    probs[0], labels[0] = [0.0, 0.5, 0.5], "cat"
+    probs[1:][probs[np.arange(300), rows.codes][1:] == 0.0] = 1.0 / 3.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mcllo.assess(probs, labels, classes=PETS, normalize=True, seed=0, n_resamples=99)
+
+
+@cache
 def compared(classes=PETS):
     return mcllo.compare(
         predictions(600, classes, 2.0),

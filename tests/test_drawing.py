@@ -8,7 +8,10 @@ from mcllo.exceptions import InputError
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
 
-@pytest.mark.parametrize("kind", ["reliability", "by_class", "parameters", "map", "ladder", "baselines"])
+KINDS = ("reliability", "by_class", "parameters", "map", "ladder", "baselines")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_writes_an_svg_that_repeats(kind, tmp_path):
     for name in ("a.svg", "b.svg"):
         draw(TOY, kind, str(tmp_path / name), seed=0)

@@ -8,7 +8,8 @@ import pytest
 from figure_checks import assert_readable, assessment, hostile, line, predictions
 
 from mcllo._baseline import baseline_sensitivity
-from mcllo._plot.baselines import SMALLEST, baselines, baselines_in, shown_rows
+from mcllo._plot.baselines import baselines, baselines_in, shown_rows
+from mcllo._plot.plain_words import SMALLEST_CHANGE
 from mcllo._table import Table
 from mcllo.exceptions import InputError
 
@@ -54,8 +55,8 @@ def test_tiny_changes_are_arrows():
     found = changed(sensitivity(), mean_change=[1e-9, 0.01, 0.02, 0.0])
     _, change = baselines(found)
     assert list(marks(change, "_beyond")) == [0]
-    assert change.get_xlim()[0] < SMALLEST
-    assert_readable([change])
+    assert change.get_xlim()[0] < SMALLEST_CHANGE
+    assert "< 0.0001; " in assert_readable([change])
 
 
 def test_where_no_estimate_exists_no_change_is_drawn():

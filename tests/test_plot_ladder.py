@@ -12,7 +12,7 @@ import mcllo
 from mcllo._ladder import ladder as climb
 from mcllo._ladder_models import MODELS
 from mcllo._plot.ladder import enough, ladder, ladder_in
-from mcllo._plot.model_names import model_name
+from mcllo._plot.plain_words import model_name
 from mcllo.exceptions import InputError
 
 
@@ -24,7 +24,7 @@ def climbed(n_classes=3):
 def test_marks_are_the_statistics_of_the_models():
     found = climbed()
     ax = ladder(found, caption=True)
-    rows = {k: row for k, row in enumerate(found.rows)}
+    rows = dict(enumerate(found.rows))
     for label, rejected in (("_rejected", True), ("_kept", False)):
         expected = [[r.statistic, k] for k, r in rows.items() if r.rejected is rejected]
         np.testing.assert_allclose(line(ax, label), expected)

@@ -6,6 +6,7 @@ from importlib import resources
 import pytest
 from report_data import HOSTILE, calm, compared, hostile, reported, separated
 
+from mcllo._details import PARTS
 from mcllo._report import Report, report
 from mcllo.exceptions import FileFormatError, InputError
 
@@ -14,7 +15,8 @@ def test_html_is_one_whole_page():
     text = reported(calm).html()
     assert text.startswith("<!doctype html>")
     assert text.rstrip().endswith("</html>")
-    assert text.count("<svg") == 5  # reliability, parameters, classes (screen, phone), map
+    # reliability, ladder (screen, phone), parameters, classes (screen, phone), baselines, map
+    assert text.count("<svg") == 8
 
 
 def test_the_same_input_gives_the_same_bytes():
@@ -33,6 +35,23 @@ def test_json_of_a_comparison_has_the_assessment_too():
     content = json.loads(report(compared()).json())
     assert content["assessment"]["test"]["pvalue"] == compared()["uncalibrated"].pvalue
     assert "assessment" not in json.loads(report(calm()).json())
+
+
+def test_a_comparison_computes_no_details():
+    r = report(compared())
+    r.html()
+    r.markdown()
+    content = json.loads(r.json())["assessment"]
+    assert content["ladder"] is content["class_tests"] is content["baselines"] is None
+    assert "assess these rows" in content["skipped"]["ladder"]
+    d = r.assessment.details
+    assert all(d.__dict__.get(name) is None for name in PARTS)
+
+
+def test_json_of_an_assessment_has_the_details():
+    content = json.loads(report(calm()).json())
+    assert content["result"]["ladder"]["chosen"] == calm().details.ladder.chosen
+    assert content["summary"]["details"]["ladder"]["table"]["key"] == "ladder"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from report_data import HOSTILE, compared, hostile, many, overconfident, reported
+from report_data import HOSTILE, compared, grouped, hostile, many, overconfident, reported
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs the Python package selenium")
 
@@ -26,6 +26,7 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --disable-sync"
 )
 CASES = {"pets": overconfident, "hostile": hostile, "repairs": compared, "many": many}
+CASES["groups"] = grouped
 PHONE = 390
 
 
@@ -146,6 +147,13 @@ def test_missing_values_sort_last(visit):
         assert column(driver, "repairs", 7)[-1] == "-"
 
 
+def test_words_among_numbers_sort_last(visit):
+    driver = visit("pets")
+    for _ in range(2):  # the baseline has no statistic of its own
+        click_head(driver, "shares", 6)
+        assert column(driver, "shares", 6)[-1] == "baseline"
+
+
 def test_hostile_names_are_text_and_nothing_runs(visit):
     from selenium.common.exceptions import NoAlertPresentException
 
@@ -181,6 +189,21 @@ def test_print_is_light_and_shows_long_tables_whole(visit):
     assert background == "rgb(255, 255, 255)"
     assert hidden <= 1
     assert head == "contents"  # a head that holds a button is not repeated on every sheet
+
+
+def test_folded_tables_open_and_are_printed(visit):
+    driver = visit("pets")
+    box = '[data-test-table="baselines"]'
+    table = driver.find_element("css selector", box)
+    assert not table.is_displayed()
+    driver.find_element("css selector", "details summary").click()
+    assert table.is_displayed()
+    driver = visit("pets")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    height = f"return document.querySelector('{box}').getBoundingClientRect().height"
+    printed = driver.execute_script(height)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert printed > 50
 
 
 CONTRAST = """

@@ -3,8 +3,9 @@
 import warnings
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from report_data import PETS, calm, compared, overconfident, predictions, separated
+from report_data import PETS, calm, compared, grouped, overconfident, predictions, separated
 
 import mcllo
 from mcllo._report.facts import data_facts, reproduce_facts, seed_of, source_fact, sources
@@ -105,8 +106,32 @@ def test_without_a_command_the_call_is_shown():
     assert call == "mcllo.compare(train, holdout, baseline='truck', seed=0)"
 
 
+def test_groups_and_survey_weights_are_said():
+    facts = by_key(data_facts(grouped(), None))
+    assert (facts["groups"].value, facts["weights"].value) == ("120", "none")
+    p = predictions(60, PETS)
+    survey = replace(p, sample_weight=np.full(60, 1.5), weight_kind="survey")
+    note = by_key(data_facts(replace(calm(), predictions=survey), None))["weights"].note
+    assert "no counts" in note
+
+
+def test_the_call_shows_groups_weights_and_a_chosen_baseline():
+    call = by_key(reproduce_facts(grouped(), None, None, None))["command"].value
+    assert call == "mcllo.assess(probs, y, baseline='truck', groups=groups, seed=0)"
+    a, p = calm(), calm().predictions
+    survey = replace(p, sample_weight=np.full(p.n_samples, 1.5), weight_kind="survey")
+    auto = replace(a, predictions=survey, test=replace(a.test, kind="max_score"))
+    call = by_key(reproduce_facts(auto, None, None, None))["command"].value
+    assert "baseline='auto', sample_weight=weight, weight_kind='survey', seed=0" in call
+
+
+def test_details_that_were_simulated_have_a_seed():
+    assert seed_of(replace(calm(), nulls={}, companions={})) == 0  # the p over all baselines
+
+
 def test_no_seed_where_nothing_was_drawn():
-    a = replace(calm(), nulls={}, companions={})
+    a = mcllo.assess(predictions(600, ("a", "b")), seed=0, n_resamples=19)
+    a = replace(a, nulls={}, companions={})
     assert seed_of(a) is None
     seed = by_key(reproduce_facts(a, None, "run", None))["seed"]
     assert (seed.value, seed.note) == ("none", "no random numbers were used")

@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from report_data import compared, hostile, many, overconfident, reported, separated
+from report_data import compared, grouped, hostile, many, overconfident, reported, separated
 
 
 def of(make):
@@ -16,13 +16,16 @@ def drawings(found):
 
 
 def test_which_pictures_there_are():
-    assert set(of(overconfident)) == {"reliability", "parameters", "by_class", "map"}
-    assert set(of(compared)) - set(of(overconfident)) == {"dots", "panels"}
+    always = {"reliability", "parameters", "by_class", "map"}
+    assert set(of(overconfident)) == {*always, "ladder", "baselines"}
+    assert set(of(compared)) == {*always, "dots", "panels"}
+    assert set(of(grouped)) == always
 
 
 def test_panels_have_a_drawing_for_phones():
     found = of(compared)
     assert {key for key, p in found.items() if p.narrow} == {"by_class", "panels"}
+    assert of(overconfident)["ladder"].narrow
 
 
 @pytest.mark.parametrize("make", [compared, hostile, separated, many])

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from report_data import calm, compared
+from report_data import calm, compared, grouped
 
-from mcllo._report.method import REFERENCES, method_facts
+from mcllo._report.method import CITED, REFERENCES, method_facts, references
 
 
 def words(facts):
@@ -30,6 +30,24 @@ def test_only_what_was_used_is_explained():
     bound = replace(a, test=replace(a.test, method="bound"))
     assert "bound" in keys(method_facts(bound, None))
     assert "paired" in keys(method_facts(calm(), compared()))
+
+
+def test_details_are_explained_and_credited_where_they_are():
+    facts = method_facts(calm(), None)
+    assert {"ladder", "holm", "bayes"} <= set(keys(facts))
+    assert {"marcus1976", "holm1979", "guthrie2024"} <= set(keys(references(facts)))
+    assert "rao1984" not in keys(references(facts))
+    dependent = method_facts(grouped(), None)
+    assert "robust" in keys(dependent)
+    assert not {"ladder", "holm", "bayes"} & set(keys(dependent))
+    assert "rao1984" in keys(references(dependent))
+    assert "marcus1976" not in keys(references(method_facts(calm(), compared())))
+    chosen = replace(calm(), test=replace(calm().test, kind="max_score"))
+    assert "max_score" in keys(method_facts(chosen, None))
+
+
+def test_every_reference_that_depends_is_there():
+    assert set(CITED.values()) <= set(keys(REFERENCES))
 
 
 def test_no_claim_that_does_not_hold():

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
-from report_data import HOSTILE, calm, compared, hostile, many, overconfident, separated
+from report_data import (
+    HOSTILE,
+    calm,
+    compared,
+    grouped,
+    hostile,
+    many,
+    overconfident,
+    separated,
+    zeros,
+)
 
 from mcllo._report.render import (
     code_block,
@@ -25,8 +35,9 @@ from mcllo._report.render import (
 from mcllo._report.summarize import summarize
 from mcllo._report.views import Picture
 
+KNOWN = ("#", "https://doi.org/", "https://arxiv.org/", "https://www.jstor.org/stable/")
 VOID = {"meta", "link", "br", "img", "hr", "input"}
-KEYS = ("reliability", "parameters", "by_class", "map", "dots", "panels")
+KEYS = ("reliability", "parameters", "by_class", "map", "dots", "panels", "ladder", "baselines")
 DRAWING = '<svg role="img" aria-label="a picture" viewBox="0 0 1 1"></svg>'
 PICTURES = {key: Picture(key, DRAWING, DRAWING, "How to read it.", "A picture.") for key in KEYS}
 
@@ -68,7 +79,9 @@ def page_of(make, **options):
     return text, Page(text)
 
 
-CASES = pytest.mark.parametrize("make", [calm, overconfident, hostile, separated, compared, many])
+CASES = pytest.mark.parametrize(
+    "make", [calm, overconfident, hostile, separated, compared, many, grouped, zeros]
+)
 
 
 @CASES
@@ -94,7 +107,7 @@ def test_ids_are_unique_and_links_lead_somewhere(make):
     ids = [e["id"] for e in page.all(having="id")]
     assert len(ids) == len(set(ids))
     for link in page.all("a"):
-        assert link["href"].startswith(("#", "https://doi.org/", "https://arxiv.org/"))
+        assert link["href"].startswith(KNOWN)
         if link["href"].startswith("#"):
             assert link["href"][1:] in ids
     for e in page.all(having="aria-labelledby"):
@@ -115,6 +128,69 @@ def test_the_first_screen_says_verdict_p_value_and_next_step():
     assert "Compare repairs" in page.all(having="data-test-next")[0]["text"]
     order = [e for e in page.elements if "data-test-figure" in e or e["tag"] == "nav"]
     assert order[0]["data-test-figure"] == "reliability"  # before the contents: on the first screen
+
+
+def parts(page):
+    return [e["data-test-part"] for e in page.all(having="data-test-part")]
+
+
+def test_the_first_screen_says_kind_and_classes_after_a_rejection_only():
+    _, page = page_of(overconfident)
+    kind, worst = page.all(having="data-test-kind"), page.all(having="data-test-worst")
+    assert kind[0]["text"].startswith("Kind: One temperature is enough: all log odds are too ext")
+    assert worst[0]["text"].startswith("Classes that stand out, allowing for their number: ")
+    for make in (calm, compared, grouped):
+        assert not page_of(make)[1].all(having="data-test-kind")
+
+
+def test_details_have_sections():
+    _, page = page_of(overconfident)
+    assert parts(page) == ["ladder", "baselines", "zeros", "posterior"]
+    tables = [e["data-test-table"] for e in page.all(having="data-test-table")]
+    assert tables == ["ladder", "parameters", "shares", "nulls", "baselines"]
+    assert len(page.all("details")) == len(page.all("summary")) == 1
+
+
+def test_zeros_have_words_and_a_table():
+    _, page = page_of(zeros)
+    text = page.all(having="data-test-part")[2]["text"]
+    assert "with floors 1e-12, 1e-6, 1e-4" in " ".join(text.split())
+    assert "1 label had probability 0" in text
+    assert "zeros" in [e["data-test-table"] for e in page.all(having="data-test-table")]
+
+
+def test_dependent_rows_have_a_section_of_their_own_and_say_what_is_left_out():
+    _, page = page_of(grouped)
+    assert parts(page) == ["robust"]
+    text = page.all(having="data-test-part")[0]["text"]
+    assert "120 groups" in text
+    assert "Left out, because they assume independent rows" in text
+
+
+def test_a_comparison_says_where_the_details_are():
+    _, page = page_of(compared)
+    assert parts(page) == []
+    more = next(e for e in page.all("section") if e.get("id") == "more")
+    assert "report of an assessment" in more["text"]
+
+
+def test_markdown_has_the_details():
+    text = render_markdown(summarize(overconfident()))
+    for title in ("What kind of miscalibration?", "Does the answer hang on choices?", "Bayes"):
+        assert f"\n## {title}\n" in text
+    assert "\n- Kind: One temperature is enough" in text
+    assert "\n## Dependent rows\n" in render_markdown(summarize(grouped()))
+    notes = render_markdown(summarize(zeros())).splitlines()
+    assert any(line.startswith("- 1 label had probability 0") for line in notes)
+
+
+def test_markdown_escapes_names_once():
+    text = render_markdown(summarize(hostile()))
+    assert "stand out, allowing for their number: **" in text
+    assert r"\|" in text
+    assert r"\\\|" not in text
+    assert r"\\\*" not in text
+    assert "&amp;lt;" not in text
 
 
 def test_a_failed_fit_is_said_before_the_verdict():

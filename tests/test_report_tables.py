@@ -4,8 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from report_data import calm, hostile, many, overconfident, separated
+from report_data import calm, grouped, hostile, many, overconfident, separated
 
 from mcllo._report.tables import (
     classes_lead,
@@ -14,9 +13,7 @@ from mcllo._report.tables import (
     null_table,
     p_cell,
     parameters_table,
-    shares_table,
 )
-from mcllo._table import Table
 
 
 def column(table, title, nth=0):
@@ -118,19 +115,8 @@ def test_without_nulls_it_says_why():
     assert null_table(a).rows[0][2].text == "-"
 
 
-def test_shares_are_counts_and_per_cent():
-    a = overconfident()
-    table = shares_table(a)
-    assert sum(cell.sort for cell in column(table, "Rows")) == 600
-    assert sum(cell.sort for cell in column(table, "Observed share")) == pytest.approx(1.0)
-    assert sum(cell.sort for cell in column(table, "Predicted share")) == pytest.approx(1.0)
-
-
-def test_no_minus_zero_in_z():
-    a = overconfident()
-    columns = a.in_the_large.to_dict() | {"z": [-0.01, 2.0, -3.0]}
-    z = [cell.text for cell in column(shares_table(replace(a, in_the_large=Table(columns))), "z")]
-    assert z == ["+0.0", "+2.0", "-3.0"]
+def test_dependent_rows_say_why_nothing_was_simulated():
+    assert "assumes independent rows that each count once" in null_lead(grouped())
 
 
 def test_p_cells():

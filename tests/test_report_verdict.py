@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_data import PETS, calm, overconfident, predictions, separated
+from report_data import PETS, calm, grouped, overconfident, predictions, separated
 
 import mcllo
+from mcllo._calibration_test import NAMES, WAYS
 from mcllo._report.verdict import (
     alerts_and_notes,
     expected_metrics,
     headline_facts,
     how_tested,
     next_steps,
+    refuted_zeros,
     room_left,
     status_of,
     verdict_of,
@@ -106,6 +108,9 @@ def test_no_statistic_no_verdict():
         ("exact", 1999, "exact, from 1,999 simulated data sets"),
         ("exact", 0, "exact, from simulated data sets"),
         ("bound", 0, "a guaranteed upper bound"),
+        ("bonferroni", 0, "times the number of baselines (Bonferroni)"),
+        ("flip", 1999, "from 1,999 random sign flips"),
+        ("f", 0, "from the F distribution"),
     ],
 )
 def test_how_the_p_value_was_computed(method, draws, how):
@@ -125,6 +130,42 @@ def test_why_it_was_computed_that_way():
     assert why_so(replace(test, reason="")) == ""
 
 
+def test_every_way_and_every_statistic_has_words():
+    test = calm().test
+    for method in ("chi2", "exact", *WAYS):
+        for kind in NAMES:
+            text = how_tested(replace(test, method=method, kind=kind, n_resamples=9))
+            assert NAMES[kind].lower() in text.lower()
+            assert method == "exact" or "simulated" not in text
+    assert "by new" in how_tested(replace(test, method="new"))
+
+
+def test_why_a_robust_test_and_one_over_baselines():
+    test = replace(calm().test, kind="robust_score", method="flip", n_resamples=199, pvalue=0.005)
+    why = why_so(replace(test, reason="rows of a group may depend; 60 groups"))
+    assert why.startswith("Rows of a group may depend on each other, and this test allows for it")
+    assert "(60 groups). 199 flips can give no smaller p-value." in why
+    assert why_so(replace(test, reason="survey weights; 60 rows")).startswith("Survey weights are")
+    chosen = replace(test, kind="max_score", method="exact", reason="chosen by these labels")
+    assert "the p-value pays for that choice" in why_so(chosen)
+    assert "chi-square" not in why_so(chosen)
+
+
+def test_the_card_of_dependent_rows():
+    v = verdict_of(grouped(), 0.05)
+    assert v.status == "rejected"
+    assert v.how.startswith("Robust score statistic ")
+    assert "199 random sign flips" in v.how
+    assert "120 groups" in v.why
+
+
+def test_the_card_of_a_baseline_chosen_by_the_labels():
+    rows = predictions(600, PETS, 2.0)
+    v = verdict_of(mcllo.assess(rows, baseline="auto", seed=0, n_resamples=99), 0.05)
+    assert v.how.startswith("Largest score (over all baselines) statistic ")
+    assert "exact, from 99 simulated data sets" in v.how
+
+
 def test_separation_is_an_alert_not_a_note():
     alerts, notes = alerts_and_notes(separated())
     assert len(alerts) == 1
@@ -139,8 +180,15 @@ def test_refuted_zeros_are_an_alert_and_raised_ones_a_note():
         warnings.simplefilter("ignore")
         a = mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
     alerts, notes = alerts_and_notes(a)
-    assert "1 labels had probability 0" in alerts[0]
+    assert alerts[0].startswith("1 label had probability 0: the predictions as given")
     assert "raised to 1e-06" in notes[0]
+
+
+def test_a_floor_that_raised_more_than_zeros_is_told_apart():
+    p = replace(calm().predictions, clip=0.01, n_zeros=1, n_clipped=5, n_clipped_true=2)
+    text = refuted_zeros(p)
+    assert text.startswith("2 labels had a probability of 0 or below 0.01.")
+    assert "where it did" in text
 
 
 def test_a_doubtful_chi_square_is_an_alert():

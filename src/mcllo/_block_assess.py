@@ -15,19 +15,19 @@ details             left out, but for the posterior
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._assess import MOST_CELLS, assess_predictions, data_facts
+from ._assess import MOST_CELLS, assess_predictions
 from ._binning import n_bins_of
+from ._block_assessment import BlockAssessment, BlockDetails, BlockFacts
 from ._block_bins import BinSums, bin_sums
 from ._block_fit import fit_blocks
 from ._block_sums import RowSums
-from ._blocks import Blocks, zero_note
+from ._blocks import Blocks
 from ._calibration_test import (
     ENOUGH_ERRORS,
     ENOUGH_VARIANCE,
@@ -41,19 +41,14 @@ from ._calibration_test import (
     run_test,
 )
 from ._class_tests import _normal_tails
-from ._details import PARTS, Details
-from ._fit import MCLLOFit, fit_predictions, none_for_nan
+from ._fit import MCLLOFit, fit_predictions
 from ._labels import Classes
-from ._metric_null import MetricNull
 from ._monte_carlo import Seed, check_resamples, entropy_of
 from ._multiplicity import holm
-from ._omnibus import N_GROUPS, OmnibusTest
-from ._posterior import CalibrationPosterior, posterior_of_fit
+from ._omnibus import N_GROUPS
 from ._predictions import Predictions
-from ._reliability import ReliabilityCurve
 from ._table import Table
 from ._text import format_count, format_number
-from ._words import assessment_text
 from .exceptions import InputError
 
 Floats = NDArray[np.float64]
@@ -61,153 +56,6 @@ Floats = NDArray[np.float64]
 SUBSAMPLE_CELLS = 2e5
 """Rows times classes of the subsample whose p-value is exact."""
 SUBSAMPLE_ROWS = 20_000
-TOO_LARGE = "the rows are not all in memory"
-
-
-@dataclass(frozen=True, eq=False)
-class BlockFacts:
-    """What is known of rows that are not in memory; names as in `Predictions`.
-
-    Attributes
-    ----------
-    sample_weight : float or None
-        Total weight; None when every row counts once.
-    """
-
-    n_samples: int
-    classes: Classes
-    baseline: Any
-    class_weight: Floats
-    sample_weight: float | None
-    n_zeros: int
-    n_clipped: int
-    n_clipped_true: int
-    clip: float | None
-    n_renormalized: int
-    max_row_error: float
-    zero_note: str
-    weight_kind: str = "frequency"
-    groups: None = None
-
-    @classmethod
-    def of(cls, blocks: Blocks) -> BlockFacts:
-        """Return the facts that the first pass found."""
-        sums, layout = blocks.first, blocks.layout
-        return cls(
-            n_samples=sums.n_samples,
-            classes=layout.classes,
-            baseline=layout.baseline,
-            class_weight=sums.class_weight,
-            sample_weight=sums.scores.weight if sums.weighted else None,
-            zero_note=zero_note(sums) if sums.changes.n_clipped else "",
-            **vars(sums.changes),
-        )
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def absent(self) -> Classes:
-        """Classes that never occur in the labels."""
-        pairs = zip(self.classes, self.class_weight, strict=True)
-        return tuple(label for label, weight in pairs if weight == 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockDetails:
-    """What needs no rows of `Details`, and what was left out.
-
-    Attributes
-    ----------
-    posterior : CalibrationPosterior or None
-        Posterior probability of calibration at even odds.
-    skipped : dict of str to str
-        What was left out, and why.
-    """
-
-    posterior: CalibrationPosterior | None
-    skipped: dict[str, str]
-    ladder: None = None
-    class_tests: None = None
-    baselines: None = None
-    zeros: None = None
-    robust: None = None
-
-    @classmethod
-    def of(cls, sums: RowSums, fit: MCLLOFit) -> BlockDetails:
-        """Return the details that the sums tell."""
-        left_out = ["ladder", "class_tests", "baselines"] + ["zeros"] * bool(sums.changes.n_clipped)
-        known = sums.scores.weight > 1.0
-        return cls(
-            posterior=posterior_of_fit(fit, sums.scores.weight, 0.5) if known else None,
-            skipped=dict.fromkeys(left_out, TOO_LARGE),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        parts = {name: getattr(self, name) for name in PARTS}
-        plain = {name: None if part is None else part.to_dict() for name, part in parts.items()}
-        return {**plain, "skipped": dict(self.skipped)}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class BlockAssessment:
-    """What `assess_blocks` found; print it for the report that `Assessment` prints.
-
-    Attributes
-    ----------
-    test, fit, metrics, nulls, companions, in_the_large, details
-        As in `Assessment`.
-    subsample : CalibrationTest or None
-        The exact test of a random subsample, where the chi-square p-value of `test` is in doubt;
-        its `reason` says how many rows.
-    reliability : list of ReliabilityCurve
-        Of the most probable class, then class by class; 10 bins of equal width.
-    predictions : BlockFacts
-        What was assessed.
-    """
-
-    test: CalibrationTest
-    fit: MCLLOFit
-    metrics: dict[str, float]
-    nulls: dict[str, MetricNull]
-    companions: dict[str, OmnibusTest]
-    in_the_large: Table
-    details: Details | BlockDetails
-    subsample: CalibrationTest | None
-    reliability: list[ReliabilityCurve]
-    predictions: BlockFacts
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
-        """Return the report, its verdict at level `alpha`; `full` adds every detail."""
-        return assessment_text(cast(Any, self), alpha, full=full)
-
-    def __repr__(self) -> str:
-        p = self.predictions
-        return (
-            f"<BlockAssessment of {p.n_samples} rows, {p.n_classes} classes: statistic "
-            f"{self.test.statistic:.6g}, df {self.test.df}, pvalue {self.test.pvalue:.4g}>"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, ready for strict JSON."""
-        return {
-            "test": none_for_nan(self.test.to_dict()),
-            "subsample": None if self.subsample is None else none_for_nan(self.subsample.to_dict()),
-            "fit": none_for_nan(self.fit.to_dict()),
-            "metrics": none_for_nan(self.metrics),
-            "nulls": {name: null.to_dict() for name, null in self.nulls.items()},
-            "companions": {name: test.to_dict() for name, test in self.companions.items()},
-            "in_the_large": none_for_nan(self.in_the_large.rows()),
-            "reliability": [curve.to_dict() for curve in self.reliability],
-            **none_for_nan(self.details.to_dict()),
-            "data": data_facts(cast(Any, self.predictions)),
-        }
 
 
 def assess_blocks(
@@ -342,16 +190,14 @@ def _trust(sums: RowSums, df: int, statistic: str) -> tuple[str, str]:
 def _exact(
     some: Predictions, n_samples: int, seed: int, options: dict[str, Any]
 ) -> CalibrationTest:
-    """Return the exact test of the subsample."""
+    """Return the test of the subsample: exact, or a bound where simulation would show less."""
     reason = (
-        f"exact on {format_count(some.n_samples)} of {format_count(n_samples)} rows, chosen at "
+        f"On {format_count(some.n_samples)} of {format_count(n_samples)} rows, chosen at "
         f"random with seed {seed}"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit of all rows has said what there is to say
-        found = run_test(
-            some, fit_predictions(some), seed=seed, **{**options, "method": "sequential"}
-        )
+        found = run_test(some, fit_predictions(some), seed=seed, **options)
     return CalibrationTest(**{**found.to_dict(), "reason": reason})
 
 

@@ -183,3 +183,40 @@ def _binned(index: Index, values: Floats | None, n_bins: int) -> Floats:
     """Return the sums of `values` (the counts, for None) in bins."""
     sums: Floats = np.bincount(index, values, n_bins).astype(np.float64, copy=False)
     return sums
+
+
+def _curve(label: Any, sums: Floats, level: float) -> ReliabilityCurve:
+    counts, predicted, hits, variance = sums
+    observed, mean = _ratio(hits, counts), _ratio(predicted, counts)
+    low, high = _wilson(observed, counts, level)
+    band_low, band_high = _bands(counts, mean, variance, level)
+    return ReliabilityCurve(
+        label=label,
+        edges=np.concatenate([[0.0], width_edges(N_CURVE_BINS), [1.0]]),
+        counts=counts,
+        mean_predicted=mean,
+        observed=observed,
+        low=low,
+        high=high,
+        band_low=band_low,
+        band_high=band_high,
+        level=level,
+        binning="width",
+    )
+
+
+def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return where the observed frequency should lie: normal, or binomial where rows are few.
+
+    A binomial count varies at least as much as one of unequal chances with the same mean.
+    """
+    from scipy.special import ndtri
+
+    reach = float(ndtri(0.5 + level / 2.0)) * _ratio(np.sqrt(variance), counts)
+    low, high = np.maximum(mean - reach, 0.0), np.minimum(mean + reach, 1.0)
+    if not (counts == np.floor(counts)).all():
+        return np.full_like(low, np.nan), np.full_like(high, np.nan)
+    for m in np.flatnonzero((counts > 0.0) & (counts <= FEW_ROWS)):
+        few = central_range(np.full(int(counts[m]), mean[m]), level)
+        low[m], high[m] = np.array(few) / counts[m]
+    return low, high

@@ -21,8 +21,9 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import cached_property, partial
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -164,9 +165,9 @@ class Streamed(Blocks):
                 n_rows += block.n_samples
             return found, n_rows
 
-        found = None
-        with one_blas_thread(), progress(name) as advance:
-            for part, n_rows in in_order(of_unit, self._units(whole), self.n_workers):
+        found, parts = None, in_order(of_unit, self._units(whole), self.n_workers)
+        with one_blas_thread(), progress(name) as advance, closing(parts):
+            for part, n_rows in parts:
                 advance(n_rows)
                 if part is not None:
                     found = part if found is None else found + part
@@ -200,7 +201,7 @@ class Streamed(Blocks):
 
 def in_order(
     work: Callable[[Item], Found], items: Iterable[Item], n_workers: int
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     """Yield ``work(item)`` in the order of the items, computed by threads.
 
     At most one item more than there are workers is held at a time. Workers start no threads of

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from ._batch import TIE, BatchedRatio
 from ._fit import MCLLOFit, free_parameters
+from ._model import LogPartition, identity_theta
 from ._monte_carlo import (
     EXCEEDANCES,
     EXCEEDANCES_LARGE,
@@ -168,7 +169,7 @@ def run_test(
     """
     _check_choices(statistic, method)
     check_resamples(n_resamples)
-    value = _statistic_value(fit, statistic)
+    value = _statistic_value(fit, statistic, predictions)
     chosen, reason = method, "as asked"
     if method == "auto":
         chosen, reason = choose_method(predictions, fit.df, statistic, n_resamples)
@@ -256,18 +257,37 @@ def _check_choices(statistic: str, method: str) -> None:
         )
 
 
-def _statistic_value(fit: MCLLOFit, statistic: str) -> float:
+def _statistic_value(
+    fit: MCLLOFit, statistic: str, predictions: Predictions | None = None
+) -> float:
+    """Return the statistic; `predictions` where the fit may lack the Hessian at the identity."""
     if statistic == "lr":
         return fit.statistic
+    if fit.information == "blocks":
+        raise InputError(
+            f"statistic={statistic!r} needs the information of all {2 * len(fit.tau):,} parameters "
+            "at once, and they are too many; use statistic='lr'."
+        )
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"
         u, hessian = fit.null_terms.gradient, fit.null_terms.hessian
+        if hessian.size == 0:
+            assert predictions is not None
+            hessian = _null_hessian(predictions)
         return float(u @ np.linalg.solve(hessian, u))
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     if not free.any():
         return float("nan")
     away = np.concatenate([fit.tau, fit.gamma - 1.0])[free]
     return float(away @ np.linalg.solve(fit.cov_theta[np.ix_(free, free)], away))
+
+
+def _null_hessian(predictions: Predictions) -> Floats:
+    """Return the information of the free parameters at the identity."""
+    odds = predictions.log_odds
+    terms = LogPartition(odds, predictions.sample_weight)(identity_theta(len(odds)))
+    free = free_parameters(odds)
+    return terms.hessian if free.all() else terms.hessian[np.ix_(free, free)]
 
 
 def exact_pvalue(

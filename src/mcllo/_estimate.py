@@ -3,6 +3,12 @@
 A maximum that does not exist shows as information that vanishes along the way to it. The smallest
 eigenvalue of the Hessian, in units of the information at the identity, says when to ask the linear
 program of `_separation`.
+
+Of many classes (`_many`) those that have no maximum by themselves are left out first (`_peel`):
+the likelihood's supremum is the same without them, and the others do not wait for their drift.
+Beyond `MOST_PARAMETERS` only the 2 x 2 blocks of the information are known: their smallest
+eigenvalue is at least that of the whole, so it can show that information vanished, not that none
+did, and `converged` then rests on the decrement.
 """
 
 from __future__ import annotations
@@ -13,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._firth import FirthObjective, firth_solution
-from ._many import MANY, fit_many
-from ._model import Terms
+from ._labels import Classes
+from ._many import MOST_PARAMETERS, are_many, fit_many, has_whole_hessian
+from ._model import Terms, identity_theta, sufficient_statistic
 from ._newton import Solution, minimize
-from ._operator import NO_HESSIAN
+from ._operator import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator
+from ._peel import Peeled, peel
 from ._penalty import (
     Center,
     FreeLikelihood,
@@ -29,6 +37,7 @@ from ._penalty import (
     usable_center,
 )
 from ._predictions import Predictions
+from .exceptions import InputError
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +58,7 @@ class Estimate:
     solution : Solution
         In the free parameters.
     hessian : ndarray
-        Its inverse is the covariance.
+        Its inverse is the covariance; of shape (0, 0) where it was not computed.
     value : float
         Negative log likelihood at the estimate, without penalty.
     null : Terms
@@ -58,6 +67,10 @@ class Estimate:
         As in `MCLLOFit`.
     at_identity : ndarray or None
         Diagonal of the Hessian at the identity, where `null` has no Hessian.
+    blocks : Blocks or None
+        What is known of the Hessian at the estimate where it was not computed.
+    left_out : tuple
+        Classes of which the fit had to do without: they keep the maximum from existing.
     """
 
     solution: Solution
@@ -69,6 +82,8 @@ class Estimate:
     center: str = "identity"
     center_gamma: float = 1.0
     at_identity: Floats | None = None
+    blocks: Blocks | None = None
+    left_out: Classes = ()
 
 
 def estimate(
@@ -76,8 +91,10 @@ def estimate(
 ) -> Estimate:
     """Return the estimate that `penalty` and `center` ask for."""
     identity = likelihood.identity[likelihood.free]
-    if isinstance(penalty, float) and predictions.n_classes >= MANY:
-        return _estimate_many(likelihood, predictions, penalty, center)
+    if isinstance(penalty, str):
+        _check_size(penalty, len(likelihood.free))
+    elif are_many(predictions.n_classes):
+        return _estimate_many(likelihood, predictions, float(penalty), center)
     if penalty == 0.0:
         solution = minimize(likelihood, identity, rough=likelihood.rough)
         return Estimate(solution, solution.terms.hessian, solution.value, solution.start)
@@ -97,31 +114,88 @@ def estimate(
     return Estimate(solution, solution.terms.hessian, value, null, rho, rule, center, gamma)
 
 
+def _check_size(penalty: str, n_parameters: int) -> None:
+    if not has_whole_hessian(n_parameters):
+        raise InputError(
+            f"penalty={penalty!r} needs the information of all parameters at once, of which there "
+            f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Give a number, say penalty=1.0."
+        )
+
+
 def _estimate_many(
     likelihood: FreeLikelihood, predictions: Predictions, penalty: float, center: Center
 ) -> Estimate:
     """Return the maximum likelihood or ridge estimate of many classes; see `_many`."""
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    if penalty == 0.0 and (peeled := peel(odds, predictions.model_codes, weight)):
+        return _estimate_without(likelihood, predictions, peeled)
     free, theta0 = likelihood.free, likelihood.identity
     center, gamma = usable_center(predictions, center) if penalty else ("identity", 1.0)
     centre = theta0.copy()
-    centre[free] = centre_of(predictions.log_odds, gamma)
+    centre[free] = centre_of(odds, gamma)
     found = fit_many(
-        predictions.log_odds,
+        odds,
         likelihood.whole.statistic,
-        predictions.sample_weight,
+        weight,
         start=theta0,
         free=free,
         penalty=penalty,
         centre=centre,
     )
     run, whole = found.solution, found.hessian
-    hessian = np.full((0, 0), np.nan) if whole is None else whole[np.ix_(free, free)]
-    solution = replace(run, x=run.x[free])
     value = run.value if penalty == 0.0 else likelihood.whole.value(run.x)
     null_value = likelihood.whole.value(theta0) if penalty else run.start.value
-    null = Terms(null_value, run.start.gradient[free], NO_HESSIAN)
     at_identity = np.concatenate([found.start_blocks.tau, found.start_blocks.gamma])[free]
-    return Estimate(solution, hessian, value, null, penalty, "given", center, gamma, at_identity)
+    return Estimate(
+        solution=replace(run, x=run.x[free]),
+        hessian=NO_HESSIAN if whole is None else whole[np.ix_(free, free)],
+        value=value,
+        null=Terms(null_value, run.start.gradient[free], NO_HESSIAN),
+        penalty=penalty,
+        center=center,
+        center_gamma=gamma,
+        at_identity=at_identity,
+        blocks=found.blocks if whole is None else None,
+    )
+
+
+def _estimate_without(
+    likelihood: FreeLikelihood, predictions: Predictions, peeled: Peeled
+) -> Estimate:
+    """Return the supremum, found without the classes that have no maximum by themselves."""
+    odds, weight, codes = predictions.log_odds, predictions.sample_weight, predictions.model_codes
+    theta, free = likelihood.identity.copy(), likelihood.free
+    whole = LikelihoodOperator(LogPartitionOperator(odds, weight), likelihood.whole.statistic)
+    null = whole.value_gradient(theta)
+    del whole
+    null = Terms(null.value, null.gradient[free], NO_HESSIAN)
+    solution = Solution(theta, null, Terms(0.0, np.zeros(1), NO_HESSIAN), 0.0, 0, True)
+    if peeled.classes.any():
+        kept = np.tile(peeled.classes, 2)
+        solution = _solution_without(predictions, peeled)
+        theta[kept] = solution.x
+    total = float(predictions.n_samples if weight is None else weight.sum())
+    x = peeled.theta(theta, odds, codes, total)[free]
+    compared = predictions.compared
+    gone = {compared[j] for j in np.flatnonzero(~peeled.classes)}
+    return Estimate(
+        solution=replace(solution, x=x, start=null),
+        hessian=NO_HESSIAN,
+        value=solution.value,
+        null=null,
+        left_out=tuple(label for label in predictions.classes if label in gone),
+    )
+
+
+def _solution_without(predictions: Predictions, peeled: Peeled) -> Solution:
+    """Return the fit to the rows and classes that are left, in their parameters."""
+    rows, classes = peeled.rows, peeled.classes
+    odds = predictions.log_odds[np.ix_(classes, rows)]
+    weight = None if predictions.sample_weight is None else predictions.sample_weight[rows]
+    number = np.append(np.cumsum(classes) - 1, classes.sum())  # the baseline stays the last
+    statistic = sufficient_statistic(odds, number[predictions.model_codes[rows]], weight)
+    start, free = identity_theta(len(odds)), free_parameters(odds)
+    return fit_many(odds, statistic, weight, start=start, free=free, hessian=False).solution
 
 
 def objective_of(
@@ -142,17 +216,24 @@ def objective_of(
 def information_left(end: Estimate, predictions: Predictions) -> float:
     """Return the smallest information at the estimate, in units of that at the identity.
 
-    It is 0 where it is lost in the rounding of the most that rows can have, and 1 with a penalty.
+    It is 0 where it is lost in the rounding of the most that rows can have, or where classes had to
+    be left out, and 1 with a penalty. Of many classes it is 1 where it is above `COLLAPSED`.
     """
     if end.penalty or end.rule == "firth":
         return 1.0
-    most = _most_information(predictions)[free_parameters(predictions.log_odds)]
-    if end.at_identity is not None:
-        unit = np.maximum(end.at_identity, INVISIBLE * most)
-        return 1.0 if _exceeds(end.hessian, unit, COLLAPSED) else 0.0
+    if end.left_out:
+        return 0.0
+    free = free_parameters(predictions.log_odds)
+    most = _most_information(predictions)[free]
+    at_identity = np.diagonal(end.null.hessian) if end.at_identity is None else end.at_identity
+    unit = np.maximum(at_identity, INVISIBLE * most)
+    if end.blocks is not None:
+        return 1.0 if _blocks_exceed(end.blocks, unit, free, COLLAPSED) else 0.0
+    if end.at_identity is not None and _exceeds(end.hessian, unit, COLLAPSED):
+        return 1.0
     if _least(end.hessian, most) < INVISIBLE:
         return 0.0
-    return _least(end.hessian, np.maximum(np.diagonal(end.null.hessian), INVISIBLE * most))
+    return _least(end.hessian, unit)
 
 
 def _least(hessian: Floats, unit: Floats) -> float:
@@ -177,3 +258,14 @@ def _exceeds(hessian: Floats, unit: Floats, bound: float) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def _blocks_exceed(blocks: Blocks, unit: Floats, free: NDArray[np.bool_], bound: float) -> bool:
+    """Whether the smallest eigenvalue of every 2 x 2 block in these units is above `bound`."""
+    scale = np.ones(len(free))
+    scale[free] = unit
+    tau, gamma = np.split(scale, 2)
+    a, d = blocks.tau / tau, np.where(np.split(free, 2)[1], blocks.gamma / gamma, np.inf)
+    cross = np.where(np.isinf(d), 0.0, blocks.cross / np.sqrt(tau) / np.sqrt(gamma))
+    enough = (a > bound) & (d > bound)
+    return bool((enough & ((a - bound) * (d - bound) > cross**2)).all())

@@ -10,21 +10,26 @@ interval for delta     ``exp(tau -/+ z se(tau))``; never ``delta -/+ z se(delta)
 
 A class whose log odds are the same in every row cannot tell gamma from tau: its gamma stays 1 and
 the degrees of freedom count one parameter less.
+
+Of more than 5,000 parameters the covariance is not computed (`_many`): the fit then has no standard
+errors, and ``information == "blocks"`` says so.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._estimate import COLLAPSED, FLAT, estimate, information_left
+from ._estimate import COLLAPSED, FLAT, Estimate, estimate, information_left
 from ._labels import Classes
+from ._many import has_whole_hessian
 from ._map import MCLLOMap, read_simplex
 from ._model import Terms
+from ._operator import NO_HESSIAN
 from ._penalty import (
     Center,
     FreeLikelihood,
@@ -34,7 +39,7 @@ from ._penalty import (
     likelihood_of,
 )
 from ._predictions import Predictions
-from ._separation import separated_classes
+from ._separation import FIRST_ROWS, separated_classes
 from ._table import Table
 from .exceptions import ConvergenceWarning, InputError, SeparationWarning
 
@@ -64,8 +69,15 @@ _SCALARS = (
     "gradient_norm",
     "separated",
 )
-_LATER = {"penalty_rule": "given", "center": "identity", "center_gamma": 1.0}
+_LATER = {
+    "penalty_rule": "given",
+    "center": "identity",
+    "center_gamma": 1.0,
+    "information": "full",
+}
 """Scalars that files of the first versions do not have, with what they meant."""
+MOST_CONSTRAINTS = 1.2e8
+"""Numbers in the linear program of `_separation` beyond which it is not solved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +123,10 @@ class MCLLOFit(MCLLOMap):
     tau, gamma, delta : ndarray of shape (n_classes - 1,)
         Estimates for the classes other than the baseline, in column order; ``delta = exp(tau)``.
     se_tau, se_gamma, se_delta : ndarray of shape (n_classes - 1,)
-        Standard errors; NaN where the estimate does not exist or is not identified.
+        Standard errors; NaN where the estimate does not exist or is not identified, or where there
+        are too many parameters.
     cov_theta : ndarray of shape (2 (n_classes - 1), 2 (n_classes - 1))
-        Covariance of ``(tau, gamma)``.
+        Covariance of ``(tau, gamma)``; of shape (0, 0) where `information` is 'blocks'.
     log_likelihood, log_likelihood_null : float
         At the estimate and at the identity, without penalty.
     n_samples : int
@@ -133,13 +146,18 @@ class MCLLOFit(MCLLOMap):
         supremum.
     separated_classes : tuple
         The classes that cause it: those without rows; or, when every class has rows, those driven
-        apart from all others by directions in which the likelihood never falls (`_separation`).
+        apart from all others by directions in which the likelihood never falls (`_separation`; of
+        many classes only those that their own log odds drive apart, `_peel`).
     penalty_rule : {'given', 'auto', 'firth'}
         Whether `penalty` was given, was chosen by evidence, or Jeffreys' prior took its place.
     center : {'identity', 'temperature'}
         Where the ridge pulls to.
     center_gamma : float
         The gamma of all classes there; 1 for the identity.
+    information : {'full', 'blocks'}
+        Whether the information of all parameters together was computed. Beyond 5,000 parameters it
+        is not, so that there are no standard errors; a maximum is then taken to exist unless the
+        information of a class by itself has vanished.
     """
 
     cov_theta: Floats
@@ -157,6 +175,7 @@ class MCLLOFit(MCLLOMap):
     penalty_rule: str = "given"
     center: str = "identity"
     center_gamma: float = 1.0
+    information: Literal["full", "blocks"] = "full"
 
     @property
     def statistic(self) -> float:
@@ -165,6 +184,8 @@ class MCLLOFit(MCLLOMap):
 
     @property
     def _se(self) -> Floats:
+        if self.information == "blocks":
+            return np.full(2 * len(self.tau), np.nan)
         with np.errstate(invalid="ignore"):
             se: Floats = np.sqrt(np.diagonal(self.cov_theta))
         return se
@@ -279,11 +300,12 @@ class MCLLOFit(MCLLOMap):
             "se_delta": self.se_delta,
             "delta_interval": intervals.delta,
             "gamma_interval": intervals.gamma,
-            "cov_theta": self.cov_theta,
         }
+        covariance = None if self.information == "blocks" else self.cov_theta.tolist()
         return {
             **super().to_dict(),
             **{name: none_for_nan(array.tolist()) for name, array in arrays.items()},
+            "cov_theta": none_for_nan(covariance),
             "compared": list(self.compared),
             **{name: getattr(self, name) for name in (*_SCALARS, *_LATER)},
             "separated_classes": list(self.separated_classes),
@@ -297,7 +319,8 @@ class MCLLOFit(MCLLOMap):
         sizes = (len(content["tau"]) + 1, len(content["gamma"]) + 1, len(content["classes"]))
         if len(set(sizes)) != 1:
             raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
-        covariance = np.array(content["cov_theta"], dtype=np.float64)
+        whole = own["information"] == "full"
+        covariance = np.array(content["cov_theta"] if whole else NO_HESSIAN, dtype=np.float64)
         return cls(
             tau=np.array(content["tau"], dtype=np.float64),
             gamma=np.array(content["gamma"], dtype=np.float64),
@@ -352,18 +375,15 @@ def fit_predictions(
     check_penalty(penalty, center)
     likelihood = FreeLikelihood(predictions)
     end = estimate(likelihood, predictions, penalty, center)
-    left = information_left(end, predictions)
-    causes: Classes = predictions.absent if penalty == 0.0 else ()
-    if not causes and left < COLLAPSED:
-        causes = separated_classes(predictions)
-    determined = not causes and left >= FLAT
+    causes, determined, undecided = _existence(end, predictions)
+    whole = has_whole_hessian(len(likelihood.free))
     theta = likelihood.theta(end.solution.x)
     fit = MCLLOFit(
         tau=theta[: len(theta) // 2],
         gamma=theta[len(theta) // 2 :],
         classes=predictions.classes,
         baseline=predictions.baseline,
-        cov_theta=_covariance(end.hessian, likelihood.free, determined),
+        cov_theta=_covariance(end.hessian, likelihood.free, determined) if whole else NO_HESSIAN,
         log_likelihood=min(0.0, -end.value),
         log_likelihood_null=min(0.0, -end.null.value),
         n_samples=predictions.n_samples,
@@ -378,19 +398,37 @@ def fit_predictions(
         penalty_rule=end.rule,
         center=end.center,
         center_gamma=end.center_gamma,
+        information="full" if whole else "blocks",
     )
-    _warn(fit, predictions.absent)
+    _warn(fit, predictions.absent, undecided)
     return fit
 
 
+def _existence(end: Estimate, predictions: Predictions) -> tuple[Classes, bool, bool]:
+    """Return what keeps the maximum from existing, whether it is determined, or was not decided."""
+    plain = end.penalty == 0.0 and end.rule != "firth"
+    if plain and (causes := predictions.absent or end.left_out):
+        return causes, False, False
+    left = information_left(end, predictions)
+    if left >= COLLAPSED:
+        return (), True, False
+    k = len(predictions.log_odds)
+    if 2.0 * k * k * min(predictions.n_samples, FIRST_ROWS) > MOST_CONSTRAINTS:
+        return (), False, True
+    causes = separated_classes(predictions)
+    return causes, not causes and left >= FLAT, False
+
+
 def _covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
+    if determined and free.all():
+        return np.linalg.inv(hessian)
     covariance = np.full((len(free), len(free)), np.nan)
     if determined:
         covariance[np.ix_(free, free)] = np.linalg.inv(hessian)
     return covariance
 
 
-def _warn(fit: MCLLOFit, absent: Classes) -> None:
+def _warn(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
     if fit.converged:
         return
     remedy = "To recalibrate, use MCLLOCalibrator(penalty=1.0)."
@@ -407,6 +445,8 @@ def _warn(fit: MCLLOFit, absent: Classes) -> None:
             f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
             f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "
         )
+        if undecided:
+            message += "Whether a maximum exists was not decided: the linear program is too large. "
         warnings.warn(message + remedy, ConvergenceWarning, stacklevel=4)
 
 

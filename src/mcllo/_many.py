@@ -27,6 +27,16 @@ MOST_PARAMETERS = 5_000
 """Parameters up to which the whole Hessian is computed: 200 MB at that number."""
 
 
+def are_many(n_classes: int) -> bool:
+    """Whether so many classes are fitted by products."""
+    return n_classes >= MANY
+
+
+def has_whole_hessian(n_parameters: int) -> bool:
+    """Whether the Hessian of so many parameters, fixed ones included, is computed at all."""
+    return n_parameters <= MOST_PARAMETERS
+
+
 @dataclass(frozen=True, eq=False)
 class ManyFit:
     """Where the fit of many classes stopped.
@@ -91,8 +101,9 @@ def fit_many(
     """
     partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
     objective = LikelihoodOperator(partition, statistic, penalty=penalty, centre=centre, free=free)
-    solution = minimize_pcg(objective, start, rough=log_odds.size >= ROUGH_PAYS)
-    small = len(statistic) <= MOST_PARAMETERS
-    whole = objective.hessian(solution.x) if hessian and small else None
+    with np.errstate(over="ignore", invalid="ignore"):  # on the way to a limit; never at the end
+        solution = minimize_pcg(objective, start, rough=log_odds.size >= ROUGH_PAYS)
+    wanted = hessian and has_whole_hessian(len(statistic))
+    whole = objective.hessian(solution.x) if wanted else None
     assert objective.first_blocks is not None
     return ManyFit(solution, whole, partition.blocks(), objective.first_blocks)

@@ -26,10 +26,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._many import are_many
 from ._model import Likelihood, LogPartition, Terms, identity_theta, sufficient_statistic
 from ._newton import Solution, minimize
+from ._operator import LogPartitionOperator
 from ._predictions import Predictions
-from ._restriction import Family, restricted_fit
+from ._restriction import FADED, Family, restricted_fit
 from .exceptions import InputError, SeparationWarning
 
 Floats = NDArray[np.float64]
@@ -121,11 +123,33 @@ class Ridge:
 
 def temperature_exponent(predictions: Predictions) -> float | None:
     """Return the u whose map ``x^u`` is likeliest; None where no finite u is."""
+    if are_many(predictions.n_classes):
+        return _exponent_by_products(predictions)
     family = Family(predictions)
     k = len(predictions.log_odds)
     common = family.identified(np.repeat([0.0, 1.0], k)[:, None])
     fit = restricted_fit(family, common)
     return float(fit.theta[-1]) if fit.settled else None
+
+
+def _exponent_by_products(predictions: Predictions) -> float | None:
+    """Return the same for many classes: no Hessian but along the one direction."""
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    along = np.repeat([0.0, 1.0], len(odds))
+    partition = LogPartitionOperator(odds, weight)
+    statistic = float(sufficient_statistic(odds, predictions.model_codes, weight) @ along)
+
+    def objective(u: Floats) -> Terms:
+        terms = partition.value_gradient(u[0] * along)
+        gradient = np.array([terms.gradient @ along - statistic])
+        curvature = np.array([[along @ partition.product(along)]])
+        return Terms(terms.value - float(u[0]) * statistic, gradient, curvature)
+
+    solution = minimize(objective, np.ones(1))
+    first, last = float(solution.start.hessian[0, 0]), float(solution.terms.hessian[0, 0])
+    if first <= 0.0:
+        return 1.0  # log odds are all 0
+    return float(solution.x[0]) if solution.converged and last >= FADED * first else None
 
 
 def usable_center(predictions: Predictions, center: Center) -> tuple[Center, float]:

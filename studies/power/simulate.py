@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -28,18 +27,15 @@ Arrays = dict[str, np.ndarray]
 def packed(study: PowerStudy) -> Arrays:
     """Return the repetitions of a study, a row per setting, in few bytes."""
     cells = study.rows
+    beside = {} if study.test == "chi2" else {"p_chi2": [cell.pvalues_chi2 for cell in cells]}
+    pvalues = {"p": [cell.pvalues for cell in cells], **beside}
+    errors = {name: [getattr(cell, name) for cell in cells] for name in ("ece_before", "ece_after")}
     return {
         "n": np.array([cell.n for cell in cells]),
         "delta_1": np.array([cell.delta_1 or np.nan for cell in cells]),
-        "p": np.array([cell.pvalues for cell in cells], dtype=np.float32),
-        "p_chi2": np.array([cell.pvalues_chi2 for cell in cells], dtype=np.float32),
-        "ece_before": _in_units([cell.ece_before for cell in cells]),
-        "ece_after": _in_units([cell.ece_after for cell in cells]),
+        **{name: np.array(values, dtype=np.float32) for name, values in pvalues.items()},
+        **{name: np.round(np.array(v) / UNIT).astype(np.uint16) for name, v in errors.items()},
     }
-
-
-def _in_units(errors: list[np.ndarray]) -> np.ndarray:
-    return np.round(np.array(errors) / UNIT).astype(np.uint16)
 
 
 def everything(cache: Path, n_jobs: int) -> Arrays:
@@ -51,28 +47,19 @@ def everything(cache: Path, n_jobs: int) -> Arrays:
         study = designs.other(name, n_jobs=n_jobs, resume=cache / f"{name}.json")
         parts[name] = packed(study)
     for effect in designs.EFFECTS:
-        cells = [
-            _kept(
-                cache / f"{effect}_{n}.npz",
-                lambda n=n, effect=effect: designs.sharp(effect, n_samples=n, n_jobs=n_jobs),
-            )
-            for n in designs.SHARP_SIZES
-        ]
+        cells = [_sharp(cache, effect, n, n_jobs) for n in designs.SHARP_SIZES]
         parts[effect] = {name: np.concatenate([c[name] for c in cells]) for name in cells[0]}
-    del parts["grid"]["p_chi2"]  # they are its p-values
-    return {
-        f"{part}/{name}": values
-        for part, arrays in parts.items()
-        for name, values in arrays.items()
-    }
+    return {f"{part}/{name}": a for part, arrays in parts.items() for name, a in arrays.items()}
 
 
-def _kept(path: Path, make: Callable[[], PowerStudy]) -> Arrays:
-    """Return the repetitions on file, or run the study and keep them: `power_for` has no resume."""
+def _sharp(cache: Path, effect: str, n: int, n_jobs: int) -> Arrays:
+    """Return the repetitions on file, or make and keep them: `power_for` has no resume."""
+    path = cache / f"{effect}_{n}.npz"
     if not path.exists():
-        with path.with_suffix(".tmp").open("wb") as file:
-            np.savez(file, **packed(make()))
-        path.with_suffix(".tmp").rename(path)
+        temporary = path.with_suffix(".tmp")
+        with temporary.open("wb") as file:
+            np.savez(file, **packed(designs.sharp(effect, n_samples=n, n_jobs=n_jobs)))
+        temporary.rename(path)
     with np.load(path) as file:
         return dict(file)
 

@@ -19,14 +19,13 @@ from .captions import caption as caption_of
 from .layout import OwnFigure, footer, heading
 from .marks import beside, marks
 from .names import shown_all, width_of
+from .plain_words import SMALLEST_CHANGE, format_change
 from .scales import plain_ticks
 from .style import BLUE, FAINT, MUTED, VERMILION, plain_axes, styled
 
 Mask = NDArray[np.bool_]
 
 MAX_BASELINES = 20
-SMALLEST = 1e-4
-"""Smaller changes of a probability are arrows at the edge."""
 
 
 @styled
@@ -125,14 +124,14 @@ def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> 
     )
     known = _known(found, rows) & ~np.array([_is_reference(found, j) for j in rows])
     ax.set_xscale("log")
-    ax.set_xlim(SMALLEST / 1.5, 1.3)
-    near, far = (np.maximum(change, SMALLEST) for change in (mean, most))
+    ax.set_xlim(SMALLEST_CHANGE / 1.5, 1.3)
+    near, far = (np.maximum(change, SMALLEST_CHANGE) for change in (mean, most))
     places = np.arange(len(rows))
     ax.hlines(places[known], near[known], far[known], color=MUTED, lw=1.2, label="_spans")
-    marks(ax, most, known & (most >= SMALLEST), "s", MUTED, "_largest", "white")
-    marks(ax, mean, known & (mean >= SMALLEST), "s", MUTED, "_mean")
-    edge = np.full(len(rows), SMALLEST / 1.5)
-    marks(ax, edge, known & (mean < SMALLEST), "<", MUTED, "_beyond")
+    marks(ax, most, known & (most >= SMALLEST_CHANGE), "s", MUTED, "_largest", "white")
+    marks(ax, mean, known & (mean >= SMALLEST_CHANGE), "s", MUTED, "_mean")
+    edge = np.full(len(rows), SMALLEST_CHANGE / 1.5)
+    marks(ax, edge, known & (mean < SMALLEST_CHANGE), "<", MUTED, "_beyond")
     beside(ax, [_change_words(found, j) for j in rows])
     plain_ticks(ax, log=True)
     ax.set_xlabel("Change of a probability (log scale)")
@@ -154,7 +153,7 @@ def _change_words(found: BaselineSensitivity, j: int) -> str:
     if not _known(found, [j])[0]:
         return "no estimate"
     mean, most = found.table["mean_change"][j], found.table["largest_change"][j]
-    return f"{format_number(mean)}; {format_number(most)}"
+    return f"{format_change(mean)}; {format_change(most)}"
 
 
 def _key(found: BaselineSensitivity, rows: Sequence[int]) -> list[Artist]:

@@ -27,7 +27,7 @@ from ..exceptions import InputError
 from .captions import caption as caption_of
 from .layout import OwnFigure, footer, heading
 from .marks import beside, marks
-from .model_names import model_name
+from .plain_words import model_name
 from .scales import plain_ticks
 from .style import BAND, BLUE, FAINT, INK, MUTED, SMALL, VERMILION, plain_axes, styled
 
@@ -87,7 +87,7 @@ def ladder(
     _draw_rows(ax, found, gain, chance)
     plain_ticks(ax, log=False)
     ax.set_yticks(range(len(rows)), [model_name(row.model) for row in rows])
-    ax.tick_params(axis="y", length=0, pad=7)
+    ax.tick_params(axis="y", length=0, pad=10)  # the ring needs room
     ax.get_yticklabels()[_place(found)].set_fontweight("bold")
     if numbers:
         _columns(ax, rows)

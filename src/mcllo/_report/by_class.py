@@ -117,7 +117,7 @@ def standing_out(
     off = sorted((row for row in rows if row[1] <= alpha), key=lambda row: float(row[1]))
     shown = tuple((name_cell(name), f"p {show_p(p, how)}") for name, p, how in off[:most])
     more = len(off) - len(shown)
-    return Names(lead, shown, f" and {more} more" if more else "")
+    return Names(lead, shown, f"and {more} more" if more else "")
 
 
 def classes_note(a: Assessment, alpha: float) -> str:

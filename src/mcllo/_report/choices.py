@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._assess import Assessment
 from .._baseline_result import BaselineSensitivity
 from .._calibration_test import CalibrationTest
+from .._plot.plain_words import format_change
 from .._posterior import CalibrationPosterior, format_posterior
 from .._robust import RobustTest
 from .._text import format_count, format_number
@@ -23,6 +24,9 @@ from .views import (
     show_p,
 )
 
+SMALLEST_POSTERIOR = 1e-12
+"""BIC is an approximation: smaller posterior probabilities would be false precision."""
+
 
 def baselines_part(a: Assessment) -> Part:
     """Return how far the answer moves with the baseline."""
@@ -38,7 +42,14 @@ def baselines_part(a: Assessment) -> Part:
         how += ", which can show no smaller one"
     over_all = f"Over all baselines together p {show_p(found.pvalue)} ({how})."
     notes = tuple(capital(note) for note in found.notes)
-    return Part(f"{capital(found.verdict)} {over_all}", _baselines_table(found), notes)
+    verdict = found.verdict
+    if _no_repair(found, found.table["baseline"].index(found.reference)):
+        verdict = verdict.partition("; repaired")[0] + "."  # nothing to measure changes against
+    return Part(f"{capital(verdict)} {over_all}", _baselines_table(found), notes)
+
+
+def _no_repair(found: BaselineSensitivity, j: int) -> bool:
+    return bool(found.table["separated"][j] or not found.table["converged"][j])
 
 
 def _baselines_table(found: BaselineSensitivity) -> TableView:
@@ -64,10 +75,14 @@ def _baseline_row(found: BaselineSensitivity, j: int) -> tuple[Cell, ...]:
     first = (name_cell(row["baseline"]), number_cell(row["statistic"]), p_cell(row["pvalue"]))
     if row["baseline"] == found.reference:
         return (*first, Cell("reference"), Cell("-"), Cell("-"))
-    if row["separated"] or not row["converged"]:
+    if _no_repair(found, j):
         return (*first, Cell("no estimate"), Cell("-"), Cell("-"))
-    changes = (number_cell(row["mean_change"]), number_cell(row["largest_change"]))
+    changes = (_change(row["mean_change"]), _change(row["largest_change"]))
     return (*first, *changes, Cell(percent(row["label_changes"]), row["label_changes"]))
+
+
+def _change(value: float) -> Cell:
+    return Cell(format_change(value), value)
 
 
 def zeros_part(a: Assessment, alpha: float) -> Part:
@@ -123,7 +138,8 @@ def posterior_part(a: Assessment) -> Part:
 def _posterior_line(found: CalibrationPosterior) -> str:
     shown = format_posterior(found.posterior)
     if found.posterior < 1e-3:
-        shown = show_p(found.posterior).removeprefix("= ")
+        least = found.posterior < SMALLEST_POSTERIOR
+        shown = "below 10⁻¹²" if least else show_p(found.posterior).removeprefix("= ")
     return (
         f"Posterior probability of calibration: {shown}, from even odds, if MCLLO is the only "
         f"alternative (BIC, n = {format_count(found.total_weight)}). Log Bayes factor against "

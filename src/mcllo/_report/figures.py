@@ -14,7 +14,7 @@ from .._assess import Assessment
 from .._baseline_result import BaselineSensitivity
 from .._comparison import Comparison
 from .._ladder import Ladder
-from .._plot.model_names import model_name
+from .._plot.plain_words import model_name
 from .._plot.style import BLUE
 from .._text import ellipsis, format_count, format_number
 from .views import Picture

@@ -7,7 +7,7 @@ import re
 from .._assess import Assessment
 from .._ladder import Ladder
 from .._ladder_rows import LadderRow
-from .._plot.model_names import model_name
+from .._plot.plain_words import model_name
 from .tables import number_cell, p_cell
 from .views import Cell, Column, Part, TableView, capital, left_out, printed_p
 
@@ -20,7 +20,7 @@ WAYS = {
     "score": "simulated scores, without refits",
     "bound": "guaranteed bound",
     "simulated": "simulated, or a guaranteed bound (≤)",
-    "mixed": "partly chi-square, partly simulated",
+    "mixed": "partly chi-square, partly simulated or a guaranteed bound (≤)",
 }
 
 

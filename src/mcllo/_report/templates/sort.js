@@ -18,7 +18,8 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
     button.addEventListener("click", () => {
       const up = head.getAttribute("aria-sort") !== "ascending";
       const sign = up ? 1 : -1;
-      const missing = (row) => row.cells[j].textContent.trim() === "-";
+      const missing = (row) =>
+        row.cells[j].classList.contains("number") && !/\d/.test(row.cells[j].textContent);
       const rows = [...table.tBodies[0].rows];
       rows.sort((a, b) => missing(a) - missing(b) || sign * compare(key(a, j), key(b, j)));
       heads.forEach((other) => other.removeAttribute("aria-sort"));
