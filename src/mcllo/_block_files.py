@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,7 @@ class FileSource:
         total = 0.0
         for source in self.sources:
             if source.kind == "parquet":
-                with source._parquet() as file:
+                with _opened(source) as file:
                     total += 8.0 * (len(self.names) + 1) * file.metadata.num_rows
             elif source._spool is None:
                 total += source._path.stat().st_size * (GZIP_RATIO if source._gzip else 1.0)
@@ -167,7 +168,7 @@ class FileSource:
     def _read_groups(
         self, source: Source, groups: list[int], done: int, start: int
     ) -> Iterator[Block]:
-        with source._sentences(self.roles.numbers), source._parquet() as file:
+        with source._sentences(self.roles.numbers), _opened(source) as file:
             batches = file.iter_batches(
                 batch_size=self.rows, row_groups=groups, columns=self.columns, use_threads=False
             )
@@ -201,11 +202,21 @@ class FileSource:
                 batches = source._csv_batches(numbers, self.columns)
                 yield from _tables_of(batches, rows, self.columns)
                 return
-            with source._parquet() as file:
+            with _opened(source) as file:
                 yield from _tables_of(file.iter_batches(batch_size=rows, columns=self.columns))
 
     def _explain(self, error: MclloError, source: Source) -> MclloError:
         return _explained(error, source, self.roles, self.prefix, self.by_default)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Any]:
+    """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
+    with source._parquet() as file:
+        try:
+            yield file
+        finally:
+            file.close(force=True)
 
 
 def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] | None:
@@ -215,7 +226,7 @@ def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] |
     """
     if source.kind != "parquet" or source._spool is not None:
         return None
-    with source._parquet() as file:
+    with _opened(source) as file:
         metadata = file.metadata
         sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
     if len(sizes) < 2 or max(sizes) > MOST_GROUP_ROWS:
