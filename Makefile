@@ -10,7 +10,7 @@ help:
 	@echo "make test    install, then run every test (doctests and simulations included)"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the files"
-	@echo "make bench   side-by-side timings (not part of the tests)"
+	@echo "make bench   timings beside other packages and R, an hour; make bench BENCH=--quick, minutes"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -42,8 +42,12 @@ format: $(VENV)/installed-lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/installed-test
-	$(BIN)/python -m benchmarks
+$(VENV)/installed-bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	@touch $@
+
+bench: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks targets $(BENCH)
 
 clean:
 	rm -rf $(VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

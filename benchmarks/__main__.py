@@ -1,4 +1,13 @@
-"""``python -m benchmarks [core|compare|peers|size|study ...]``: ratios from one interleaved run."""
+"""Timings side by side: ratios from one interleaved run.
+
+=====================================  =============================================================
+``python -m benchmarks targets``       the targets, beside peers, with files and real data (``make
+                                       bench``); ``--quick``, ``--only 8000x10,apply``, ``--help``
+``python -m benchmarks page``          page and figure from the last results; nothing is timed
+``python -m benchmarks core``          fit, exact p-values; also ``compare``, ``peers``, ``study``
+``python -m benchmarks size``          simulated sizes of the chi-square test
+=====================================  =============================================================
+"""
 
 import os
 import sys
@@ -8,7 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import mcllo
-from benchmarks import chi2_size, peers, study
+from benchmarks import chi2_size, peers, run, study
 from benchmarks.data import predictions, sharp_under_h0
 from benchmarks.timing import interleaved, machine, show
 
@@ -78,11 +87,17 @@ PARTS = {
 }
 
 
-def main(names: list[str]) -> None:
-    """Run the named parts, or all but the simulation of sizes."""
-    print(machine())
+WHOLE = {"targets": run.targets, "page": run.rebuild}
+
+
+def main(words: list[str]) -> None:
+    """Run one of `WHOLE` with its options, or the named parts, or all but the simulations."""
     warnings.simplefilter("ignore")
-    for name in names or ["core", "compare", "peers"]:
+    if words and words[0] in WHOLE:
+        WHOLE[words[0]](words[1:])
+        return
+    print(machine())
+    for name in words or ["core", "compare", "peers"]:
         PARTS[name]()
 
 

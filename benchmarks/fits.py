@@ -25,6 +25,7 @@ HOPELESS = 1.5
 """A method is not started when its expected time is this many times the limit."""
 
 Sizes = dict[str, dict[str, Record]]
+Keep = Callable[[str, dict[str, Record]], None]
 
 
 def shape(size: str) -> tuple[int, int]:
@@ -55,7 +56,7 @@ def measure(
     rounds: int = ROUNDS,
     limit: float = 300.0,
     say: Callable[[str], None] = print,
-    keep: Callable[[str, dict[str, Record]], None] = lambda size, records: None,
+    keep: Keep = lambda size, records: None,
 ) -> Sizes:
     """Return the records of every size; `keep` gets each as soon as it is there."""
     done: Sizes = {}

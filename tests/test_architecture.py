@@ -12,19 +12,22 @@ SRC = ROOT / "src" / "mcllo"
 
 LAYERS = {
     0: "_version exceptions _text _table _frames _label_values _labels _probabilities _model "
-    "_threads _chunks _kernel _operator _pcg _many _newton _rows _predictions _scored _binning _atomic _progress _csv_text",
-    1: "_map _separation _fit _monte_carlo _bound _batch _split_ratio _calibration_test _scores "
-    "_binned_metrics _calibration_errors _debiased_error _smooth_error _kernel_error "
-    "_decomposition _poisson_binomial _metric_null _omnibus _reliability metrics "
-    "_file_kind _file_words _source _io _output _max_score _all_baselines _best_baseline "
-    "_baseline_result _baseline _restriction _full_map _ladder_models _ladder_rows _ladder_words "
-    "_nested_test _multiplicity _ladder _class_tests _chosen_test _posterior _boldness _refits "
-    "_repaired _penalty _firth _profile _zeros _robust _cells _estimate _lattice _reclip _score_null "
-    "_scores_by_row _nested_bound _nested_ratio _projected_score _block_files _block_fit "
-    "_block_rows _block_sources _block_sums _blocks _spill",
+    "_threads _chunks _kernel _operator _pcg _many _newton _rows _predictions _scored "
+    "_binning _atomic _progress _csv_text",
+    1: "_map _separation _fit _monte_carlo _bound _batch _split_ratio _calibration_test "
+    "_scores _binned_metrics _calibration_errors _debiased_error _smooth_error "
+    "_kernel_error _decomposition _poisson_binomial _metric_null _omnibus _reliability "
+    "metrics _file_kind _file_words _source _io _output _max_score _all_baselines "
+    "_best_baseline _baseline_result _baseline _restriction _full_map _ladder_models "
+    "_ladder_rows _ladder_words _nested_test _multiplicity _ladder _class_tests "
+    "_chosen_test _posterior _boldness _refits _repaired _penalty _firth _profile _zeros "
+    "_robust _cells _estimate _lattice _reclip _score_null _scores_by_row _nested_bound "
+    "_nested_ratio _projected_score _block_files _block_fit _block_rows _block_sources "
+    "_block_sums _block_bins _blocks _spill _dask _peel",
     2: "calibrators",
-    3: "_detail_words _details _words _assess _paired _comparison _compare _streaming model_selection _small_fits "
-    "_design _simulate_arguments _power_study _power_file _power simulate",
+    3: "_block_assessment _block_assess _files _detail_words _details _words _assess _paired "
+    "_comparison _compare _streaming model_selection _small_fits _design "
+    "_simulate_arguments _power_study _power_file _power simulate",
     4: "plot _plot _report _demo _drawing datasets",
     5: "_flags _cli_options _cli_power cli __main__ __init__",
 }
@@ -38,12 +41,12 @@ HEAVY = {
         "_output",
         "_streaming",
         "_table",
-        "_blocks",
+        "_block_files",
         "_source",
         "_csv_text",
         "_file_words",
     },
-    "dask": {"_blocks"},
+    "dask": {"_dask"},
     "typer": {"cli", "_cli_options", "_cli_power"},
     "rich": {"_progress", "cli"},
     "sklearn": {"calibrators", "model_selection", "_demo"},

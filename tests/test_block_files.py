@@ -101,6 +101,7 @@ def test_a_directory_is_its_files_in_order(tmp_path):
     same_rows(blocks_of_files(files, label="y", classes=NAMES), whole())
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Source's handle
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_standard_input_can_be_read_again(kind, monkeypatch):
     content = csv_text(300).encode()

@@ -129,6 +129,12 @@ def test_without_room_an_iterator_is_refused(monkeypatch):
         _ = blocks_of_batches(iter(cut(rows(n=100)[:2], (30,)))).first
 
 
+def test_too_many_classes_are_refused():
+    probs = np.full((2, 2600), 1.0 / 2600)
+    with pytest.raises(InputError, match="there may be 5,000; got 5,198"):
+        _ = blocks_of_arrays(probs, [0, 1]).first
+
+
 class Elsewhere(Blocks):
     """Another way to add: what a cluster would do."""
 

@@ -305,7 +305,7 @@ WEIGHTED = with_column("w", lambda i: -1 if i == 4 else 1)
 BAD_COMMANDS = {
     "no such file": ("assess DIR/godo.csv -l y", "no such file; did you mean"),
     "no such directory": ("assess DIR/none/x.csv -l y", "there is no such file. Check the name."),
-    "a directory": ("assess DIR -l y", "it is a directory. Name a file."),
+    "a directory": ("apply GOOD DIR -o DIR/o.csv", "it is a directory. Name a file."),
     "no label option": ("assess GOOD", "Missing option '--label'"),
     "no such verb": ("asses GOOD", "Did you mean 'assess'?"),
     "no such option": ("assess GOOD -l y --normalise", "--normalise"),
@@ -505,7 +505,7 @@ def test_a_mistake_of_ours_shows_its_traceback_and_is_no_verdict(
     def broken(*args, **kwargs):
         raise ZeroDivisionError("our fault")
 
-    monkeypatch.setattr("mcllo.cli.run_assess", broken)
+    monkeypatch.setattr("mcllo.cli.assess_file", broken)
     assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 3
     err = capsys.readouterr().err
     assert "Traceback" in err
@@ -528,7 +528,7 @@ def test_interrupting_ends_with_130(tmp_path, model, capsys, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mcllo.cli.run_assess", interrupted)
+    monkeypatch.setattr("mcllo.cli.assess_file", interrupted)
     assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 130
     assert capsys.readouterr().err.split() == ["mcllo:", "interrupted"]
 

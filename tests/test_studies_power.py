@@ -39,7 +39,8 @@ def same(fresh, committed, reps):
         np.testing.assert_allclose(getattr(fresh, name), expected, rtol=1e-4, atol=1e-9)
     for name in ("ece_before", "ece_after"):
         expected = getattr(committed, name)[:reps]
-        np.testing.assert_allclose(getattr(fresh, name), expected, atol=2e-5)
+        if not np.isnan(expected).all():  # not kept beside exact p-values
+            np.testing.assert_allclose(getattr(fresh, name), expected, atol=2e-5)
 
 
 # ---------------------------------------------------------------- small fresh runs
@@ -85,7 +86,14 @@ def test_parts_of_the_study_share_their_data_sets(studies):
     for cell in studies["exact"].rows:
         grid = cell_of(studies["grid"], cell.n, cell.delta_1)
         np.testing.assert_array_equal(cell.pvalues_chi2, grid.pvalues[: cell.reps])
-        np.testing.assert_array_equal(cell.ece_after, grid.ece_after[: cell.reps])
+
+
+def test_an_exact_p_value_of_the_level_rejects_as_it_does_in_the_package(studies):
+    # 10 of 200 is 0.05 to the last digit, and single precision would lift it above
+    found = np.concatenate([cell.pvalues for cell in studies["exact"].rows])
+    ties = np.abs(found - 0.05) < 1e-6
+    assert ties.sum() > 5
+    assert (found[ties] <= 0.05).all()
 
 
 def test_the_grid_is_the_papers(studies):
@@ -132,7 +140,7 @@ def test_sharp_rows_are_as_sharp_as_said():
     rows = designs().network_rows()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0)
     assert rows.min() > 0.99e-6
-    assert np.mean(1 - rows.max(axis=1)) == pytest.approx(0.025, abs=0.001)
+    assert np.mean(1 - rows.max(axis=1)) == pytest.approx(0.0256, abs=1e-4)
 
 
 # ---------------------------------------------------------------- tables, figures, page
@@ -202,5 +210,5 @@ def test_the_long_run_goes_on_from_its_cache(tmp_path, monkeypatch):
     assert first.keys() == again.keys()
     for name, values in first.items():
         np.testing.assert_array_equal(values, again[name])
-    assert first["grid/p"].shape == (1, 2)
+    assert first["grid/p_chi2"].shape == first["grid/ece_after"].shape == (1, 2)
     assert first["null/p"].shape == first["null/p_chi2"].shape == (2, 2)

@@ -247,10 +247,15 @@ def summary_metrics(predictions: Predictions) -> dict[str, float]:
 
 
 def calibration_in_the_large(predictions: Predictions) -> Table:
-    """Return predicted and observed share of each class, with z and p-values (also Holm's)."""
+    """Return predicted and observed share of each class, with z and p-values (also Holm's).
+
+    For dependent rows and survey weights z and the p-values would not be valid: they are NaN.
+    """
     columns = in_the_large(predictions)
     columns["pvalue"] = columns.pop("large_pvalue")
     columns["adjusted"] = columns.pop("large_adjusted")
+    if needs_robust(predictions):
+        columns |= {name: [np.nan] * predictions.n_classes for name in ("z", "pvalue", "adjusted")}
     return Table({"class": predictions.classes, **columns})
 
 

@@ -12,8 +12,6 @@ fit counts as not determined, and the warning says that separation was not looke
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +23,7 @@ from ._model import Terms, identity_theta
 from ._newton import minimize
 from ._penalty import Penalty, Ridge, check_penalty, strongest_evidence
 from ._separation import separated_classes
-from .exceptions import ConvergenceWarning, InputError
+from .exceptions import InputError
 
 Floats = NDArray[np.float64]
 
@@ -113,10 +111,7 @@ def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0) -> MCLLOFit:
         separated_classes=causes,
         penalty_rule=end.rule,
     )
-    if looked:
-        _warn(fit, absent)
-    elif not fit.converged:
-        warnings.warn(_not_looked(fit), ConvergenceWarning, stacklevel=2)
+    _warn(fit, absent, not looked)
     return fit
 
 
@@ -154,12 +149,3 @@ def _causes(blocks: Blocks, absent: Classes, left: float) -> tuple[Classes, bool
     if cells > MOST_GATHERED:
         return (), False
     return separated_classes(blocks.take()), True
-
-
-def _not_looked(fit: MCLLOFit) -> str:
-    return (
-        f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
-        f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. Whether "
-        f"a maximum exists was not decided: {fit.n_samples:,} rows are too many for the linear "
-        "program. To recalibrate, use MCLLOCalibrator(penalty=1.0)."
-    )

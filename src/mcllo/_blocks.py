@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from ._block_rows import Layout
 from ._block_sums import RowSums, block_terms, picked, row_sums
 from ._chunks import one_blas_thread, threads_for
+from ._many import MOST_PARAMETERS, has_whole_hessian
 from ._model import Terms
 from ._predictions import Predictions
 from ._progress import progress
@@ -75,12 +76,21 @@ class Blocks(ABC):
     @cached_property
     def first(self) -> RowSums:
         """The sums of the first pass; made once."""
+        self._check_size()
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
             raise InputError("sample_weight must not be 0 everywhere. Give some row a weight.")
         if sums.changes.n_clipped and self.layout.reading.clip is None:
             warnings.warn(zero_note(sums), ZeroProbabilityWarning, stacklevel=3)
         return sums
+
+    def _check_size(self) -> None:
+        n_parameters = 2 * (len(self.layout.classes) - 1)
+        if not has_whole_hessian(n_parameters):
+            raise InputError(
+                "rows in blocks need the information of all parameters at once, of which there "
+                f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Pass arrays."
+            )
 
     def terms(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian of A."""

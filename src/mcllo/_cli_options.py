@@ -118,6 +118,10 @@ GateLevel = Annotated[
     float | None,
     typer.Option(help="Recalibrate only if calibration is rejected at this level, say 0.05."),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Threads for files too large to be read at once. Default: all that pay."),
+]
 Full = Annotated[
     bool, typer.Option("--full", help="Show every detail: nested models, classes, baselines.")
 ]

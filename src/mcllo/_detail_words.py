@@ -97,7 +97,7 @@ def _shares(a: Assessment) -> str:
             ellipsis(row["class"]),
             f"{100 * row['predicted']:.1f} %",
             f"{100 * row['observed']:.1f} %",
-            f"{row['z']:+.1f}",
+            f"{row['z']:+.1f}" if row["z"] == row["z"] else "-",
             _number(row["pvalue"]),
         ]
         for row in table.rows()

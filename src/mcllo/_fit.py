@@ -421,7 +421,7 @@ def _existence(end: Estimate, predictions: Predictions) -> tuple[Classes, bool, 
 
 def _covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
     if determined and free.all():
-        return np.linalg.inv(hessian)
+        return np.asarray(np.linalg.inv(hessian), dtype=np.float64)
     covariance = np.full((len(free), len(free)), np.nan)
     if determined:
         covariance[np.ix_(free, free)] = np.linalg.inv(hessian)

@@ -96,5 +96,6 @@ def _beyond(rows: Sequence[LadderRow], chosen: LadderRow, alpha: float) -> list[
     judged = top if chosen.model == "full" or notes else chosen
     costly = TOO_COSTLY in judged.larger_reason or TOO_MANY in judged.larger_reason
     if costly and judged.larger_method == "chi2":
-        notes.append("That p-value is chi-square's, which so little information may not support.")
+        which = "The p-value of MCLLO against the full map" if judged is top else "That p-value"
+        notes.append(f"{which} is chi-square's, which so little information may not support.")
     return notes

@@ -41,8 +41,8 @@ class Peeled:
 
     Attributes
     ----------
-    rows : boolean ndarray of shape (n,)
-        Rows that are left; those of weight 0 are not.
+    counted, rows : boolean ndarray of shape (n,)
+        Rows of positive weight, and those of them that are left.
     classes : boolean ndarray of shape (K,)
         Classes other than the baseline that are left.
     absent : ndarray of int
@@ -51,6 +51,7 @@ class Peeled:
         The others that left, in the order in which they did.
     """
 
+    counted: Mask
     rows: Mask
     classes: Mask
     absent: Codes
@@ -66,7 +67,7 @@ class Peeled:
         reach = float(np.log(k * max(total_weight, 1.0) / LOST))
         rows, classes = self.rows.copy(), self.classes.copy()
         for gone in reversed(self.rounds):
-            rows |= np.isin(codes, gone)
+            rows |= self.counted & np.isin(codes, gone)
             for j in gone:
                 own = np.flatnonzero(rows & (codes == j))
                 floor = _log_total(theta, log_odds[:, own], classes).max()
@@ -96,9 +97,9 @@ def peel(log_odds: Floats, codes: Codes, weight: Floats | None = None) -> Peeled
     (array([False,  True]), array([False,  True,  True,  True,  True]))
     """
     k, n = log_odds.shape
-    rows = np.ones(n, dtype=bool) if weight is None else weight > 0.0
-    classes = np.bincount(codes[rows], minlength=k + 1)[:k] > 0
-    found = Peeled(rows, classes, np.flatnonzero(~classes))
+    counted = np.ones(n, dtype=bool) if weight is None else weight > 0.0
+    classes = np.bincount(codes[counted], minlength=k + 1)[:k] > 0
+    found = Peeled(counted, counted.copy(), classes, np.flatnonzero(~classes))
     while len(gone := _told_apart(log_odds, codes, found)):
         found.rounds.append(gone)
         found.classes[gone] = False

@@ -193,6 +193,11 @@ def _linear(theta: Floats, odds: Floats) -> Floats:
 def _factor(fit: MCLLOFit, covariance: Any) -> Floats:
     """Return F with ``F F'`` the covariance, rows of 0 for parameters that count as known."""
     size = len(fit.theta)
+    if fit.information == "blocks":
+        raise InputError(
+            f"intervals need the covariance of all parameters, and {size:,} are too many for one; "
+            "leave out interval=."
+        )
     if np.isnan(fit.se_tau).any():
         raise InputError(
             "intervals need an estimate that the rows determine; this fit has no standard errors "

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ._assess import assess as run_assess
 from ._calibration_test import N_RESAMPLES
 from ._chosen_test import split_baseline
 from ._cli_options import (
@@ -43,6 +42,7 @@ from ._cli_options import (
     Statistic,
     Weight,
     WeightKind,
+    Workers,
     as_json_text,
     check_alpha,
     check_model,
@@ -53,6 +53,7 @@ from ._cli_options import (
     write_report,
 )
 from ._cli_power import power
+from ._files import assess_file, fit_file
 from ._flags import in_flags
 from ._io import read_predictions
 from ._labels import RESERVED
@@ -118,29 +119,33 @@ def assess(
     method: Method = "auto",
     draws: Draws = N_RESAMPLES,
     seed: Seed = None,
+    workers: Workers = None,
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
     check_alpha(alpha)
     rule, named = split_baseline(baseline)
+    reading = {
+        "label": label,
+        "classes": split_names(classes),
+        "baseline": named,
+        "weight": weight,
+        "weight_kind": weight_kind,
+        "groups": groups,
+        "prefix": prefix,
+        "logits": logits,
+        "normalize": normalize,
+        "clip": clip,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the report says the same in its notes
-        result = run_assess(
-            read_predictions(
-                file,
-                label=label,
-                classes=split_names(classes),
-                baseline=named,
-                weight=weight,
-                weight_kind=weight_kind,  # type: ignore[arg-type]
-                groups=groups,
-                prefix=prefix,
-                logits=logits,
-                normalize=normalize,
-                clip=clip,
-            ),
-            baseline=rule or None,
-            statistic=statistic,  # type: ignore[arg-type]
-            method=method,  # type: ignore[arg-type]
+        result = assess_file(
+            file,
+            reading,
+            rule=rule,
+            whole=html is not None,
+            workers=workers,
+            statistic=statistic,
+            method=method,
             n_resamples=draws,
             seed=seed,
         )
@@ -167,41 +172,33 @@ def fit(
     penalty: Penalty = "0",
     center: Center = "identity",
     gate: GateLevel = None,
+    workers: Workers = None,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
-    from .calibrators import MCLLOCalibrator
-
     check_model(output, file)
     rule, named = split_baseline(baseline, allowed=RESERVED)
+    reading = {
+        "label": label,
+        "classes": split_names(classes),
+        "baseline": named,
+        "weight": weight,
+        "prefix": prefix,
+        "logits": logits,
+        "normalize": normalize,
+        "clip": clip,
+    }
+    params = {
+        "penalty": parsed_penalty(penalty),
+        "center": center,
+        "gate": gate,
+        "normalize": normalize,
+        "clip": clip,
+    }
     with notes():
-        predictions = read_predictions(
-            file,
-            label=label,
-            classes=split_names(classes),
-            baseline=named,
-            weight=weight,
-            prefix=prefix,
-            logits=logits,
-            normalize=normalize,
-            clip=clip,
-        )
-        calibrator = MCLLOCalibrator(
-            baseline=rule or predictions.baseline,
-            penalty=parsed_penalty(penalty),
-            center=center,
-            gate=gate,
-            normalize=normalize,
-            clip=clip,
-        ).fit(predictions)
+        calibrator = fit_file(file, reading, params, rule=rule, workers=workers)
     calibrator.save(output)
     if output != "-":
-        typer.echo(
-            f"{output}: map of {predictions.n_classes} classes "
-            f"(baseline: {calibrator.fit_.to_dict()['baseline']}) "
-            f"from {predictions.n_samples:,} rows"
-        )
-        if calibrator.gate_ is not None:
-            typer.echo(f"gate: {calibrator.gate_}")
+        typer.echo(f"{output}: {calibrator.describe()}")
 
 
 @app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
@@ -303,7 +300,7 @@ def plot(
     ],
     kind: Annotated[
         str,
-        typer.Option(help="reliability, by_class, parameters or map."),
+        typer.Option(help="reliability, by_class, parameters, map, ladder or baselines."),
     ] = "reliability",
     classes: Classes = None,
     baseline: Baseline = None,
@@ -314,7 +311,7 @@ def plot(
     clip: Clip = None,
     seed: Seed = None,
 ) -> None:
-    """Draw one figure: reliability, by class, parameters or the map of the repair."""
+    """Draw one figure: reliability, parameters, the map of the repair, nested models, baselines."""
     from ._drawing import draw
 
     with warnings.catch_warnings():

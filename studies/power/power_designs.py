@@ -64,7 +64,7 @@ def network_rows() -> np.ndarray:
     """Return rows like those of an image network: ``softmax(z)``, one class far above the rest.
 
     ``z_j ~ N(0, 3^2)``, and ``N(16, 5^2)`` more for one class drawn at random, raised to 1e-6 as
-    the named distributions are. 2.5 % of the labels drawn from them are not the top class.
+    the named distributions are. 2.6 % of the labels drawn from them are not the top class.
     """
     rng = np.random.default_rng(SEED)
     z = rng.normal(0.0, NOISE, (ROWS, CLASSES))

@@ -67,8 +67,8 @@ def sharp_figure(rows: Rows) -> list[Axes]:
     for ax, effect in zip(axes, ("null", "overconfident"), strict=True):
         plain_axes(ax)
         line = [row for row in rows if row["effect"] == effect]
-        _rates(ax, line, ("rejected_chi2", "low_chi2", "high_chi2"), CHI2)
-        _rates(ax, line, ("rejected", "low", "high"), DEFAULT)
+        _rates(ax, line, ("rejected_chi2", "low_chi2", "high_chi2"), CHI2, 1.02)
+        _rates(ax, line, ("rejected", "low", "high"), DEFAULT, 0.98)
         _sizes(ax, [row["n"] for row in line])
         ax.axhline(0.05, **LEVEL)
     size, power = axes
@@ -91,9 +91,12 @@ def sharp_figure(rows: Rows) -> list[Axes]:
     return axes
 
 
-def _rates(ax: Axes, rows: Rows, names: tuple[str, str, str], look: dict[str, Any]) -> None:
+def _rates(
+    ax: Axes, rows: Rows, names: tuple[str, str, str], look: dict[str, Any], aside: float
+) -> None:
+    """Draw rates with intervals, a little aside so that the bars of two tests do not meet."""
     middle, low, high = ([row[name] for row in rows] for name in names)
-    n = [row["n"] for row in rows]
+    n = [aside * row["n"] for row in rows]
     ax.vlines(n, low, high, color=look["color"], lw=1.2, alpha=0.6)
     ax.plot(n, middle, **look)
 

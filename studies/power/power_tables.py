@@ -37,15 +37,16 @@ def read_studies(path: Path) -> dict[str, PowerStudy]:
 
 def _study(name: str, arrays: dict[str, np.ndarray]) -> PowerStudy:
     part = {k.split("/")[1]: v for k, v in arrays.items() if k.startswith(f"{name}/")}
+    nothing = np.full(part["p_chi2"].shape, np.nan)
     cells = tuple(
         PowerCell(
             int(n),
             None if np.isnan(part["delta_1"][i]) else float(part["delta_1"][i]),
             ALPHA,
-            part["p"][i].astype(float),
-            part.get("p_chi2", part["p"])[i].astype(float),
-            part["ece_before"][i] * UNIT,
-            part["ece_after"][i] * UNIT,
+            part.get("p", part["p_chi2"])[i].astype(float),
+            part["p_chi2"][i].astype(float),
+            part.get("ece_before", nothing)[i] * UNIT,
+            part.get("ece_after", nothing)[i] * UNIT,
         )
         for i, n in enumerate(part["n"])
     )

@@ -54,8 +54,8 @@ def baselines(
     Examples
     --------
     >>> import mcllo
-    >>> probs = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.5, 0.2, 0.3]] * 5
-    >>> a = mcllo.assess(probs, [0, 1, 2, 1] * 5, seed=0, n_resamples=19)
+    >>> probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=30)
+    >>> a = mcllo.assess(probs, [0, 1, 2] * 10, seed=0, n_resamples=19)
     >>> [panel.get_xlabel() for panel in baselines(a)]
     ['Likelihood ratio statistic', 'Change of a probability (log scale)']
     """

@@ -20,8 +20,6 @@ rows, a fit to four fifths of them needs a handful of products.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 

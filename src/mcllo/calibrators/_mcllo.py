@@ -20,7 +20,7 @@ from .._labels import RESERVED
 from .._predictions import Predictions
 from .._reclip import for_recalibration
 from ..exceptions import ConvergenceWarning, SeparationWarning
-from ._contract import predict_labels, read_rows, read_training, save_calibrator
+from ._contract import label_array, predict_labels, read_rows, read_training, save_calibrator
 from ._gate import GateDecision, decide
 
 Floats = NDArray[np.float64]
@@ -127,6 +127,13 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.fit_ = self._fitted(predictions, rule)
         return self
 
+    def _fitted_already(self, fit: MCLLOFit) -> MCLLOCalibrator:
+        """Take a fit of the same rows, say of blocks, as the result of `fit`."""
+        self.classes_ = label_array(fit.classes)
+        self.n_features_in_ = len(fit.classes)
+        self.fit_, self.gate_, self.clip_ = fit, None, self.clip
+        return self
+
     def _fitted(self, predictions: Predictions, rule: str) -> MCLLOFit | AllBaselinesMap:
         options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
         if rule == "all":
@@ -153,6 +160,13 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row."""
         return predict_labels(self, X)
+
+    def describe(self) -> str:
+        """Return in a line what was fitted, and what the gate did."""
+        state = self.fit_.to_dict()
+        rows = f" from {state['n_samples']:,} rows" if "n_samples" in state else ""
+        gate = "" if self.gate_ is None else f"; gate: {self.gate_}"
+        return f"map of {len(self.classes_)} classes (baseline: {state['baseline']}){rows}{gate}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""

@@ -1,0 +1,73 @@
+"""Assess or fit what a file holds: in memory while it is small, in blocks where it is not.
+
+Blocks give the same fit and the same statistic; the docstring of `_block_assess` says what else
+differs. What needs all rows at once (groups, survey weights, a baseline chosen by the data, Firth's
+penalty, a gate, a report) is read into memory whatever the size.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ._assess import Assessment, assess
+from ._block_assess import assess_blocks
+from ._block_assessment import BlockAssessment
+from ._block_files import blocks_of_files
+from ._block_fit import fit_blocks
+from ._io import read_predictions
+from ._source import StrPath
+from .calibrators import MCLLOCalibrator
+
+LARGE_FILE = 50_000_000
+"""Bytes from which a file is read in blocks."""
+
+
+def is_large(path: StrPath) -> bool:
+    """Whether `path` is a directory, or a file too large to be read at once."""
+    if str(path) == "-":
+        return False
+    place = Path(path)
+    return place.is_dir() or (place.is_file() and place.stat().st_size > LARGE_FILE)
+
+
+def assess_file(
+    path: StrPath,
+    reading: dict[str, Any],
+    *,
+    rule: str = "",
+    whole: bool = False,
+    workers: int | None = None,
+    **options: Any,
+) -> Assessment | BlockAssessment:
+    """Assess a file; `reading` is for `read_predictions`, `options` are those of `assess`.
+
+    `whole` asks for an `Assessment` with all rows in memory, as a report needs it.
+    """
+    dependent = reading.get("groups") is not None or reading.get("weight_kind") == "survey"
+    if whole or rule or dependent or not is_large(path):
+        return assess(read_predictions(path, **reading), baseline=rule or None, **options)
+    return assess_blocks(_blocks(path, reading, workers), **options)
+
+
+def fit_file(
+    path: StrPath,
+    reading: dict[str, Any],
+    params: dict[str, Any],
+    *,
+    rule: str = "",
+    workers: int | None = None,
+) -> MCLLOCalibrator:
+    """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
+    plain = params["penalty"] != "firth" and params["center"] == "identity"
+    if rule or params["gate"] is not None or not plain or not is_large(path):
+        predictions = read_predictions(path, **reading)
+        return MCLLOCalibrator(baseline=rule or predictions.baseline, **params).fit(predictions)
+    blocks = _blocks(path, reading, workers)
+    fit = fit_blocks(blocks, penalty=params["penalty"])
+    return MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
+
+
+def _blocks(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
+    own = {name: value for name, value in reading.items() if name not in ("groups", "weight_kind")}
+    return blocks_of_files(path, n_jobs=workers, **own)

@@ -1,0 +1,87 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mcllo import _files, assess, load_calibrator, read_predictions
+from mcllo.__main__ import run
+from mcllo._assess import Assessment
+from mcllo._block_assessment import BlockAssessment
+from mcllo._files import assess_file, fit_file, is_large
+
+READING = {"label": "y", "classes": None, "baseline": None, "weight": None}
+PARAMS = {"penalty": 0.0, "center": "identity", "gate": None, "normalize": False, "clip": None}
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1, 1], size=900)
+    y = np.array(["a", "b", "c"])[(probs.cumsum(axis=1) < rng.random((900, 1))).sum(axis=1)]
+    columns = {name: probs[:, j] for j, name in enumerate("abc")}
+    path = tmp_path / "p.parquet"
+    pq.write_table(
+        pa.table({**columns, "y": y, "g": np.arange(900) // 9}), path, row_group_size=200
+    )
+    return path
+
+
+def reading(**more):
+    return {**READING, "classes": ["a", "b", "c"], **more}
+
+
+def test_size_decides(parquet, monkeypatch):
+    assert not is_large(parquet)
+    assert not is_large("-")
+    assert is_large(parquet.parent)
+    monkeypatch.setattr(_files, "LARGE_FILE", 1000)
+    assert is_large(parquet)
+
+
+def test_both_ways_give_one_answer(parquet, monkeypatch):
+    small = assess_file(parquet, reading(), seed=1)
+    monkeypatch.setattr(_files, "LARGE_FILE", 1000)
+    large = assess_file(parquet, reading(), seed=1)
+    assert (type(small), type(large)) == (Assessment, BlockAssessment)
+    assert large.test.statistic == pytest.approx(small.test.statistic, rel=1e-10)
+    assert str(large) == str(small)
+
+
+@pytest.mark.parametrize(
+    ("more", "options"), [({"groups": "g"}, {}), ({}, {"rule": "auto"}), ({}, {"whole": True})]
+)
+def test_what_needs_all_rows_reads_all(parquet, monkeypatch, more, options):
+    monkeypatch.setattr(_files, "LARGE_FILE", 1000)
+    found = assess_file(parquet, reading(**more), seed=1, **options)
+    assert isinstance(found, Assessment)
+
+
+def test_fits_are_one_fit(parquet, tmp_path, monkeypatch):
+    small = fit_file(parquet, reading(), PARAMS)
+    monkeypatch.setattr(_files, "LARGE_FILE", 1000)
+    large = fit_file(parquet, reading(), PARAMS, workers=2)
+    np.testing.assert_allclose(large.fit_.theta, small.fit_.theta, rtol=1e-10)
+    large.save(tmp_path / "m.json")
+    rows = read_predictions(parquet, **reading()).probs[:5]
+    np.testing.assert_allclose(
+        load_calibrator(tmp_path / "m.json").predict_proba(rows), small.predict_proba(rows)
+    )
+
+
+def test_the_command_line_streams(parquet, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_files, "LARGE_FILE", 1000)
+    flags = [str(parquet), "--label", "y", "--classes", "a,b,c"]
+    assert run(["assess", *flags, "--seed", "1", "--json", "--workers", "2"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    probs = read_predictions(parquet, **reading())
+    assert content["test"]["statistic"] == pytest.approx(assess(probs, seed=1).test.statistic)
+    assert run(["fit", *flags, "-o", str(tmp_path / "m.json")]) == 0
+    assert "map of 3 classes (baseline: c) from 900 rows" in capsys.readouterr().out
+
+
+def test_a_directory_is_one_table(parquet, capsys):
+    flags = [str(parquet.parent), "--label", "y", "--classes", "a,b,c"]
+    assert run(["assess", *flags, "--seed", "1"]) == 0
+    assert "Calibration of 900 predictions of 3 classes" in capsys.readouterr().out
