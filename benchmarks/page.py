@@ -145,7 +145,7 @@ def agreement(results: Results) -> str:
     gap, name, size = max(gaps)
     return (
         "The programs that fit MCLLO should end at the same likelihood. Over all sizes the log "
-        f"likelihood of none is more than {gap:.1g} below the best ({TITLES[name]}, "
+        f"likelihood of none is more than {gap:.2g} below the best ({TITLES[name]}, "
         f"{size_words(size)})."
     )
 

@@ -305,7 +305,7 @@ WEIGHTED = with_column("w", lambda i: -1 if i == 4 else 1)
 BAD_COMMANDS = {
     "no such file": ("assess DIR/godo.csv -l y", "no such file; did you mean"),
     "no such directory": ("assess DIR/none/x.csv -l y", "there is no such file. Check the name."),
-    "a directory": ("apply GOOD DIR -o DIR/o.csv", "it is a directory. Name a file."),
+    "a directory": ("plot DIR -l y -o DIR/o.svg", "it is a directory. Name a file."),
     "no label option": ("assess GOOD", "Missing option '--label'"),
     "no such verb": ("asses GOOD", "Did you mean 'assess'?"),
     "no such option": ("assess GOOD -l y --normalise", "--normalise"),
