@@ -272,3 +272,18 @@ def test_saturated_rows_leave_a_positive_definite_hessian():
     hessian = LogPartition(odds)(identity_theta(3)).hessian
     scale = np.sqrt(np.diagonal(hessian))
     assert np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0] > 0.0
+
+
+@pytest.mark.parametrize("baseline", [0, 2, 4])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_rows_are_recalibrated_as_their_log_odds_are(baseline, n_jobs):
+    from mcllo._model import log_odds_from_logs, recalibrate, recalibrate_rows
+
+    rng = np.random.default_rng(1)
+    probs = rng.dirichlet(np.ones(5), size=40_000)
+    theta = rng.normal(1.0, 0.3, size=8)
+    whole = recalibrate(theta, log_odds_from_logs(np.log(probs.T), baseline), baseline)
+    np.testing.assert_array_equal(recalibrate_rows(theta, probs, baseline, n_jobs=n_jobs), whole)
+    np.testing.assert_array_equal(
+        recalibrate_rows(theta, np.log(probs), baseline, logarithms=True), whole
+    )

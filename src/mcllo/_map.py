@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._labels import Classes, find_class
-from ._model import log_odds_from_logs, recalibrate
+from ._model import log_odds_from_logs, recalibrate_rows
 from ._probabilities import Simplex, clean_logits, clean_probs
 from .exceptions import InputError
 
@@ -99,7 +99,9 @@ class MCLLOMap:
 
     def apply(self, simplex: Simplex) -> Floats:
         """Return the map of already validated probabilities."""
-        return recalibrate(self.theta, self.log_odds(simplex), self.baseline_index)
+        given = simplex.logits is not None
+        rows = simplex.logits if simplex.logits is not None else simplex.probs
+        return recalibrate_rows(self.theta, rows, self.baseline_index, logarithms=given)
 
     def log_odds(self, simplex: Simplex) -> Floats:
         """Return log odds against the baseline, shape (n_classes - 1, n_samples)."""

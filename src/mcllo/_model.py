@@ -115,19 +115,71 @@ def recalibrate(
     """Return g of Eq. (3)-(4), shape (n, c), the baseline back in its column."""
     k, n = log_odds.shape
     recalibrated = np.empty((n, k + 1))
-    rows = max(256, CHUNK_ELEMENTS // k)
     spare: list[NDArray[Any]] = []
 
-    def work(chunk: int) -> None:
-        odds = log_odds[:, chunk * rows : (chunk + 1) * rows]
-        block = recalibrated[chunk * rows : (chunk + 1) * rows]
-        with borrowed(spare, (k, min(n, rows)), np.float64) as buffer:
+    def work(rows: slice) -> None:
+        odds = log_odds[:, rows]
+        with borrowed(spare, (k, _chunk_rows(n, k)), np.float64) as buffer:
             g = buffer[:, : odds.shape[1]]
-            total, top = exponentials(theta, odds, g)
-            g /= total
-            block[:, :baseline] = g[:baseline].T
-            block[:, baseline + 1 :] = g[baseline:].T
-            np.divide(1.0 if top is None else np.exp(-top), total, out=block[:, baseline])
+            _write_softmax(theta, odds, g, baseline, recalibrated[rows])
 
-    ordered_map(work, -(-n // rows), threads_for(log_odds.size, n_jobs))
+    _in_chunks(work, n, k, n_jobs)
     return recalibrated
+
+
+def recalibrate_rows(
+    theta: Floats,
+    rows: NDArray[Any],
+    baseline: int,
+    *,
+    logarithms: bool = False,
+    n_jobs: int | None = None,
+) -> Floats:
+    """Return g for probabilities (or `logarithms` of them, or logits) of shape (n, c).
+
+    As `recalibrate`, but log odds are made chunk by chunk, while the rows are in cache.
+    """
+    n, c = rows.shape
+    recalibrated = np.empty((n, c))
+    logs_spare: list[NDArray[Any]] = []
+    spare: list[NDArray[Any]] = []
+
+    def work(chunk: slice) -> None:
+        part = rows[chunk].T
+        m, width = part.shape[1], _chunk_rows(n, c - 1)
+        with (
+            borrowed(logs_spare, (c, width), np.float64) as logs_buffer,
+            borrowed(spare, (c - 1, width), np.float64) as buffer,
+        ):
+            logs, g = logs_buffer[:, :m], buffer[:, :m]
+            if logarithms:
+                np.copyto(logs, part)
+            else:
+                np.log(part, out=logs)
+            odds = log_odds_from_logs(logs, baseline)
+            _write_softmax(theta, odds, g, baseline, recalibrated[chunk])
+
+    _in_chunks(work, n, c - 1, n_jobs)
+    return recalibrated
+
+
+def _in_chunks(work: Callable[[slice], None], n: int, k: int, n_jobs: int | None) -> None:
+    """Call `work` for stretches of rows whose buffers stay in cache."""
+    rows = _chunk_rows(n, k)
+    chunks = [slice(start, min(n, start + rows)) for start in range(0, n, rows)]
+    ordered_map(lambda i: work(chunks[i]), len(chunks), threads_for(n * k, n_jobs))
+
+
+def _chunk_rows(n: int, k: int) -> int:
+    return min(n, max(256, CHUNK_ELEMENTS // k))
+
+
+def _write_softmax(
+    theta: Floats, odds: NDArray[Any], g: Floats, baseline: int, out: Floats
+) -> None:
+    """Write the recalibrated rows of these log odds to `out`, shape (m, c), using the buffer g."""
+    total, top = exponentials(theta, odds, g)
+    g /= total
+    out[:, :baseline] = g[:baseline].T
+    out[:, baseline + 1 :] = g[baseline:].T
+    np.divide(1.0 if top is None else np.exp(-top), total, out=out[:, baseline])

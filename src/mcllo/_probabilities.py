@@ -98,7 +98,9 @@ def clean_probs(
     if not (values.min() >= 0.0 and error.max() <= tolerance):
         _refuse(values, sums, tolerance, normalize)
     noteworthy = error > NOTEWORTHY_ROW_ERROR
-    clean = values / np.where(noteworthy, sums, 1.0)[:, None]
+    clean = np.array(values, dtype=np.float64)  # a copy: callers keep theirs
+    if noteworthy.any():
+        clean /= np.where(noteworthy, sums, 1.0)[:, None]
     if keep_zeros:
         raised, n_zeros, used = None, int((clean == 0.0).sum()), None
     else:

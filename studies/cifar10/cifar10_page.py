@@ -1,0 +1,6 @@
+def blocks(r):
+    return {}
+
+
+def training(r):
+    return ""
