@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test studies lint format bench clean
 
 help:
 	@echo "make demo    install, then assess, fit and apply on predictions from scikit-learn's digits"
 	@echo "make test    install, then run every test (doctests and simulations included)"
+	@echo "make studies rewrite tables, figures and pages of the paper's studies, about two minutes"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make bench   timings beside other packages and R, an hour; make bench BENCH=--quick, minutes"
@@ -32,6 +33,12 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto
+
+studies: $(VENV)/installed
+	$(BIN)/python studies/power/run.py
+	$(BIN)/python studies/cifar10/run.py
+	$(BIN)/python studies/obesity/run.py
+	$(BIN)/python studies/ecology/run.py
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .

@@ -1,11 +1,21 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from independent import draw, log_odds_of, simplex
+from independent import direct_nll, draw, log_odds_of, simplex
 
 import mcllo._many as many
+from mcllo import Predictions
+from mcllo._calibration_test import choose_method, run_test
+from mcllo._estimate import estimate, information_left
+from mcllo._fit import MCLLOFit, fit_predictions
 from mcllo._many import fit_many
 from mcllo._model import Likelihood, LogPartition, Terms, identity_theta, sufficient_statistic
 from mcllo._newton import minimize
+from mcllo._operator import Blocks
+from mcllo._penalty import FreeLikelihood
+from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 
 def problem(n, c, seed=0, weighted=False):
@@ -103,3 +113,208 @@ def test_the_number_of_threads_changes_no_bit():
     assert one.value == two.value == three.value
     np.testing.assert_array_equal(one.x, two.x)
     np.testing.assert_array_equal(one.x, three.x)
+
+
+def of_many(seed=0, n=4000, c=130, **how):
+    rng = np.random.default_rng(seed)
+    probs = simplex(rng, n, c, 1.0)
+    truth = probs**0.8
+    y = draw(truth / truth.sum(axis=1, keepdims=True), rng)
+    return Predictions.from_arrays(probs, y, classes=range(c), **how)
+
+
+def value_of(statistic, predictions, fit):
+    return run_test(predictions, fit, statistic=statistic, method="chi2").statistic
+
+
+@pytest.fixture
+def densely(monkeypatch):
+    """Fit by Newton with whole Hessians, however many classes there are."""
+
+    def fit(predictions, **how):
+        with monkeypatch.context() as patch:
+            patch.setattr(many, "MANY", 10**9)
+            return fit_predictions(predictions, **how)
+
+    return fit
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "how", [{}, {"penalty": 2.0}, {"penalty": 30.0, "center": "temperature"}], ids=str
+)
+def test_many_classes_have_the_estimates_of_newton(densely, how, weighted):
+    weight = np.random.default_rng(1).integers(1, 4, size=4000).astype(float) if weighted else None
+    predictions = of_many(sample_weight=weight)
+    found, exact = fit_predictions(predictions, **how), densely(predictions, **how)
+    assert found.converged
+    assert exact.converged
+    np.testing.assert_allclose(found.theta, exact.theta, atol=1e-8)
+    assert found.statistic == pytest.approx(exact.statistic, abs=1e-8)
+    assert found.log_likelihood_null == pytest.approx(exact.log_likelihood_null, abs=1e-8)
+    assert found.center_gamma == pytest.approx(exact.center_gamma, abs=1e-8)
+    np.testing.assert_allclose(found.se_tau, exact.se_tau, atol=1e-8)
+    np.testing.assert_allclose(found.se_gamma, exact.se_gamma, atol=1e-8)
+    np.testing.assert_allclose(found.cov_theta, exact.cov_theta, atol=1e-8)
+    assert found.information == exact.information == "full"
+    for statistic in ("score", "wald"):
+        theirs = value_of(statistic, predictions, exact)
+        assert value_of(statistic, predictions, found) == pytest.approx(theirs, rel=1e-7)
+
+
+def test_many_classes_of_which_one_never_varies(densely):
+    base = of_many()
+    probs = base.probs.copy()
+    probs[:, 3] = probs[:, -1]  # log odds 0 in every row: gamma_3 stays 1
+    predictions = Predictions.from_arrays(
+        probs / probs.sum(axis=1, keepdims=True), base.codes, classes=range(130)
+    )
+    found, exact = fit_predictions(predictions), densely(predictions)
+    assert found.df == 257
+    assert found.gamma[3] == 1.0
+    assert np.isnan(found.se_gamma[3])
+    np.testing.assert_allclose(found.theta, exact.theta, atol=1e-8)
+    np.testing.assert_allclose(found.se_tau, exact.se_tau, atol=1e-8)
+    theirs = value_of("score", predictions, exact)
+    assert value_of("score", predictions, found) == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_absent_among_many_give_the_supremum(densely, weighted):
+    # classes 5, 17 and 40 become rows of class 6; with weights, class 7 counts for nothing
+    base = of_many(n=2000)
+    codes = np.where(np.isin(base.codes, (5, 17, 40)), 6, base.codes)
+    weight = np.where(codes == 7, 0.0, 1.0 + codes % 2) if weighted else None
+    predictions = Predictions.from_arrays(
+        base.probs, codes, classes=range(130), sample_weight=weight
+    )
+    with pytest.warns(SeparationWarning, match=r"no row has class 5"):
+        found = fit_predictions(predictions)
+    with pytest.warns(SeparationWarning):
+        exact = densely(predictions)
+    absent = (5, 7, 17, 40) if weighted else (5, 17, 40)
+    assert found.separated
+    assert not found.converged
+    assert found.separated_classes == exact.separated_classes == absent
+    # Newton's tolerance on a drifting estimate; its value lies above the supremum's
+    assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-6)
+    assert found.log_likelihood_null == pytest.approx(exact.log_likelihood_null, abs=1e-8)
+    assert found.df == exact.df
+    assert np.isnan(found.se_tau).all()
+    assert found.cov_theta.shape == (258, 258)
+    assert np.isfinite(found.theta).all()
+    at = direct_nll(found.theta, predictions.log_odds, predictions.model_codes, weight)
+    assert -at == pytest.approx(found.log_likelihood, abs=1e-7)
+    present = np.setdiff1d(np.arange(129), absent)
+    np.testing.assert_allclose(found.tau[present], exact.tau[present], atol=1e-4)
+    theirs = value_of("score", predictions, exact)
+    assert value_of("score", predictions, found) == pytest.approx(theirs, rel=1e-7)
+
+
+def test_one_of_many_told_apart_by_its_own_log_odds(densely, monkeypatch):
+    base = of_many(n=2000)
+    logits, own = np.log(base.probs), base.codes == 8
+    logits[own, 8] = logits[own, -1] + base.log_odds[8].max() + 0.1
+    predictions = Predictions.from_arrays(y=base.codes, logits=logits, classes=range(130))
+    odds = predictions.log_odds[8]
+    assert odds[own].min() > odds[~own].max()
+    with pytest.warns(SeparationWarning, match="separate the labels: class 8"):
+        found = fit_predictions(predictions)
+    monkeypatch.setattr(
+        "mcllo._existence.MOST_CONSTRAINTS", 0.0
+    )  # no linear program: it takes seconds
+    with pytest.warns(ConvergenceWarning, match="not decided: the linear program is too large"):
+        exact = densely(predictions)
+    assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-6)
+    assert found.separated_classes == (8,)
+
+
+def test_an_absent_baseline_among_many(densely):
+    base = of_many(n=2000)
+    codes = np.where(base.codes == 129, 0, base.codes)
+    predictions = Predictions.from_arrays(base.probs, codes, classes=range(130))
+    with pytest.warns(SeparationWarning, match="no row has class 129"):
+        found, exact = fit_predictions(predictions), densely(predictions)
+    assert found.separated_classes == (129,)
+    assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-6)
+
+
+def test_rows_of_the_baseline_alone():
+    probs = simplex(np.random.default_rng(0), 200, 130, 1.0)
+    predictions = Predictions.from_arrays(probs, np.full(200, 129), classes=range(130))
+    with pytest.warns(SeparationWarning, match="and 126 more"):
+        found = fit_predictions(predictions)
+    assert found.log_likelihood == 0.0
+    assert found.n_iter == 0
+
+
+def test_more_parameters_than_a_hessian_may_have(monkeypatch):
+    predictions = of_many(n=2000)
+    whole = fit_predictions(predictions)
+    monkeypatch.setattr(many, "MOST_PARAMETERS", 257)
+    found = fit_predictions(predictions)
+    assert found.converged
+    assert found.information == "blocks"
+    np.testing.assert_allclose(found.theta, whole.theta, atol=1e-12)
+    assert found.cov_theta.shape == (0, 0)
+    for se in (found.se_tau, found.se_gamma, found.se_delta):
+        assert se.shape == (129,)
+        assert np.isnan(se).all()
+    assert np.isnan(found.confidence_interval().delta).all()
+    assert len(found.parameters()["class"]) == 129
+    assert run_test(predictions, found).method == "chi2"
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert content["cov_theta"] is None
+    assert content["information"] == "blocks"
+    again = MCLLOFit.from_dict(content)
+    assert again.to_dict() == content
+    assert again.information == "blocks"
+    np.testing.assert_array_equal(again.theta, found.theta)
+
+
+def test_files_of_before_had_all_the_information():
+    content = fit_predictions(of_many(n=1000, c=125)).to_dict()
+    del content["information"]
+    again = MCLLOFit.from_dict(content)
+    assert again.information == "full"
+    assert again.cov_theta.shape == (248, 248)
+
+
+def test_what_needs_all_the_information_is_refused_without(monkeypatch):
+    predictions = of_many(n=1000)
+    monkeypatch.setattr(many, "MOST_PARAMETERS", 257)
+    fit = fit_predictions(predictions, penalty=1.0)
+    for statistic in ("score", "wald"):
+        with pytest.raises(InputError, match=f"statistic='{statistic}' needs .* 258 parameters"):
+            run_test(predictions, fit, statistic=statistic)
+    with pytest.raises(InputError, match=r"method='exact' needs .* 258 are too many"):
+        run_test(predictions, fit, method="exact")
+    with pytest.raises(InputError, match=r"intervals need .* 258 are too many"):
+        fit.recalibrate(predictions.probs, interval=0.95)
+    for penalty in ("auto", "firth"):
+        with pytest.raises(InputError, match=f"penalty='{penalty}' needs .* got 258"):
+            fit_predictions(predictions, penalty=penalty)
+
+
+def test_blocks_show_that_information_vanished(monkeypatch):
+    predictions = of_many(n=2000)
+    end = estimate(FreeLikelihood(predictions), predictions, 0.0, "identity")
+    monkeypatch.setattr(many, "MOST_PARAMETERS", 257)
+    by_blocks = estimate(FreeLikelihood(predictions), predictions, 0.0, "identity")
+    assert by_blocks.hessian.shape == (0, 0)
+    assert information_left(end, predictions) == information_left(by_blocks, predictions) == 1.0
+    tau = by_blocks.blocks.tau.copy()
+    tau[8] *= 1e-6
+    poor = replace(by_blocks, blocks=Blocks(tau, by_blocks.blocks.cross, by_blocks.blocks.gamma))
+    assert information_left(poor, predictions) == 0.0
+
+
+def test_simulation_counts_parameters():
+    few, many_classes = of_many(n=2000, c=5), of_many()
+    assert choose_method(few, 8000, "lr", 1999)[0] == "chi2"  # a solve of 8000 equations a draw
+    chosen, reason = choose_method(many_classes, 258, "lr", 1999)
+    assert chosen == "chi2"
+    assert reason.endswith(
+        "too large to simulate; chi-square rejects too often then: use statistic='score'"
+    )
+    assert choose_method(many_classes, 258, "score", 1999)[0] == "sequential"

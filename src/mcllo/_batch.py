@@ -76,7 +76,7 @@ class BatchedRatio:
     def scores(self, statistics: Floats) -> Floats:
         """Return the score statistics ``U' H(theta0)^-1 U``; no refit."""
         u = (statistics - self.start.gradient)[:, self.free]
-        scores: Floats = np.einsum("bi,ij,bj->b", u, self._inverse, u)
+        scores: Floats = np.einsum("bi,bi->b", u @ self._inverse, u)
         return scores
 
     def statistics(self, statistics: Floats, threshold: float | None = None) -> Floats:
@@ -150,7 +150,7 @@ class BatchedRatio:
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return A, its gradients and its Hessians at each row of `theta`."""
         if self._rows == 1:
-            single = LogPartition(self.log_odds, self.weight)  # its buffers are one thread's
+            single = LogPartition(self.log_odds, self.weight, n_jobs=1)  # parts share threads
             terms = [single(row) for row in theta]
             return (
                 np.array([t.value for t in terms]),

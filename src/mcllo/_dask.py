@@ -25,7 +25,7 @@ import numpy as np
 
 from ._block_rows import Layout, Reading
 from ._blocks import Blocks
-from ._dask_work import Job, LabelJob, added, predicted, predicted_frame, two_dimensional
+from ._dask_work import Job, LabelJob, added, likeliest, predicted, predicted_frame, two_dimensional
 from ._frames import as_column, as_matrix, column_names
 from ._label_values import label_values
 from ._labels import Classes, _classes_of, _column_order, class_names
@@ -97,7 +97,7 @@ class DaskBlocks(Blocks):
         self, work: Callable[[Any], Any], name: str = "reading", *, whole: bool = True
     ) -> Any:
         """Return the sum of ``work(block)`` over the blocks, added in their order."""
-        found = self.rows.total(Job(work, self.layout, self.rows.starts), name)
+        found = self.rows.total(Job(work, self.layout, self.rows.starts))
         self.n_passes += 1
         return found
 
@@ -138,11 +138,11 @@ class DaskRows:
         """Return one of the parts alone."""
         return DaskRows((self.parts[index],), self.starts)
 
-    def total(self, job: Any, name: str) -> Any:
+    def total(self, job: Any) -> Any:
         """Return the sum of ``job(number, *partition)`` over the partitions, in their order."""
         import dask
 
-        sums = self._tasks(job, f"mcllo-{name.replace(' ', '-')}")
+        sums = self._tasks(job)
         add = dask.delayed(added, pure=False)
         while len(sums) > 1:
             sums = [add(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
@@ -151,7 +151,7 @@ class DaskRows:
             raise InputError("there must be at least one row; got none.")
         return found
 
-    def _tasks(self, job: Any, token: str) -> list[Any]:
+    def _tasks(self, job: Any) -> list[Any]:
         """Return one lazy sum for each partition; the job is sent to each worker once."""
         import dask
 
@@ -162,13 +162,13 @@ class DaskRows:
             meta = np.empty((0, 0), dtype=object)
             chunks = ((1,) * first.numblocks[0], (1,))
             out = da.map_blocks(
-                _on_chunk, sent, *self.parts, dtype=object, meta=meta, chunks=chunks, token=token
+                _mcllo_chunk, sent, *self.parts, dtype=object, meta=meta, chunks=chunks
             )
             return list(out.to_delayed().ravel())
         import dask.dataframe as dd
 
         out = dd.map_partitions(
-            _on_partition,
+            _mcllo_partition,
             first,
             sent,
             *self.parts[1:],
@@ -176,7 +176,6 @@ class DaskRows:
             enforce_metadata=False,
             align_dataframes=False,
             clear_divisions=True,
-            token=token,
         )
         return list(out.to_delayed())
 
@@ -210,11 +209,19 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
     )
 
 
-def _on_chunk(job: Any, *parts: Any, block_id: Any = None) -> Any:
+def lazy_labels(calibrator: Any, X: Any) -> Any:
+    """Return the most probable class of each row as a Dask array, lazily."""
+    probs, classes = lazy_predict(calibrator, X), calibrator.classes_
+    if _is_frame(probs):
+        probs = probs.to_dask_array()
+    return probs.map_blocks(likeliest, classes, drop_axis=1, meta=classes[:0])
+
+
+def _mcllo_chunk(job: Any, *parts: Any, block_id: Any = None) -> Any:
     return job(block_id[0], *parts)
 
 
-def _on_partition(first: Any, job: Any, *rest: Any, partition_info: Any = None) -> Any:
+def _mcllo_partition(first: Any, job: Any, *rest: Any, partition_info: Any = None) -> Any:
     return job(partition_info["number"], first, *rest)
 
 
@@ -228,7 +235,7 @@ def _find_classes(rows: DaskRows, n_classes: int, names: Sequence[Hashable] | No
     if names is not None and kind is not None:
         return _classes_of(np.empty(0, kind), n_classes, names)
     job = LabelJob(n_classes, names is not None, rows.starts)
-    seen = rows.only(1).total(job, "labels").labels
+    seen = rows.only(1).total(job).labels
     values, _ = label_values(np.array(list(seen), dtype=object))
     return _classes_of(values, n_classes, names)
 
@@ -249,11 +256,11 @@ def _table(values: Any, name: str, classes: Classes | None) -> tuple[Any, list[s
             f"{name} must be a Dask array or dataframe where y or sample_weight is one; got "
             f"{type(values).__name__}. Pass dask.array.from_array({name})."
         )
-    if _is_frame(values) and hasattr(values, "columns"):
+    if _is_frame(values) and values.ndim == 2:
         _, names = as_matrix(values._meta, name, classes)
         own = {str(column): column for column in values.columns}
         return values[[own[text] for text in names or ()]], names
-    if _is_frame(values) or getattr(values, "ndim", 0) != 2 or _unknown(values.chunks[1]):
+    if not _is_array(values) or values.ndim != 2 or _unknown(values.chunks[1]):
         raise InputError(
             f"{name} must be a Dask array of shape (n, classes) or a Dask dataframe with a column "
             f"per class; got {type(values).__name__}."
@@ -276,7 +283,7 @@ def _as_array(value: Any, name: str, table: Any) -> Any:
         import dask.array as da
 
         value = da.from_array(as_column(value, name), chunks=-1)
-    if not hasattr(value, "chunks") or value.ndim not in (1, 2):
+    if not _is_array(value):
         raise InputError(f"{name} must be a Dask array or series; got {type(value).__name__}.")
     value = value[:, None] if value.ndim == 1 else value.rechunk({1: -1})
     if table is None or _unknown(table.chunks[0]) or _unknown(value.chunks[0]):
@@ -299,7 +306,11 @@ def _same_partitions(expected: int, found: int, name: str, other: str) -> None:
 
 def _is_frame(value: Any) -> bool:
     """Whether `value` is a Dask dataframe or series."""
-    return is_dask(value) and hasattr(value, "npartitions") and hasattr(value, "divisions")
+    return is_dask(value) and hasattr(type(value), "divisions")
+
+
+def _is_array(value: Any) -> bool:
+    return is_dask(value) and hasattr(type(value), "chunks") and value.ndim in (1, 2)
 
 
 def _unknown(sizes: Sequence[float]) -> bool:

@@ -123,6 +123,12 @@ def predicted_frame(frame: Any, calibrator: Any, partition_info: Any = None) -> 
     return out
 
 
+def likeliest(probs: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the most probable class of each row, of ties the first."""
+    labels: NDArray[Any] = classes[probs.argmax(axis=1)]
+    return labels
+
+
 def added(parts: list[Any]) -> Any:
     """Return the sum in order; None stands for no rows."""
     found = None

@@ -1,8 +1,8 @@
 """`Details`: what lies behind an assessment's one p-value, computed when it is asked for.
 
 ===========  ========================================  ==========================================
-ladder       which kind of miscalibration              left out for dependent rows
-class_tests  which classes, adjusted for their number  left out for dependent rows
+ladder       which kind of miscalibration              not for dependent rows, to 200 classes
+class_tests  which classes, adjusted for their number  not for dependent rows, to 200 classes
 baselines    does the answer hang on the baseline?     up to 50 classes and 20 million cells
 zeros        does it hang on the floor for zeros?      only when a probability was 0
 posterior    probability of calibration, by BIC        read it beside the p-value
@@ -38,6 +38,8 @@ MOST_DRAWS = 499
 """Draws for a p-value of the details; the main test has its own."""
 MOST_CELLS = 2e7
 """Rows x classes x baselines beyond which not every baseline is fitted."""
+MOST_CLASSES = 200
+"""Classes beyond which nested models and single classes are left to those who ask for them."""
 PARTS = ("ladder", "class_tests", "baselines", "zeros", "posterior", "robust")
 
 
@@ -113,11 +115,15 @@ class Details:
         if needs_robust(p):
             why = "it assumes independent rows that each count once"
             return dict.fromkeys(("ladder", "class_tests", "baselines", "zeros", "posterior"), why)
+        left_out: dict[str, str] = {}
+        if p.n_classes > MOST_CLASSES:
+            why = f"{p.n_classes:,} classes are too many to fit class by class"
+            left_out = dict.fromkeys(("ladder", "class_tests"), why)
         cells = float(p.probs.size) * p.n_classes
         if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_CELLS):
             many = "too many classes or rows to fit every baseline; try a few of them with "
-            return {"baselines": f"{many}mcllo.baseline_sensitivity(..., baselines=)"}
-        return {}
+            left_out["baselines"] = f"{many}mcllo.baseline_sensitivity(..., baselines=)"
+        return left_out
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; computes what was not asked for yet."""

@@ -144,13 +144,15 @@ def _estimate_many(
     )
     run, whole = found.solution, found.hessian
     value = run.value if penalty == 0.0 else likelihood.whole.value(run.x)
-    null_value = likelihood.whole.value(theta0) if penalty else run.start.value
+    away = theta0 - centre
+    null_value = run.start.value - 0.5 * penalty * float(away @ away)
+    null_gradient = run.start.gradient - penalty * away
     at_identity = np.concatenate([found.start_blocks.tau, found.start_blocks.gamma])[free]
     return Estimate(
         solution=replace(run, x=run.x[free]),
         hessian=NO_HESSIAN if whole is None else whole[np.ix_(free, free)],
         value=value,
-        null=Terms(null_value, run.start.gradient[free], NO_HESSIAN),
+        null=Terms(null_value, null_gradient[free], NO_HESSIAN),
         penalty=penalty,
         center=center,
         center_gamma=gamma,

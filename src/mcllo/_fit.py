@@ -17,14 +17,14 @@ errors, and ``information == "blocks"`` says so.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._estimate import COLLAPSED, FLAT, Estimate, estimate, information_left
+from ._estimate import COLLAPSED, estimate
+from ._existence import existence, warn_of
 from ._labels import Classes
 from ._many import has_whole_hessian
 from ._map import MCLLOMap, read_simplex
@@ -39,9 +39,8 @@ from ._penalty import (
     likelihood_of,
 )
 from ._predictions import Predictions
-from ._separation import FIRST_ROWS, separated_classes
 from ._table import Table
-from .exceptions import ConvergenceWarning, InputError, SeparationWarning
+from .exceptions import InputError
 
 if TYPE_CHECKING:
     from ._repaired import RepairedProbabilities
@@ -76,8 +75,6 @@ _LATER = {
     "information": "full",
 }
 """Scalars that files of the first versions do not have, with what they meant."""
-MOST_CONSTRAINTS = 1.2e8
-"""Numbers in the linear program of `_separation` beyond which it is not solved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +372,7 @@ def fit_predictions(
     check_penalty(penalty, center)
     likelihood = FreeLikelihood(predictions)
     end = estimate(likelihood, predictions, penalty, center)
-    causes, determined, undecided = _existence(end, predictions)
+    found = existence(end, predictions)
     whole = has_whole_hessian(len(likelihood.free))
     theta = likelihood.theta(end.solution.x)
     fit = MCLLOFit(
@@ -383,40 +380,27 @@ def fit_predictions(
         gamma=theta[len(theta) // 2 :],
         classes=predictions.classes,
         baseline=predictions.baseline,
-        cov_theta=_covariance(end.hessian, likelihood.free, determined) if whole else NO_HESSIAN,
+        cov_theta=_covariance(end.hessian, likelihood.free, found.determined)
+        if whole
+        else NO_HESSIAN,
         log_likelihood=min(0.0, -end.value),
         log_likelihood_null=min(0.0, -end.null.value),
         n_samples=predictions.n_samples,
         df=int(likelihood.free.sum()),
         penalty=end.penalty,
-        converged=end.solution.converged and determined,
+        converged=end.solution.converged and found.determined,
         n_iter=end.solution.n_iter,
         gradient_norm=end.solution.gradient_norm,
-        separated=bool(causes),
+        separated=bool(found.causes),
         null_terms=end.null,
-        separated_classes=causes,
+        separated_classes=found.causes,
         penalty_rule=end.rule,
         center=end.center,
         center_gamma=end.center_gamma,
         information="full" if whole else "blocks",
     )
-    _warn(fit, predictions.absent, undecided)
+    warn_of(fit, predictions.absent, found.undecided)
     return fit
-
-
-def _existence(end: Estimate, predictions: Predictions) -> tuple[Classes, bool, bool]:
-    """Return what keeps the maximum from existing, whether it is determined, or was not decided."""
-    plain = end.penalty == 0.0 and end.rule != "firth"
-    if plain and (causes := predictions.absent or end.left_out):
-        return causes, False, False
-    left = information_left(end, predictions)
-    if left >= COLLAPSED:
-        return (), True, False
-    k = len(predictions.log_odds)
-    if 2.0 * k * k * min(predictions.n_samples, FIRST_ROWS) > MOST_CONSTRAINTS:
-        return (), False, True
-    causes = separated_classes(predictions)
-    return causes, not causes and left >= FLAT, False
 
 
 def _covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
@@ -428,30 +412,4 @@ def _covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> F
     return covariance
 
 
-def _warn(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
-    if fit.converged:
-        return
-    remedy = "To recalibrate, use MCLLOCalibrator(penalty=1.0)."
-    if fit.separated:
-        named = _some(fit.separated_classes)
-        cause = f"no row has {named}" if absent else f"the log odds separate the labels: {named}"
-        message = (
-            f"the maximum likelihood estimate does not exist ({cause}): estimates drift to "
-            f"infinity, standard errors are NaN, the statistic is the supremum's. {remedy}"
-        )
-        warnings.warn(message, SeparationWarning, stacklevel=4)
-    else:
-        message = (
-            f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
-            f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "
-        )
-        if undecided:
-            message += "Whether a maximum exists was not decided: the linear program is too large. "
-        warnings.warn(message + remedy, ConvergenceWarning, stacklevel=4)
-
-
-def _some(classes: Classes) -> str:
-    """Return up to three classes in words."""
-    names = ", ".join(repr(label) for label in classes[:3])
-    more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
-    return f"class {names}{more}"
+_warn = warn_of  # its name for `_block_fit`

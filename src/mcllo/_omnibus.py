@@ -37,6 +37,7 @@ Floats = NDArray[np.float64]
 Kind = Literal["hosmer_lemeshow", "kernel"]
 
 N_GROUPS = 10
+MOST_KERNEL_CELLS = 200_000
 MOST_KERNEL_ROWS = 2000
 N_RESAMPLES = 999
 NAMES = {"hosmer_lemeshow": "Hosmer-Lemeshow", "kernel": "kernel"}
@@ -222,8 +223,9 @@ def kernel_companion(
     predictions: Predictions, n_resamples: int, seed: int
 ) -> dict[str, MetricNull]:
     """Return the kernel test where the rows are few enough for all pairs, else nothing."""
-    total = predictions.class_weight.sum()
-    if total > MOST_KERNEL_ROWS or not has_whole_weights(predictions):
+    total = float(predictions.class_weight.sum())
+    many = total > MOST_KERNEL_ROWS or total * predictions.n_classes > MOST_KERNEL_CELLS
+    if many or not has_whole_weights(predictions):
         return {}
     return metric_nulls(predictions, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)
 

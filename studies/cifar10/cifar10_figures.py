@@ -28,6 +28,8 @@ NAMES = {
     "xu_davoine": "Xu and others",
 }
 SMALLEST_P = 1e-8
+PRINTED_AS_BELOW = 0.001
+"""The paper prints "< 0.001"."""
 TOP = 5
 DOTS: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 3.4, "alpha": 0.75}
 MIDDLE: dict[str, Any] = {"ls": "none", "marker": "|", "markersize": 15, "markeredgewidth": 2.2}
@@ -46,19 +48,20 @@ def planes_figure(rows: Rows) -> list[Axes]:
         plain_axes(ax)
         own = [row for row in rows if row["image"] == image][:TOP]
         place = np.arange(len(own))
-        ax.hlines(place, [r["low"] for r in own], [r["high"] for r in own], color=BLUE, lw=2.2)
-        ax.plot([r["before"] for r in own], place - 0.17, zorder=3, clip_on=False, **BEFORE)
-        ax.plot([r["after"] for r in own], place, zorder=3, clip_on=False, **AFTER)
+        ends = [[r[end] for r in own] for end in ("low", "high")]
+        ax.hlines(place + 0.16, *ends, color=BLUE, lw=2.2)
+        ax.plot([r["before"] for r in own], place - 0.16, zorder=3, **BEFORE)
+        ax.plot([r["after"] for r in own], place + 0.16, zorder=3, **AFTER)
         ax.set_yticks(place, [r["class"] for r in own])
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(len(own) - 0.5, -0.6)
-        ax.set_xlim(0.0, 1.0)
+        ax.set_xlim(-0.03, 1.03)
         ax.xaxis.set_major_locator(FixedLocator([0.0, 0.25, 0.5, 0.75, 1.0]))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.set_xlabel("Probability")
         first = next(r for r in own if r["class"] == r["label"])
         numbers = f"{first['label']}: {first['before']:.3f}, after MCLLO {first['after']:.3f}"
-        heading(ax, f"Test image {image:,}", numbers)
+        heading(ax, f"Test image {image}", numbers)
     key = [
         Line2D([], [], label="as predicted", **BEFORE),
         Line2D([], [], label="after MCLLO, 95 % interval", **(AFTER | {"ls": "-", "lw": 2.2})),
@@ -82,8 +85,13 @@ def splits_figure(
             ax.plot(np.median(values), place, color=INK, zorder=3, **MIDDLE)
             printed = None if k is None else paper[name][k]
             if printed is not None:
+                below = (
+                    {"marker": "<", "markersize": 8.5}
+                    if (what, printed) == ("p", PRINTED_AS_BELOW)
+                    else {}
+                )
                 mark = _shown(np.array([printed]), what)
-                ax.plot(mark, place, color=VERMILION, zorder=4, **PAPER)
+                ax.plot(mark, place, color=VERMILION, zorder=4, **(PAPER | below))
     _finish(axes, len(rows))
     return axes
 
@@ -123,7 +131,7 @@ def _finish(axes: Sequence[Axes], n_splits: int) -> None:
         Line2D([], [], color=VERMILION, label="the paper", **PAPER),
     ]
     note = "2,000 images judged each time; splits share images. Grey: rejected at the level 0.05."
-    footer(p, [note, "The paper prints p < 0.001 as such; it stands at 0.001 here."], key)
+    footer(p, [note, "Triangle: printed as below 0.001."], key)
 
 
 @styled

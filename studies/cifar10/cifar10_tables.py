@@ -122,10 +122,11 @@ def classes(scaled: Mapping[str, mcllo.Predictions]) -> list[dict[str, Any]]:
     kept = ("class", "statistic", "pvalue", "adjusted", "predicted", "observed", "large_adjusted")
     rows = []
     for part, predictions in scaled.items():
-        delta = dict(zip(CLASSES, fitted(predictions).delta, strict=True))
-        gamma = dict(zip(CLASSES, fitted(predictions).gamma, strict=True))
+        fit = fitted(predictions)
+        columns = {"delta": fit.delta, "gamma": fit.gamma, "z_delta": fit.tau / fit.se_tau}
         for row in mcllo.class_tests(predictions, seed=SEED).table.rows():
-            own = {"delta": delta.get(row["class"]), "gamma": gamma.get(row["class"])}
+            j = CLASSES.index(row["class"]) if row["class"] in CLASSES else None
+            own = {name: None if j is None else values[j] for name, values in columns.items()}
             rows.append({"part": part, **{name: row[name] for name in kept}, **own})
     return rows
 

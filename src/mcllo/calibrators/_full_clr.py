@@ -1,21 +1,20 @@
-r"""The full linear map of centred log ratios, held near the temperature by a structured ridge.
+r"""Vector and full maps of centred log ratios, held near the identity by a structured ridge.
 
 ====================  ==========================================================================
-features              ``x = u clr(log p)`` and 1; ``clr(z)_j = z_j - mean_k z_k``
-map                   ``softmax(theta x)``, theta of shape (c, c + 1); the identity is ``(I, 0)``
+features              ``x = clr(log p)``: ``x_j = log p_j - mean_k log p_k``, and 1
+vector map            ``eta_j = theta_j1 x_j + theta_j2``          theta (c, 2)
+full map              ``eta = theta (x, 1)``                       theta (c, c + 1)
 minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
-ridge r               ``2 c`` on diagonal and intercepts, ``2 c (c - 1) m`` on the rest
-product               ``H v = sum_i w_i (diag g_i - g_i g_i') (v x_i) x_i' + r v``
-preconditioner        Cholesky factor of H at an earlier theta: whole for few classes, else its
-                      diagonal blocks, one of c + 1 for each class
+ridge r               ``d c`` on diagonal and intercepts, ``2 c (c - 1) m`` on the rest
+product               ``H t = sum_i w_i (diag g_i - g_i g_i') (t x_i) x_i' + r t``
+preconditioner        inverse of H at the identity: of the whole where parameters are few, else of
+                      its diagonal blocks, one for each class
 ====================  ==========================================================================
 
 A number added to all scores of a row, or another baseline, changes no centred log ratio; permuting
-the classes permutes theta. u, the best inverse temperature, takes out the overall boldness first,
-so the ridge pulls towards temperature scaling. The ridge grows with the number of classes because
-off-diagonal weights are c (c - 1) chances to fit noise (structured matrix scaling, Berta et al.
-2026). Newton's equations are solved by conjugate gradients: with the factor from the fit to all
-rows, a fit to four fifths of them needs a handful of products.
+the classes permutes theta. The ridge grows with the number of classes because off-diagonal weights
+are c (c - 1) chances to fit noise (structured matrix scaling, Berta et al. 2026). Newton's
+equations are solved by conjugate gradients; fits to parts of the rows share the preconditioner.
 """
 
 from __future__ import annotations
@@ -23,141 +22,150 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model import Terms
+from .._model import CHUNK_ELEMENTS, Terms
 from .._operator import NO_HESSIAN
+from .._pcg import minimize_pcg
+from ._linear_fit import identity_map
 from ._linear_loss import LinearMapLoss
 from ._linear_map import softmax_of_gaps
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-MOST_WHOLE = 500
-"""Parameters up to which the whole Hessian is factorised; beyond, one block for each class."""
-ROWS_OF_BLOCKS = 40
-"""Rows for each parameter of a class that the blocks are computed from."""
+MOST_WHOLE = 250
+"""Parameters up to which the whole Hessian is inverted; beyond, one block for each class."""
+ROWS_OF_BLOCKS = 20
+"""Rows for each parameter of a class that its block is computed from."""
 
 
-def structured_ridge(n_classes: int, off_diagonal: float) -> Floats:
-    """Return r, shape (c, c + 1), for the multiple m = `off_diagonal`."""
+def centred(logs: Floats) -> Floats:
+    """Return the centred log ratios of transposed logarithms, shape (c, n)."""
+    centre: Floats = logs - logs.mean(axis=0)
+    return centre
+
+
+def structured_ridge(n_classes: int, off_diagonal: float, own: float) -> Floats:
+    """Return r of a full map: m = `off_diagonal`, d = `own`."""
     ridge = np.full((n_classes, n_classes + 1), 2.0 * n_classes * (n_classes - 1) * off_diagonal)
-    np.fill_diagonal(ridge[:, :-1], 2.0 * n_classes)
-    ridge[:, -1] = 2.0 * n_classes
+    np.fill_diagonal(ridge[:, :-1], own * n_classes)
+    ridge[:, -1] = own * n_classes
     return ridge
 
 
-def identity_theta(n_classes: int) -> Floats:
-    """Return the theta that changes nothing."""
-    return np.eye(n_classes, n_classes + 1)
-
-
-class FullMapObjective:
-    """The penalised negative log likelihood as `_pcg.Objective`: values and Hessian products.
+class ClrObjective:
+    """The penalised negative log likelihood as `_pcg.Objective`.
 
     Parameters
     ----------
-    features : ndarray of shape (c + 1, n)
-        x, its last row all 1.
+    x : ndarray of shape (c, n)
+        Centred log ratios.
     codes : ndarray of shape (n,)
         The class that came true.
     weight : ndarray of shape (n,) or None
         Row weights.
-    ridge : ndarray of shape (c, c + 1)
-        r.
+    ridge : ndarray of shape (c, 2) or (c, c + 1)
+        r; two columns ask for a vector map.
+    inverse : ndarray of shape (blocks, size, size)
+        The preconditioner, of `inverse_curvature`.
     """
 
     def __init__(
-        self, features: Floats, codes: Codes, weight: Floats | None, ridge: Floats
+        self, x: Floats, codes: Codes, weight: Floats | None, ridge: Floats, inverse: Floats
     ) -> None:
-        self.features, self.codes, self.weight = features, codes, weight
-        self.ridge, self.identity = ridge, identity_theta(len(ridge))
-        self._rows = np.arange(len(codes))
-        self._g = np.empty((len(ridge), len(codes)))
-        self.factor: Factor | None = None
+        self.x, self.codes, self.weight = x, codes, weight
+        self.ridge, self.inverse = ridge, inverse
+        self.diagonal = ridge.shape[1] == 2
+        self.identity = identity_map(len(ridge), self.diagonal)
+        self._g = np.empty(x.shape)
+        rows = max(256, CHUNK_ELEMENTS // len(x))
+        self._chunks = [slice(i, i + rows) for i in range(0, len(codes), rows)]
 
     def value_gradient(self, x: Floats) -> Terms:
-        """Return value and gradient at `x`, flat, and remember the probabilities there."""
-        theta, g = x.reshape(self.ridge.shape), self._g
-        np.matmul(theta, self.features, out=g)
-        g -= g.max(axis=0)
-        own = g[self.codes, self._rows]
-        loss = softmax_of_gaps(g) - own
+        """Return value and gradient at `x`, flat, and keep the probabilities there."""
+        theta = x.reshape(self.ridge.shape)
         away = theta - self.identity
         pull = self.ridge * away
-        value = float(loss.sum() if self.weight is None else loss @ self.weight)
-        return Terms(value + 0.5 * float((pull * away).sum()), self._slope(pull), NO_HESSIAN)
-
-    def _slope(self, pull: Floats) -> Floats:
-        residual = self._g.copy()
-        residual[self.codes, self._rows] -= 1.0
-        if self.weight is not None:
-            residual *= self.weight
-        gradient: Floats = residual @ self.features.T + pull
-        return gradient.ravel()
+        value, gradient = 0.5 * float((pull * away).sum()), pull
+        for rows in self._chunks:
+            g = self._forward(theta, rows)
+            g -= g.max(axis=0)
+            codes, place = self.codes[rows], np.arange(g.shape[1])
+            loss = -g[codes, place]
+            loss += softmax_of_gaps(g)
+            self._g[:, rows] = g
+            g[codes, place] -= 1.0
+            weight = None if self.weight is None else self.weight[rows]
+            value += float(loss.sum() if weight is None else loss @ weight)
+            gradient = gradient + self._backward(g, rows, weight)
+        return Terms(value, gradient.ravel(), NO_HESSIAN)
 
     rough = value_gradient
 
     def product(self, v: Floats) -> Floats:
         """Return the Hessian, where `value_gradient` was last asked, times `v`."""
         step = v.reshape(self.ridge.shape)
-        t = step @ self.features
-        t *= self._g
-        t -= self._g * t.sum(axis=0)
-        if self.weight is not None:
-            t *= self.weight
-        image: Floats = t @ self.features.T + self.ridge * step
+        image = self.ridge * step
+        for rows in self._chunks:
+            t, g = self._forward(step, rows), self._g[:, rows]
+            t *= g
+            t -= g * t.sum(axis=0)
+            image += self._backward(t, rows, None if self.weight is None else self.weight[rows])
         return image.ravel()
 
     def precondition(self, v: Floats) -> Floats:
         """Return an approximate solution of ``H x = v``."""
-        assert self.factor is not None
-        return self.factor.solve(v)
+        parts = v.reshape(len(self.inverse), -1, 1)
+        return (self.inverse @ parts).ravel()
+
+    def _forward(self, theta: Floats, rows: slice) -> Floats:
+        x = self.x[:, rows]
+        eta: Floats = theta[:, :1] * x if self.diagonal else theta[:, :-1] @ x
+        eta += theta[:, -1:]
+        return eta
+
+    def _backward(self, t: Floats, rows: slice, weight: Floats | None) -> Floats:
+        """Return ``sum_i w_i t_i x_i'`` in theta's shape; `t` is used up."""
+        x = self.x[:, rows]
+        if weight is not None:
+            t *= weight
+        if self.diagonal:
+            return np.column_stack([np.einsum("ji,ji->j", t, x), t.sum(axis=1)])
+        return np.column_stack([t @ x.T, t.sum(axis=1)])
 
 
-class Factor:
-    """Cholesky factors of blocks of H: one block of everything, or one for each class."""
-
-    def __init__(self, blocks: Floats) -> None:
-        from scipy.linalg import cho_factor
-
-        self._factors = [cho_factor(block, lower=True, check_finite=False) for block in blocks]
-
-    def solve(self, v: Floats) -> Floats:
-        """Return the solution of ``H x = v``."""
-        from scipy.linalg import cho_solve
-
-        parts = v.reshape(len(self._factors), -1)
-        solved = [
-            cho_solve(factor, part, check_finite=False)
-            for factor, part in zip(self._factors, parts, strict=True)
-        ]
-        return np.concatenate(solved)
+def fit_clr(objective: ClrObjective, start: Floats, tol: float) -> Floats:
+    """Return the best theta."""
+    return minimize_pcg(objective, start.ravel(), tol=tol).x.reshape(start.shape)
 
 
-def curvature(theta: Floats, features: Floats, codes: Codes, weight: Floats | None) -> Floats:
-    """Return blocks of the likelihood's Hessian at `theta`: (1, c d, c d) or (c, d, d)."""
-    c, d = theta.shape
-    if c * d <= MOST_WHOLE:
-        loss = LinearMapLoss(features[:-1], codes, weight)
-        return loss(theta.ravel()).hessian[None]
-    return _class_blocks(theta, features, weight)
+def curvature(x: Floats, codes: Codes, weight: Floats | None, diagonal: bool) -> Floats:
+    """Return blocks of the likelihood's Hessian at the identity: one of all, or one a class."""
+    identity = identity_map(len(x), diagonal)
+    if identity.size <= MOST_WHOLE:
+        loss = LinearMapLoss(x, codes, weight, diagonal=diagonal)
+        return loss(identity.ravel()).hessian[None]
+    return _class_blocks(x, weight, diagonal)
 
 
-def _class_blocks(theta: Floats, features: Floats, weight: Floats | None) -> Floats:
-    """Return ``sum_i w_i g_ji (1 - g_ji) x_i x_i'`` for each class, from some of the rows."""
-    c, d = theta.shape
-    every = max(1, features.shape[1] // (ROWS_OF_BLOCKS * d))
-    x = np.ascontiguousarray(features[:, ::every])
-    g = theta @ x
-    g -= g.max(axis=0)
+def _class_blocks(x: Floats, weight: Floats | None, diagonal: bool) -> Floats:
+    """Return ``sum_i w_i g_ji (1 - g_ji) x_i x_i'`` for each class j, from some of the rows."""
+    c, n = x.shape
+    every = max(1, n // (ROWS_OF_BLOCKS * (c + 1)))
+    x = np.vstack([x[:, ::every], np.ones((1, -(-n // every)))])
+    g = x[:-1] - x[:-1].max(axis=0)
     softmax_of_gaps(g)
     g *= 1.0 - g
     g *= every if weight is None else every * weight[::every]
-    return np.array([(x * row) @ x.T for row in g])
+    if not diagonal:
+        return np.array([(x * spread) @ x.T for spread in g])
+    first, last = (g * x[:-1]).sum(axis=1), g.sum(axis=1)
+    return np.array([[(g * x[:-1] ** 2).sum(axis=1), first], [first, last]]).transpose(2, 0, 1)
 
 
-def with_ridge(blocks: Floats, ridge: Floats) -> Floats:
-    """Return blocks plus the ridge on their diagonals."""
+def inverse_curvature(blocks: Floats, ridge: Floats) -> Floats:
+    """Return the inverses of blocks with the ridge on their diagonals."""
     whole = blocks.copy()
-    rows = np.arange(blocks.shape[1])
-    whole[:, rows, rows] += ridge.reshape(len(blocks), -1)
-    return whole
+    place = np.arange(blocks.shape[1])
+    whole[:, place, place] += ridge.reshape(len(blocks), -1)
+    inverse: Floats = np.linalg.inv(whole)
+    return inverse

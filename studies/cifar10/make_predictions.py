@@ -1,0 +1,35 @@
+"""Put the logits that ``train.py`` wrote into `mcllo.datasets`, with their checksum.
+
+``python studies/cifar10/make_predictions.py [FILE.npz]``; afterwards ``logits.npz`` is a duplicate.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]
+
+from _common import DATA, ship  # noqa: E402
+
+N_IMAGES, N_CLASSES = 10_000, 10
+
+
+def main(file: Path = HERE / "logits.npz", folder: Path = DATA) -> Path:
+    """Check the arrays and write the data file."""
+    with np.load(file, allow_pickle=False) as data:
+        logits, labels = data["logits"].astype(np.float32), data["labels"].astype(np.uint8)
+    counts = np.bincount(labels, minlength=N_CLASSES).tolist()
+    if logits.shape != (N_IMAGES, N_CLASSES) or counts != [N_IMAGES // N_CLASSES] * N_CLASSES:
+        raise SystemExit(
+            f"{file.name} must hold logits of {N_IMAGES} images and {N_CLASSES} classes, "
+            f"a tenth of the labels each; got {logits.shape} and counts {counts}."
+        )
+    return ship("cifar10_vgg", folder, logits=logits, labels=labels)
+
+
+if __name__ == "__main__":
+    print(f"wrote {main(*map(Path, sys.argv[1:2])).name}")
