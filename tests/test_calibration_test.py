@@ -1,7 +1,9 @@
 import json
+import warnings
 
 import numpy as np
 import pytest
+from independent import draw
 from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
@@ -224,3 +226,20 @@ def test_a_fit_that_was_read_from_a_file_has_no_score():
     copy = type(fit).from_dict(fit.to_dict())
     assert copy.statistic == fit.statistic
     assert copy.null_terms is None
+
+
+def test_where_refits_are_too_many_and_errors_too_few_the_score_stands_in(monkeypatch):
+    from mcllo import _calibration_test
+
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(20, 0.05), size=300).clip(1e-9)
+    probs /= probs.sum(axis=1, keepdims=True)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(20))
+    monkeypatch.setattr(_calibration_test, "MOST_WORK", 300 * 20 * 199.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = calibration_test(p, n_resamples=199, seed=1)
+        score = calibration_test(p, n_resamples=199, seed=1, statistic="score", method="sequential")
+    assert (found.kind, found.method) == ("score", "exact")
+    assert (found.statistic, found.pvalue) == (score.statistic, score.pvalue)
+    assert "too many refits" in found.reason

@@ -75,3 +75,12 @@ def test_zeros_get_a_line():
         a = assess(probs, TOY_Y, n_resamples=99, seed=1)
     assert a.details.zeros is not None
     assert "Zeros: " in str(a)
+
+
+def test_very_many_classes_are_not_fitted_one_by_one(monkeypatch):
+    from mcllo import _details
+
+    monkeypatch.setattr(_details, "MOST_CLASSES", 2)
+    a = assess(TOY_X, TOY_Y, n_resamples=99, seed=1)
+    assert a.details.ladder is a.details.class_tests is None
+    assert "3 classes are too many" in a.details.skipped["ladder"]

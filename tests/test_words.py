@@ -83,7 +83,7 @@ def test_notes_on_absent_classes_and_separation():
     p = Predictions.from_arrays(TOY_X, y, classes=range(3))
     lines = notes(p, fit_predictions(p))
     assert any("no row is labelled 2" in line for line in lines)
-    assert any("does not exist (the labels are separated)" in line for line in lines)
+    assert any("does not exist (labels are separated in 2)" in line for line in lines)
     assert "the estimates do not exist" in departure_lines(fit_predictions(p))[0]
     assert notes(TOY, fit_predictions(TOY)) == []
 
