@@ -63,3 +63,36 @@ def test_errors():
         MCLLOCalibrator(penalty=-1.0).fit(TOY_X, TOY_Y)
     with pytest.raises(InputError, match="baseline='trcuk' is not a class; did you mean 'truck'"):
         MCLLOCalibrator(baseline="trcuk").fit(TOY_X, np.array(["car", "ship", "truck"])[TOY_Y])
+
+
+def test_dask_rows_give_the_same_fit_and_lazy_predictions():
+    da = pytest.importorskip("dask.array")
+    X, y = da.from_array(TOY_X, chunks=(7, 2)), da.from_array(np.asarray(TOY_Y), chunks=5)
+    found, expected = MCLLOCalibrator().fit(X, y), MCLLOCalibrator().fit(TOY_X, TOY_Y)
+    np.testing.assert_allclose(found.fit_.theta, expected.fit_.theta, atol=1e-10)
+    np.testing.assert_array_equal(found.classes_, expected.classes_)
+    lazy = found.predict_proba(X)
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), expected.predict_proba(TOY_X), atol=1e-10)
+    np.testing.assert_array_equal(found.predict(X).compute(), expected.predict(TOY_X))
+
+
+def test_dask_frames_keep_their_names():
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(TOY_X, columns=list("abc")).assign(y=np.array(list("abc"))[TOY_Y])
+    ddf = dd.from_pandas(table, npartitions=3)
+    fitted = MCLLOCalibrator(baseline="a").fit(ddf[["a", "b", "c"]], ddf["y"])
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    lazy = fitted.predict_proba(ddf)
+    expected = MCLLOCalibrator(baseline="a").fit(table[["a", "b", "c"]], table["y"])
+    np.testing.assert_allclose(lazy.compute(), expected.predict_proba(table), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options", [{"gate": 0.05}, {"center": "temperature", "penalty": 1.0}, {"baseline": "all"}]
+)
+def test_what_dask_rows_cannot_do_is_refused(options):
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(InputError, match="needs all rows in memory"):
+        MCLLOCalibrator(**options).fit(da.from_array(TOY_X), TOY_Y)

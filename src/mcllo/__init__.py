@@ -12,7 +12,8 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import calibrators, datasets, exceptions, metrics, model_selection, plot, simulate
-    from ._assess import Assessment, assess
+    from ._assess import Assessment
+    from ._assess_rows import assess
     from ._baseline import baseline_sensitivity
     from ._baseline_result import BaselineSensitivity
     from ._boldness import BoldRecalibration, boldness_recalibrate
@@ -63,7 +64,7 @@ _HOME = {
     "Report": "_report",
     "RobustTest": "_robust",
     "ZeroSensitivity": "_zeros",
-    "assess": "_assess",
+    "assess": "_assess_rows",
     "baseline_sensitivity": "_baseline",
     "boldness_recalibrate": "_boldness",
     "bootstrap_fits": "_refits",

@@ -1,4 +1,4 @@
-"""`assess`: one set of predictions -> `Assessment`, everything a person needs to act.
+"""Validated predictions -> `Assessment`, everything a person needs to act.
 
 The verdict is that of one test, chosen for the rows and the baseline (`_chosen_test`); beside it
 stand omnibus tests, metrics with what they would show under calibration, each class's share, and
@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from ._calibration_errors import ClasswiseECE, TopLabelECE
 from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, Statistic
-from ._chosen_test import fit_and_test, needs_robust, split_baseline
+from ._chosen_test import fit_and_test, needs_robust
 from ._class_tests import in_the_large
 from ._details import Details
 from ._fit import MCLLOFit, none_for_nan
 from ._metric_null import MetricNull, metric_nulls
 from ._monte_carlo import Seed, entropy_of, has_whole_weights
 from ._omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
-from ._predictions import Predictions, as_predictions
-from ._rows import WeightKind
+from ._predictions import Predictions
 from ._table import Table
 from ._words import assessment_text
 from .metrics import (
@@ -106,70 +105,6 @@ class Assessment:
             **none_for_nan(self.details.to_dict()),
             "data": data_facts(self.predictions),
         }
-
-
-def assess(
-    probs: Any,
-    y: Any = None,
-    *,
-    baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    weight_kind: WeightKind = "frequency",
-    groups: Any = None,
-    logits: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
-    statistic: Statistic = "lr",
-    method: Method = "auto",
-    n_resamples: int = N_RESAMPLES,
-    seed: Seed = None,
-) -> Assessment:
-    """Judge predictions: test calibration, estimate what is wrong, and measure.
-
-    Parameters
-    ----------
-    probs : array-like, frame or Predictions
-        Predicted probabilities, shape (n_samples, n_classes); None when `logits` is given.
-    y : array-like of shape (n_samples,)
-        The labels that came true; not given beside a `Predictions`.
-    baseline, statistic, method, n_resamples, seed, groups
-        As in `calibration_test`.
-    classes, sample_weight, weight_kind, logits, normalize, clip
-        As in `Predictions.from_arrays`.
-
-    Returns
-    -------
-    Assessment
-        `test`, `fit`, `metrics`, `in_the_large`, `details`; ``print`` it for a report.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> honest = rng.dirichlet([1, 1, 1], size=4000)
-    >>> y = [rng.choice(["a", "b", "c"], p=row) for row in honest]
-    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
-    >>> a = assess(sharp, y)
-    >>> a.test.rejects(alpha=0.05), a.fit.gamma.round(1)
-    (True, array([0.5, 0.5]))
-    """
-    rule, baseline = split_baseline(baseline)
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        weight_kind=weight_kind,
-        groups=groups,
-        logits=logits,
-        normalize=normalize,
-        clip=clip,
-    )
-    return assess_predictions(
-        predictions, rule, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
-    )
 
 
 def assess_predictions(

@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ._assess import Assessment, assess
+from ._assess import Assessment
+from ._assess_rows import assess
 from ._block_assess import assess_blocks
 from ._block_assessment import BlockAssessment
 from ._block_files import blocks_of_files

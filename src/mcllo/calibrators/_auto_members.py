@@ -5,14 +5,14 @@ identity              the predictions themselves
 temperature           a temperature with a slip (`_soft_temperature`): ``g``
 mcllo                 MCLLO maps of g, one for each baseline, their geometric mean: up to 20
                       classes; ridge ``d c / 2 (|tau|^2 + |gamma - 1|^2)``
-vector                a weight and an intercept for each ``clr(log g)_j``: more than 20 classes
-full_tight            full map of ``clr(log g)``, off-diagonals held back strongly (m = 1)
-full_loose            the same, held back ten times less (m = 0.1): 3 to 100 classes
+vector                a weight and an intercept for each ``log g_j``: more than 20 classes
+full_tight            full map of ``log g``, off-diagonals held back (m = 0.3): 3 to 100 classes
+full_loose            the same, held back far less (m = 0.01)
 ====================  ==========================================================================
 
-All but the first are ``softmax(theta (x, 1))`` with the same ``x = clr(log g)``: the mean of the
-baselines' maps is such a map, too, since each ignores what all logarithms of a row share. Fits to
-parts of the rows start at the fit to all and share its preconditioners.
+All but the first are ``softmax(theta (x, 1))`` with the same ``x = log g``: the mean of the
+baselines' maps is such a map, too. Fits to parts of the rows start at the fit to all and share its
+preconditioners.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ from .._model import (
 )
 from .._newton import minimize
 from .._penalty import Ridge
-from ._full_clr import (
-    ClrObjective,
-    centred,
+from ._linear_fit import identity_map
+from ._linear_map import softmax_columns
+from ._ridge_map import (
+    RidgeObjective,
     curvature,
-    fit_clr,
+    fit_ridge,
     inverse_curvature,
     structured_ridge,
 )
-from ._linear_fit import identity_map
-from ._linear_map import softmax_columns
 from ._soft_temperature import SoftTemperature, fit_soft_temperature
 
 Floats = NDArray[np.float64]
@@ -49,7 +48,7 @@ Codes = NDArray[np.intp]
 
 OWN = 2.0
 """d: strength of the ridge on what a class does to itself, for each class."""
-OFF_DIAGONAL = {"full_tight": 1.0, "full_loose": 0.1}
+OFF_DIAGONAL = {"full_tight": 0.3, "full_loose": 0.01}
 """m of the full maps, from strong to weak: each starts at the one before."""
 MOST_AVERAGED = 20
 MOST_FULL = 100
@@ -90,9 +89,9 @@ class Ladder:
     def probabilities(self, scores: Floats) -> dict[str, Floats]:
         """Return what each member but the identity makes of scores, all of shape (c, n)."""
         logs = self.soft.logs(scores)
-        x, answers = centred(logs), {"temperature": np.exp(logs)}
+        answers = {"temperature": np.exp(logs)}
         for name, theta in self.maps.items():
-            eta = theta[:, :1] * x if theta.shape[1] == 2 else theta[:, :-1] @ x
+            eta = theta[:, :1] * logs if theta.shape[1] == 2 else theta[:, :-1] @ logs
             eta += theta[:, -1:]
             softmax_columns(eta)
             answers[name] = eta
@@ -136,7 +135,7 @@ class LadderFit:
         self.scores, self.codes, self.weight = scores, codes, weight
         self.ridges = _ridges(len(scores))
         soft = fit_soft_temperature(scores, codes, weight)
-        x = centred(soft.logs(scores))
+        x = soft.logs(scores)
         self.blocks = {
             width: curvature(x, codes, weight, width == 2)
             for width in {ridge.shape[1] for ridge in self.ridges.values()}
@@ -152,7 +151,7 @@ class LadderFit:
         share = float(left.sum()) / total
         own = None if (left == 1.0).all() else left
         soft = fit_soft_temperature(scores, codes, own, self.whole.soft)
-        x = centred(soft.logs(scores))
+        x = soft.logs(scores)
         return self._ladder(soft, x, codes, own, share, self.whole)
 
     def _ladder(
@@ -177,8 +176,8 @@ class LadderFit:
             start = near.maps[name] if near is not None else last
             if start is None or start.shape != ridge.shape:
                 start = identity_map(len(ridge), ridge.shape[1] == 2)
-            objective = ClrObjective(x, codes, weight, ridge, inverse)
-            maps[name] = last = fit_clr(objective, start, tol)
+            objective = RidgeObjective(x, codes, weight, ridge, inverse)
+            maps[name] = last = fit_ridge(objective, start, tol)
         return Ladder(soft, maps, baselines)
 
 

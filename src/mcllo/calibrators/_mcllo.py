@@ -11,15 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from .._all_baselines import AllBaselinesMap, fit_all_baselines
 from .._best_baseline import likeliest_baseline
+from .._block_fit import fit_blocks
 from .._chosen_test import split_baseline
+from .._dask import blocks_of_dask, is_dask, lazy_labels, lazy_predict
 from .._fit import MCLLOFit, fit_predictions
 from .._labels import RESERVED
 from .._predictions import Predictions
 from .._reclip import for_recalibration
-from ..exceptions import ConvergenceWarning, SeparationWarning
+from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
 from ._contract import label_array, predict_labels, read_rows, read_training, save_calibrator
 from ._gate import GateDecision, decide
 
@@ -105,8 +108,8 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, frame or Predictions of shape (n_samples, n_classes)
-            Predicted probabilities.
+        X : array-like, frame, Predictions, or Dask array or dataframe
+            Predicted probabilities, shape (n_samples, n_classes).
         y : array-like of shape (n_samples,)
             The labels that came true.
         sample_weight : array-like of shape (n_samples,), optional
@@ -115,6 +118,8 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("gate_", "clip_"):
             self.__dict__.pop(name, None)
         rule, _ = split_baseline(self.baseline, allowed=RESERVED)
+        if any(map(is_dask, (X, y, sample_weight))):
+            return self._fit_dask(X, y, sample_weight, rule)
         predictions = read_training(self, X, y, sample_weight)
         self.gate_ = None
         if self.gate is not None:
@@ -125,6 +130,30 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             predictions, self.clip_ = for_recalibration(predictions)
         with quiet_estimates() if self._closed else nullcontext():
             self.fit_ = self._fitted(predictions, rule)
+        return self
+
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any, rule: str) -> MCLLOCalibrator:
+        """Fit rows that stay with their workers."""
+        needs = {"gate": self.gate is not None, "center": self.center != "identity"}
+        for name in (name for name, given in {**needs, "baseline": rule}.items() if given):
+            raise InputError(
+                f"{name}={getattr(self, name)!r} needs all rows in memory. Pass X.compute() and "
+                "y.compute(), or leave it out."
+            )
+        blocks = blocks_of_dask(
+            X,
+            y,
+            classes=self.classes,
+            baseline=self.baseline,
+            sample_weight=sample_weight,
+            normalize=self.normalize,
+            clip=self.clip,
+        )
+        options: dict[str, Any] = {"penalty": self.penalty}
+        self._fitted_already(fit_blocks(blocks, **options))
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
         return self
 
     def _fitted_already(self, fit: MCLLOFit) -> MCLLOCalibrator:
@@ -153,12 +182,23 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return not self._closed
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
+        """Return recalibrated probabilities, columns in the order of `classes_`.
+
+        Of a Dask array a lazy one; of a Dask dataframe a lazy one of the class columns.
+        """
+        if is_dask(X):
+            check_is_fitted(self, "classes_")
+            lazy: Floats = lazy_predict(self, X)
+            return lazy
         rows = read_rows(self, X)
         return rows.probs.copy() if self._closed else self.fit_.apply(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
+        """Return the most probable class of each row; of Dask rows a lazy array."""
+        if is_dask(X):
+            check_is_fitted(self, "classes_")
+            lazy: NDArray[Any] = lazy_labels(self, X)
+            return lazy
         return predict_labels(self, X)
 
     def describe(self) -> str:

@@ -1,7 +1,7 @@
-r"""Vector and full maps of centred log ratios, held near the identity by a structured ridge.
+r"""Vector and full maps of log probabilities, held near the identity by a structured ridge.
 
 ====================  ==========================================================================
-features              ``x = clr(log p)``: ``x_j = log p_j - mean_k log p_k``, and 1
+features              ``x = log p`` and 1
 vector map            ``eta_j = theta_j1 x_j + theta_j2``          theta (c, 2)
 full map              ``eta = theta (x, 1)``                       theta (c, c + 1)
 minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
@@ -11,10 +11,11 @@ preconditioner        inverse of H at the identity: of the whole where parameter
                       its diagonal blocks, one for each class
 ====================  ==========================================================================
 
-A number added to all scores of a row, or another baseline, changes no centred log ratio; permuting
-the classes permutes theta. The ridge grows with the number of classes because off-diagonal weights
-are c (c - 1) chances to fit noise (structured matrix scaling, Berta et al. 2026). Newton's
-equations are solved by conjugate gradients; fits to parts of the rows share the preconditioner.
+Logarithms of probabilities know no baseline and forget what was added to all logits of a row;
+permuting the classes permutes theta. The ridge grows with the number of classes because
+off-diagonal weights are c (c - 1) chances to fit noise (structured matrix scaling, Berta et al.
+2026). Newton's equations are solved by conjugate gradients; fits to parts of the rows share the
+preconditioner.
 """
 
 from __future__ import annotations
@@ -38,12 +39,6 @@ ROWS_OF_BLOCKS = 20
 """Rows for each parameter of a class that its block is computed from."""
 
 
-def centred(logs: Floats) -> Floats:
-    """Return the centred log ratios of transposed logarithms, shape (c, n)."""
-    centre: Floats = logs - logs.mean(axis=0)
-    return centre
-
-
 def structured_ridge(n_classes: int, off_diagonal: float, own: float) -> Floats:
     """Return r of a full map: m = `off_diagonal`, d = `own`."""
     ridge = np.full((n_classes, n_classes + 1), 2.0 * n_classes * (n_classes - 1) * off_diagonal)
@@ -52,13 +47,13 @@ def structured_ridge(n_classes: int, off_diagonal: float, own: float) -> Floats:
     return ridge
 
 
-class ClrObjective:
+class RidgeObjective:
     """The penalised negative log likelihood as `_pcg.Objective`.
 
     Parameters
     ----------
     x : ndarray of shape (c, n)
-        Centred log ratios.
+        Logarithms of probabilities.
     codes : ndarray of shape (n,)
         The class that came true.
     weight : ndarray of shape (n,) or None
@@ -133,7 +128,7 @@ class ClrObjective:
         return np.column_stack([t @ x.T, t.sum(axis=1)])
 
 
-def fit_clr(objective: ClrObjective, start: Floats, tol: float) -> Floats:
+def fit_ridge(objective: RidgeObjective, start: Floats, tol: float) -> Floats:
     """Return the best theta."""
     return minimize_pcg(objective, start.ravel(), tol=tol).x.reshape(start.shape)
 
