@@ -2,23 +2,24 @@ import shlex
 
 import pytest
 
-from mcllo import load_calibrator, read_predictions
+from mcllo import datasets, load_calibrator, read_predictions
 from mcllo.__main__ import run
-from mcllo._demo import DIGITS, digits_predictions, own_file, write_csv
+from mcllo._demo import image_predictions, own_file, write_csv
 
 
-def test_the_predictions_are_repeatable_and_overconfident():
-    learn, judge = digits_predictions()
-    again, _ = digits_predictions()
-    assert (learn.n_samples, judge.n_samples) == (539, 540)
-    assert (learn.probs == again.probs).all()
-    assert learn.classes == DIGITS
+def test_the_predictions_are_those_of_the_package():
+    learn, judge = image_predictions()
+    data = datasets.load_cifar10_vgg()
+    assert (learn.n_samples, judge.n_samples) == (8000, 2000)
+    assert (learn.probs == data.train.probs).all()
+    assert (judge.codes == data.holdout.codes).all()
+    assert learn.logits is None
 
 
 def test_csv_round_trip(tmp_path):
-    learn, _ = digits_predictions()
+    learn = image_predictions()[1]
     write_csv(tmp_path / "x.csv", learn)
-    back = read_predictions(tmp_path / "x.csv", label="digit")
+    back = read_predictions(tmp_path / "x.csv", label="class")
     assert (back.probs == learn.probs).all()
     assert (back.codes == learn.codes).all()
 
@@ -41,8 +42,8 @@ def test_everything_is_there(made):
     }
     assert (made / "report.html").stat().st_size < 2_000_000
     calibrator = load_calibrator(made / "model.json")
-    holdout = read_predictions(made / "holdout.csv", label="digit")
-    repaired = read_predictions(made / "repaired.csv", label="digit")
+    holdout = read_predictions(made / "holdout.csv", label="class")
+    repaired = read_predictions(made / "repaired.csv", label="class")
     assert abs(calibrator.predict_proba(holdout.probs) - repaired.probs).max() < 1e-12
 
 

@@ -1,7 +1,7 @@
-"""`mcllo demo`: the whole job on predictions made from data that scikit-learn carries.
+"""`mcllo demo`: the whole job on predictions that the package carries.
 
-A naive Bayes classifier, famous for overconfidence, is trained on two fifths of the digits; its
-predictions of the rest are split in two, one half to learn the repair from and one to judge it on.
+A small VGG's probabilities for the test images of CIFAR-10 (`mcllo.datasets`): 8,000 images to
+learn the repair from, 2,000 to judge it on.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from ._predictions import Predictions
 from ._report import report
 from ._streaming import apply_file
 from .calibrators import CALIBRATORS
+from .datasets import load_cifar10_vgg
 
 SEED = 0
-DIGITS = tuple(f"d{k}" for k in range(10))
+LABEL = "class"
 METHODS = ("mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic", "beta")
 
 
@@ -45,35 +46,21 @@ class Demo:
     comparison: Comparison
 
 
-def digits_predictions() -> tuple[Predictions, Predictions]:
-    """Return predictions of scikit-learn's digits: rows to learn from, rows to judge on."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-    from sklearn.naive_bayes import GaussianNB
-
-    X, y = load_digits(return_X_y=True)
-    X_train, X_rest, y_train, y_rest = train_test_split(
-        X, y, test_size=0.6, random_state=SEED, stratify=y
-    )
-    model = GaussianNB(var_smoothing=0.1).fit(X_train, y_train)
-    probs = model.predict_proba(X_rest)
-    labels = [DIGITS[k] for k in y_rest]
-    half = len(labels) // 2
-    return (
-        Predictions.from_arrays(probs[:half], labels[:half], classes=DIGITS),
-        Predictions.from_arrays(probs[half:], labels[half:], classes=DIGITS),
-    )
+def image_predictions() -> tuple[Predictions, Predictions]:
+    """Return probabilities of a VGG's classes: rows to learn from, rows to judge on."""
+    data = load_cifar10_vgg()
+    return data.train.with_probs(data.train.probs), data.holdout.with_probs(data.holdout.probs)
 
 
 def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Demo:
     """Assess, compare, recalibrate and report; files go to `directory`, words to `say`."""
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    learn, judge = digits_predictions()
+    learn, judge = image_predictions()
     train, holdout = folder / "calibration.csv", folder / "holdout.csv"
     write_csv(train, learn)
     write_csv(holdout, judge)
-    say(f"1. Predictions of handwritten digits by naive Bayes: {train} and {holdout}\n")
+    say(f"1. Predictions of ten kinds of images by a VGG: {train} and {holdout}\n")
     assessment = assess_predictions(learn, seed=SEED)
     say("\n".join(str(assessment).splitlines()[:4]))
     say("\n2. Which repair works best here?\n")
@@ -92,7 +79,7 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Demo:
 
 def own_file(folder: Path) -> str:
     """Return the commands that do the same to a file of one's own."""
-    columns = "--label digit"
+    columns = f"--label {LABEL}"
     return "\n".join(
         [
             "The same on files of your own (these run as they stand):",
@@ -109,6 +96,6 @@ def write_csv(path: Path, predictions: Predictions) -> None:
     """Write predictions as a table of probabilities with a label column."""
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*map(str, predictions.classes), "digit"])
+        writer.writerow([*map(str, predictions.classes), LABEL])
         for row, code in zip(predictions.probs.tolist(), predictions.codes, strict=True):
             writer.writerow([*map(repr, row), predictions.classes[code]])

@@ -343,7 +343,7 @@ def demo(
     ] = "mcllo-demo",
     show: Open = False,
 ) -> None:
-    """Do the whole job on predictions of handwritten digits: assess, compare, repair, report."""
+    """Do the whole job on predictions of images: assess, compare, repair, report."""
     from ._demo import run_demo
 
     made = run_demo(directory, typer.echo)
