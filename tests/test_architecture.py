@@ -46,7 +46,7 @@ HEAVY = {
         "_csv_text",
         "_file_words",
     },
-    "dask": {"_dask", "_dask_work"},
+    "dask": {"_dask"},
     "typer": {"cli", "_cli_options", "_cli_power"},
     "rich": {"_progress", "cli"},
     "sklearn": {"calibrators", "model_selection", "_demo"},

@@ -73,8 +73,8 @@ def test_predictions_keep_their_frame():
     found = predicted_frame(table, fitted, {"number": 0})
     assert found.index.equals(table.index)
     np.testing.assert_array_equal(found.to_numpy(), expected)
-    np.testing.assert_array_equal(predicted(table.to_numpy(), fitted, None), expected)
-    assert predicted(np.empty((0, 3)), fitted, None).shape == (0, 3)
+    np.testing.assert_array_equal(predicted(table.to_numpy(), (fitted, None)), expected)
+    assert predicted(np.empty((0, 3)), (fitted, None)).shape == (0, 3)
     assert likeliest(np.array([[0.2, 0.4, 0.4]]), fitted.classes_).tolist() == ["b"]
 
 

@@ -130,9 +130,7 @@ class DaskRows:
         rest = [_as_array(value, key, table) for key, value in list(given.items())[1:]]
         for key, part in zip(list(given)[1:], rest, strict=True):
             _same_partitions(table.numblocks[0], part.numblocks[0], name, key)
-        sizes = table.chunks[0]
-        starts = None if _unknown(sizes) else tuple(accumulate(sizes, initial=0))
-        return cls((table, *rest), starts)
+        return cls((table, *rest), _starts(table))
 
     def only(self, index: int) -> DaskRows:
         """Return one of the parts alone."""
@@ -195,18 +193,19 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
     >>> lazy_predict(calibrator, da.from_array(probs, chunks=(2, 2))).chunks
     ((2, 1), (2,))
     """
-    fitted, classes = copy.copy(calibrator), tuple(calibrator.classes_.tolist())
+    import dask
+
+    classes = tuple(calibrator.classes_.tolist())
     values, names = _table(X, "X", classes)
+    fitted = copy.copy(calibrator)  # a later `fit` changes nothing of what was asked for
     if names is not None:
-        meta = values._meta.astype("float64")
-        return values.map_partitions(predicted_frame, fitted, meta=meta)
+        sent, meta = dask.delayed(fitted, traverse=False), values._meta.astype("float64")
+        return values.map_partitions(predicted_frame, sent, meta=meta)
     if values.shape[1] != len(classes):
         raise InputError(f"X must have a column per class ({len(classes)}); got {values.shape[1]}.")
-    sizes = values.chunks[0]
-    starts = None if _unknown(sizes) else tuple(accumulate(sizes, initial=0))
-    return values.map_blocks(
-        predicted, fitted, starts, dtype=np.float64, meta=np.empty((0, 0), dtype=np.float64)
-    )
+    sent = dask.delayed((fitted, _starts(values)), traverse=False)
+    meta = np.empty((0, 0), dtype=np.float64)
+    return values.map_blocks(predicted, sent, dtype=np.float64, meta=meta)
 
 
 def lazy_labels(calibrator: Any, X: Any) -> Any:
@@ -311,6 +310,12 @@ def _is_frame(value: Any) -> bool:
 
 def _is_array(value: Any) -> bool:
     return is_dask(value) and hasattr(type(value), "chunks") and value.ndim in (1, 2)
+
+
+def _starts(table: Any) -> tuple[int, ...] | None:
+    """Return the first row of each chunk; None where sizes are not known."""
+    sizes = table.chunks[0]
+    return None if _unknown(sizes) else tuple(accumulate(sizes[:-1], initial=0))
 
 
 def _unknown(sizes: Sequence[float]) -> bool:

@@ -106,8 +106,9 @@ class LabelJob:
         return Seen(frozenset(distinct))
 
 
-def predicted(values: Any, calibrator: Any, starts: Any, block_id: Any = (0, 0)) -> Any:
-    """Return recalibrated rows of a chunk."""
+def predicted(values: Any, sent: tuple[Any, Any], block_id: Any = (0, 0)) -> Any:
+    """Return recalibrated rows of a chunk; `sent` is a calibrator and where chunks start."""
+    calibrator, starts = sent
     if len(values) == 0:
         return np.empty(values.shape)
     with located(block_id[0], starts):
