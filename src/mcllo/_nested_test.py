@@ -180,7 +180,8 @@ class Plan:
 
     def _trusted(self, df: int) -> tuple[str, str]:
         if df not in self._chosen:
-            self._chosen[df] = choose_method(self.predictions, df, "lr", 1)
+            # one draw of a score costs nothing: what is left is whether chi-square can be trusted
+            self._chosen[df] = choose_method(self.predictions, df, "score", 1)
         return self._chosen[df]
 
     def stop_at(self, n_draws: int) -> int | None:

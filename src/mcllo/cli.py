@@ -149,9 +149,8 @@ def assess(
             n_resamples=draws,
             seed=seed,
         )
-    typer.echo(
-        as_json_text(result.to_dict()) if as_json else in_flags(result.text(alpha, full=full))
-    )
+    shown = as_json_text(result.to_dict()) if as_json else in_flags(result.text(alpha, full=full))
+    typer.echo(shown)
     write_report(result, html, show, alpha, [file])
     if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
         raise typer.Exit(1)
