@@ -105,12 +105,20 @@ def _caption(results: Results) -> str:
     return (
         "Points: medians of interleaved rounds, one thread each; bars: quartiles. MCLLO includes "
         "validation, test and standard errors; temperature and SVS are fits alone. Missing points "
-        f"took longer than the limit. {machine['cpu']}.{quick}"
+        f"were not timed or took longer than the limit. {machine['cpu']}.{quick}"
     )
 
 
+def has_sweeps(results: Results) -> bool:
+    """Whether rows and classes each take two values at least: one point shows no growth."""
+    sizes = list(results.get("fits", {}))
+    return bool(sizes) and all(len(sweep) > 1 for sweep in sweeps(sizes))
+
+
 def write(results: Results, path: Path = FIGURE) -> None:
-    """Draw the figure, where there are sizes to compare."""
-    if len(results.get("fits", {})) > 1:
+    """Draw the figure, or remove an old one, where there are no sizes to compare."""
+    if not has_sweeps(results):
+        path.unlink(missing_ok=True)
+    else:
         path.parent.mkdir(parents=True, exist_ok=True)
         save(draw(results), path)

@@ -125,8 +125,16 @@ def _fits(results: Results) -> list[str]:
         "How many times as long as MCLLO on one thread (above 1: MCLLO is faster):",
         table(head, ratios),
         agreement(results),
-        "![Time against rows and against classes](../figures/performance.svg)",
+        _figure(results),
     ]
+
+
+def _figure(results: Results) -> str:
+    from benchmarks.figure import has_sweeps
+
+    if not has_sweeps(results):
+        return "No figure: too few sizes were timed to show how time grows."
+    return "![Time against rows and against classes](../figures/performance.svg)"
 
 
 def _ratio(records: Results, name: str) -> str:

@@ -327,6 +327,16 @@ def test_the_figure_draws_medians_of_the_methods_that_were_timed(tmp_path):
     assert "Time against classes" in (tmp_path / "figure.svg").read_text()
 
 
+def test_one_point_makes_no_figure(tmp_path):
+    fits = {size: RESULTS["fits"][size] for size in list(RESULTS["fits"])[:1]}
+    few, path = RESULTS | {"fits": fits}, tmp_path / "figure.svg"
+    path.write_text("of an earlier run")
+    figure.write(few, path)
+    assert not path.exists()
+    assert "No figure" in page.measured(few)
+    assert "performance.svg" in page.measured(RESULTS)
+
+
 # command line
 
 
