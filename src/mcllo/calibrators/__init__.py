@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._auto import AutoCalibrator
 from ._beta import BetaCalibration
 from ._contract import load_calibrator
 from ._dirichlet import DirichletCalibration
@@ -20,6 +21,7 @@ CALIBRATORS: dict[str, Any] = {
     cls.method: cls
     for cls in (
         MCLLOCalibrator,
+        AutoCalibrator,
         TemperatureScaling,
         VectorScaling,
         MatrixScaling,
@@ -34,6 +36,7 @@ CALIBRATORS: dict[str, Any] = {
 
 __all__ = [
     "CALIBRATORS",
+    "AutoCalibrator",
     "BetaCalibration",
     "DirichletCalibration",
     "HistogramBinning",

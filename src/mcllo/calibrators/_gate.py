@@ -25,22 +25,28 @@ class GateDecision:
     Attributes
     ----------
     recalibrates : bool
-        Whether calibration was rejected, so that predictions are changed.
+        Whether predictions are changed, because calibration was rejected.
     pvalue, alpha : float
         Of the test on the training rows, and the level it was compared with.
     test : str
         Which test.
+    gain : float or None
+        What cross-validation promises, where it was asked as well: the gate stays closed unless
+        that is positive.
     """
 
     recalibrates: bool
     pvalue: float
     alpha: float
     test: str
+    gain: float | None = None
 
     def __str__(self) -> str:
         p = f"p {format_p(self.pvalue)}"
         if self.recalibrates:
             return f"recalibrated: calibration is rejected at level {self.alpha:g} ({p})"
+        if self.pvalue <= self.alpha:
+            return f"left alone: calibration is rejected ({p}), but no repair promises a gain"
         return (
             f"left alone: calibration is not rejected at level {self.alpha:g} ({p}); "
             "that is no proof of calibration"
