@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo import MCLLOMap, Predictions
-from mcllo._design import Named, Resampled, draw_codes, model_order
+from mcllo._design import Named, Resampled, draw_codes, draw_tilted, model_order
 from mcllo._model import identity_theta
 
 HEAVY = Named("dirichlet_heavy", 10, np.append(3.0, np.full(9, 0.3)), 1.0)
@@ -37,6 +37,17 @@ def test_labels_by_hand():
     theta = np.array([np.log(2.0), 0.0, 1.0, 1.0])
     u = np.array([[0.66, 0.86, 0.87]])
     assert draw_codes(theta, odds[:, None], u).tolist() == [[0, 1, 2]]
+    x = np.array([[0.5] * 3, [0.3] * 3, [0.2] * 3])[:, None]
+    assert draw_tilted(theta[:2], x, u).tolist() == [[0, 1, 2]]
+
+
+def test_without_exponents_labels_are_drawn_from_the_same_map():
+    rng = np.random.default_rng(3)
+    x = rng.dirichlet(np.ones(5), (2, 3000)).transpose(2, 0, 1)
+    tau, u = np.log([0.5, 1.0, 2.0, 3.0]), rng.random((2, 3000))
+    theta = np.concatenate([tau, np.ones(4)])
+    same = draw_codes(theta, np.log(x[:-1]) - np.log(x[-1]), u)
+    np.testing.assert_array_equal(draw_tilted(tau, x, u), same)
 
 
 def test_labels_follow_the_map_and_not_the_rows():

@@ -154,7 +154,11 @@ class Named:
         np.maximum(by_class, DEFAULT_CLIP, out=by_class)
         by_class /= by_class.sum(axis=0)
         log_odds = log_odds_from_logs(np.log(by_class), self.baseline_index)
-        codes = draw_codes(theta, log_odds, uniform)
+        tau, gamma = np.split(theta, 2)
+        plain = bool((gamma == 1.0).all())
+        codes = (
+            draw_tilted(tau, by_class, uniform) if plain else draw_codes(theta, log_odds, uniform)
+        )
         none = np.zeros(len(streams), dtype=np.intp)
         return Sample(by_class, log_odds, codes, none, self.classes, self.baseline_index)
 
@@ -235,3 +239,12 @@ def draw_codes(theta: Floats, log_odds: Floats, uniform: Floats) -> Labels:
     np.cumsum(below, axis=0, out=below)
     codes: Labels = np.add.reduce(uniform.ravel() > below, axis=0, dtype=np.intp)
     return codes.reshape(uniform.shape)
+
+
+def draw_tilted(tau: Floats, by_class: Floats, uniform: Floats) -> Labels:
+    """Return the same for gamma = 1, where ``g_j`` is in proportion to ``delta_j x_j``."""
+    below = by_class[:-1] * np.exp(tau)[:, None, None]
+    np.cumsum(below, axis=0, out=below)
+    reach = uniform * (below[-1] + by_class[-1])
+    codes: Labels = np.add.reduce(reach > below, axis=0, dtype=np.intp)
+    return codes

@@ -88,21 +88,21 @@ def exponentials(
 ) -> tuple[Floats, Floats | None]:
     """Write ``exp(eta - top)`` to `out`; return ``exp(-top) + sum exp(eta - top)`` and top.
 
-    top is the largest eta of a row where it is above `SAFE`, and 0 elsewhere, so that no row's
-    digits depend on its company; None stands for 0 everywhere.
+    top is the largest eta of a row where it is above `SAFE` (in float32 `SAFE_FLOAT32`), and 0
+    elsewhere, so that no row's digits depend on its company; None stands for 0 everywhere.
     """
-    k = len(odds)
+    k, safe = len(odds), SAFE if out.dtype == np.float64 else SAFE_FLOAT32
     np.multiply(odds, theta[k:, None], out=out)
     out += theta[:k, None]
     if bounded is None:
-        bounded = bool(out.max() < SAFE)
+        bounded = bool(out.max() < safe)
     if bounded:
         np.exp(out, out=out)
         total = np.add.reduce(out, axis=0, out=total)
         total += 1.0
         return total, None
     top = out.max(axis=0)
-    top[top < SAFE] = 0.0
+    top[top < safe] = 0.0
     out -= top
     np.exp(out, out=out)
     total = np.add.reduce(out, axis=0, out=total)

@@ -5,12 +5,14 @@ time than Python needs to ask for it, so tables of one shape are stacked, ``log_
 class j, table b and row i, and share every NumPy call. The formulas are those of `_model`, the
 steps those of `_newton`, which end earlier here (a study needs a statistic, not its last digits); a
 table whose full step does not lower its value, or that needs many steps, leaves the stack and is
-fitted by `minimize` alone.
+fitted by `minimize` alone. Steps from far away only lead somewhere: they are computed in float32;
+the start and the place where a table is done never are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,12 @@ TOL, FAST = 1e-5, 1e-3
 the last one: the statistic is then good to 1e-8, the estimate to 1e-6 standard errors."""
 SLOW_TOL = 1e-13
 """The decrement that ends a slow approach, as to a maximum at infinity."""
+NEAR = 0.03
+"""Decrement after which a table may be done at its next place."""
+ROUGH_STEPS = 4
+"""Steps that may be rough: whoever needs more is on the way to a maximum at infinity."""
+ROUGHNESS = 1e-5
+"""Relative error that is granted to values in float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +92,16 @@ def statistics_of(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
     return np.hstack([counts, sums.reshape(tables, k)])
 
 
-def evaluate(theta: Floats, log_odds: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return A, its gradient and its Hessian for each table: `LogPartition` with one more axis."""
+def evaluate(theta: Floats, log_odds: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+    """Return A, its gradient and its Hessian for each table: `LogPartition` with one more axis.
+
+    Arithmetic has the type of `log_odds`.
+    """
     k, tables, n = log_odds.shape
-    stack = np.empty((2 * k, 1, tables, n))
-    per_row = softmax_against_zero(theta.T[:, :, None], log_odds[:, None], out=stack[:k])
+    dtype = log_odds.dtype
+    stack = np.empty((2 * k, 1, tables, n), dtype)
+    across = theta.T[:, :, None].astype(dtype, copy=False)
+    per_row = softmax_against_zero(across, log_odds[:, None], out=stack[:k])
     np.multiply(stack[:k, 0], log_odds, out=stack[k:, 0])
     by_table = stack[:, 0].transpose(1, 0, 2)
     gradient = by_table.sum(axis=2)
@@ -106,24 +119,28 @@ def _newton(log_odds: Floats, s: Floats) -> tuple[Floats, Floats, NDArray[np.boo
     """Return estimates, gains in log likelihood, and which tables are done."""
     theta = np.tile(identity_theta(len(log_odds)), (len(s), 1))
     gain, settled = np.zeros(len(s)), np.zeros(len(s), dtype=bool)
-    active, last = np.arange(len(s)), np.zeros(len(s))
+    active, last, exact = np.arange(len(s)), np.zeros(len(s)), True
+    rough_odds = log_odds.astype(np.float32)
     nll, u, hessian = _at(theta, log_odds, s)
     start = nll
-    for _ in range(TOGETHER):
+    for n_steps in range(TOGETHER):
         step = solve(hessian, u)
         decrement = np.einsum("bi,bi->b", u, step)
-        done = decrement <= np.where(decrement <= FAST * last, TOL, SLOW_TOL)
+        done = exact & (decrement <= np.where(decrement <= FAST * last, TOL, SLOW_TOL))
         theta[active[done]] += step[done]
         gain[active[done]] = (start[active] - nll + 0.5 * decrement)[done]
         settled[active[done]] = True
         active, step, last, before = (v[~done] for v in (active, step, decrement, nll))
         if len(active) == 0:
             break
-        trial = theta[active] + step
-        odds = log_odds if len(active) == len(s) else log_odds[:, active]
+        was_exact, exact = exact, n_steps >= ROUGH_STEPS or bool(last.min() <= NEAR)
+        slack = 1e-13 if exact and was_exact else ROUGHNESS
+        trial, odds = theta[active] + step, log_odds if exact else rough_odds
+        if len(active) < len(s):
+            odds = odds[:, active]
         with np.errstate(over="ignore", invalid="ignore"):  # too far out: it does not fall
             nll, u, hessian = _at(trial, odds, s[active])
-        fell = nll <= before - ENOUGH * last + 1e-13 * (1.0 + np.abs(before))
+        fell = nll <= before - ENOUGH * last + slack * (1.0 + np.abs(before))
         active, trial, last, nll, u, hessian = (
             v[fell] for v in (active, trial, last, nll, u, hessian)
         )
@@ -131,9 +148,9 @@ def _newton(log_odds: Floats, s: Floats) -> tuple[Floats, Floats, NDArray[np.boo
     return theta, gain, settled
 
 
-def _at(theta: Floats, log_odds: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
+def _at(theta: Floats, log_odds: NDArray[Any], s: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the negative log likelihood, its downhill gradient, and its Hessian."""
-    value, gradient, hessian = evaluate(theta, log_odds)
+    value, gradient, hessian = (v.astype(np.float64) for v in evaluate(theta, log_odds))
     return value - np.einsum("bi,bi->b", theta, s), s - gradient, hessian
 
 
