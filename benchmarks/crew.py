@@ -1,7 +1,8 @@
 """Methods in processes of their own, timed in turn: interleaved rounds with a time limit.
 
-Each method has one process (`worker`, or ``optim.R``), which measures its own calls. A round calls
-every method once, so that a busy moment hits all alike. The first call warms up and does not count,
+Each method has one process (`worker`, or ``optim.R``), which measures its own calls. In a round
+every method has a turn: one call, or the median of several where calls are short, so that a busy
+moment hits all alike. The first turn warms up and does not count,
 unless it took longer than `LONG`. A method that has used up its budget sits out later rounds; one
 that exceeds the limit is ended, and the table says so. BLAS and OpenMP have one thread everywhere.
 """

@@ -33,9 +33,13 @@ fit <- function(x, y) {
 }
 
 run <- function(table) {
-  begin <- Sys.time()
-  found <- fit(table$x, table$y)
-  seconds <- as.numeric(difftime(Sys.time(), begin, units = "secs"))
+  times <- numeric(0)
+  while (length(times) == 0 || (sum(times) < 0.2 && length(times) < 25)) {  # a turn, as in worker.py
+    begin <- Sys.time()
+    found <- fit(table$x, table$y)
+    times <- c(times, as.numeric(difftime(Sys.time(), begin, units = "secs")))
+  }
+  seconds <- median(times)
   sprintf('{"seconds": %.9g, "nll": %.12g, "pvalue": %.12g, "se": %.12g, "steps": %d}',
           seconds, found$nll, found$pvalue, found$se, as.integer(found$steps))
 }

@@ -2,7 +2,8 @@
 
 ============  =============================================================================
 load FOLDER   read the table (`tables`) and prepare the method
-run           do it once; the answer holds its seconds, measured here
+run           do it once, or for `TURN` seconds where it is short; the answer holds the median of
+              its seconds, measured here
 score FILE    write the log loss of each held-out row (float64) under the last fit
 ============  =============================================================================
 
@@ -17,12 +18,16 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
 from benchmarks import tables
 from benchmarks.methods import ALL, Fitted
 
+TURN, MOST_CALLS = 0.2, 25
+"""Seconds and calls of a turn: a call of milliseconds, made once after the other processes had
+theirs, would time how caches are filled."""
 LEAST = 1e-15
 """Smallest probability whose logarithm is taken."""
 
@@ -63,10 +68,13 @@ class Worker:
         return {"ready": True}
 
     def run(self, _: str) -> dict[str, object]:
-        start = time.perf_counter()
-        self.last = self.job()
-        seconds = time.perf_counter() - start
-        return {"seconds": seconds, "peak_mb": peak_mb(), **self.last.found}
+        times: list[float] = []
+        float(self.rows.probs.sum())  # a system may have put aside what lay idle
+        while not times or (sum(times) < TURN and len(times) < MOST_CALLS):
+            start = time.perf_counter()
+            self.last = self.job()
+            times.append(time.perf_counter() - start)
+        return {"seconds": median(times), "peak_mb": peak_mb(), **self.last.found}
 
     def score(self, path: str) -> dict[str, object]:
         assert self.last.predict is not None

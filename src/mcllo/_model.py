@@ -46,6 +46,7 @@ __all__ = [
     "Terms",
     "identity_theta",
     "log_odds_from_logs",
+    "log_odds_of_rows",
     "recalibrate",
     "softmax_against_zero",
     "sufficient_statistic",
@@ -65,6 +66,24 @@ def log_odds_from_logs(logs: Floats, baseline: int) -> Floats:
         logs = np.concatenate([np.delete(logs, baseline, axis=0), logs[[baseline]]])
     logs[:-1] -= logs[-1]
     return logs[:-1]
+
+
+def log_odds_of_rows(
+    rows: NDArray[Any], baseline: int, *, logarithms: bool = False, n_jobs: int | None = None
+) -> Floats:
+    """Return ``l_ji`` of probabilities (or `logarithms` of them, or logits) of shape (n, c)."""
+    n, c = rows.shape
+    odds = np.empty((c - 1, n))
+
+    def work(chunk: slice) -> None:
+        logs = np.array(rows[chunk].T, dtype=np.float64, order="C")
+        if not logarithms:
+            np.log(logs, out=logs)
+        np.subtract(logs[:baseline], logs[baseline], out=odds[:baseline, chunk])
+        np.subtract(logs[baseline + 1 :], logs[baseline], out=odds[baseline:, chunk])
+
+    _in_chunks(work, n, c - 1, n_jobs)
+    return odds
 
 
 def sufficient_statistic(

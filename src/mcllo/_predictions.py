@@ -27,7 +27,7 @@ from ._labels import (
     encode_counts,
     find_class,
 )
-from ._model import log_odds_from_logs
+from ._model import log_odds_of_rows
 from ._probabilities import Simplex, clean_logits, clean_probs
 from ._rows import (
     RowFacts,
@@ -268,12 +268,8 @@ class Predictions:
     @cached_property
     def log_odds(self) -> Floats:
         """Log odds against the baseline, shape (n_classes - 1, n_samples), read-only."""
-        logs = np.empty((self.n_classes, self.n_samples))
-        if self.logits is None:
-            np.log(self.probs.T, out=logs)
-        else:
-            logs[:] = self.logits.T
-        odds = log_odds_from_logs(logs, self.baseline_index)
+        rows, logarithms = (self.probs, False) if self.logits is None else (self.logits, True)
+        odds = log_odds_of_rows(rows, self.baseline_index, logarithms=logarithms)
         odds.setflags(write=False)
         return odds
 
