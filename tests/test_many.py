@@ -6,6 +6,7 @@ import pytest
 from independent import direct_nll, draw, log_odds_of, simplex
 
 import mcllo._many as many
+import mcllo._operator as operator
 from mcllo import Predictions
 from mcllo._calibration_test import choose_method, run_test
 from mcllo._estimate import estimate, information_left
@@ -85,6 +86,17 @@ def test_the_hessian_is_computed_once_and_only_when_asked_for():
     np.testing.assert_allclose(with_it.start_blocks.tau, at_start[k, k], rtol=1e-12)
     np.testing.assert_allclose(with_it.start_blocks.cross, at_start[k, k + 3], rtol=1e-9)
     np.testing.assert_allclose(with_it.start_blocks.gamma, at_start[k + 3, k + 3], rtol=1e-12)
+
+
+def test_standard_errors_of_what_was_kept_are_good_to_five_digits(monkeypatch):
+    odds, weight, s, start = problem(3000, 130)
+    exact = fit_many(odds, s, weight, start=start).hessian
+    monkeypatch.setattr(operator, "DEAR", 0)
+    monkeypatch.setattr(operator, "KEPT_IN_FLOAT64", 0)
+    found = fit_many(odds, s, weight, start=start).hessian
+    errors = [np.sqrt(np.diag(np.linalg.inv(hessian))) for hessian in (found, exact)]
+    assert not np.array_equal(found, exact)
+    np.testing.assert_allclose(*errors, rtol=1e-5)
 
 
 def test_too_many_parameters_leave_only_blocks(monkeypatch):

@@ -167,3 +167,35 @@ def test_the_penalised_likelihood_equals_the_dense_one(penalty):
     found = own.precondition(v)
     np.testing.assert_allclose(found[free], np.linalg.solve(part, v[free]), rtol=1e-10)
     assert found[-1] == 0.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_hessian_of_what_was_kept(monkeypatch, weighted):
+    monkeypatch.setattr(operator, "DEAR", 0)
+    rng = np.random.default_rng(4)
+    probs = simplex(rng, 700, 6)
+    odds, weight = log_odds_of(probs), rng.uniform(0.5, 2.0, 700) if weighted else None
+    theta = np.concatenate([rng.normal(0.0, 0.3, 5), rng.uniform(0.7, 1.3, 5)])
+    dense = LogPartition(odds, weight)(theta).hessian
+    for numbers, digits in ((2**20, 1e-12), (0, 1e-6)):  # kept in float64, then in float32
+        monkeypatch.setattr(operator, "KEPT_IN_FLOAT64", numbers)
+        partition = LogPartitionOperator(odds, weight)
+        partition.value_gradient(theta)
+        kept = partition.hessian(np.full(10, np.nan), near=True)  # theta is not looked at
+        np.testing.assert_allclose(kept, dense, rtol=digits, atol=digits)
+        blocks = block_diagonal(block_part(dense))
+        own = blocks != 0.0
+        np.testing.assert_allclose(kept[own], blocks[own], rtol=1e-12)
+
+
+def test_a_hessian_that_float32_would_blur_is_computed_anew(monkeypatch):
+    monkeypatch.setattr(operator, "DEAR", 0)
+    monkeypatch.setattr(operator, "KEPT_IN_FLOAT64", 0)
+    rng = np.random.default_rng(5)
+    first = rng.normal(size=300)
+    odds = np.array([first + 40.0, 40.0 - first])  # the baseline has next to no probability
+    theta, partition = identity_theta(2), LogPartitionOperator(odds)
+    partition.value_gradient(theta)
+    dense = LogPartition(odds)(theta).hessian
+    assert np.abs(partition._kept_hessian() - dense).max() > 1e-9 * np.abs(dense).max()
+    np.testing.assert_array_equal(partition.hessian(theta, near=True), dense)

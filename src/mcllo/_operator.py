@@ -10,7 +10,10 @@ blocks                the 2 x 2 blocks of H on (tau_j, gamma_j): the preconditio
 ====================  ==================================================================
 
 Value, gradient, D and the blocks are computed in float64. The ``a_i`` are kept for the products, in
-float64 while they are few and in float32 when they are many: products only steer the search.
+float64 while they are few and in float32 when they are many: products only steer the search. Where
+a search among very many has ended, the whole Hessian is made of the blocks and of products of the
+a_i that were kept: off its blocks it is good to float32's digits, relative to each element, and
+where its smallest eigenvalue could feel that it is computed anew in float64.
 """
 
 from __future__ import annotations
@@ -43,6 +46,13 @@ LARGEST_IN_FLOAT32 = 1e6
 """Log odds beyond which float32 is not used."""
 NO_HESSIAN: Floats = np.empty((0, 0))
 """Stands in `Terms` where no Hessian was computed."""
+DEAR = 2e9
+"""``n K^2`` from which the whole Hessian is made of what was kept."""
+HESSIAN_GROUPS = 4
+"""Parts of the whole Hessian that are kept apart and added in order."""
+SURELY = 1e-4
+"""Smallest eigenvalue, on the scale of the diagonal, that float32 products cannot blur: they are
+off by some 1e-7 on that scale."""
 TINY = 1e-290
 
 
@@ -119,9 +129,40 @@ class LogPartitionOperator:
 
         return self._diagonal.times(v) - scale * self._sum(part, len(v), dtype)
 
-    def hessian(self, theta: Floats) -> Floats:
-        """Return the whole Hessian at `theta` in float64: 4 K^2 numbers, 4 n K^2 operations."""
+    def hessian(self, theta: Floats, *, near: bool = False) -> Floats:
+        """Return the whole Hessian at `theta`: 4 K^2 numbers, 4 n K^2 operations.
+
+        ``near=True`` promises that the point last moved to is as good; `theta` is then not looked
+        at, and the a_i kept there are used.
+        """
+        if near and self._kept is not None and self.n_samples * self.n_compared**2 >= DEAR:
+            hessian = self._kept_hessian()
+            if self._dtype is np.float64 or _is_surely_definite(hessian):
+                return hessian
         return self.whole(theta).hessian
+
+    def _kept_hessian(self) -> Floats:
+        """Return the Hessian at the last point out of blocks and kept a_i."""
+        assert self._kept is not None
+        k, kept, starts = self.n_compared, self._kept, sorted(self._kept)
+        together = max(1, -(-2 * k // self._rows))
+        batches = [starts[i : i + together] for i in range(0, len(starts), together)]
+
+        def work(group: int) -> Floats:
+            total = np.zeros((2 * k, 2 * k))
+            for batch in batches[group::HESSIAN_GROUPS]:
+                a = np.concatenate([kept[start] for start in batch], axis=1)
+                total -= a @ a.T
+            return total
+
+        with one_blas_thread():
+            parts = ordered_map(work, min(HESSIAN_GROUPS, len(batches)), self.whole.n_threads)
+        for part in parts[1:]:
+            parts[0] += part
+        hessian, j = parts[0], np.arange(k)
+        hessian[j, j], hessian[j + k, j + k] = self._blocks.tau, self._blocks.gamma
+        hessian[j, j + k] = hessian[j + k, j] = self._blocks.cross
+        return hessian
 
     def _move(self, theta: Floats, dtype: Any, bounded: bool) -> Terms:
         self.theta, self._bounded = np.array(theta, dtype=np.float64), bounded
@@ -247,8 +288,27 @@ class LikelihoodOperator:
         """Return v divided by the diagonal blocks of the Hessian."""
         return self._inverse.times(v)
 
-    def hessian(self, theta: Floats) -> Floats:
-        """Return the whole Hessian at `theta`, fixed parameters and penalty included."""
-        hessian = self.partition.hessian(theta)
+    def hessian(self, theta: Floats, *, near: bool = False) -> Floats:
+        """Return the whole Hessian at `theta`, fixed parameters and penalty included.
+
+        `near` is as in `LogPartitionOperator.hessian`.
+        """
+        hessian = self.partition.hessian(theta, near=near)
         hessian[np.diag_indices_from(hessian)] += self.penalty
         return hessian
+
+
+def _is_surely_definite(hessian: Floats) -> bool:
+    """Whether the smallest eigenvalue, on the scale of the diagonal, is above `SURELY`."""
+    diagonal = np.diagonal(hessian)
+    if not diagonal.min() > TINY:
+        return False
+    scale = np.sqrt(diagonal)
+    scaled = hessian / scale
+    scaled /= scale[:, None]
+    scaled[np.diag_indices_from(scaled)] -= SURELY
+    try:
+        np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return False
+    return True
