@@ -56,6 +56,7 @@ RESULTS = {
         "132x7": {"mcllo": timed(0.001, 0.001, 0.003), "mcllo-1": timed(0.001, nll=10.0)},
         "8000x10": {
             "mcllo-1": timed(0.004, 0.004, 0.005, nll=100.0, steps=5),
+            "mcllo": timed(0.005, nll=100.0, steps=5),
             "sklearn-temperature": timed(0.012, 0.010, 0.030),
             "r-analytic": timed(0.4, nll=100.25),
             "r-numeric": {"status": "over", "limit": 300.0, "seconds": []},
@@ -226,21 +227,22 @@ def test_a_worker_loads_runs_and_scores(tmp_path):
 
 
 def test_a_target_that_is_missed_says_by_how_much():
-    outcome = judged("4 times as fast as scikit")  # 3 of 4 times: short by 1.33
-    assert outcome.measured == "3.0 times"
-    assert outcome.verdict == "**not met**, by a factor of 1.33"
+    outcome = judged("4 times as fast as scikit")  # 12 / 5 = 2.4 of 4 times: short by 1.67
+    assert outcome.measured == "2.4 times (one thread 3.0)"
+    assert outcome.verdict == "**not met**, by a factor of 1.67"
 
 
 def test_a_target_that_is_met():
-    assert judged("R with the gradient").verdict == "met"  # 0.4 / 0.004 = 100 times
+    assert judged("R with the gradient").verdict == "met"  # 0.4 / 0.005 = 80 times
     assert judged("2 ms", work="132 x 7").verdict == "met"
 
 
 def test_a_peer_over_its_limit_is_a_lower_bound():
     outcome = judged("at least 500")
-    assert (outcome.measured, outcome.verdict) == ("at least 75,000 times", "met")
+    assert outcome.measured == "at least 60,000 times (one thread 75,000)"  # 300 / 0.005
+    assert outcome.verdict == "met"
     slow = copy.deepcopy(RESULTS)
-    slow["fits"]["8000x10"]["r-numeric"]["limit"] = 1.0  # 250 times at least, of 500
+    slow["fits"]["8000x10"]["r-numeric"]["limit"] = 1.0  # 200 times at least, of 500
     assert judged("at least 500", slow).verdict.startswith("not decided")
 
 
