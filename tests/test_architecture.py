@@ -21,13 +21,13 @@ LAYERS = {
     "_best_baseline _baseline_result _baseline _restriction _full_map _ladder_models "
     "_ladder_rows _ladder_words _nested_test _multiplicity _ladder _class_tests "
     "_chosen_test _posterior _boldness _refits _repaired _penalty _firth _profile _zeros "
-    "_robust _cells _estimate _existence _lattice _reclip _score_null _scores_by_row "
+    "_robust _cells _covariance _estimate _existence _lattice _reclip _score_null _scores_by_row "
     "_nested_bound _nested_ratio _projected_score _block_files _block_fit _block_rows "
     "_block_sources _block_sums _block_bins _blocks _spill _dask _dask_work _peel",
     2: "calibrators",
     3: "_block_assessment _block_assess _assess_rows _files _detail_words _details _words "
-    "_assess _paired _comparison _compare _streaming model_selection _small_fits _design "
-    "_simulate_arguments _power_study _power_file _power simulate",
+    "_assess _paired _recommend_words _recommend _fit_method _comparison _compare _streaming "
+    "model_selection _small_fits _design _simulate_arguments _power_study _power_file _power simulate",
     4: "plot _plot _report _demo _drawing datasets",
     5: "_flags _cli_options _cli_power cli __main__ __init__",
 }

@@ -390,3 +390,106 @@ def test_apply_takes_its_own_normalize_and_clip(tmp_path, model, capsys):
         for words in ([], ["--clip", "1e-12"])
     )
     assert low < default
+
+
+# any method
+
+
+PROBABILITIES = sorted(set(mcllo.CALIBRATORS) - {"vector", "matrix"})
+
+
+def written(path):
+    table = parquet.read_table(path)
+    return np.column_stack([table[name].to_numpy() for name in CLASSES])
+
+
+@pytest.mark.parametrize("method", PROBABILITIES)
+def test_every_method_is_fitted_saved_and_applied_in_batches(
+    tmp_path, good, capsys, monkeypatch, method
+):
+    model, out = tmp_path / "m.json", tmp_path / "out.parquet"
+    text = output(capsys, "fit", good, *LABEL, "--method", method, "-o", model)
+    assert text.startswith(f"{model}: ")
+    for name, value in (("BLOCK", 1024), ("BYTES_PER_CELL", 1)):  # a few rows in each batch
+        monkeypatch.setattr(f"mcllo._source.{name}", value)
+    output(capsys, "apply", model, good, "-o", out)
+    direct = mcllo.CALIBRATORS[method]().fit(mcllo.read_predictions(good, label="y"))
+    np.testing.assert_allclose(written(out), direct.predict_proba(predictions()[0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "temperature", "vector", "matrix"])
+def test_methods_of_logits(tmp_path, capsys, method):
+    probs, y = predictions(150)
+    rows = 2.0 * np.log(probs) + 1.0
+    file, model, out = tmp_path / "in.parquet", tmp_path / "m.json", tmp_path / "out.parquet"
+    parquet.write_table(pa.table({**dict(zip(CLASSES, rows.T, strict=True)), "y": y}), file)
+    output(capsys, "fit", file, *LABEL, "--method", method, "--logits", "-o", model)
+    output(capsys, "apply", model, file, "--logits", "-o", out)
+    direct = mcllo.CALIBRATORS[method](on="logits").fit(
+        mcllo.read_predictions(file, label="y", logits=True)
+    )
+    np.testing.assert_allclose(written(out), direct.predict_proba(rows), rtol=1e-12)
+    assert run(["apply", str(model), str(file)]) == 2
+    assert f"this {method} map was fitted to logits" in capsys.readouterr().err
+
+
+def test_auto_says_what_is_in_it_and_keeps_its_gate(tmp_path, good, capsys):
+    model = tmp_path / "m.json"
+    words = ["fit", good, *LABEL, "--method", "auto", "--gate", "0.05", "-o", model]
+    text = output(capsys, *words)
+    assert text.startswith(f"{model}: auto map of 3 classes from 60 rows: ")
+    assert "% temperature" in text
+    made = mcllo.load_calibrator(model)
+    assert made.summary() in text
+    content = strict(output(capsys, *words, "--json"))
+    assert content["model"] == str(model)
+    assert content["gate"] == made.gate_.to_dict()
+    assert content["weights"] == made.weights_
+
+
+def test_the_default_method_is_mcllo(good, model, tmp_path, capsys):
+    again = tmp_path / "again.json"
+    output(capsys, "fit", good, *LABEL, "--method", "mcllo", "-o", again)
+    assert again.read_text() == Path(model).read_text()
+    content = strict(output(capsys, "fit", good, *LABEL, "-o", again, "--json"))
+    assert (content["method"], content["n_samples"]) == ("mcllo", 60)
+
+
+def test_a_model_on_standard_output_is_json_already(good, model, capsys):
+    assert output(capsys, "fit", good, *LABEL, "-o", "-", "--json") == Path(model).read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "tempature"], "--method tempature is not known; did you mean 'temperature'?"),
+        (
+            ["--method", "auto", "--baseline", "dog"],
+            "--baseline dog must be left out: --method auto has no such option (mcllo has it).",
+        ),
+        (
+            ["--method", "auto", "--baseline", "all"],
+            "--baseline all must be left out: --method auto has no such option (mcllo has it).",
+        ),
+        (
+            ["--method", "isotonic", "--penalty", "1"],
+            "--penalty 1.0 must be left out: --method isotonic has no such option",
+        ),
+        (["--method", "matrix"], "--method matrix needs logits. Pass --logits with columns that"),
+        (["--method", "beta", "--clip", "0.01"], "--clip 0.01 must be left out: --method beta"),
+    ],
+)
+def test_what_a_method_does_not_take(tmp_path, good, capsys, words, message):
+    assert run(["fit", good, *LABEL, "-o", str(tmp_path / "m.json"), *words]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_no_floor_for_a_method_that_takes_zeros(tmp_path, good, capsys):
+    model = tmp_path / "m.json"
+    output(capsys, "fit", good, *LABEL, "--method", "histogram", "-o", model)
+    assert run(["apply", str(model), good, "--clip", "0.01"]) == 2
+    assert "histogram takes zeros as they are. Leave it out." in capsys.readouterr().err

@@ -47,7 +47,7 @@ def test_all_methods_and_what_is_skipped(files, capsys):
     assert run(["compare", *files, *OPTIONS, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert set(content["skipped"]) == {"vector", "matrix"}
-    assert {"temperature", "xu_davoine", "dirichlet", "isotonic", "beta"} <= {
+    assert {"auto", "temperature", "xu_davoine", "dirichlet", "isotonic", "beta"} <= {
         row["method"] for row in content["rows"]
     }
 
@@ -58,6 +58,18 @@ def test_text_and_cross_validation(files, capsys):
     assert "cross-validated" in text
     assert "temperature" in text
     assert "* best value" in text
+    assert "Recommended: temperature, which has the lowest log loss." in text
+    assert "Its cross-validated log loss, 0." in " ".join(text.split())
+
+
+def test_the_recommendation_is_in_the_json(files, capsys):
+    assert run(["compare", *files, *OPTIONS, "--methods", "temperature,isotonic", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["recommendation"]
+    assert found["method"] == "temperature"
+    assert found["improves"] is True
+    keys = {"method", "difference", "standard_error", "low", "high"}
+    assert all(set(other) == keys for other in found["differences"])
+    assert found["text"].startswith("Recommended: temperature")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from shared_data import load_cifar10_vgg16_keras
 
 import mcllo
 from mcllo import Predictions, compare
-from mcllo._compare import mixture_tail, stratified_folds
+from mcllo._compare import mixture_tail, random_folds
 from mcllo._fit import fit_predictions
 from mcllo.exceptions import InputError
 
@@ -93,7 +93,7 @@ def test_cross_validation_judges_every_row_once():
     assert [row.method for row in c.rows] == ["uncalibrated", "mcllo"]
     assert c["mcllo"].n == 800
     assert c["mcllo"].pvalue_corrected is None
-    folds = stratified_folds(TRAIN[1], 4, 0)
+    folds = random_folds(800, 4, 0)
     held = folds == 2
     calibrator = mcllo.MCLLOCalibrator().fit(TRAIN[0][~held], TRAIN[1][~held])
     np.testing.assert_allclose(
@@ -101,14 +101,44 @@ def test_cross_validation_judges_every_row_once():
     )
 
 
-def test_folds_are_stratified_and_balanced():
-    codes = np.repeat([0, 1, 2], [50, 7, 3])
-    folds = stratified_folds(codes, 5, seed=3)
-    assert np.bincount(folds).tolist() == [12] * 5
-    for k in range(3):
-        counts = np.bincount(folds[codes == k], minlength=5)
-        assert counts.max() - counts.min() <= 1
-    assert (stratified_folds(codes, 5, seed=3) == folds).all()
+def test_folds_are_balanced_and_repeatable():
+    folds = random_folds(62, 5, seed=3)
+    assert sorted(np.bincount(folds)) == [12, 12, 12, 13, 13]
+    assert (random_folds(62, 5, seed=3) == folds).all()
+    assert not (random_folds(62, 5, seed=4) == folds).all()
+
+
+def test_rows_of_a_group_are_left_out_together():
+    groups = np.random.default_rng(0).integers(0, 11, size=200)
+    folds = random_folds(200, 5, 0, groups)
+    assert all(len(set(folds[groups == g])) == 1 for g in range(11))
+    assert set(folds) == {0, 1, 2, 3, 4}
+    p = Predictions.from_arrays(*TRAIN, groups=np.arange(800) // 8)
+    c = compare(p, cv=4, methods=["temperature"], seed=0)
+    held = random_folds(800, 4, 0, p.groups) == 1
+    calibrator = mcllo.calibrators.TemperatureScaling().fit(TRAIN[0][~held], TRAIN[1][~held])
+    np.testing.assert_allclose(
+        c.recalibrated["temperature"].probs[held], calibrator.predict_proba(TRAIN[0][held])
+    )
+
+
+@pytest.mark.slow
+def test_cross_validation_sees_how_far_a_fit_overshoots():
+    # calibrated rows, so any fit adds to the log loss: expected for q parameters and n rows about
+    # q / (2 n) (here 6 / 160 = .0375, and more beyond first order). Folds that spread the labels
+    # evenly say .024 +- .004.
+    found, true = [], []
+    for seed in range(60):
+        probs, y = sharpened(100, seed, c=4, power=1.0)
+        c = compare((probs, y), cv=5, methods=["mcllo"], n_resamples=19, seed=seed)
+        found.append(c["mcllo"].log_loss - c["uncalibrated"].log_loss)
+        fresh, labels = sharpened(5000, 1000 + seed, c=4, power=1.0)
+        after = mcllo.MCLLOCalibrator(classes=range(4)).fit(probs[:80], y[:80]).predict_proba(fresh)
+        loss = mcllo.metrics.log_loss
+        true.append(loss(labels, after) - loss(labels, fresh))
+    error = np.sqrt(np.var(found) / 60 + np.var(true) / 60)
+    assert abs(np.mean(found) - np.mean(true)) < 2.6 * error
+    assert np.mean(found) > 0.03
 
 
 @pytest.mark.parametrize("fitted", [0, 1, 3, 4])
@@ -180,6 +210,11 @@ def test_the_numbers_of_the_vgg_split():
         ((TRAIN, HOLDOUT), {"cv": 5}, "compare must get a holdout or cv="),
         ((TRAIN,), {"cv": 1}, "cv must be a whole number of at least 2 folds"),
         ((TRAIN,), {"cv": 801}, r"cv must not exceed the number of rows \(800\)"),
+        (
+            (Predictions.from_arrays(*TRAIN, groups=np.arange(800) // 400),),
+            {"cv": 3},
+            r"cv must not exceed the number of groups \(2\)",
+        ),
         ((TRAIN, HOLDOUT), {"methods": ["temprature"]}, "did you mean 'temperature'?"),
         ((TRAIN[0], HOLDOUT), {}, "train must be a Predictions or"),
     ],

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,30 @@ def test_the_training_rows_are_not_judged():
 def test_best_is_the_smallest_log_loss():
     losses = {row.method: row.log_loss for row in C.judged}
     assert C.best == min(losses, key=losses.get)
+
+
+def test_the_recommendation_is_about_the_judged_rows():
+    r = C.recommendation
+    assert r.method == C.best
+    assert r.log_loss == pytest.approx(C[C.best].log_loss)
+    others = {d.method: d.difference for d in r.differences}
+    for row in C.judged:
+        if row.method != C.best:
+            assert others[row.method] == pytest.approx(row.log_loss_difference)
+    assert C.recommendation is r
+    assert C.to_dict()["recommendation"] == r.to_dict()
+    fewer = replace(C, rows=tuple(row for row in C.rows if row.method != "histogram"))
+    assert "histogram" not in {d.method for d in fewer.recommendation.differences}
+
+
+def test_the_recommendation_is_printed():
+    assert " ".join(str(C.recommendation).split()) in " ".join(str(C).split())
+
+
+def test_a_bound_says_that_it_is_one():
+    rows = [replace(C.rows[0], pvalue=p, pvalue_method="bound") for p in (1e-300, 1e-20, 0.0)]
+    cells = [replace(C, rows=(row,))._cells(row)[2] for row in rows]
+    assert cells == ["<= 1.0e-300", "<= 1.0e-20", "< 1e-300"]
 
 
 def test_unknown_row():

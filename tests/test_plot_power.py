@@ -75,6 +75,14 @@ def test_boxes_hold_half_of_the_repetitions():
     assert "n = 5,000; 40 data sets a box" in assert_readable(ax)
 
 
+def test_many_repetitions_are_counted_with_a_comma():
+    few = own()
+    ece = np.linspace(0.0, 0.1, 1500)
+    cells = tuple(PowerCell(c.n, None, 0.05, ece, ece, ece, ece) for c in few.rows)
+    ax = ece_boxplot(PowerStudy(cells, "auto", 0.05, 0, few.design, 2, few.effect))
+    assert "1,500 data sets a box" in [text.get_text() for text in ax.texts]
+
+
 def test_another_n_and_a_study_of_one_effect():
     cells = [c for c in grid().rows if c.n == 450]
     drawn = boxes(ece_boxplot(grid(), n=450))

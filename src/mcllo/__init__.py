@@ -31,17 +31,19 @@ if TYPE_CHECKING:
     from ._posterior import CalibrationPosterior, calibration_posterior
     from ._predictions import Predictions
     from ._profile import profile_intervals
+    from ._recommend import Recommendation
     from ._refits import BootstrapFits, bootstrap_fits
     from ._reliability import ReliabilityCurve, reliability_curve
     from ._repaired import RepairedProbabilities
     from ._report import Report, report
     from ._robust import RobustTest, robust_test
     from ._zeros import ZeroSensitivity, zero_sensitivity
-    from .calibrators import CALIBRATORS, MCLLOCalibrator, load_calibrator
+    from .calibrators import CALIBRATORS, AutoCalibrator, MCLLOCalibrator, load_calibrator
     from .model_selection import RecalibratedClassifierCV
 
 _HOME = {
     "Assessment": "_assess",
+    "AutoCalibrator": "calibrators",
     "BaselineSensitivity": "_baseline_result",
     "BoldRecalibration": "_boldness",
     "BootstrapFits": "_refits",
@@ -59,6 +61,7 @@ _HOME = {
     "OmnibusTest": "_omnibus",
     "Predictions": "_predictions",
     "RecalibratedClassifierCV": "model_selection",
+    "Recommendation": "_recommend",
     "ReliabilityCurve": "_reliability",
     "RepairedProbabilities": "_repaired",
     "Report": "_report",
@@ -95,6 +98,7 @@ _MODULES = (
 __all__ = [
     "CALIBRATORS",
     "Assessment",
+    "AutoCalibrator",
     "BaselineSensitivity",
     "BoldRecalibration",
     "BootstrapFits",
@@ -111,6 +115,7 @@ __all__ = [
     "OmnibusTest",
     "Predictions",
     "RecalibratedClassifierCV",
+    "Recommendation",
     "ReliabilityCurve",
     "RepairedProbabilities",
     "Report",

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._blocks import Blocks
+from ._covariance import covariance
 from ._estimate import COLLAPSED, FLAT, INVISIBLE, Estimate, _least
-from ._fit import MCLLOFit, _covariance, _warn
+from ._existence import warn_of
+from ._fit import MCLLOFit
 from ._labels import Classes
 from ._model import Terms, identity_theta
 from ._newton import minimize
@@ -97,7 +99,7 @@ def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0) -> MCLLOFit:
         gamma=theta[len(theta) // 2 :],
         classes=blocks.layout.classes,
         baseline=blocks.layout.baseline,
-        cov_theta=_covariance(end.hessian, likelihood.free, determined),
+        cov_theta=covariance(end.hessian, likelihood.free, determined),
         log_likelihood=min(0.0, -end.value),
         log_likelihood_null=min(0.0, -end.null.value),
         n_samples=likelihood.sums.n_samples,
@@ -111,7 +113,7 @@ def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0) -> MCLLOFit:
         separated_classes=causes,
         penalty_rule=end.rule,
     )
-    _warn(fit, absent, not looked)
+    warn_of(fit, absent, not looked)
     return fit
 
 

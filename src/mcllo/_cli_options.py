@@ -104,15 +104,23 @@ ModelOut = Annotated[
         "--output", "-o", metavar="MODEL", help="JSON file to write; - is standard output."
     ),
 ]
-Penalty = Annotated[
+FitMethod = Annotated[
     str,
     typer.Option(
-        help="Pull towards no change; 0 is maximum likelihood, 1 is safe, auto chooses from the "
-        "data, firth is Firth's."
+        help="mcllo; auto, a mean of repairs weighed by cross-validation; temperature, vector, "
+        "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity."
+    ),
+]
+Penalty = Annotated[
+    str | None,
+    typer.Option(
+        help="Pull towards no change; 0 is maximum likelihood (the default), 1 is safe, auto "
+        "chooses from the data, firth is Firth's."
     ),
 ]
 Center = Annotated[
-    str, typer.Option(help="Where the pull leads: identity (no change) or temperature.")
+    str | None,
+    typer.Option(help="Where the pull leads: identity (no change, the default) or temperature."),
 ]
 GateLevel = Annotated[
     float | None,
@@ -185,8 +193,24 @@ def check_order(model: str, file: str) -> None:
         )
 
 
-def parsed_penalty(text: str) -> float | str:
+def check_apply(calibrator: Any, logits: bool, clip: float | None) -> None:
+    """Refuse probabilities for a map of logits, and a floor for a method that has none."""
+    if calibrator.input == "logits" and not logits:
+        raise typer.BadParameter(
+            f"this {calibrator.method} map was fitted to logits, so FILE must hold logits too. "
+            "Say so with --logits.",
+            param_hint="MODEL",
+        )
+    if clip is not None and "clip" not in calibrator.get_params():
+        raise typer.BadParameter(
+            f"{calibrator.method} takes zeros as they are. Leave it out.", param_hint="--clip"
+        )
+
+
+def parsed_penalty(text: str | None) -> float | str | None:
     """Return the number that `text` is, or the word; what words mean is the library's to say."""
+    if text is None:
+        return None
     try:
         return float(text)
     except ValueError:

@@ -11,6 +11,11 @@ corrected                is it the same map in both samples? The fitted paramete
 
 The plain test of nominal 5 % rejects a right map in about 20 % of cases on the paper's splits. The
 corrected p-value exists for maximum likelihood MCLLO (q = d) and temperature scaling (q = 1).
+
+Folds of a cross-validation ignore the labels. Where classes are spread evenly over folds, left-out
+rows agree with the others by construction and hide how far a fit to class frequencies overshoots:
+on calibrated predictions of 4 classes, 100 rows, MCLLO adds 0.043 to the log loss; stratified folds
+say 0.024, others 0.042 (standard errors 0.004).
 """
 
 from __future__ import annotations
@@ -75,6 +80,7 @@ def compare(
         Keys of `CALIBRATORS`; all that suit the data when not given.
     cv : int, optional
         Instead of a holdout: judge on `train` itself, each row by maps fitted on the other folds.
+        Folds are random; rows of one group share theirs.
     fitted_on : float, optional
         Rows (total weight) the maps were fitted on, for the corrected p-value; the size of `train`
         when not given.
@@ -86,7 +92,8 @@ def compare(
     Returns
     -------
     Comparison
-        One row per method, the uncalibrated rows first; print it, or see `to_frame`.
+        One row per method, the uncalibrated rows first, and `recommendation`; print it, or see
+        `to_frame`.
 
     Examples
     --------
@@ -97,8 +104,8 @@ def compare(
     >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
     >>> c = compare((sharp[:1500], y[:1500]), (sharp[1500:], y[1500:]),
     ...             methods=("mcllo", "temperature"), seed=0)
-    >>> c.best
-    'temperature'
+    >>> c.recommendation.method, c.recommendation.improves, c.recommendation.ties
+    ('temperature', True, ('mcllo',))
     """
     learn = as_pair(train, "train", None, baseline)
     entropy = entropy_of(seed)
@@ -110,7 +117,7 @@ def compare(
         _check_classes(learn, judge)
         judge = judge.with_baseline(learn.baseline)
     chosen, skipped = choose_methods(learn, judge, methods)
-    folds = None if cv is None else stratified_folds(learn.codes, cv, entropy)
+    folds = None if cv is None else random_folds(learn.n_samples, cv, entropy, learn.groups)
     results: dict[str, _Recalibrated] = {}
     with progress("comparing", "methods") as advance:
         for name in chosen:
@@ -139,8 +146,7 @@ def choose_methods(
     asked = [methods] if isinstance(methods, str) else methods
     for name in asked or ():
         if name not in CALIBRATORS:
-            hint = did_you_mean(name, tuple(CALIBRATORS)).replace("it has", "known are")
-            raise InputError(f"method {name!r} is not known; {hint}")
+            raise InputError(f"method {name!r} is not known; {known_methods(name)}")
     chosen, skipped = [], {}
     for name in DEFAULT_METHODS if asked is None else asked:
         if CALIBRATORS[name]().input == "logits" and (learn.logits is None or judge.logits is None):
@@ -152,17 +158,25 @@ def choose_methods(
     return chosen, skipped
 
 
-def stratified_folds(codes: NDArray[np.intp], n_folds: int, seed: int) -> NDArray[np.intp]:
-    """Return a fold for each row: classes spread as evenly as they can be."""
+def known_methods(name: str) -> str:
+    """Return what a word that is no method was meant to be, or what there is."""
+    return did_you_mean(name, tuple(CALIBRATORS)).replace("it has", "known are")
+
+
+def random_folds(
+    n_samples: int, n_folds: int, seed: int, groups: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
+    """Return a fold for each row, whatever its label; rows of one group share theirs."""
     if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
         raise InputError(f"cv must be a whole number of at least 2 folds; got cv={n_folds!r}.")
-    if n_folds > len(codes):
-        raise InputError(f"cv must not exceed the number of rows ({len(codes)}); got cv={n_folds}.")
-    shuffled = np.random.default_rng([seed, 1]).permutation(len(codes))
-    order = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    folds = np.empty(len(codes), dtype=np.intp)
-    folds[order] = np.arange(len(codes)) % n_folds
-    return folds
+    units, word = n_samples, "rows"
+    if groups is not None:
+        units, word = int(groups.max()) + 1, "groups"
+    if n_folds > units:
+        raise InputError(f"cv must not exceed the number of {word} ({units}); got cv={n_folds}.")
+    folds = np.empty(units, dtype=np.intp)
+    folds[np.random.default_rng([seed, 1]).permutation(units)] = np.arange(units) % n_folds
+    return folds if groups is None else folds[groups]
 
 
 def _check_classes(learn: Predictions, judge: Predictions) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from ._fit import none_for_nan
 from ._predictions import Predictions
+from ._recommend import Recommendation, recommend
 from ._table import Table
 from ._text import align, format_count, format_p
 
 LOWER_IS_BETTER = ("ece", "classwise_ece", "log_loss", "brier")
 HIGHER_IS_BETTER = ("accuracy",)
 MARK = "*"
+WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,8 @@ class ComparisonRow:
     label_change : float or None
         Fraction of rows whose most probable class changed.
     log_loss_difference, difference_low, difference_high : float
-        Log loss less that of the best row, with a paired bootstrap interval.
+        Log loss less that of the best row, with a paired bootstrap interval of 95 %, each by
+        itself; those of `Comparison.recommendation` hold for all methods at once.
     fit_seconds : float or None
         Time to fit.
     n_zero_labels : int
@@ -102,6 +107,12 @@ class Comparison:
         """The method of smallest log loss on the judged rows."""
         return min(self.judged, key=lambda row: row.log_loss).method
 
+    @cached_property
+    def recommendation(self) -> Recommendation:
+        """The method of smallest log loss, how sure its lead is, and what else would do."""
+        sets = {row.method: self.recalibrated[row.method] for row in self.judged}
+        return recommend(sets, cross_validated=self.cross_validated)
+
     def __getitem__(self, method: str) -> ComparisonRow:
         for row in self.rows:
             if row.method == method:
@@ -124,6 +135,7 @@ class Comparison:
             "rows": [none_for_nan(asdict(row)) for row in self.rows],
             "skipped": dict(self.skipped),
             "best": self.best,
+            "recommendation": self.recommendation.to_dict(),
             "cross_validated": self.cross_validated,
             "n_train": self.train.n_samples,
             "n_holdout": self.holdout.n_samples,
@@ -142,6 +154,7 @@ class Comparison:
             f"judged on {format_count(self.holdout.n_samples)}; baseline: {self.train.baseline})"
         )
         lines = [head, "", align([_HEAD, *(self._cells(row) for row in self.rows)]), ""]
+        lines += [textwrap.fill(str(self.recommendation), WIDTH), ""]
         lines += [f"{MARK} best value of its column among the judged rows."]
         lines += footnotes(self)
         return "\n".join(lines)
@@ -150,7 +163,7 @@ class Comparison:
         return [
             row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             format_count(row.n),
-            ("<" if row.pvalue_method == "bound" else "") + _p(row.pvalue),
+            _p(row.pvalue, row.pvalue_method),
             _p(row.pvalue_corrected),
             f"{row.ece:.4f}" + self._mark(row, "ece"),
             f"{row.classwise_ece:.4f}" + self._mark(row, "classwise_ece"),
@@ -197,7 +210,7 @@ def footnotes(comparison: Comparison) -> list[str]:
             "p corr.: is it the same map in both samples? A fitted map carries the noise of the",
             "   rows it was fitted on, which makes the plain p too small; this one allows for it.",
         ]
-    lines += ["worse than best by: log loss, with a 95 % paired bootstrap interval."]
+    lines += ["worse than best by: log loss, each with its own 95 % paired bootstrap interval."]
     zeros = [row for row in comparison.rows if row.n_zero_labels]
     if zeros:
         counts = ", ".join(f"{row.method} {row.n_zero_labels}" for row in zeros)
@@ -207,8 +220,12 @@ def footnotes(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _p(pvalue: float | None) -> str:
-    return "" if pvalue is None else format_p(pvalue).removeprefix("= ")
+def _p(pvalue: float | None, method: str = "") -> str:
+    """Return a p-value as a cell; a bound says so: ``<= 1.0e-300``."""
+    if pvalue is None:
+        return ""
+    text = format_p(pvalue)
+    return text.replace("=", "<=") if method == "bound" else text.removeprefix("= ")
 
 
 def _difference(row: ComparisonRow) -> str:

@@ -24,7 +24,7 @@ from .datasets import load_cifar10_vgg
 
 SEED = 0
 LABEL = "class"
-METHODS = ("mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic", "beta")
+METHODS = ("auto", "mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic", "beta")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Demo:
     comparison = compare(learn, judge, methods=METHODS, seed=SEED)
     say(str(comparison))
     best = comparison.best
-    say(f"\n3. Smallest log loss: {best}. Learned, saved, and applied to {holdout}.")
+    say(f"\n3. Smallest log loss here: {best}. Learned, saved, and applied to {holdout}.")
     calibrator = CALIBRATORS[best]().fit(learn)
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "repaired.csv")

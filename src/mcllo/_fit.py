@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ._covariance import covariance
 from ._estimate import COLLAPSED, estimate
 from ._existence import existence, warn_of
 from ._labels import Classes
@@ -56,9 +57,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-LARGE = 500
-"""Parameters from which it pays to invert by a Cholesky factor."""
 
 _SCALARS = (
     "log_likelihood",
@@ -383,7 +381,7 @@ def fit_predictions(
         gamma=theta[len(theta) // 2 :],
         classes=predictions.classes,
         baseline=predictions.baseline,
-        cov_theta=_covariance(end.hessian, likelihood.free, found.determined)
+        cov_theta=covariance(end.hessian, likelihood.free, found.determined)
         if whole
         else NO_HESSIAN,
         log_likelihood=min(0.0, -end.value),
@@ -404,29 +402,3 @@ def fit_predictions(
     )
     warn_of(fit, predictions.absent, found.undecided)
     return fit
-
-
-def _covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
-    if determined and free.all():
-        return _inverse(hessian)
-    covariance = np.full((len(free), len(free)), np.nan)
-    if determined:
-        covariance[np.ix_(free, free)] = _inverse(hessian)
-    return covariance
-
-
-def _inverse(hessian: Floats) -> Floats:
-    """Return the inverse; a large one from its Cholesky factor, in two fifths of the time."""
-    if len(hessian) > LARGE:
-        from scipy.linalg.lapack import dpotrf, dpotri
-
-        factor, failed = dpotrf(hessian, lower=1, clean=0)
-        half, failed = (factor, failed) if failed else dpotri(factor, lower=1)
-        if not failed:
-            half = np.tril(half)
-            half += np.tril(half, -1).T
-            return np.asarray(half, dtype=np.float64)
-    return np.asarray(np.linalg.inv(hessian), dtype=np.float64)
-
-
-_warn = warn_of  # its name for `_block_fit`

@@ -25,6 +25,7 @@ from ._cli_options import (
     Draws,
     EveryBaseline,
     File,
+    FitMethod,
     Full,
     Gate,
     GateLevel,
@@ -45,6 +46,7 @@ from ._cli_options import (
     Workers,
     as_json_text,
     check_alpha,
+    check_apply,
     check_model,
     check_order,
     notes,
@@ -53,7 +55,8 @@ from ._cli_options import (
     write_report,
 )
 from ._cli_power import power
-from ._files import assess_file, fit_file
+from ._files import assess_file
+from ._fit_method import fit_method
 from ._flags import in_flags
 from ._io import read_predictions
 from ._labels import RESERVED
@@ -156,11 +159,12 @@ def assess(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: mcllo fit train.csv --label y --baseline truck -o model.json")
+@app.command(epilog="Example: mcllo fit train.csv --label y --method auto -o model.json")
 def fit(
     file: File,
     label: Label,
     output: ModelOut,
+    method: FitMethod = "mcllo",
     classes: Classes = None,
     baseline: EveryBaseline = None,
     weight: Weight = None,
@@ -168,9 +172,10 @@ def fit(
     normalize: Normalize = False,
     logits: Logits = False,
     clip: Clip = None,
-    penalty: Penalty = "0",
-    center: Center = "identity",
+    penalty: Penalty = None,
+    center: Center = None,
     gate: GateLevel = None,
+    as_json: AsJson = False,
     workers: Workers = None,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
@@ -186,18 +191,13 @@ def fit(
         "normalize": normalize,
         "clip": clip,
     }
-    params = {
-        "penalty": parsed_penalty(penalty),
-        "center": center,
-        "gate": gate,
-        "normalize": normalize,
-        "clip": clip,
-    }
+    given = {"penalty": parsed_penalty(penalty), "center": center, "gate": gate}
     with notes():
-        calibrator = fit_file(file, reading, params, rule=rule, workers=workers)
-    calibrator.save(output)
-    if output != "-":
-        typer.echo(f"{output}: {calibrator.describe()}")
+        fitted = fit_method(file, reading, method, given, rule=rule, workers=workers)
+    fitted.calibrator.save(output)
+    if output != "-":  # else the model itself is what is printed
+        content = {"model": output, **fitted.to_dict()}
+        typer.echo(as_json_text(content) if as_json else f"{output}: {fitted}")
 
 
 @app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
@@ -229,7 +229,7 @@ def compare(
     show: Open = False,
     seed: Seed = None,
 ) -> None:
-    """Fit every recalibration method on one file and judge them on another, in one table."""
+    """Fit every recalibration method on one file, judge them on another, and recommend one."""
     from ._compare import compare as run_compare
 
     options: dict[str, Any] = {
@@ -280,6 +280,7 @@ def apply(
 
     check_order(model, file)
     calibrator = load_calibrator(model)
+    check_apply(calibrator, logits, clip)
     if normalize:
         calibrator.set_params(normalize=True)
     if clip is not None:

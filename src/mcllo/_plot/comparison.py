@@ -51,8 +51,7 @@ def comparison(
         predictions = comparison.recalibrated[row.method]
         curve = reliability_curve(predictions, n_bins=n_bins, binning=binning)
         draw_curve(ax, curve, strip=True)
-        numbers = f"ECE {format_number(row.ece)}, p {format_p(row.pvalue)}"
-        heading(ax, title_of(row.method), numbers)
+        heading(ax, title_of(row.method), f"ECE {format_number(row.ece)}, p {p_of(row)}")
     label_outer(axes, "Predicted probability", "Observed frequency")
     footer(axes[0], [caption_of("comparison", comparison)] if caption else [], key(curve))
     return axes
@@ -67,3 +66,9 @@ def ordered(comparison: Comparison) -> list[ComparisonRow]:
 def title_of(method: str) -> str:
     """Return a method's name as words."""
     return method.replace("_", " ")
+
+
+def p_of(row: ComparisonRow) -> str:
+    """Return a method's p-value as a word; a bound says so."""
+    word = format_p(row.pvalue)
+    return word.replace("=", "≤") if row.pvalue_method == "bound" else word

@@ -112,7 +112,8 @@ def ece_boxplot(
     ax.set_xlabel("delta of the first class" if by_delta else "Rows in the data set (n)")
     ax.set_ylabel("ECE (probability)")
     shown = f"n = {format_count(cells[0].n)}; " if by_delta else ""
-    heading(ax, "Calibration error before and after", f"{shown}{cells[0].reps} data sets a box")
+    reps = format_count(cells[0].reps)
+    heading(ax, "Calibration error before and after", f"{shown}{reps} data sets a box")
     pair = (("as drawn", BLUE), ("after MCLLO", GREEN))
     key = [Patch(facecolor=c, alpha=0.55, edgecolor=INK, label=word) for word, c in pair]
     footer(ax, [caption_of("ece_boxplot", study)] if caption else [], key)

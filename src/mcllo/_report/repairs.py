@@ -28,6 +28,7 @@ NAMES = {
     "uncalibrated_train": ("Uncalibrated (train)", "the uncalibrated training rows"),
     "uncalibrated": ("Uncalibrated", "the uncalibrated predictions"),
     "mcllo": ("MCLLO", "MCLLO"),
+    "auto": ("Auto", "the weighted mean of repairs (auto)"),
     "temperature": ("Temperature", "temperature scaling"),
     "vector": ("Vector", "vector scaling"),
     "matrix": ("Matrix", "matrix scaling"),

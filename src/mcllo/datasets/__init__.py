@@ -164,6 +164,14 @@ def load_cifar10_vgg() -> Dataset:
     Dataset
         A random 8,000 images to learn from and 2,000 to judge on; the column ``image`` is the
         image's number in the test set, from 0. The baseline is truck.
+
+    Examples
+    --------
+    >>> images = load_cifar10_vgg()
+    >>> images
+    <Dataset cifar10_vgg: 8000 rows to learn from, 2000 to judge on, 10 classes>
+    >>> images.holdout.logits.shape, images.holdout.baseline, sorted(images.holdout_columns)
+    ((2000, 10), 'truck', ['image'])
     """
     arrays, sha256 = _read("cifar10_vgg")
     order = np.random.default_rng(0).permutation(len(arrays["labels"]))
