@@ -27,7 +27,8 @@ LAYERS = {
     2: "calibrators",
     3: "_block_assessment _block_assess _assess_rows _files _detail_words _details _words "
     "_assess _paired _recommend_words _recommend _fit_method _comparison _compare _streaming "
-    "model_selection _small_fits _design _simulate_arguments _power_study _power_file _power simulate",
+    "model_selection _small_fits _design _simulate_arguments _power_study _power_file _power "
+    "simulate",
     4: "plot _plot _report _demo _drawing datasets",
     5: "_flags _cli_options _cli_power cli __main__ __init__",
 }

@@ -8,10 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from block_data import rows, whole
 from files import csv_text, replaced
+from pyarrow import csv
 from test_block_sources import same_rows
 
 from mcllo._block_files import blocks_of_files, find_files
 from mcllo._io import read_predictions
+from mcllo._source import Source
 from mcllo.exceptions import FileFormatError, InputError
 
 NAMES = list("01234")
@@ -85,6 +87,27 @@ def test_prefix_logits_and_spaces(tmp_path):
     np.testing.assert_array_equal(blocks.take().log_odds, p.log_odds)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("labels", [int, float, str])
+@pytest.mark.parametrize("first", [0, 1])
+def test_classes_do_not_depend_on_the_first_rows(tmp_path, monkeypatch, kind, labels, first):
+    # sorted by label: the first rows, and the first blocks, hold one label only
+    monkeypatch.setattr("mcllo._block_files.FIRST_ROWS", 5)
+    monkeypatch.setattr("mcllo._block_files.block_rows", lambda _: 20)
+    y = (np.sort(np.arange(90) % 3) + first).astype(labels)
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], 90)
+    names = [str(first + j) for j in range(3)]
+    content = pa.table({**dict(zip(names, probs.T, strict=True)), "y": y})
+    path = tmp_path / "f"
+    if kind == "csv":
+        csv.write_csv(content, path)
+    else:
+        pq.write_table(content, path, row_group_size=20)
+    expected = read_predictions(path, label="y")
+    same_rows(blocks_of_files(path, label="y"), expected)
+    assert expected.class_weight.tolist() == [30.0, 30.0, 30.0]
+
+
 def test_a_directory_is_its_files_in_order(tmp_path):
     probs, y, _ = rows()
     (tmp_path / "part=2").mkdir()
@@ -101,7 +124,6 @@ def test_a_directory_is_its_files_in_order(tmp_path):
     same_rows(blocks_of_files(files, label="y", classes=NAMES), whole())
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Source's handle
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_standard_input_can_be_read_again(kind, monkeypatch):
     content = csv_text(300).encode()
@@ -168,6 +190,34 @@ def test_parquet_errors_name_the_row_of_the_file(tmp_path):
     pq.write_table(table(*rows()[:2]), other)
     with pytest.raises(InputError, match=r"row 2500 of .*f\.parquet"):
         _ = blocks_of_files([other, path], label="y", classes=NAMES).first
+
+
+def test_the_remedy_goes_by_the_first_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcllo._block_files.HINT_ROWS", 50)
+    asked = []
+    read = Source.read
+    monkeypatch.setattr(Source, "read", lambda self, *a: asked.append(read(self, *a)) or asked[-1])
+    path = tmp_path / "f.csv"
+    lines = csv_text(300, header=("p_cat", "p_dog", "p_truck", "y")).splitlines(keepends=True)
+    path.write_text("".join(lines))
+    with pytest.raises(
+        InputError, match=r"pass prefix='p_' \(by the labels among the first 50 rows"
+    ):
+        blocks_of_files(path, label="y")
+    assert [table.num_rows for table in asked] == [50]
+    path.write_text(csv_text(40) + "0.5,0.5,0,lorry\n")  # all labels looked at: nothing to add
+    with pytest.raises(
+        InputError, match=r"line 42 .*\. Correct that label, or add a column for it\.$"
+    ):
+        _ = blocks_of_files(path, label="y").first
+
+
+def test_a_wrong_label_far_down_is_not_taken_for_another_case(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcllo._block_files.HINT_ROWS", 50)
+    path = tmp_path / "f.csv"
+    path.write_text(csv_text(300) + "0.5,0.5,0,lorry\n")
+    with pytest.raises(InputError, match=r"contains 'lorry' \(line 302 .*Correct that label"):
+        _ = blocks_of_files(path, label="y").first
 
 
 def test_a_damaged_file_is_one_sentence(tmp_path):

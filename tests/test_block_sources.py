@@ -127,6 +127,30 @@ def test_errors_name_the_row_of_the_whole(monkeypatch):
         _ = blocks_of_batches(cut((probs, np.where(np.arange(100) == 60, 9, y)), (33,))).first
 
 
+@pytest.mark.parametrize("kind", [int, str])
+def test_a_first_batch_that_lacks_classes_asks_for_them(kind):
+    # sorted labels 1, 1, 2, 2, 3, 3: the first batch alone would be read as 0, 1, 2, or not at all
+    y = np.array([1, 1, 2, 2, 3, 3]).astype(kind)
+    probs = np.full((6, 3), [0.5, 0.3, 0.2])
+    batches = [(probs[:4], y[:4]), (probs[4:], y[4:])]
+    whole = Predictions.from_arrays(probs, y)
+    match = r"contains 3 \(row 4\), which is not a class; .* first batch; .* pass classes=\."
+    if kind is str:
+        match = r"y of the first batch has 2 distinct labels \['1', '2'\]\. Pass classes=\."
+    for given in (batches, lambda: iter(batches), iter(batches)):
+        with pytest.raises(InputError, match=match):
+            _ = blocks_of_batches(given).first
+    same_rows(blocks_of_batches(batches, classes=whole.classes), whole)
+    frames = [(pd.DataFrame(p, columns=["1", "2", "3"]), own) for p, own in batches]
+    same_rows(blocks_of_batches(frames), whole)
+
+
+def test_with_classes_a_wrong_label_is_just_that():
+    batches = [([[0.5, 0.5]], ["a"]), ([[0.5, 0.5]], ["c"])]
+    with pytest.raises(InputError, match=r"classes are \['a', 'b'\]\.$"):
+        _ = blocks_of_batches(batches, classes=["a", "b"]).first
+
+
 def test_what_is_no_batch_is_refused():
     with pytest.raises(InputError, match="at least one row"):
         blocks_of_batches([])

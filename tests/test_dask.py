@@ -1,5 +1,7 @@
+import io
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -261,6 +263,23 @@ def test_a_pass_is_one_small_task_for_each_file(tmp_path):
     assert len(graph) == 6 + 1  # and what is to be done, sent once
     (sums,) = dask.compute(tasks[0])
     assert len(pickle.dumps(sums)) < 5000  # 500 rows of 5 probabilities are 20,000 bytes
+
+
+def test_passes_are_counted_on_a_terminal_only(monkeypatch, capsys):
+    probs, y, _ = arrays(n=300)
+    fit_blocks(blocks_of_dask(probs, y))
+    assert capsys.readouterr() == ("", "")
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", screen)
+    blocks = blocks_of_dask(probs, y)
+    fit_blocks(blocks)
+    shown = screen.getvalue()
+    assert blocks.n_passes > 2
+    assert "finding classes" in shown
+    for name, done in (("reading", 0), ("fitting", 1), ("fitting", blocks.n_passes - 1)):
+        assert re.search(rf"{name}\b.*\b{done} passes done", shown)
+    assert capsys.readouterr().out == ""
 
 
 def test_nothing_is_read_before_it_is_needed():

@@ -5,6 +5,7 @@ from refusal import refusal
 from mcllo import Predictions
 from mcllo._file_words import (
     Roles,
+    among_first,
     in_file_words,
     label_hint,
     left_out_hint,
@@ -113,10 +114,25 @@ def test_a_label_that_is_a_column_was_left_out():
         (["0", "1"], "The labels are numbers and the columns names"),
         (["Cat", "dog"], "differ in upper and lower case"),
         (["cat", "lorry"], "Correct that label, or add a column for it."),
+        (["cat", "dog"], "Correct that label, or add a column for it."),  # the wrong one is below
+        ([], "Correct that label, or add a column for it."),
     ],
 )
 def test_labels_that_do_not_meet_their_columns(labels, hint):
     assert hint in label_hint(["cat", "dog"], labels)
+
+
+def test_numbers_beside_numbered_columns_are_wrong_labels():
+    assert label_hint(["0", "1"], ["0", "1", "7"]) == "Correct that label, or add a column for it."
+
+
+def test_only_remedies_that_go_by_labels_say_how_many_rows():
+    message = "each row must sum to 1; row 3 sums to 2. For rounded files pass normalize=True."
+    assert among_first(message, 10) == message
+    hinted = with_hint(message, stray_hint(["id", "a", "b"], ["a", "b"], message))
+    assert among_first(hinted, 1000).endswith(
+        "not a class, pass classes=['a', 'b'] (by the labels among the first 1,000 rows)."
+    )
 
 
 @pytest.mark.parametrize(

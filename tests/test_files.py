@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mcllo import _files, assess, load_calibrator, read_predictions
+from mcllo import _block_assess, _files, assess, load_calibrator, read_predictions
 from mcllo.__main__ import run
 from mcllo._assess import Assessment
 from mcllo._block_assessment import BlockAssessment
@@ -23,7 +23,9 @@ def parquet(tmp_path):
     columns = {name: probs[:, j] for j, name in enumerate("abc")}
     path = tmp_path / "p.parquet"
     pq.write_table(
-        pa.table({**columns, "y": y, "g": np.arange(900) // 9}), path, row_group_size=200
+        pa.table({**columns, "y": y, "g": np.arange(900) // 9, "w": rng.random(900)}),
+        path,
+        row_group_size=200,
     )
     return path
 
@@ -79,6 +81,54 @@ def test_the_command_line_streams(parquet, tmp_path, monkeypatch, capsys):
     assert content["test"]["statistic"] == pytest.approx(assess(probs, seed=1).test.statistic)
     assert run(["fit", *flags, "-o", str(tmp_path / "m.json")]) == 0
     assert "map of 3 classes (baseline: c) from 900 rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("assess", ["--groups", "g"]),
+        ("assess", ["--weight", "w", "--weight-kind", "survey"]),
+        ("assess", ["--baseline", "auto"]),
+        ("fit", ["--penalty", "firth"]),
+        ("fit", ["--center", "temperature"]),
+        ("fit", ["--gate", "0.05"]),
+        ("fit", ["--baseline", "all"]),
+    ],
+)
+def test_a_large_file_is_read_whole_where_need_be_and_a_directory_refused(
+    parquet, tmp_path, monkeypatch, capsys, command, flags
+):
+    more = ["--seed", "1", "--json"] if command == "assess" else ["-o", str(tmp_path / "m.json")]
+    line = [str(parquet), "--label", "y", "--classes", "a,b,c", *flags, *more]
+    assert run([command, *line]) == 0
+    small = capsys.readouterr().out
+    monkeypatch.setattr(_files, "LARGE_FILE", 1000)
+    assert run([command, *line]) == 0
+    assert capsys.readouterr().out == small
+    (tmp_path / "m.json").unlink(missing_ok=True)
+    assert run([command, str(parquet.parent), *line[1:]]) != 0
+    refused = capsys.readouterr().err.strip()
+    assert refused.count("\n") == 0
+    named = " ".join(flags[-2:]) if flags[0] != "--groups" else "--groups"
+    assert f"{named} needs all rows in memory, and the files of a directory" in refused
+    assert "into one file, or do without." in refused
+
+
+def test_a_report_of_a_directory_is_refused(parquet, tmp_path, capsys):
+    line = [str(parquet.parent), "--label", "y", "--classes", "a,b,c"]
+    assert run(["assess", *line, "--html", str(tmp_path / "r.html")]) != 0
+    assert "a report needs all rows in memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["exact", "sequential"])
+def test_exact_p_values_of_large_files_are_refused(parquet, monkeypatch, capsys, method):
+    monkeypatch.setattr(_files, "LARGE_FILE", 1000)
+    monkeypatch.setattr(_block_assess, "MOST_CELLS", 1000)
+    line = [str(parquet), "--label", "y", "--classes", "a,b,c", "--method", method]
+    assert run(["assess", *line]) != 0
+    refused = capsys.readouterr().err.strip()
+    assert f"--method {method} draws labels for rows in memory; 900 are too many here" in refused
+    assert "Use --method auto or" in refused
 
 
 def test_a_directory_is_one_table(parquet, capsys):

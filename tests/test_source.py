@@ -92,6 +92,37 @@ def test_standard_input_is_copied_and_closed(monkeypatch, content):
     assert copy.closed
 
 
+@pytest.mark.parametrize("way", ["columns", "read", "first rows", "batches", "stopped", "damaged"])
+def test_parquet_from_a_pipe_leaves_no_file_open(monkeypatch, way):
+    buffer = io.BytesIO()
+    parquet.write_table(pa.table({"cat": [0.5, 0.25], "y": ["a", "b"]}), buffer, row_group_size=1)
+    content = buffer.getvalue()
+    if way == "damaged":
+        content = content[:4] + bytes(40) + content[44:]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    opened = []
+    reopened = Source._reopened
+    monkeypatch.setattr(
+        Source, "_reopened", lambda self: opened.append(reopened(self)) or opened[-1]
+    )
+    source = Source("-")
+    if way == "read":
+        assert source.read(["cat"]).num_rows == 2
+    elif way == "first rows":
+        assert source.first_rows(1).read(["cat"]).num_rows == 1
+    elif way == "batches":
+        assert sum(batch.num_rows for batch in source.batches(["cat"])) == 2
+    elif way == "stopped":
+        rows = source.batches(["cat"])
+        next(rows)
+        rows.close()
+    elif way == "damaged":
+        with pytest.raises(FileFormatError, match="standard input cannot be read"):
+            source.read(["cat"])
+    assert opened
+    assert all(file.closed for file in opened)  # else: ResourceWarning, whenever it is collected
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs named pipes")
 def test_a_named_pipe_is_copied_too(tmp_path):
     os.mkfifo(tmp_path / "pipe")
@@ -100,6 +131,32 @@ def test_a_named_pipe_is_copied_too(tmp_path):
     source = Source(tmp_path / "pipe")
     writer.join(10)
     assert source.read(["cat"])["cat"].to_pylist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_first_rows_alone(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(_source, "BATCH_ROWS", 2)
+    path = tmp_path / "f"
+    if kind == "csv":
+        path.write_text("cat,y\n" + "".join(f"{k},{k}\n" for k in range(5)))
+    else:
+        table = pa.table({"cat": [0.0, 1, 2, 3, 4], "y": list("01234")})
+        parquet.write_table(table, path, row_group_size=3)
+    source = Source(path)
+    for most, rows, cut in ((3, 3, True), (4, 4, True), (5, 5, False), (9, 5, False)):
+        first = source.first_rows(most)
+        assert first.read(["cat"], ["y"]) == source.read(["cat"], ["y"]).slice(0, rows)
+        assert (first.cut, source.cut) == (cut, False)
+    assert source.first_rows(1).place(3) == source.place(3)
+
+
+def test_the_rest_of_the_file_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(_source, "BLOCK", 1 << 10)
+    path = tmp_path / "f.csv"
+    path.write_text("cat,y\n" + "0.5,a\n" * 5000 + '0.5,"a\n')  # a quote that does not end
+    assert Source(path).first_rows(100).read(["cat"]).num_rows == 100
+    with pytest.raises(FileFormatError, match="a quoted cell that does not end"):
+        Source(path).read(["cat"])
 
 
 def test_missing_columns(file):

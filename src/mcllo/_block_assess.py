@@ -29,8 +29,6 @@ from ._block_fit import fit_blocks
 from ._block_sums import RowSums
 from ._blocks import Blocks
 from ._calibration_test import (
-    ENOUGH_ERRORS,
-    ENOUGH_VARIANCE,
     N_RESAMPLES,
     CalibrationTest,
     Method,
@@ -39,6 +37,7 @@ from ._calibration_test import (
     _statistic_value,
     chi2_sf,
     run_test,
+    trust_chi2,
 )
 from ._class_tests import _normal_tails
 from ._fit import MCLLOFit, fit_predictions
@@ -48,7 +47,7 @@ from ._multiplicity import holm
 from ._omnibus import N_GROUPS
 from ._predictions import Predictions
 from ._table import Table
-from ._text import format_count, format_number
+from ._text import format_count
 from .exceptions import InputError
 
 Floats = NDArray[np.float64]
@@ -169,22 +168,15 @@ def _tested(
 
 
 def _trust(sums: RowSums, df: int, statistic: str) -> tuple[str, str]:
-    """Return why chi-square is used, and what speaks against it; as in `choose_method`."""
-    errors = sums.scores.errors / max(df, 1)
-    found = f"{format_number(errors)} expected errors per parameter"
-    if statistic == "wald":
-        return "a Wald statistic has no exact form here", ""
-    if sums.changes.n_clipped:
-        doubt = "zeros were raised"
-    elif errors < ENOUGH_ERRORS:
-        doubt = f"only {found}"
-    elif sums.scores.spread.min() < ENOUGH_VARIANCE:
-        doubt = "a class is too rare for chi-square"
-    else:
-        return found, ""
-    if not sums.whole:
-        return f"{doubt}, but fractional weights cannot be simulated", ""
-    return f"{doubt}, but the data are too large to simulate", doubt
+    """Return why chi-square is used, and what speaks against it."""
+    reason, doubt = trust_chi2(
+        statistic,
+        sums.scores.errors / max(df, 1),
+        n_clipped=sums.changes.n_clipped,
+        least_variance=lambda: float(sums.scores.spread.min()),
+        whole_weights=lambda: sums.whole,
+    )
+    return reason or f"{doubt}, but the data are too large to simulate", doubt
 
 
 def _exact(

@@ -18,6 +18,7 @@ they add; any cut that does not look at the labels gives a valid test.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -97,23 +98,96 @@ class BinSums:
 
 def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
     """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
-    rows, weight = block.rows, block.rows.sample_weight
+    rows, cells = block.rows, Cells.of(n_bins)
     index, most = top_label(rows.probs)
-    hits = np.flatnonzero(index == rows.codes)
-    curves, gaps = [_curve_sums(most, hits, weight)], []
+    sums = cells.sums(most, index == rows.codes, rows.sample_weight)
+    top = np.stack([np.add.reduceat(part, cells.fine) for part in sums[:3]])
+    curves, gaps = [cells.curve_sums(sums)], np.empty((rows.n_classes, n_bins))
     for k in range(rows.n_classes):  # one class at a time stays in cache
-        column, hits_k = rows.probs[:, k], np.flatnonzero(rows.codes == k)
-        _, predicted, hit = _sums(column, hits_k, weight, n_bins)
-        gaps.append(predicted - hit)
-        curves.append(_curve_sums(column, hits_k, weight))
-    top = np.array(_sums(most, hits, weight, n_bins))
-    return BinSums(top, np.array(gaps), np.stack(curves, axis=1), *_groups(rows, cuts))
+        sums = cells.sums(rows.probs[:, k], rows.codes == k, rows.sample_weight)
+        curves.append(cells.curve_sums(sums))
+        _, predicted, hits, _ = sums
+        predicted -= hits
+        np.add.reduceat(predicted, cells.fine, out=gaps[k])
+    return BinSums(top, gaps, np.stack(curves, axis=1), *_groups(rows, cuts))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Bins of the calibration errors, cut at the edges of the curves' bins too: one count for both.
+
+    Attributes
+    ----------
+    n_bins, n_cells : int
+        Bins of the calibration errors, and cells.
+    fine, curve : ndarray of int
+        The first cell of each bin, and of each bin of a curve.
+    cell : ndarray of shape (n_bins,)
+        The one cell of a bin; -1 where it has several.
+    start : ndarray of shape (n_bins,)
+        The curve's bin in which a bin begins.
+    """
+
+    n_bins: int
+    n_cells: int
+    fine: Index
+    curve: Index
+    cell: Index
+    start: Index
+
+    @staticmethod
+    @lru_cache(maxsize=4)
+    def of(n_bins: int) -> Cells:
+        """Return the cells of so many bins."""
+        edges = np.union1d(width_edges(n_bins), width_edges(N_CURVE_BINS))
+        fine, curve = (
+            np.concatenate([[0], 1 + np.searchsorted(edges, width_edges(count))])
+            for count in (n_bins, N_CURVE_BINS)
+        )
+        several = np.diff(fine, append=len(edges) + 1) > 1
+        start = np.searchsorted(curve, fine, side="right") - 1
+        return Cells(n_bins, len(edges) + 1, fine, curve, np.where(several, -1, fine), start)
+
+    def index(self, values: Floats) -> Index:
+        """Return the cell of each value; those in a bin of several cells are looked at again."""
+        bins = width_index(values, self.n_bins)
+        index = self.cell[bins]
+        again = np.flatnonzero(index < 0)
+        if len(again):
+            own = bins[again]
+            passed = bin_index(values[again], width_edges(N_CURVE_BINS)) - self.start[own]
+            index[again] = self.fine[own] + passed
+        return index
+
+    def sums(
+        self, values: Floats, hit: NDArray[np.bool_], weight: Floats | None
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return weight, predictions, weight of hits and variance in the cells."""
+        index, hits = self.index(values), np.flatnonzero(hit)
+        predicted = values if weight is None else values * weight
+        own = None if weight is None else weight[hits]
+        return (
+            self._total(index, weight),
+            self._total(index, predicted),
+            self._total(index[hits], own),
+            self._total(index, predicted * (1.0 - values)),
+        )
+
+    def curve_sums(self, sums: tuple[Floats, ...]) -> Floats:
+        """Return sums of cells in the bins of a curve, shape (4, N_CURVE_BINS)."""
+        return np.stack([np.add.reduceat(part, self.curve) for part in sums])
+
+    def _total(self, index: Index, values: Floats | None) -> Floats:
+        """Return the sums of `values` (the counts, for None) in cells."""
+        sums: Floats = np.bincount(index, values, self.n_cells).astype(np.float64, copy=False)
+        return sums
 
 
 def width_index(values: Floats, n_bins: int) -> Index:
-    """Return ``bin_index(values, width_edges(n_bins))``, searching only near the edges.
+    """Return ``bin_index(values, width_edges(n_bins))`` without a search.
 
-    The product ``n_bins x`` tells the bin, but where it is a whole number up to rounding.
+    The product ``n_bins x`` tells the bin, but where it is a whole number up to rounding; there x
+    is compared with that edge.
 
     Examples
     --------
@@ -123,40 +197,12 @@ def width_index(values: Floats, n_bins: int) -> Index:
     scaled = values * n_bins
     whole = np.rint(scaled)
     index: Index = scaled.astype(np.intp)
-    np.minimum(index, n_bins - 1, out=index)
     scaled -= whole
     near = np.flatnonzero(np.abs(scaled, out=scaled) < NEAR)
-    near = near[(whole[near] > 0.0) & (whole[near] < n_bins)]
     if len(near):
-        index[near] = bin_index(values[near], width_edges(n_bins))
+        edge = whole[near]
+        index[near] = np.maximum(edge - (values[near] <= edge / n_bins), 0.0)
     return index
-
-
-def _sums(
-    values: Floats, hits: Index, weight: Floats | None, n_bins: int
-) -> tuple[Floats, Floats, Floats]:
-    """Return weight, sum of predictions and weight of hits in bins."""
-    index = width_index(values, n_bins)
-    own = None if weight is None else weight[hits]
-    return (
-        _binned(index, weight, n_bins),
-        _binned(index, values if weight is None else values * weight, n_bins),
-        _binned(index[hits], own, n_bins),
-    )
-
-
-def _curve_sums(values: Floats, hits: Index, weight: Floats | None) -> Floats:
-    """Return weight, predictions, hits and variance in the bins of a curve, shape (4, n_bins)."""
-    index = width_index(values, N_CURVE_BINS)
-    predicted = values if weight is None else values * weight
-    return np.array(
-        [
-            _binned(index, weight, N_CURVE_BINS),
-            _binned(index, predicted, N_CURVE_BINS),
-            _binned(index[hits], None if weight is None else weight[hits], N_CURVE_BINS),
-            _binned(index, predicted * (1.0 - values), N_CURVE_BINS),
-        ]
-    )
 
 
 def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
@@ -166,23 +212,20 @@ def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
     spread: Floats = np.zeros((g, c, c))
     if rows.sample_weight is not None or g == 1:
         return excess, spread
-    group = np.searchsorted(cuts, 1.0 - rows.probs[:, rows.baseline_index]).astype(np.uint8)
+    away = 1.0 - rows.probs[:, rows.baseline_index]
+    group = np.zeros(rows.n_samples, dtype=np.uint8)
+    for cut in cuts:  # of so few, faster than a search
+        group += away > cut
     order = np.argsort(group, kind="stable")
     ends = np.searchsorted(group[order], np.arange(g + 1))
-    probs, codes = rows.probs.T[:, order], rows.codes[order]
+    probs, codes, ones = rows.probs.T[:, order], rows.codes[order], np.ones(rows.n_samples)
     for k in range(g):
         own = slice(ends[k], ends[k + 1])
         inside: Floats = probs[:, own]
-        expected: Floats = inside.sum(axis=1)
+        expected: Floats = inside @ ones[own]
         excess[k] = np.bincount(codes[own], minlength=c).astype(np.float64) - expected
         spread[k] = np.diag(expected) - inside @ inside.T
     return excess, spread
-
-
-def _binned(index: Index, values: Floats | None, n_bins: int) -> Floats:
-    """Return the sums of `values` (the counts, for None) in bins."""
-    sums: Floats = np.bincount(index, values, n_bins).astype(np.float64, copy=False)
-    return sums
 
 
 def _curve(label: Any, sums: Floats, level: float) -> ReliabilityCurve:

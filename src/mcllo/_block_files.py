@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from ._block_rows import Block, Layout, Reading, block_rows, in_whole
 from ._blocks import Cost, Streamed, Unit
+from ._file_words import among_first
 from ._frames import shorten
 from ._io import _explained, _labels, _without, find_roles
 from ._labels import Classes, class_names
@@ -29,6 +29,8 @@ from .exceptions import FileFormatError, InputError, MclloError
 MOST_GROUP_ROWS = 1 << 22
 """Rows of a row group that one worker reads alone, at most."""
 FIRST_ROWS = 1000
+HINT_ROWS = 1 << 20
+"""Rows whose labels are looked at to find the remedy of an error, at most."""
 GZIP_RATIO = 4.0
 
 
@@ -123,7 +125,7 @@ class FileSource:
         total = 0.0
         for source in self.sources:
             if source.kind == "parquet":
-                with _opened(source) as file:
+                with source._parquet() as file:
                     total += 8.0 * (len(self.names) + 1) * file.metadata.num_rows
             elif source._spool is None:
                 total += source._path.stat().st_size * (GZIP_RATIO if source._gzip else 1.0)
@@ -168,7 +170,7 @@ class FileSource:
     def _read_groups(
         self, source: Source, groups: list[int], done: int, start: int
     ) -> Iterator[Block]:
-        with source._sentences(self.roles.numbers), _opened(source) as file:
+        with source._sentences(self.roles.numbers), source._parquet() as file:
             batches = file.iter_batches(
                 batch_size=self.rows, row_groups=groups, columns=self.columns, use_threads=False
             )
@@ -202,21 +204,16 @@ class FileSource:
                 batches = source._csv_batches(numbers, self.columns)
                 yield from _tables_of(batches, rows, self.columns)
                 return
-            with _opened(source) as file:
+            with source._parquet() as file:
                 yield from _tables_of(file.iter_batches(batch_size=rows, columns=self.columns))
 
     def _explain(self, error: MclloError, source: Source) -> MclloError:
-        return _explained(error, source, self.roles, self.prefix, self.by_default)
-
-
-@contextmanager
-def _opened(source: Source) -> Iterator[Any]:
-    """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
-    with source._parquet() as file:
-        try:
-            yield file
-        finally:
-            file.close(force=True)
+        """Return the error in the words of the file; of a long one only the first labels help."""
+        first = source.first_rows(HINT_ROWS)
+        found = _explained(error, first, self.roles, self.prefix, self.by_default)
+        if first.cut:
+            found.args = (among_first(str(found), HINT_ROWS),)
+        return found
 
 
 def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] | None:
@@ -226,7 +223,7 @@ def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] |
     """
     if source.kind != "parquet" or source._spool is not None:
         return None
-    with _opened(source) as file:
+    with source._parquet() as file:
         metadata = file.metadata
         sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
     if len(sizes) < 2 or max(sizes) > MOST_GROUP_ROWS:

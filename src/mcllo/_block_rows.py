@@ -4,7 +4,8 @@
 three things that only the whole can tell. They are settled here:
 
 ==================  ========================================================================
-classes, baseline   those of the first rows (`Layout`); a label that is none of them is refused
+classes, baseline   `classes`, else the columns' names, else what the first rows show (`Layout`); a
+                    label that is none of them is refused, never given another column
 row numbers         an error names the row of the whole, not of the block
 weights             a block may weigh nothing as long as some other does
 ==================  ========================================================================
@@ -105,7 +106,11 @@ class Layout:
 
     @classmethod
     def of_first(cls, reading: Reading, values: Any, y: Any) -> Layout:
-        """Return the layout that the first rows show."""
+        """Return the layout that the first rows show.
+
+        Columns with names are the classes, whichever of them the first rows hold. Without names,
+        labels 1 and 2 of three columns show the classes 0, 1, 2: a later 3 must be refused.
+        """
         rows = Predictions._labelled(
             reading.simplex(values), y, reading.classes, reading.baseline, RowFacts()
         )

@@ -21,7 +21,7 @@ import numpy as np
 
 from ._block_rows import Block, Layout, Reading, block_rows, in_whole
 from ._blocks import Cost, Streamed, Unit
-from ._frames import as_matrix, n_columns
+from ._frames import as_matrix, column_names, n_columns
 from ._labels import class_names, encode, encode_counts
 from ._predictions import Predictions, _same_length
 from ._probabilities import check_shape
@@ -188,7 +188,11 @@ class BatchSource:
         first = next((batch for batch in rows if len(_checked(batch)[0])), None)
         if first is None:
             raise InputError("batches must hold at least one row; got none.")
-        self.layout = Layout.of_first(reading, first[0], first[1])
+        self._named = reading.classes is not None or column_names(first[0]) is not None
+        try:
+            self.layout = Layout.of_first(reading, first[0], first[1])
+        except InputError as error:
+            raise _of_first_batch(error) from None
         self._batches: Iterable[Batch] = chain([first], rows) if once else ()
         if not once and self._again is None:
             self._batches = batches  # type: ignore[assignment]
@@ -211,7 +215,8 @@ class BatchSource:
             try:
                 yield Block(start + first, self.layout.read(*part))
             except InputError as error:
-                raise in_whole(error, start + first) from None
+                moved = in_whole(error, start + first)
+                raise (moved if self._named else _of_first_batch(moved)) from None
 
 
 def _checked(batch: Any) -> Batch:
@@ -222,6 +227,14 @@ def _checked(batch: Any) -> Batch:
             + (f" of {len(batch)}." if isinstance(batch, (tuple, list)) else ".")
         )
     return tuple(batch)
+
+
+def _of_first_batch(error: InputError) -> InputError:
+    """Return the error; where the first batch has shown too few classes it says so."""
+    message = str(error).replace(" and y has ", " and y of the first batch has ")
+    if "which is not a class" in message:
+        message += " These are told by the first batch; if it lacks some, pass classes=."
+    return InputError(message, row=error.row)
 
 
 def _cut(batch: Batch, rows: int) -> Iterator[tuple[int, Batch]]:

@@ -89,7 +89,8 @@ class Blocks(ABC):
         if not has_whole_hessian(n_parameters):
             raise InputError(
                 "rows in blocks need the information of all parameters at once, of which there "
-                f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Pass arrays."
+                f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Draw some of the rows, and "
+                "pass them as arrays or in a small file."
             )
 
     def terms(self, theta: Floats) -> Terms:

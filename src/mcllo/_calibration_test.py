@@ -26,6 +26,7 @@ rejected in all. A score statistic has the mean of chi-square at any n, and reje
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -234,19 +235,15 @@ def choose_method(
 ) -> tuple[Method, str]:
     """Return the method 'auto' stands for, and why."""
     errors = expected_errors(predictions) / max(df, 1)
-    found = f"{format_number(errors)} expected errors per parameter"
-    if statistic == "wald":
-        return "chi2", "a Wald statistic has no exact form here"
-    if predictions.n_clipped:
-        doubt = "zeros were raised"
-    elif errors < ENOUGH_ERRORS:
-        doubt = f"only {found}"
-    elif _least_variance(predictions) < ENOUGH_VARIANCE:
-        doubt = "a class is too rare for chi-square"
-    else:
-        return "chi2", found
-    if not has_whole_weights(predictions):
-        return "chi2", f"{doubt}, but fractional weights cannot be simulated"
+    reason, doubt = trust_chi2(
+        statistic,
+        errors,
+        n_clipped=predictions.n_clipped,
+        least_variance=lambda: _least_variance(predictions),
+        whole_weights=lambda: has_whole_weights(predictions),
+    )
+    if reason:
+        return "chi2", reason
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
     if not whole or n_resamples * _work(predictions, df, statistic) > MOST_WORK:
         return (
@@ -254,6 +251,40 @@ def choose_method(
             f"{doubt}, but the data are too large to simulate{_advice(statistic, errors, whole)}",
         )
     return "sequential", doubt
+
+
+def trust_chi2(
+    statistic: str,
+    errors: float,
+    *,
+    n_clipped: int,
+    least_variance: Callable[[], float],
+    whole_weights: Callable[[], bool],
+) -> tuple[str, str]:
+    """Return why chi-square is used, or "" and what speaks against it where draws would be better.
+
+    Takes facts of the rows, `errors` for each parameter; what costs a pass is asked when needed.
+
+    Examples
+    --------
+    >>> facts = {"n_clipped": 0, "least_variance": lambda: 5.0, "whole_weights": lambda: True}
+    >>> trust_chi2("lr", 30.0, **facts)
+    ('', 'a class is too rare for chi-square')
+    """
+    found = f"{format_number(errors)} expected errors per parameter"
+    if statistic == "wald":
+        return "a Wald statistic has no exact form here", ""
+    if n_clipped:
+        doubt = "zeros were raised"
+    elif errors < ENOUGH_ERRORS:
+        doubt = f"only {found}"
+    elif least_variance() < ENOUGH_VARIANCE:
+        doubt = "a class is too rare for chi-square"
+    else:
+        return found, ""
+    if not whole_weights():
+        return f"{doubt}, but fractional weights cannot be simulated", ""
+    return "", doubt
 
 
 def _work(predictions: Predictions, df: int, statistic: str) -> float:

@@ -7,6 +7,7 @@ order               fixed by the partitions: neither the number of workers nor t
                     changes a bit
 scheduler           the current `distributed.Client`, else threads of this process
 memory              rows are read anew for each pass unless the caller has persisted them
+progress            which pass, on a terminal; Dask's own dashboard counts the tasks
 ==================  =========================================================================
 
 Classes are the columns of a frame, or `classes`; for an array without them the labels are gone
@@ -29,6 +30,7 @@ from ._dask_work import Job, LabelJob, added, likeliest, predicted, predicted_fr
 from ._frames import as_column, as_matrix, column_names
 from ._label_values import label_values
 from ._labels import Classes, _classes_of, _column_order, class_names
+from ._progress import progress
 from .exceptions import InputError
 
 FAN_IN = 16
@@ -97,7 +99,9 @@ class DaskBlocks(Blocks):
         self, work: Callable[[Any], Any], name: str = "reading", *, whole: bool = True
     ) -> Any:
         """Return the sum of ``work(block)`` over the blocks, added in their order."""
-        found = self.rows.total(Job(work, self.layout, self.rows.starts))
+        with progress(name, "passes done") as advance:
+            advance(self.n_passes)
+            found = self.rows.total(Job(work, self.layout, self.rows.starts))
         self.n_passes += 1
         return found
 
@@ -234,7 +238,8 @@ def _find_classes(rows: DaskRows, n_classes: int, names: Sequence[Hashable] | No
     if names is not None and kind is not None:
         return _classes_of(np.empty(0, kind), n_classes, names)
     job = LabelJob(n_classes, names is not None, rows.starts)
-    seen = rows.only(1).total(job).labels
+    with progress("finding classes", "passes done"):
+        seen = rows.only(1).total(job).labels
     values, _ = label_values(np.array(list(seen), dtype=object))
     return _classes_of(values, n_classes, names)
 

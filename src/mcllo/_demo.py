@@ -24,7 +24,7 @@ from .datasets import load_cifar10_vgg
 
 SEED = 0
 LABEL = "class"
-METHODS = ("auto", "mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic", "beta")
+METHODS = ("auto", "mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic")
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,6 +98,20 @@ def with_hint(message: str, hint: str) -> str:
     return f"{rule} {hint}"
 
 
+def among_first(message: str, n_rows: int) -> str:
+    """Return the message; a remedy that goes by the labels says how many rows they are from.
+
+    Examples
+    --------
+    >>> print(among_first("got 'A'. Labels differ in case; write them alike.", 1000))
+    got 'A'. Labels differ in case; write them alike (by the labels among the first 1,000 rows).
+    """
+    rule = re.split(r"(?<=[.?]) (?=[A-Z])", message)[0]
+    if not re.search("is not a class|[Ll]abels", message.removeprefix(rule)):
+        return message
+    return f"{message.rstrip('.')} (by the labels among the first {n_rows:,} rows)."
+
+
 def stray_hint(columns: Sequence[str], labels: Sequence[str], message: str) -> str:
     """Return how to leave out a column that no label names, when the message may be due to it."""
     known = set(labels)
@@ -119,11 +133,16 @@ def left_out_hint(classes: Sequence[str], known: Sequence[str], labels: Sequence
 
 
 def label_hint(classes: Sequence[str], labels: Sequence[str]) -> str:
-    """Return why labels and columns do not meet, and what to do about it."""
-    if len(labels) <= MOST_LABELS and all(label.isdigit() for label in labels):
+    """Return why labels and columns do not meet, and what to do about it.
+
+    Where all of `labels`, perhaps those of the first rows only, are classes, nothing is known.
+    """
+    numbers = 0 < len(labels) <= MOST_LABELS and all(label.isdigit() for label in labels)
+    if numbers and not any(name.isdigit() for name in classes):
         return "The labels are numbers and the columns names; write the same in both."
-    any_case = {name.lower() for name in classes}
-    if all(label in classes or label.lower() in any_case for label in labels):
+    known, any_case = set(classes), {name.lower() for name in classes}
+    others = [label for label in labels if label not in known]
+    if others and all(label.lower() in any_case for label in others):
         return "Labels and columns differ in upper and lower case; write them alike."
     return "Correct that label, or add a column for it."
 

@@ -9,6 +9,7 @@ the process.
 
 from __future__ import annotations
 
+import copy
 import os
 import shutil
 import sys
@@ -51,6 +52,8 @@ class Source:
         How messages call it.
     kind : {'csv', 'parquet'}
         Told from the content.
+    cut : bool
+        Whether `read` left rows out; only what `first_rows` returned may.
     columns : list of str
         Column names in order; those of a CSV file without the spaces around them.
     raw_columns : list of str
@@ -63,6 +66,8 @@ class Source:
         self.name = "standard input" if str(path) == "-" else str(path)
         self._path = Path(path)
         self._spool = self._spooled()
+        self._most_rows: int | None = None
+        self.cut = False
         head = self._head()
         self._gzip = head.startswith(b"\x1f\x8b")
         self.kind = "parquet" if head.startswith(b"PAR1") else "csv"
@@ -93,10 +98,34 @@ class Source:
         with self._sentences(numbers):
             if self.kind == "parquet":
                 with self._parquet() as file:
-                    return file.read(columns=columns)
+                    if self._most_rows is None:
+                        return file.read(columns=columns)
+                    rows = file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
+                    schema = pa.schema([file.schema_arrow.field(name) for name in columns])
+                    return pa.Table.from_batches(self._bounded(rows), schema=schema)
             schema = self._csv_schema(numbers, columns)
-            batches = list(self._csv_batches(numbers, columns))
+            batches = self._bounded(self._csv_batches(numbers, columns))
             return pa.Table.from_batches(batches, schema=schema).rename_columns(columns)
+
+    def first_rows(self, most: int) -> Source:
+        """Return the same file, of which `read` returns the first `most` rows only."""
+        first = copy.copy(self)
+        first._most_rows, first.cut = most, False
+        return first
+
+    def _bounded(self, batches: Iterator[Any]) -> list[Any]:
+        """Return the batches as far as they are wanted, and note whether there were more."""
+        if self._most_rows is None:
+            return list(batches)
+        kept: list[Any] = []
+        room = self._most_rows
+        for batch in batches:
+            if batch.num_rows > room:
+                self.cut = True
+                return [*kept, batch.slice(0, room)]
+            kept.append(batch)
+            room -= batch.num_rows
+        return kept
 
     def batches(self, numbers: Sequence[str]) -> Iterator[Any]:
         """Yield all columns as record batches, in order and with their raw names."""
@@ -149,10 +178,17 @@ class Source:
     def _block(self) -> int:
         return max(BLOCK, BYTES_PER_CELL * len(self.columns))
 
-    def _parquet(self) -> Any:
+    @contextmanager
+    def _parquet(self) -> Iterator[Any]:
+        """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
         from pyarrow import parquet
 
-        return parquet.ParquetFile(self._path if self._spool is None else self._reopened())
+        if self._spool is None:
+            with parquet.ParquetFile(self._path) as file:
+                yield file
+            return
+        with self._reopened() as stream, parquet.ParquetFile(stream) as file:
+            yield file
 
     def _stream(self) -> Any:
         import pyarrow as pa
