@@ -82,7 +82,7 @@ def test_one_group_leaves_nothing_out():
     assert assign_folds(scores_of(9), None, np.zeros(9, dtype=int)).n_folds == 0
 
 
-@pytest.mark.parametrize(("enough", "expected"), [(10_000, 5), (101, 4), (60, 3), (1, 2)])
+@pytest.mark.parametrize(("enough", "expected"), [(10_000, 5), (101, 4), (60, 3), (1, 1)])
 def test_enough_rows_are_left_out(monkeypatch, enough, expected):
     # 126 rows, folds of 26, 25, 25, 25, 25: cumulated 26, 51, 76, 101, 126.
     monkeypatch.setattr(_auto_folds, "ENOUGH", enough)
@@ -90,3 +90,21 @@ def test_enough_rows_are_left_out(monkeypatch, enough, expected):
     assert folds.n_folds == expected
     assert folds.folds.max() == expected - 1
     assert folds.weight.sum() == [26, 51, 76, 101, 126][expected - 1]
+
+
+def test_rows_of_one_fold_judge_by_halves(monkeypatch):
+    # 12 rows in order 11, 10, ..., 0: fold 0 holds places 0, 5 and 10, that is rows 11, 6 and 1.
+    monkeypatch.setattr(_auto_folds, "ENOUGH", 1)
+    scores = np.vstack([np.zeros(12), -np.arange(12.0)])
+    folds = assign_folds(scores).enough()
+    assert folds.rows.tolist() == [11, 6, 1]
+    assert folds.judges().tolist() == [0, 1, 0]
+    grouped = assign_folds(scores, None, np.repeat([0, 1], 6)).enough()
+    assert len(np.unique(grouped.judges())) == 1  # two groups, two folds, one group in each
+    monkeypatch.setattr(_auto_folds, "ENOUGH", 10_000)
+    np.testing.assert_array_equal(assign_folds(scores).judges(), assign_folds(scores).folds)
+
+
+def test_gaps_without_bound_are_ordered():
+    scores = np.array([[0.0, 0.0, 0.0], [-1e300, -2.0, -1.0]])
+    assert assign_folds(scores).rows.tolist() == [0, 1, 2]

@@ -6,7 +6,7 @@ from scipy.special import softmax
 
 from mcllo._all_baselines import fit_all_baselines
 from mcllo._predictions import Predictions
-from mcllo.calibrators import _auto_members
+from mcllo.calibrators import _auto_members, _row_sets
 from mcllo.calibrators._auto_members import Ladder, LadderFit, member_names
 from mcllo.calibrators._soft_temperature import SoftTemperature
 
@@ -42,7 +42,7 @@ def test_mcllo_against_the_fits_of_single_baselines():
     fit = LadderFit(scores, codes)
     logs = fit.whole.soft.logs(scores)
     soft = Predictions.from_arrays(np.exp(logs).T, codes, classes=range(3))
-    expected = fit_all_baselines(soft, penalty=2.0 * 3).recalibrate(np.exp(logs).T)
+    expected = fit_all_baselines(soft, penalty=_auto_members.OWN * 3).recalibrate(np.exp(logs).T)
     answer = fit.whole.probabilities(scores)["mcllo"].T
     np.testing.assert_allclose(answer, expected, atol=1e-6)
 
@@ -66,15 +66,42 @@ def test_members_by_number_of_classes(c, expected):
 def test_a_part_is_a_fit_of_its_own(most_averaged, monkeypatch):
     monkeypatch.setattr(_auto_members, "MOST_AVERAGED", most_averaged)
     monkeypatch.setattr(_auto_members, "TOL_OF_PARTS", 1e-13)
+    monkeypatch.setattr(_auto_members, "TOL", 1e-13)
     scores, codes = sample(300, 4)
     weight = np.random.default_rng(1).integers(0, 3, size=300).astype(float)
-    part = LadderFit(scores, codes).part(weight)
+    part = LadderFit(scores, codes).parts([np.ones(300), weight])[1]
     kept = weight > 0.0
     alone = LadderFit(scores[:, kept], codes[kept], weight[kept]).whole
     expected = alone.probabilities(scores)
     for name, answer in part.probabilities(scores).items():
         np.testing.assert_allclose(answer, expected[name], atol=2e-5, err_msg=name)
     np.testing.assert_allclose(part.soft.slip, alone.soft.slip, atol=1e-6)
+
+
+def test_parts_forget_the_rows_left_out():
+    # Fits to parts begin at the fit to all rows. What is left of that in the log likelihood of the
+    # rows left out is below TRACE, by far, though the fit to all rows is several nats better.
+    scores, codes = sample(400, 4)
+    weight = (np.arange(400) % 5 > 0).astype(float)
+    out = weight == 0.0
+    fit = LadderFit(scores, codes)
+    found = fit.parts([weight])[0].logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    alone = LadderFit(scores[:, ~out], codes[~out]).whole
+    expected = alone.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    assert np.abs(found - expected).max() < 0.5 * _auto_members.TRACE
+    seen = fit.whole.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    assert (seen - expected)[3:].min() > 1.0
+
+
+def test_float32_and_first_fits_change_little(monkeypatch):
+    scores, codes = sample(3000, 4)
+    exact = LadderFit(scores, codes).whole
+    monkeypatch.setattr(_row_sets, "FLOAT32_PAYS", 1)
+    monkeypatch.setattr(_row_sets, "FIRST", 500)
+    rough = LadderFit(scores, codes).whole
+    answers = rough.probabilities(scores)
+    for name, expected in exact.probabilities(scores).items():
+        assert 0.0 < np.abs(answers[name] - expected).max() < 1e-3, name
 
 
 def test_leaking_classes_are_seen_by_the_full_maps():

@@ -2,9 +2,17 @@ import numpy as np
 import pytest
 
 from mcllo._predictions import Predictions
+from mcllo.calibrators import _auto_folds
 from mcllo.calibrators._auto_folds import Folds, assign_folds
 from mcllo.calibrators._auto_members import Ladder, LadderFit
-from mcllo.calibrators._auto_stack import Stack, _log_evidence, _spread, fit_stack, left_out_logs
+from mcllo.calibrators._auto_stack import (
+    Stack,
+    _log_evidence,
+    _spread,
+    _trust,
+    fit_stack,
+    left_out_logs,
+)
 from mcllo.calibrators._linear_map import transposed_scores
 from mcllo.calibrators._pool import pool_weights
 from mcllo.calibrators._soft_temperature import SoftTemperature
@@ -37,17 +45,21 @@ def test_hand_sized_pool():
 
 def test_hand_sized_evidence():
     # Two folds, one member beside the identity. Sums of log ratios: 1 + 2 * 3 = 7 and -1.
-    folds = Folds(np.arange(3), np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0]), 2)
+    folds = Folds(np.arange(3), np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0]), np.arange(3), 2)
     logs = np.array([[0.0, 1.0], [-5.0, -2.0], [0.0, -1.0]])
     expected = np.log((np.exp(7.0) + np.exp(-1.0)) / 2.0)
     assert _log_evidence(logs, folds) == pytest.approx(expected)
 
 
 def test_hand_sized_spread():
-    # Shares 1/4 times deviations; groups sum to 1/2 and -1/2: sqrt(2 / (2 - 1) * (1/4 + 1/4)) = 1.
-    deviations = np.array([0.25, 0.25, -0.25, -0.25])
-    assert _spread(deviations, np.array([4, 4, 7, 7])) == pytest.approx(1.0)
-    assert _spread(deviations, np.zeros(4, dtype=int)) == np.inf
+    # Groups sum to 2 and -2 in 4 rows: sqrt(2 / (2 - 1) * (4 + 4)) / 4 = 1.
+    deviations, unit = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
+    assert _spread(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx(1.0)
+    assert _spread(deviations, unit, np.zeros(4, dtype=int)) == np.inf
+    # Single rows: sqrt(4 / 3 * 4) / 4 = 1 / sqrt(3); a count of 2 is two rows.
+    assert _spread(deviations, unit) == pytest.approx(1.0 / np.sqrt(3.0))
+    twice = _spread(np.array([1.0, -1.0]), np.array([2.0, 2.0]))
+    assert twice == pytest.approx(1.0 / np.sqrt(3.0))
 
 
 def test_left_out_logs_against_separate_fits():
@@ -60,10 +72,16 @@ def test_left_out_logs_against_separate_fits():
         kept[folds.rows[folds.folds == folds.folds[part]]] = False
         alone = LadderFit(scores[:, kept], predictions.codes[kept]).whole
         expected = alone.logs_of_labels(scores[:, [row]], predictions.codes[[row]])[0]
-        # fits to parts stop at a decrement of 1e-6 a row, that is errors of about 1e-3
+        # fits to parts stop at a decrement of 3e-3, errors are below 0.05 standard errors
         np.testing.assert_allclose(logs[part], expected, atol=5e-3)
         own = LadderFit(scores, predictions.codes).whole
         assert np.abs(logs[part] - own.logs_of_labels(scores, predictions.codes)[row]).max() > 0.0
+
+
+def test_hand_sized_trust():
+    # A third of the standard error counts: 3^2 / (3^2 + (3 / 3)^2) = 0.9.
+    assert _trust(3.0, 3.0) == pytest.approx(0.9)
+    assert _trust(-3.0, 2.0) == _trust(0.0, np.inf) == _trust(1.0, np.inf) == 0.0
 
 
 def test_weights_and_losses_belong_together():
@@ -72,12 +90,25 @@ def test_weights_and_losses_belong_together():
     scores = transposed_scores(predictions)
     folds = assign_folds(scores)
     logs = left_out_logs(LadderFit(scores, predictions.codes), folds)
-    prior = np.array([0.5, 0.5, 0.1, 0.1, 0.1])
-    np.testing.assert_allclose(list(stack.weights.values()), pool_weights(logs, prior), atol=1e-9)
+    weights = pool_weights(logs, np.array([0.5, 0.5, 0.1, 0.1, 0.1]))
+    trust = (1.0 - stack.weights["identity"]) / (1.0 - weights[0])
+    found = np.array(list(stack.weights.values()))
+    np.testing.assert_allclose(found[1:], trust * weights[1:], atol=1e-9)
+    assert trust == pytest.approx(_trust(stack.gain, stack.gain_se), abs=0.01)
     assert stack.raw_loss == pytest.approx(-logs[:, 0].mean())
     assert stack.loss == pytest.approx(stack.raw_loss - stack.gain)
     assert stack.gain > 3.0 * stack.gain_se > 0.0
     assert stack.pvalue < 0.001
+
+
+def test_one_fold_of_many_rows(monkeypatch):
+    # Enough rows in one fold: its halves judge each other, and the promise is about the same.
+    whole = fit_stack(sample(3000))
+    monkeypatch.setattr(_auto_folds, "ENOUGH", 500)
+    stack = fit_stack(sample(3000))
+    assert stack.gain == pytest.approx(whole.gain, abs=4.0 * stack.gain_se)
+    assert 1.5 * whole.gain_se < stack.gain_se < 3.0 * whole.gain_se  # sqrt(5) in theory
+    assert stack.log_evidence > 0.0
 
 
 def test_a_repair_that_does_not_pay_is_not_made():

@@ -74,3 +74,19 @@ def test_weight_two_is_a_row_twice():
     np.testing.assert_allclose(
         pool_weights(logs, prior, weight), pool_weights(twice, prior), atol=1e-9
     )
+
+
+def test_several_weightings_at_once():
+    logs, prior = random_logs(2), np.array([0.5, 0.5, 0.1, 0.1])
+    weights = np.random.default_rng(2).uniform(size=(3, 60))
+    weights[1, ::2] = 0.0
+    expected = [pool_weights(logs, prior, weight) for weight in weights]
+    np.testing.assert_allclose(pool_weights(logs, prior, weights), expected, atol=1e-7)
+    nothing = pool_weights(np.empty((0, 2)), prior[:2], np.empty((3, 0)))
+    np.testing.assert_allclose(nothing, 0.5)
+
+
+def test_pooled_logs_with_weights_of_their_own():
+    logs = np.log([[0.2, 0.4], [0.2, 0.4]])
+    weights = np.array([[1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_allclose(np.exp(pooled_logs(logs, weights)), [0.2, 0.3])

@@ -63,7 +63,7 @@ class AutoCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     expected_gain_, expected_gain_se_ : float
         By how much the log loss of a new row falls on average, by cross-validation, and the
         standard error of that. Where it is not positive nothing is repaired, with or without a
-        gate: the identity then has weight 1.
+        gate: the identity then has weight 1. Where it is not sure, the identity has more weight.
     gate_ : GateDecision or None
         What the gate did; print it. None without a gate.
     stack_ : Stack

@@ -10,8 +10,8 @@ groups                one place for each group, in the order of their first rows
 
 Every fold gets sure and unsure predictions alike. Labels are *not* spread evenly: where they are,
 the left-out rows of a class agree with the rest by construction, and cross-validation no longer
-sees how far a fit to class frequencies overshoots. Of many rows, two folds are left out instead of
-five; the others are always fitted to.
+sees how far a fit to class frequencies overshoots. Of many rows fewer than five folds are left out,
+in the end one; the others are always fitted to.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 N_FOLDS = 5
-ENOUGH = 10_000
-"""Parts left out after which further folds would tell little more; two folds are always used."""
+ENOUGH = 4_000
+"""Parts left out after which further folds would tell little more."""
+WIDEST, GRAIN = 1e5, 2.0**30
+"""Gaps are cut at the first and counted in units of one over the second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,8 @@ class Folds:
         Row and fold of each part.
     weight : ndarray of shape (m,)
         How much of the row's weight it is; the parts of a row add up to it.
+    places : ndarray of shape (m,)
+        Place in the order, of the group where rows are grouped.
     n_folds : int
         0 when there is nothing to leave out.
     """
@@ -46,14 +50,26 @@ class Folds:
     rows: Rows
     folds: Rows
     weight: Floats
+    places: Rows
     n_folds: int
 
     def enough(self) -> Folds:
-        """Return the first folds that hold `ENOUGH` parts, two at least."""
+        """Return the first folds that hold `ENOUGH` parts."""
         sizes = np.cumsum(np.bincount(self.folds, minlength=self.n_folds))
-        n_folds = min(self.n_folds, max(2, int(np.searchsorted(sizes, ENOUGH)) + 1))
+        n_folds = min(self.n_folds, int(np.searchsorted(sizes, ENOUGH)) + 1)
         own = self.folds < n_folds
-        return Folds(self.rows[own], self.folds[own], self.weight[own], n_folds)
+        parts = (self.rows[own], self.folds[own], self.weight[own], self.places[own])
+        return Folds(*parts, n_folds)
+
+    def judges(self) -> Rows:
+        """Return, for each part, whom it judges: weights come from the parts of other numbers.
+
+        That is its fold, or where there is only one, which half of it: every other place.
+        """
+        if self.n_folds > 1:
+            return self.folds
+        _, places = np.unique(self.places, return_inverse=True)
+        return places % 2
 
     def left_out(self, fold: int, n_samples: int) -> Floats:
         """Return the weight that each row loses, shape (n,)."""
@@ -75,9 +91,11 @@ def assign_folds(scores: Floats, weight: Floats | None = None, groups: Rows | No
 
 
 def _order(scores: Floats) -> Rows:
-    gaps = np.sort(scores, axis=0)  # then equal rows, whatever their classes, have equal sums
-    gaps -= gaps[-1]
-    return np.argsort(gaps.sum(axis=0), kind="stable")
+    gaps = scores.max(axis=0) - scores
+    np.minimum(gaps, WIDEST, out=gaps)
+    gaps *= GRAIN
+    sums = gaps.astype(np.int64).sum(axis=0)  # whole numbers: the order of the classes is nothing
+    return np.argsort(-sums, kind="stable")
 
 
 def _group_places(groups: Rows) -> Rows:
@@ -93,7 +111,7 @@ def _n_folds(n_places: int) -> int:
 
 def _whole_rows(order: Rows, places: Rows, weight: Floats) -> Folds:
     n_folds = _n_folds(int(places.max(initial=-1)) + 1)
-    return Folds(order, places % max(n_folds, 1), weight[order], n_folds)
+    return Folds(order, places % max(n_folds, 1), weight[order], places, n_folds)
 
 
 def _split_rows(order: Rows, counts: Rows) -> Folds:
@@ -104,4 +122,4 @@ def _split_rows(order: Rows, counts: Rows) -> Folds:
     # places below an end that belong to the fold: ceil((end - fold) / size)
     parts = -((fold - ends[:, None]) // size) + ((fold - (ends - counts)[:, None]) // size)
     row, own = np.nonzero(parts)
-    return Folds(order[row], own, parts[row, own].astype(np.float64), n_folds)
+    return Folds(order[row], own, parts[row, own].astype(np.float64), row, n_folds)

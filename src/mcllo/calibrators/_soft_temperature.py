@@ -18,6 +18,7 @@ keeps the logarithms of tiny probabilities, zeros among them, from dominating wh
 Boldness below the given one shows in large losses and is well determined; more boldness is a gain
 that a few hundred rows without an error promise without limit. So the penalty on u is one-sided.
 The objective is not convex: the curvature handed to the solver has its eigenvalues made positive.
+Several sets of rows are fitted at once. Of many rows some are fitted first, to start from.
 """
 
 from __future__ import annotations
@@ -29,13 +30,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._model import CHUNK_ELEMENTS, Terms
-from .._newton import minimize
 from ._inverse_temperature import inverse_temperature
 from ._linear_map import softmax_columns
+from ._newton_sets import minimize_sets
+from ._row_sets import RowSets
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 SHARPENS, SOFTENS = 4.0, 0.05
 """k(v): weight of the penalty on log u above and below 0."""
@@ -45,7 +45,9 @@ STARTS = (-4.0, 1.0)
 """Bounds of log u at the start."""
 FARTHEST = 30.0
 """Bound of ``|v|`` and ``|s|``; the penalties keep well inside."""
-TOL = 1e-10
+LONGEST = (1.0, 2.0)
+"""Longest steps in v and s: where there is next to no slip, curvature tells little of the rest."""
+TOL = 1e-8
 
 
 @dataclass(frozen=True)
@@ -76,75 +78,109 @@ class SoftTemperature:
         return {"inverse_temperature": self.inverse_temperature, "slip": self.slip}
 
 
-def fit_soft_temperature(
-    scores: Floats,
-    codes: Codes,
-    weight: Floats | None = None,
-    start: SoftTemperature | None = None,
-) -> SoftTemperature:
-    """Return the best u and slip for transposed scores, shape (c, n), and their labels."""
-    gaps = scores - scores.max(axis=0)
-    total = float(len(codes) if weight is None else weight.sum())
-    if start is None:
-        v = math.log(inverse_temperature(gaps, codes, weight).value)
-        x = np.array([min(max(v, STARTS[0]), STARTS[1]), -math.log(total)])
-    else:
-        x = np.array([math.log(start.inverse_temperature), _logit(start.slip)])
-    v, s = minimize(_Objective(gaps, codes, weight), x, tol=TOL).x
-    return SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
+def fit_soft_temperatures(
+    rows: RowSets,
+    starts: list[SoftTemperature] | None = None,
+    tol: float = TOL,
+    trace: float = np.inf,
+) -> list[SoftTemperature]:
+    """Return the best u and slip for each set of scores and labels.
+
+    `tol` and `trace` are those of `minimize_sets`.
+    """
+    gaps = rows.with_scores(rows.scores - rows.scores.max(axis=1, keepdims=True))
+    if starts is not None:
+        x = np.array([[math.log(s.inverse_temperature), _logit(s.slip)] for s in starts])
+        return _softs(minimize_sets(_Problems(gaps), x, tol, trace))
+    few = gaps.first()
+    x = _start(gaps if few is None else few)
+    if few is not None:
+        x = minimize_sets(_Problems(few), x, tol)
+    return _softs(minimize_sets(_Problems(gaps), x, tol))
+
+
+def features(rows: RowSets, softs: list[SoftTemperature]) -> RowSets:
+    """Return (log g, 1) of each set's scores, shape (S, c + 1, m)."""
+    n_sets, c, m = rows.scores.shape
+    logs = np.ones((n_sets, c + 1, m), dtype=rows.scores.dtype)
+    for x, z, soft in zip(logs, rows.scores, softs, strict=True):
+        x[:-1] = soft.logs(z)
+    return rows.with_scores(logs)
+
+
+def _start(gaps: RowSets) -> Floats:
+    """Return the likeliest temperature and a slip of one row."""
+    x = np.empty((len(gaps.codes), 2))
+    for k, (z, codes) in enumerate(zip(gaps.scores, gaps.codes, strict=True)):
+        weight = None if gaps.weight is None else gaps.weight[k].astype(np.float64)
+        v = math.log(inverse_temperature(z.astype(np.float64), codes, weight).value)
+        x[k] = min(max(v, STARTS[0]), STARTS[1]), -math.log(gaps.totals[k])
+    return x
+
+
+def _softs(x: Floats) -> list[SoftTemperature]:
+    return [SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s))) for v, s in x]
 
 
 def _logit(p: float) -> float:
     return math.log(p) - math.log1p(-p)
 
 
-class _Objective:
-    """``(v, s) -> Terms``; `gaps` are scores less the largest of their column."""
+class _Problems:
+    """``(v, s)`` of each set, as `_newton_sets.Problems`; the scores are gaps to the largest."""
 
-    def __init__(self, gaps: Floats, codes: Codes, weight: Floats | None) -> None:
-        self.gaps, self.codes = gaps, codes
-        self.weight = np.ones(len(codes)) if weight is None else weight
+    def __init__(self, gaps: RowSets) -> None:
+        self.gaps, self.dtype = gaps, gaps.scores.dtype
+        self.rounding = gaps.rounding
+        self.own = np.take_along_axis(gaps.scores, gaps.codes[:, None], axis=1)[:, 0]
 
-    def __call__(self, x: Floats) -> Terms:
-        if np.abs(x).max() > FARTHEST:
-            return Terms(math.inf, np.zeros(2), np.eye(2))
-        v, u, e = float(x[0]), math.exp(x[0]), 1.0 / (1.0 + math.exp(-x[1]))
-        q, a, variance = self._at_label(u)
-        mixed = (1.0 - e) * q + e / len(self.gaps)
-        r, w, k = (1.0 - e) * q / mixed, self.weight, SHARPENS if v > 0.0 else SOFTENS
-        both = w * r * (1.0 - r)
-        in_u, spread = -float((w * r) @ a), PRIOR * 2.0 * e * (1.0 - e)
-        value = -w @ np.log(mixed) - PRIOR * (math.log(e) + math.log1p(-e)) + 0.5 * k * v * v
-        in_s = -float(w @ (1.0 - r - e)) - PRIOR * (1.0 - 2.0 * e)
-        uu = float((w * r) @ variance - both @ (a * a))
-        us = u * float(both @ a)
-        ss = spread - float(both.sum() - w.sum() * e * (1.0 - e))
-        hessian = np.array([[u * u * uu + u * in_u + k, us], [us, ss]])
-        return Terms(float(value), np.array([u * in_u + k * v, in_s]), _positive(hessian))
+    def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return values and gradients; curvatures are made on the way."""
+        inside = np.clip(x, -FARTHEST, FARTHEST)
+        v, u, e = inside[:, 0], np.exp(inside[:, 0]), 1.0 / (1.0 + np.exp(-inside[:, 1]))
+        sums = np.zeros((6, len(x)))
+        for part in self.gaps.chunks(self.gaps.n_classes):
+            sums += self._sums(part, u, e)
+        value, in_u, in_s, uu, us, ss = sums
+        k = np.where(v > 0.0, SHARPENS, SOFTENS)
+        value = value - PRIOR * (np.log(e) + np.log1p(-e)) + 0.5 * k * v * v
+        in_s = in_s - PRIOR * (1.0 - 2.0 * e)
+        us, ss = u * us, ss + (PRIOR * 2.0 + self.gaps.totals) * e * (1.0 - e)
+        self.hessian = np.array([[u * u * uu + u * in_u + k, us], [us, ss]]).transpose(2, 0, 1)
+        value = np.where((inside == x).all(axis=1), value, np.inf)
+        return value, np.column_stack([u * in_u + k * v, in_s])
 
-    def _at_label(self, u: float) -> tuple[Floats, Floats, Floats]:
-        """Return, for each row, q at the label, a and the variance of z."""
-        n_classes, n_samples = self.gaps.shape
-        q, a, variance = np.empty((3, n_samples))
-        size = max(256, CHUNK_ELEMENTS // n_classes)
-        for start in range(0, n_samples, size):
-            rows = slice(start, start + size)
-            z = self.gaps[:, rows]
-            own = z[self.codes[rows], np.arange(z.shape[1])]
-            g = np.exp(u * z)
-            total = g.sum(axis=0)
-            q[rows] = np.exp(u * own) / total
-            g *= z
-            mean = g.sum(axis=0) / total
-            g *= z
-            variance[rows] = g.sum(axis=0) / total - mean * mean
-            a[rows] = own - mean
-        return q, a, variance
+    def direction(self, gradient: Floats) -> Floats:
+        """Return Newton directions, curvatures made positive."""
+        values, vectors = np.linalg.eigh(self.hessian)
+        values = np.abs(values)
+        values = np.maximum(values, 1e-10 * np.maximum(1.0, values.max(axis=1, keepdims=True)))
+        along = np.einsum("sij,si->sj", vectors, gradient) / values
+        direction: Floats = -np.einsum("sij,sj->si", vectors, along)
+        direction /= np.maximum(1.0, np.abs(direction / LONGEST).max(axis=1, keepdims=True))
+        return direction
 
-
-def _positive(hessian: Floats) -> Floats:
-    """Return the matrix with its eigenvalues made positive."""
-    values, vectors = np.linalg.eigh(hessian)
-    values = np.maximum(np.abs(values), 1e-10 * max(1.0, float(np.abs(values).max())))
-    positive: Floats = (vectors * values) @ vectors.T
-    return positive
+    def _sums(self, part: slice, u: Floats, e: Floats) -> Floats:
+        """Return sums over rows: value, slopes in u and s, curvatures uu, us and ss."""
+        kind, c = self.dtype, self.gaps.n_classes
+        u, e = u[:, None].astype(kind), e[:, None].astype(kind)
+        z, own = self.gaps.scores[:, :, part], self.own[:, part]
+        g = u[:, None] * z
+        np.exp(g, out=g)
+        total = np.reciprocal(g.sum(axis=1))
+        q = np.exp(u * own)
+        q *= total
+        g *= z
+        mean = g.sum(axis=1)
+        mean *= total
+        variance = np.einsum("sji,sji->si", g, z)
+        variance *= total
+        variance -= mean * mean
+        a = own - mean
+        q *= 1.0 - e
+        mixed = q + e / c
+        r = q / mixed
+        both = r * (1.0 - r)
+        w = None if self.gaps.weight is None else self.gaps.weight[:, part]
+        rows = (-np.log(mixed), -r * a, r + e - 1.0, r * variance - both * a * a, both * a, -both)
+        return np.array([(t if w is None else t * w).sum(axis=1, dtype=np.float64) for t in rows])
