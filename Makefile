@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test studies lint format bench clean
+.PHONY: help demo test studies lint format bench quality clean
 
 help:
 	@echo "make demo    install, then assess, fit and apply on predictions from scikit-learn's digits"
@@ -11,6 +11,7 @@ help:
 	@echo "make studies rewrite tables, figures and pages of the paper's studies, about two minutes"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the files"
+	@echo "make quality held-out log loss beside other packages, an hour or two; stops and goes on"
 	@echo "make bench   timings beside other packages and R, an hour; make bench BENCH=--quick, minutes"
 
 $(BIN)/python:
@@ -55,6 +56,12 @@ $(VENV)/installed-bench: pyproject.toml | $(BIN)/python
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks targets $(BENCH)
+
+quality: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks.quality sets
+	$(BIN)/python -m benchmarks.quality run --workers 2
+	$(BIN)/python -m benchmarks.quality harmless --workers 2
+	$(BIN)/python -m benchmarks.quality page
 
 clean:
 	rm -rf $(VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
