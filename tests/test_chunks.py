@@ -2,7 +2,9 @@ import threading
 
 import numpy as np
 import pytest
+from toy import TOY_X, TOY_Y
 
+import mcllo
 from mcllo import _chunks
 from mcllo._chunks import THREADS_PAY, borrowed, one_blas_thread, ordered_map, threads_for
 from mcllo._threads import threads
@@ -137,3 +139,32 @@ def test_the_libraries_are_those_of_numpy():
     np.ones((2, 2)) @ np.ones((2, 2))
     for library in _chunks._blas_libraries():
         assert library.num_threads >= 1
+
+
+DOORS = {
+    "assess": lambda: mcllo.assess(TOY_X, TOY_Y, seed=0),
+    "details": lambda: mcllo.assess(TOY_X, TOY_Y, seed=0).details.class_tests,
+    "compare": lambda: mcllo.compare((TOY_X, TOY_Y), (TOY_X, TOY_Y), methods=["mcllo"], seed=0),
+    "ladder": lambda: mcllo.ladder(TOY_X, TOY_Y, n_resamples=9, seed=0),
+    "class_tests": lambda: mcllo.class_tests(TOY_X, TOY_Y, n_resamples=9, seed=0),
+    "bootstrap_fits": lambda: mcllo.bootstrap_fits(TOY_X, TOY_Y, n_resamples=9, seed=0),
+    "auto": lambda: mcllo.AutoCalibrator().fit(TOY_X, TOY_Y),
+    "dirichlet": lambda: mcllo.CALIBRATORS["dirichlet"]().fit(TOY_X, TOY_Y),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_long_work_starts_no_blas_threads(monkeypatch, door):
+    # on a busy machine threads of BLAS wait for each other: a comparison of 10 s took 340 s
+    inside, most = [0], [0]
+
+    def enter():
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+
+    monkeypatch.setattr(_chunks, "_enter", enter)
+    monkeypatch.setattr(_chunks, "_leave", lambda: inside.__setitem__(0, inside[0] - 1))
+    door()
+    assert most[0] > 0
+    assert inside[0] == 0

@@ -598,3 +598,20 @@ def test_a_signal_leaves_the_old_file_and_nothing_else(tmp_path, model, number, 
     assert "Traceback" not in err
     assert out.read_text() == "old"
     assert {path.name for path in tmp_path.iterdir()} == {"good.csv", "model.json", "out.csv"}
+
+
+def test_blas_starts_no_threads_unless_told(monkeypatch):
+    program, environment = sys.modules["mcllo.__main__"], {"MKL_NUM_THREADS": "3"}
+    monkeypatch.setattr(program, "run", lambda arguments: 0)
+    monkeypatch.setattr(signal, "signal", lambda *a: None)
+    monkeypatch.setattr(os, "environ", environment)
+    with pytest.raises(SystemExit):
+        program.main()
+    assert environment["OPENBLAS_NUM_THREADS"] == "1"
+    assert environment["MKL_NUM_THREADS"] == "3"
+
+
+def test_numpy_is_loaded_after_its_threads_are_set():
+    code = "import sys, mcllo.__main__; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -22,6 +22,9 @@ from typing import Any, NoReturn
 
 from .exceptions import MclloError
 
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""Threads work on different rows here. Those that BLAS starts by itself wait for each other on a
+busy machine, so that minutes become hours; whoever sets these variables is obeyed."""
 BAD_INPUT, MISTAKE, INTERRUPTED, TERMINATED, NO_READER = 2, 3, 130, 143, 141
 
 
@@ -31,6 +34,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminate)
+    for name in BLAS_THREADS:
+        os.environ.setdefault(name, "1")
     sys.exit(run(sys.argv[1:]))
 
 

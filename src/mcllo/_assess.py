@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ._calibration_errors import ClasswiseECE, TopLabelECE
 from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, Statistic
 from ._chosen_test import fit_and_test, needs_robust
+from ._chunks import one_blas_thread
 from ._class_tests import in_the_large
 from ._details import Details
 from ._fit import MCLLOFit, none_for_nan
@@ -107,6 +108,7 @@ class Assessment:
         }
 
 
+@one_blas_thread()
 def assess_predictions(
     predictions: Predictions,
     rule: str = "",

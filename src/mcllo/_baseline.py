@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ._all_baselines import fit_each_baseline
 from ._baseline_result import BaselineSensitivity
 from ._calibration_test import N_RESAMPLES, chi2_sf
+from ._chunks import one_blas_thread
 from ._fit import MCLLOFit
 from ._labels import find_class
 from ._max_score import MaxScore, max_score_test
@@ -36,6 +37,7 @@ from .exceptions import InputError
 Floats = NDArray[np.float64]
 
 
+@one_blas_thread()
 def baseline_sensitivity(
     probs: Any,
     y: Any = None,

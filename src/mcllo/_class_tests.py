@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._calibration_test import N_RESAMPLES, Method, chi2_sf
+from ._chunks import one_blas_thread
 from ._fit import MCLLOFit, fit_predictions, free_parameters, none_for_nan
 from ._monte_carlo import Seed, has_whole_weights
 from ._multiplicity import holm
@@ -124,6 +125,7 @@ class ClassTests:
         return f"<ClassTests of {len(self.table)} classes, baseline {self.baseline!r}>"
 
 
+@one_blas_thread()
 def class_tests(
     probs: Any,
     y: Any = None,

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from ._assess import summary_metrics
 from ._calibration_test import CalibrationTest, exact_pvalue, run_test
+from ._chunks import one_blas_thread
 from ._comparison import Comparison, ComparisonRow
 from ._fit import MCLLOFit, fit_predictions
 from ._frames import did_you_mean
@@ -59,6 +60,7 @@ class _Recalibrated:
     note: str
 
 
+@one_blas_thread()
 def compare(
     train: Any,
     holdout: Any = None,

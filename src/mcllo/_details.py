@@ -27,6 +27,7 @@ from ._all_baselines import MOST_BASELINES
 from ._baseline import baseline_sensitivity
 from ._baseline_result import BaselineSensitivity
 from ._chosen_test import FittedTest, needs_robust
+from ._chunks import one_blas_thread
 from ._class_tests import ClassTests, class_tests_of
 from ._ladder import Ladder, ladder_of
 from ._nested_test import BRIEF
@@ -141,7 +142,7 @@ class Details:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out warnings: the fit of the verdict has said what there is to say."""
-    with warnings.catch_warnings():
+    """Leave out warnings: the fit of the verdict has said what there is to say. No BLAS threads."""
+    with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -28,6 +28,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ._calibration_test import N_RESAMPLES, CalibrationTest, Method, run_test
+from ._chunks import one_blas_thread
 from ._fit import MCLLOFit, fit_predictions
 from ._ladder_models import Models
 from ._ladder_rows import LadderRow, ladder_rows
@@ -127,6 +128,7 @@ class Ladder:
         return f"<Ladder of {len(self.rows)} models: chosen {self.chosen!r}>"
 
 
+@one_blas_thread()
 def ladder(
     probs: Any,
     y: Any = None,

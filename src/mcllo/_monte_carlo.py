@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._chunks import one_blas_thread
 from ._predictions import Predictions
 from .exceptions import InputError
 
@@ -148,6 +149,7 @@ def has_whole_weights(predictions: Predictions) -> bool:
     return weight is None or bool((weight == np.floor(weight)).all())
 
 
+@one_blas_thread()
 def monte_carlo_p(
     exceeds: Callable[[int, int], NDArray[np.bool_]],
     *,

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._batch import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, _Draws
+from ._chunks import one_blas_thread
 from ._estimate import COLLAPSED, objective_of
 from ._firth import FirthObjective
 from ._fit import MCLLOFit, fit_predictions
@@ -150,6 +151,7 @@ class BootstrapFits:
         )
 
 
+@one_blas_thread()
 def bootstrap_fits(
     probs: Any,
     y: Any = None,

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._chunks import one_blas_thread
 from ._baseline_maps import fit_baselines, map_of, refit_baselines
 from ._linear_fit import identity_map
 from ._linear_map import softmax_columns
@@ -81,6 +82,7 @@ class Ladder:
         """All members, from simple to rich."""
         return ("identity", "temperature", *self.maps)
 
+    @one_blas_thread()
     def probabilities(self, scores: Floats) -> dict[str, Floats]:
         """Return what each member but the identity makes of scores, all of shape (c, n)."""
         logs = self.soft.logs(scores)

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._chunks import one_blas_thread
 from .._predictions import Predictions
 from ._auto_folds import Folds, assign_folds
 from ._auto_members import Ladder, LadderFit
@@ -112,6 +113,7 @@ class Stack:
         return cls(ladder, weights, **numbers, gain_se=np.inf if spread is None else float(spread))
 
 
+@one_blas_thread()
 def fit_stack(predictions: Predictions) -> Stack:
     """Fit the members, leave out folds, and weigh the members."""
     scores, codes = transposed_scores(predictions), predictions.codes

@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._chunks import one_blas_thread
 from .._model import Terms
 from .._newton import minimize, newton_direction
 from .._predictions import Predictions
@@ -54,6 +55,7 @@ def check_penalty(name: str, value: float) -> None:
         raise InputError(f"{name} must be finite and not negative; got {name}={value}.")
 
 
+@one_blas_thread()
 def fit_map(predictions: Predictions, on: str, ridge: Floats, remedy: str) -> LinearMap:
     """Fit a vector or matrix map.
 
