@@ -1,0 +1,1 @@
+"""How good recalibrated probabilities are on rows that no method saw, method beside method."""
