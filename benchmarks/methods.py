@@ -146,6 +146,7 @@ FITS = {
     ),
     "scipy-lbfgs": Method("MCLLO by scipy L-BFGS-B", "mcllo", _scipy("L-BFGS-B")),
     "scipy-bfgs": Method("MCLLO by scipy BFGS", "mcllo", _scipy("BFGS")),
+    "auto": Method("AutoCalibrator", "auto", _estimator(_ours("AutoCalibrator"))),
     "sklearn-temperature": Method("scikit-learn temperature", "temperature", _sklearn_temperature),
     "netcal-temperature": Method(
         "netcal temperature", "temperature", _netcal("TemperatureScaling")
