@@ -33,7 +33,7 @@ class Method:
     fit : callable
         Fits and returns the map.
     seeds, most_rows : int or None
-        A slow method takes part in the first seeds only, and up to so many rows.
+        Takes part in the first seeds only, and up to so many rows: slow, or nothing hangs on it.
     """
 
     title: str
@@ -166,21 +166,23 @@ def full_title(name: str) -> str:
     return f"{method.package} {method.title}".strip()
 
 
-def slow_words(names: Iterable[str]) -> str:
+def few_words(names: Iterable[str]) -> str:
     """Return which methods took part in few cases.
 
     Examples
     --------
-    >>> slow_words(["auto", "netcal-beta"])
-    'Slow, marked *: netcal beta (the first 1 of the seeds, up to 1000 rows).'
+    >>> few_words(["auto", "vector", "beta", "netcal-beta"])
+    'Marked *, in fewer cases: mcllo vector, mcllo beta (5 seeds); netcal beta (1 seed, n <= 300).'
     """
-    parts = [
-        f"{full_title(name)} (the first {ALL[name].seeds} of the seeds, up to "
-        f"{ALL[name].most_rows} rows)"
-        for name in names
-        if ALL[name].seeds
-    ]
-    return f"Slow, marked *: {'; '.join(parts)}." if parts else ""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        seeds, most = ALL[name].seeds, ALL[name].most_rows
+        if seeds:
+            rows = "" if most is None else f", n <= {most}"
+            how = f"{seeds} seed{'' if seeds == 1 else 's'}{rows}"
+            groups.setdefault(how, []).append(full_title(name))
+    parts = [f"{', '.join(titles)} ({how})" for how, titles in groups.items()]
+    return f"Marked *, in fewer cases: {'; '.join(parts)}." if parts else ""
 
 
 def warm_up(names: Iterable[str]) -> dict[str, str]:

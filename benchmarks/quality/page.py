@@ -5,7 +5,7 @@ from pathlib import Path
 from benchmarks.page import BEGIN, END
 from benchmarks.quality.cases import SEEDS
 from benchmarks.quality.claims import CLAIMS, GATE_CLAIM
-from benchmarks.quality.methods import NOTHING, slow_words
+from benchmarks.quality.methods import NOTHING, few_words
 from benchmarks.quality.parts import (
     beside_reference,
     failure_table,
@@ -65,7 +65,7 @@ def run_words(view: View) -> str:
         f"Machine: {machine['cpu']}, {machine['cores']} processors; one thread for each fit, "
         f"{facts['workers']} fits at a time. Run until {facts['date']}.",
         f"Versions: {versions}.",
-        slow_words(view.methods),
+        few_words(view.methods),
         *(f"Not there: {what} ({why})." for what, why in facts["missing"].items()),
     ]
     return "\n".join(f"- {line}" for line in lines if line)
