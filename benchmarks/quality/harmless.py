@@ -94,7 +94,8 @@ def summary(records: Iterable[Record]) -> list[Record]:
 def _cell(name: str, n: int, method: str, results: list[Record]) -> Record:
     good = [result for result in results if "failed" not in result]
     changed = np.array([result["moved"] > CHANGED for result in good], dtype=bool)
-    kl = np.array([result["kl"] for result in good]) * changed  # without rounding of what is 0
+    kl = np.array([result["kl"] for result in good])
+    kl = np.where(changed, np.maximum(kl, 0.0), 0.0)  # without rounding of what is 0
     cell: Record = {"set": name, "n": n, "method": method}
     cell |= {"repetitions": len(good), "failed": len(results) - len(good)}
     if not good:
