@@ -55,7 +55,6 @@ def check_penalty(name: str, value: float) -> None:
         raise InputError(f"{name} must be finite and not negative; got {name}={value}.")
 
 
-@one_blas_thread()
 def fit_map(predictions: Predictions, on: str, ridge: Floats, remedy: str) -> LinearMap:
     """Fit a vector or matrix map.
 
@@ -133,6 +132,7 @@ class _Objective:
         return value + 0.5 * float(pull @ away), gradient + pull
 
 
+@one_blas_thread()
 def _fit_present(
     predictions: Predictions,
     scores: Floats,
