@@ -20,11 +20,16 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 def rebuilt(page: str, results: Results) -> str:
     """Return the page with the part between the markers made from `results`."""
+    return filled(page, measured(results))
+
+
+def filled(page: str, text: str) -> str:
+    """Return the page with `text` between its markers."""
     before, _, rest = page.partition(BEGIN)
     _, found, after = rest.partition(END)
     if not found:
         raise ValueError(f"the page must hold {BEGIN} and {END}, in this order.")
-    return f"{before}{BEGIN}\n\n{measured(results)}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
 
 
 def measured(results: Results) -> str:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.page import BEGIN, END
+from benchmarks.page import filled
 from benchmarks.quality.cases import SEEDS
 from benchmarks.quality.claims import CLAIMS, GATE_CLAIM
 from benchmarks.quality.methods import NOTHING, few_words
@@ -23,11 +23,7 @@ PAGE = ROOT / "docs" / "explanation" / "quality.md"
 
 def rebuilt(page: str, view: View) -> str:
     """Return the page with the part between the markers made from the results."""
-    before, _, rest = page.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"the page must hold {BEGIN} and {END}, in this order.")
-    return f"{before}{BEGIN}\n\n{measured(view)}\n\n{END}{after}"
+    return filled(page, measured(view))
 
 
 def measured(view: View) -> str:
@@ -63,7 +59,7 @@ def run_words(view: View) -> str:
         f"`AutoCalibrator`. {sum(row['cases'] for row in view.of(NOTHING)):,} cases, up to "
         f"{view.seeds()} seeds for each set and number of rows.",
         f"Machine: {machine['cpu']}, {machine['cores']} processors; one thread for each fit, "
-        f"{facts['workers']} fits at a time. Run until {facts['date']}.",
+        f"{facts['workers']} fits at a time. The last part of the run began {facts['date']}.",
         f"Versions: {versions}.",
         few_words(view.methods),
         *(f"Not there: {what} ({why})." for what, why in facts["missing"].items()),

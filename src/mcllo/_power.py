@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ._binning import bin_index, n_bins_of, width_edges
 from ._calibration_errors import cell_totals
 from ._calibration_test import N_RESAMPLES, choose_method, exact_pvalue
+from ._chunks import one_blas_thread
 from ._design import Design, Sample, Streams, model_order
 from ._model import softmax_against_zero
 from ._monte_carlo import EXCEEDANCES_LARGE
@@ -160,7 +161,7 @@ _Work = Callable[[Iterable[Batch]], Iterable[Floats]]
 def _workers(plan: Plan, n_jobs: int) -> Iterator[_Work]:
     """Give a function that runs batches, in order, here or in processes."""
     if n_jobs == 1:
-        with _one_blas_thread():
+        with one_blas_thread():
             yield partial(map, partial(run_batch, plan))
         return
     pool = ProcessPoolExecutor(
@@ -177,12 +178,6 @@ def _workers(plan: Plan, n_jobs: int) -> Iterator[_Work]:
         pool.shutdown(cancel_futures=True)
 
 
-def _one_blas_thread() -> Any:
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)
-
-
 _planned: Plan | None = None
 
 
@@ -190,10 +185,10 @@ def _begin(plan: Plan) -> None:
     """Keep the plan in a worker, which would otherwise get the rows again with every batch."""
     global _planned
     _planned = plan
-    _one_blas_thread()
     limit_threads(1)
 
 
+@one_blas_thread()
 def _run_planned(batch: Batch) -> Floats:
     assert _planned is not None
     return run_batch(_planned, batch)
