@@ -1,9 +1,20 @@
-"""Hypothesis: fresh examples by hand, the same ones in CI, so that a red build means a change."""
+"""What all tests share: how Hypothesis draws its examples, and the option that approves texts."""
 
 import os
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("hand", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "hand")
+settings.load_profile("ci" if os.environ.get("CI") else "hand")  # the same examples in CI
+
+
+def pytest_addoption(parser):
+    parser.addoption("--approve", action="store_true", help="write tests/texts as printed now")
+
+
+@pytest.fixture
+def approve(request):
+    """Whether what is printed now becomes what must be printed."""
+    return request.config.getoption("--approve")

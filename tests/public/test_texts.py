@@ -1,0 +1,186 @@
+"""What a user reads, for eight data sets and the command line, against `tests/texts`.
+
+To approve a change: ``python -m pytest tests/public/test_texts.py --approve``, then read the
+difference. `approval` says what counts as equal.
+"""
+
+import warnings
+from functools import cache
+
+import data
+import numpy as np
+import pytest
+from approval import check_json, check_text, differences, sections, settled
+
+import mcllo
+from mcllo.__main__ import run
+
+VERBS = ("assess", "fit", "compare", "apply", "plot", "power", "demo")
+GOOD = "cat,dog,truck,y\n0.7,0.2,0.1,cat\n0.2,0.5,0.3,dog\n0.1,0.3,0.6,truck\n0.4,0.3,0.3,dog\n"
+FILES = {
+    "good.csv": GOOD,
+    "label.csv": GOOD.replace("0.3,dog\n0.1", "0.3,lorry\n0.1"),
+    "named.csv": "row 1,other,y\n0.7,0.3,other\n0.2,0.8,row 1x\n",
+    "negative.csv": GOOD.replace("0.7,0.2,0.1", "-0.7,1.6,0.1"),
+    "sum.csv": GOOD.replace("0.7,0.2", "0.7,0.1"),
+    "word.csv": GOOD.replace("0.7,0.2", "much,0.2"),
+    "gap.csv": GOOD.replace("0.7,0.2", ",0.2"),
+    "short.csv": GOOD.replace("0.7,0.2,", "0.7,"),
+    "ids.csv": "".join(f"{i},{line}\n" for i, line in enumerate(GOOD.splitlines())),
+    "zero.csv": GOOD.replace("0.7,0.2", "0.9,0.0"),
+    "prefix.csv": GOOD.replace("cat,dog,truck,y", "p_cat,p_dog,p_truck,y"),
+    "empty.csv": "",
+    "model.json": '{"format": "other"}\n',
+    "broken.json": "{",
+    "newer.json": '{"format": "mcllo calibrator", "format_version": 99, "mcllo_version": "9"}\n',
+}
+REFUSED = """
+assess nothing.csv --label y
+assess goood.csv --label y
+assess good.csv
+assess good.csv --label z
+assess label.csv --label y
+assess named.csv --label y
+assess negative.csv --label y
+assess sum.csv --label y
+assess word.csv --label y
+assess gap.csv --label y
+assess short.csv --label y
+assess ids.csv --label y
+assess zero.csv --label y --clip 0
+assess prefix.csv --label y
+assess empty.csv --label y
+assess good.csv --label y --classes cat,dgo,truck
+assess good.csv --label y --baseline trcuk
+assess good.csv --label y --weight w
+assess good.csv --label y --alpha 5
+assess good.csv --label y --method magic
+assess good.csv --label y --statistic t
+assess good.csv --label y --normalise
+asses good.csv --label y
+fit good.csv --label y
+fit good.csv --label y -o nowhere/model.json
+fit good.csv --label y -o good.csv
+fit good.csv --label y -o model.json --method magic
+fit good.csv --label y -o model.json --penalty -1
+fit good.csv --label y -o model.json --method beta --penalty 1
+compare good.csv --label y
+compare good.csv good.csv --label y --methods mcllo,magic
+apply model.json good.csv
+apply broken.json good.csv
+apply newer.json good.csv
+apply nothing.json good.csv
+apply good.csv model.json
+plot good.csv --label y -o figure.doc
+plot good.csv --label y -o figure.svg --kind pie
+power good.csv --label y
+power good.csv --label y --gamma much
+power --gamma 0.8
+"""
+
+
+@cache
+def made(name):
+    """Return the assessment, the comparison and the warnings of a data set."""
+    rows = data.SETS[name]()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assessment, comparison = rows.assess(), rows.compare()
+    said = [f"{warning.category.__name__}: {warning.message}" for warning in caught]
+    return assessment, comparison, "\n".join(said) or "none"
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Return a function that runs a command line in a folder of its own and shows it all."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def shown(line):
+        capsys.readouterr()
+        code = run(line.split())
+        out, err = capsys.readouterr()
+        text = f"$ mcllo {line}\n{out}{err}[exit code {code}]"
+        return settled(text.replace(str(tmp_path), "FOLDER"))
+
+    return shown
+
+
+@pytest.mark.parametrize("name", data.SETS)
+def test_words(name, approve):
+    assessment, comparison, said = made(name)
+    parts = {
+        "assess": str(assessment),
+        "assess, full": assessment.text(full=True),
+        "compare": str(comparison),
+        "report of the assessment": mcllo.report(assessment).markdown(),
+        "report of the comparison": mcllo.report(comparison).markdown(),
+        "warnings": said,
+    }
+    check_text(f"{name}.txt", sections(parts), approve)
+
+
+@pytest.mark.parametrize("name", data.SETS)
+def test_numbers(name, approve):
+    assessment, comparison, _ = made(name)
+    content = {"assess": assessment.to_dict(), "compare": comparison.to_dict()}
+    check_json(f"{name}.json", content, approve)
+
+
+def test_help(call, approve):
+    pages = [call("--help"), *(call(f"{verb} --help") for verb in VERBS)]
+    check_text("help.txt", "\n".join(pages), approve)
+
+
+def test_command_line(call, tmp_path, approve):
+    lines = []
+    for name in ("sharp", "votes", "hostile"):
+        rows = data.SETS[name]()
+        rows.write_csv(tmp_path / f"{name}.csv")
+        rows.holdout.write_csv(tmp_path / f"{name}_holdout.csv")
+        lines.append(f"assess {name}.csv --label y --seed 0")
+    lines += [
+        "assess sharp.csv --label y --seed 0 --gate --alpha 0.01",
+        "compare hostile.csv hostile_holdout.csv --label y --seed 0 --methods mcllo,beta",
+        "compare sharp.csv --label y --seed 0 --cv 4 --methods temperature,histogram",
+        "fit sharp.csv --label y -o mcllo.json",
+        "fit votes.csv --label y -o auto.json --method auto",
+        "fit votes.csv --label y -o pulled.json --penalty 1",
+        "apply mcllo.json sharp_holdout.csv -o repaired.csv",
+        "plot sharp.csv --label y -o reliability.svg",
+        "power sharp.csv --label y --gamma 0.8 --n 100 --reps 50 --seed 0",
+        "power hostile.csv --label y --delta seed=1=1.5 --n 100 --reps 50 --seed 0",
+    ]
+    check_text("command_line.txt", "\n".join(map(call, lines)), approve)
+
+
+def test_errors(call, tmp_path, approve):
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+    shown = [call(line) for line in REFUSED.strip().splitlines()]
+    check_text("errors.txt", "\n".join(shown), approve)
+
+
+def test_a_change_is_seen():
+    old = {"a": [1.0, 2.0], "b": 3, "c": "x", "d": None}
+    assert not list(differences(old, {"a": [1.0 + 1e-7, 2.0], "b": 3, "c": "x", "d": None}))
+    for now in (
+        {"a": [1.0 + 1e-5, 2.0], "b": 3, "c": "x", "d": None},
+        {"a": [1.0], "b": 3, "c": "x", "d": None},
+        {"a": [1.0, 2.0], "b": 4, "c": "x", "d": None},
+        {"a": [1.0, 2.0], "b": 3.0, "c": "x", "d": None},
+        {"a": [1.0, 2.0], "b": 3, "c": "y", "d": None},
+        {"a": [1.0, 2.0], "b": 3, "c": "x", "d": 0.0},
+        {"a": [1.0, 2.0], "b": 3, "c": "x"},
+    ):
+        assert list(differences(old, now))
+
+
+@pytest.mark.parametrize("name", data.SETS)
+def test_the_sets_are_what_they_are_called(name):
+    assessment = made(name)[0]
+    rows = data.SETS[name]()
+    assert np.array_equal(rows.probs, data.SETS[name].__wrapped__().probs)
+    assert bool(assessment.test.rejects(0.05)) == (name not in ("toy", "calm"))
+    assert assessment.fit.separated == (name == "separated")
+    assert bool((rows.probs == 0.0).mean() > 0.2) == (name == "votes")
