@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from mcllo._predictions import Predictions
+from mcllo import Predictions
 
 
 def rows(n=3000, c=5, seed=0, weighted=False, zeros=False):

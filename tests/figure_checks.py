@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 import mcllo
-from mcllo._plot.files import figure_of
-from mcllo._plot.style import look
+from mcllo.plot._files import figure_of
+from mcllo.plot._style import look
 
 HOSTILE = (
     "x" * 200,

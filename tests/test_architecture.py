@@ -1,8 +1,11 @@
 """The rules of docs/architecture.md that a machine can check."""
 
 import ast
+import io
 import subprocess
 import sys
+import tokenize
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,63 +13,44 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "mcllo"
 
-LAYERS = {
-    0: "_version exceptions _text _table _frames _label_values _labels _probabilities _model "
-    "_threads _chunks _kernel _operator _pcg _many _newton _rows _predictions _scored "
-    "_binning _atomic _progress _csv_text",
-    1: "_map _separation _fit _monte_carlo _bound _batch _split_ratio _calibration_test "
-    "_scores _binned_metrics _calibration_errors _debiased_error _smooth_error "
-    "_kernel_error _decomposition _poisson_binomial _metric_null _omnibus _reliability "
-    "metrics _file_kind _file_words _source _io _output _max_score _all_baselines "
-    "_best_baseline _baseline_result _baseline _restriction _full_map _ladder_models "
-    "_ladder_rows _ladder_words _nested_test _multiplicity _ladder _class_tests "
-    "_chosen_test _posterior _boldness _refits _repaired _penalty _firth _profile _zeros "
-    "_robust _cells _covariance _estimate _existence _lattice _reclip _score_null _scores_by_row "
-    "_nested_bound _nested_ratio _projected_score _block_files _block_fit _block_rows "
-    "_block_sources _block_sums _block_bins _blocks _spill _dask _dask_work _peel",
-    2: "calibrators",
-    3: "_block_assessment _block_assess _assess_rows _files _detail_words _details _words "
-    "_assess _paired _recommend_words _recommend _fit_method _comparison _compare _streaming "
-    "model_selection _small_fits _design _simulate_arguments _power_study _power_file _power "
-    "simulate",
-    4: "plot _plot _report _demo _drawing datasets",
-    5: "_flags _cli_options _cli_power cli __main__ __init__",
-}
-LEVEL = {name: level for level, names in LAYERS.items() for name in names.split()}
+ROOMS = [
+    *("_version", "exceptions", "_ground", "_math", "_input", "_files", "_fit", "metrics"),
+    *("_inference", "_diagnosis", "_assessment", "_blocks", "calibrators", "_workflows"),
+    *("model_selection", "simulate", "plot", "datasets", "_report", "_cli", "__main__", "__init__"),
+]
+"""A file may import its own room and those before it, nothing that comes later."""
 
 HEAVY = {
-    "matplotlib": {"plot", "_plot", "_report"},
-    "jinja2": {"_report"},
-    "pyarrow": {
-        "_io",
-        "_output",
-        "_streaming",
-        "_table",
-        "_block_files",
-        "_source",
-        "_csv_text",
-        "_file_words",
-    },
-    "dask": {"_dask"},
-    "typer": {"cli", "_cli_options", "_cli_power"},
-    "rich": {"_progress", "cli"},
-    "sklearn": {"calibrators", "model_selection", "_demo"},
-    "pandas": {"_table"},
-    "narwhals": {"_frames"},
+    "matplotlib": ["plot", "_report"],
+    "jinja2": ["_report"],
+    "pyarrow": ["_files", "_blocks/files", "_blocks/apply", "_ground/text"],
+    "dask": ["_blocks/dask"],
+    "typer": ["_cli"],
+    "rich": ["_cli", "_ground/files"],
+    "sklearn": ["calibrators", "model_selection", "_cli/demo"],
+    "pandas": ["_ground/text"],
+    "narwhals": ["_input/frames"],
 }
+"""Where a heavy package may be imported: rooms, or single files of a room."""
+
+MOST_CODE_LINES = 320
+MOST_FILES = 20
 
 
-def modules() -> list[Path]:
-    return sorted(SRC.rglob("*.py"))
+@cache
+def tree(path):
+    return ast.parse(path.read_text())
 
 
-def name_of(path: Path) -> str:
-    """Return the module's name below the package; files of a subpackage share its name."""
-    relative = path.relative_to(SRC)
-    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+def name_of(path):
+    return str(path.relative_to(SRC).with_suffix(""))
 
 
-def runtime_nodes(node: ast.AST):
+def room_of(name):
+    return name.split("/")[0]
+
+
+def runtime_nodes(node):
     """Walk the tree without what only type checkers read."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING":
@@ -75,50 +59,66 @@ def runtime_nodes(node: ast.AST):
         yield from runtime_nodes(child)
 
 
-def imports(path: Path) -> list[tuple[str, bool]]:
-    """Return (module, is_ours) of every import, those inside functions too."""
-    found = []
-    for node in runtime_nodes(ast.parse(path.read_text())):
+def imports(path):
+    """Yield (module, names, is_ours) of every import; ours as a path below the package."""
+    for node in runtime_nodes(tree(path)):
         if isinstance(node, ast.Import):
-            found += [(alias.name.split(".")[0], False) for alias in node.names]
+            yield from ((alias.name.split(".")[0], (), False) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found.append((node.module.split(".")[0], False))
+            yield node.module.split(".")[0], (), False
         elif isinstance(node, ast.ImportFrom):
-            inside = len(path.relative_to(SRC).parts) > 1
-            if node.level == 1 and inside:
-                continue
-            base = (node.module or "").split(".")[0]
-            found += [(base, True)] if base else [(alias.name, True) for alias in node.names]
-    return found
+            folder = path.parent
+            for _ in range(node.level - 1):
+                folder = folder.parent
+            base = [*folder.relative_to(SRC).parts, *(node.module or "").split(".")]
+            names = tuple(alias.name for alias in node.names)
+            target = "/".join(part for part in base if part)
+            if target:
+                yield target, names, True
+            else:
+                yield from ((name, (), True) for name in names)
 
 
-def test_every_module_has_a_layer():
-    missing = {name_of(path) for path in modules()} - set(LEVEL)
-    assert not missing, f"add to LAYERS: {sorted(missing)}"
+MODULES = sorted(SRC.rglob("*.py"))
+each_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC)))
-def test_imports_point_down(path):
-    name = name_of(path)
-    for imported, ours in imports(path):
-        if ours and imported != name:
-            assert LEVEL[imported] <= LEVEL[name], f"{name} imports {imported}, which lies above it"
+def test_every_room_has_a_place_in_the_order():
+    assert {room_of(name_of(path)) for path in MODULES} == set(ROOMS)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SRC)))
+@each_module
+def test_rooms_import_one_way(path):
+    room = ROOMS.index(room_of(name_of(path)))
+    for target, _, ours in imports(path):
+        if ours:
+            assert ROOMS.index(room_of(target)) <= room, f"{target} comes later"
+
+
+@each_module
+def test_no_file_needs_its_neighbours_underscore_names(path):
+    for target, names, ours in imports(path):
+        files = {p.stem for p in (SRC / target).glob("*.py")} if ours else set()
+        private = [n for n in names if n.startswith("_") and n not in files | {"__version__"}]
+        assert not private, f"{private} of {target}"
+
+
+@each_module
 def test_heavy_packages_stay_where_they_belong(path):
     name = name_of(path)
-    for imported, ours in imports(path):
-        if not ours and imported in HEAVY:
-            assert name in HEAVY[imported], f"{name} must not import {imported}"
+    for target, _, ours in imports(path):
+        if not ours and target in HEAVY:
+            assert {name, room_of(name)} & set(HEAVY[target]), f"{name} must not import {target}"
 
 
-def test_imports_inside_a_layer_have_no_cycle():
-    graph = {}
-    for path in modules():
-        name = name_of(path)
-        edges = {imported for imported, ours in imports(path) if ours and imported != name}
-        graph.setdefault(name, set()).update(edges)
+def test_no_import_cycle():
+    graph = {name_of(path).removesuffix("/__init__"): set() for path in MODULES}
+    for path in MODULES:
+        edges = graph[name_of(path).removesuffix("/__init__")]
+        for target, names, ours in imports(path):
+            if ours:
+                inside = {f"{target}/{name}" for name in names} & set(graph)
+                edges.update(inside or {target})
     del graph["__init__"]
     done = set()
 
@@ -133,6 +133,33 @@ def test_imports_inside_a_layer_have_no_cycle():
         visit(name, [])
 
 
+def test_no_room_is_crowded():
+    folders = {path.parent for path in MODULES}
+    for folder in folders:
+        assert len(list(folder.glob("*.py"))) <= MOST_FILES, folder.name
+
+
+@each_module
+def test_files_can_be_read_in_one_sitting(path):
+    strings = {
+        line
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    kinds = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+    lines = {
+        line for t in tokens if t.type not in kinds for line in range(t.start[0], t.end[0] + 1)
+    }
+    assert len(lines - strings) <= MOST_CODE_LINES
+
+
+@each_module
+def test_every_file_says_what_it_is(path):
+    assert path.name == "_version.py" or ast.get_docstring(tree(path))
+
+
 def test_import_is_light():
     code = "import sys, mcllo; print(' '.join(m for m in sys.modules if '.' not in m))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -141,31 +168,14 @@ def test_import_is_light():
     assert not loaded & (set(HEAVY) | {"scipy", "polars", "numpy"})
 
 
-def test_every_module_has_a_test_file():
-    missing = []
-    for path in modules():
-        relative = path.relative_to(SRC).with_suffix("")
-        if path.stem in ("__init__", "_version"):
-            continue
-        words = "_".join(part.strip("_") for part in relative.parts)
-        if not (ROOT / "tests" / f"test_{words}.py").exists():
-            missing.append(f"test_{words}.py")
-    assert not missing
+PUBLIC = {"__main__", "__version__", "__all__"}
 
 
-def test_no_pickle_and_no_torch():
-    for path in modules():
-        names = {name for name, _ in imports(path)}
-        assert not names & {"pickle", "joblib", "torch", "cloudpickle", "dill"}, path
-
-
-def test_files_and_functions_stay_short():
-    for path in modules():
-        text = path.read_text()
-        assert len(text.splitlines()) <= 420, path
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef):
-                doc = ast.get_docstring(node)
-                lines = node.end_lineno - node.lineno + 1
-                lines -= len(doc.splitlines()) + 1 if doc else 0
-                assert lines <= 55, f"{path}:{node.lineno} {node.name}: {lines} lines"
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests" / "public").glob("*.py")), ids=lambda p: p.stem
+)
+def test_public_tests_use_public_names_only(path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mcllo"):
+            parts = [*node.module.split("."), *(alias.name for alias in node.names)]
+            assert not [part for part in parts if part.startswith("_") and part not in PUBLIC]

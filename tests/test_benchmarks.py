@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mcllo._fit.fit.fit import fit_predictions
 
 from mcllo import Predictions
-from mcllo._fit import fit_predictions
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed

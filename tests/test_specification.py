@@ -5,10 +5,10 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._calibration_errors import TopLabelECE
-from mcllo._omnibus import _inverse_spread
+from mcllo._inference.omnibus import _inverse_spread
 from mcllo.calibrators import TemperatureScaling
 from mcllo.calibrators._linear_fit import fit_map
+from mcllo.metrics._binned import TopLabelECE
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 

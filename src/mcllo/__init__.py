@@ -12,78 +12,77 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import calibrators, datasets, exceptions, metrics, model_selection, plot, simulate
-    from ._assess import Assessment
-    from ._assess_rows import assess
-    from ._baseline import baseline_sensitivity
-    from ._baseline_result import BaselineSensitivity
-    from ._boldness import BoldRecalibration, boldness_recalibrate
-    from ._calibration_test import CalibrationTest
-    from ._chosen_test import calibration_test
-    from ._class_tests import ClassTests, class_tests
-    from ._compare import compare
-    from ._comparison import Comparison
-    from ._details import Details
-    from ._fit import Intervals, MCLLOFit
-    from ._io import read_predictions
-    from ._ladder import Ladder, ladder
-    from ._map import MCLLOMap
-    from ._omnibus import OmnibusTest, omnibus_test
-    from ._posterior import CalibrationPosterior, calibration_posterior
-    from ._predictions import Predictions
-    from ._profile import profile_intervals
-    from ._recommend import Recommendation
-    from ._refits import BootstrapFits, bootstrap_fits
-    from ._reliability import ReliabilityCurve, reliability_curve
-    from ._repaired import RepairedProbabilities
+    from ._assessment.assessment import Assessment
+    from ._assessment.details import Details
+    from ._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
+    from ._diagnosis.class_tests import ClassTests, class_tests
+    from ._diagnosis.ladder import Ladder, ladder
+    from ._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity
+    from ._files.read import read_predictions
+    from ._fit.fit import Intervals, MCLLOFit
+    from ._fit.map import MCLLOMap
+    from ._fit.profile import profile_intervals
+    from ._fit.repaired import RepairedProbabilities
+    from ._inference.boldness import BoldRecalibration, boldness_recalibrate
+    from ._inference.bootstrap import BootstrapFits, bootstrap_fits
+    from ._inference.calibration_test import calibration_test
+    from ._inference.likelihood_tests import CalibrationTest
+    from ._inference.omnibus import OmnibusTest, omnibus_test
+    from ._inference.posterior import CalibrationPosterior, calibration_posterior
+    from ._inference.robust import RobustTest, robust_test
+    from ._input.predictions import Predictions
     from ._report import Report, report
-    from ._robust import RobustTest, robust_test
-    from ._zeros import ZeroSensitivity, zero_sensitivity
+    from ._workflows.assess import assess
+    from ._workflows.compare import compare
+    from ._workflows.comparison import Comparison
+    from ._workflows.recommend import Recommendation
     from .calibrators import CALIBRATORS, AutoCalibrator, MCLLOCalibrator, load_calibrator
+    from .metrics._reliability import ReliabilityCurve, reliability_curve
     from .model_selection import RecalibratedClassifierCV
 
 _HOME = {
-    "Assessment": "_assess",
+    "Assessment": "_assessment.assessment",
     "AutoCalibrator": "calibrators",
-    "BaselineSensitivity": "_baseline_result",
-    "BoldRecalibration": "_boldness",
-    "BootstrapFits": "_refits",
+    "BaselineSensitivity": "_diagnosis.baseline_sensitivity",
+    "BoldRecalibration": "_inference.boldness",
+    "BootstrapFits": "_inference.bootstrap",
     "CALIBRATORS": "calibrators",
-    "CalibrationPosterior": "_posterior",
-    "CalibrationTest": "_calibration_test",
-    "ClassTests": "_class_tests",
-    "Comparison": "_comparison",
-    "Details": "_details",
-    "Intervals": "_fit",
-    "Ladder": "_ladder",
+    "CalibrationPosterior": "_inference.posterior",
+    "CalibrationTest": "_inference.likelihood_tests",
+    "ClassTests": "_diagnosis.class_tests",
+    "Comparison": "_workflows.comparison",
+    "Details": "_assessment.details",
+    "Intervals": "_fit.fit",
+    "Ladder": "_diagnosis.ladder",
     "MCLLOCalibrator": "calibrators",
-    "MCLLOFit": "_fit",
-    "MCLLOMap": "_map",
-    "OmnibusTest": "_omnibus",
-    "Predictions": "_predictions",
+    "MCLLOFit": "_fit.fit",
+    "MCLLOMap": "_fit.map",
+    "OmnibusTest": "_inference.omnibus",
+    "Predictions": "_input.predictions",
     "RecalibratedClassifierCV": "model_selection",
-    "Recommendation": "_recommend",
-    "ReliabilityCurve": "_reliability",
-    "RepairedProbabilities": "_repaired",
+    "Recommendation": "_workflows.recommend",
+    "ReliabilityCurve": "metrics._reliability",
+    "RepairedProbabilities": "_fit.repaired",
     "Report": "_report",
-    "RobustTest": "_robust",
-    "ZeroSensitivity": "_zeros",
-    "assess": "_assess_rows",
-    "baseline_sensitivity": "_baseline",
-    "boldness_recalibrate": "_boldness",
-    "bootstrap_fits": "_refits",
-    "calibration_posterior": "_posterior",
-    "calibration_test": "_chosen_test",
-    "class_tests": "_class_tests",
-    "compare": "_compare",
-    "ladder": "_ladder",
+    "RobustTest": "_inference.robust",
+    "ZeroSensitivity": "_diagnosis.zero_sensitivity",
+    "assess": "_workflows.assess",
+    "baseline_sensitivity": "_diagnosis.baseline_sensitivity",
+    "boldness_recalibrate": "_inference.boldness",
+    "bootstrap_fits": "_inference.bootstrap",
+    "calibration_posterior": "_inference.posterior",
+    "calibration_test": "_inference.calibration_test",
+    "class_tests": "_diagnosis.class_tests",
+    "compare": "_workflows.compare",
+    "ladder": "_diagnosis.ladder",
     "load_calibrator": "calibrators",
-    "omnibus_test": "_omnibus",
-    "profile_intervals": "_profile",
-    "read_predictions": "_io",
-    "reliability_curve": "_reliability",
+    "omnibus_test": "_inference.omnibus",
+    "profile_intervals": "_fit.profile",
+    "read_predictions": "_files.read",
+    "reliability_curve": "metrics._reliability",
     "report": "_report",
-    "robust_test": "_robust",
-    "zero_sensitivity": "_zeros",
+    "robust_test": "_inference.robust",
+    "zero_sensitivity": "_diagnosis.zero_sensitivity",
 }
 _MODULES = (
     "calibrators",

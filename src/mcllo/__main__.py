@@ -41,8 +41,8 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Return the exit code of a command line."""
-    from ._flags import in_flags
-    from .cli import Abort, UsageError, command
+    from ._cli.app import Abort, UsageError, command
+    from ._cli.options import in_flags
 
     output = sys.stdout
     try:

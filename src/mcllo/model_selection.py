@@ -33,15 +33,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from ._probabilities import DEFAULT_CLIP, clean_probs
-from ._rows import clean_weight
+from ._ground.results import Floats
+from ._input.probabilities import DEFAULT_CLIP, clean_probs
+from ._input.weights import clean_weight
 from .calibrators import MCLLOCalibrator
 from .exceptions import InputError, MclloWarning
 
 __all__ = ["FittedPair", "RecalibratedClassifierCV"]
 
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from .._assess import Assessment
-from .._atomic import StrPath, check_writable, write_text
-from .._comparison import Comparison
+from .._assessment.assessment import Assessment
+from .._ground.files import StrPath, check_writable, write_text
+from .._workflows.comparison import Comparison
 from ..exceptions import InputError
-from .facts import Command, Sources
 from .summarize import assessment_of, summarize
+from .verdict import Command, Sources
 from .views import Picture, Summary
 
 __all__ = ["Report", "report"]

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import plot
-from .._assess import Assessment
-from .._baseline_result import BaselineSensitivity
-from .._comparison import Comparison
-from .._ladder import Ladder
-from .._plot.plain_words import model_name
-from .._plot.style import BLUE
-from .._text import ellipsis, format_count, format_number
+from .._assessment.assessment import Assessment
+from .._diagnosis.baseline_sensitivity import BaselineSensitivity
+from .._diagnosis.ladder import Ladder
+from .._ground.text import ellipsis, format_count, format_number
+from .._workflows.comparison import Comparison
+from ..plot._style import BLUE
+from ..plot._words import model_name
 from .views import Picture
 
 Draw = Callable[..., Any]

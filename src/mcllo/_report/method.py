@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._assess import Assessment
-from .._comparison import Comparison
+from .._assessment.assessment import Assessment
+from .._workflows.comparison import Comparison
 from .views import Fact
 
 REFERENCES = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from .._comparison import HIGHER_IS_BETTER, LOWER_IS_BETTER, Comparison, ComparisonRow
-from .._text import format_count
+from .._ground.text import format_count
+from .._workflows.comparison import HIGHER_IS_BETTER, LOWER_IS_BETTER, Comparison, ComparisonRow
 from .tables import p_cell
 from .views import (
     Cell,

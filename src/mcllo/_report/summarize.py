@@ -11,28 +11,41 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .._assess import Assessment, assess_predictions
-from .._calibration_test import CalibrationTest, choose_method
-from .._compare import N_RESAMPLES
-from .._comparison import Comparison
-from .._details import PARTS, Details
+from .._assessment.assessment import Assessment, assess_predictions
+from .._assessment.details import PARTS, Details
+from .._assessment.words import heading
+from .._inference.likelihood_tests import CalibrationTest, choose_method
 from .._version import __version__
-from .._words import heading
+from .._workflows.compare import N_RESAMPLES
+from .._workflows.comparison import Comparison
 from ..exceptions import InputError
-from .by_class import class_names, classes_note, shares_table, worst_classes
-from .choices import baselines_part, posterior_part, robust_part, zeros_part
-from .facts import Command, Sources, data_facts, reproduce_facts, sources
-from .kinds import kind_headline, ladder_part
+from .details import (
+    baselines_part,
+    class_names,
+    classes_note,
+    kind_headline,
+    ladder_part,
+    posterior_part,
+    robust_part,
+    shares_table,
+    worst_classes,
+    zeros_part,
+)
 from .method import method_facts, references
 from .repairs import repair_steps, repairs_of
-from .tables import (
-    classes_lead,
-    departure_sentences,
-    null_lead,
-    null_table,
-    parameters_table,
+from .tables import classes_lead, departure_sentences, null_lead, null_table, parameters_table
+from .verdict import (
+    Command,
+    Sources,
+    alerts_and_notes,
+    data_facts,
+    headline_facts,
+    next_steps,
+    reproduce_facts,
+    sources,
+    status_of,
+    verdict_of,
 )
-from .verdict import alerts_and_notes, headline_facts, next_steps, status_of, verdict_of
 from .views import DetailsView, Step, Summary
 
 

@@ -10,23 +10,14 @@ import math
 
 import numpy as np
 
-from .._assess import Assessment
-from .._chosen_test import needs_robust
-from .._fit import MCLLOFit
-from .._omnibus import NAMES
-from .._text import ellipsis, format_count, format_interval, format_number
-from .._words import MOST_CLASSES, departure_lines, departures
+from .._assessment.assessment import Assessment
+from .._assessment.words import MOST_CLASSES, departure_lines, departures
+from .._fit.fit import MCLLOFit
+from .._ground.text import ellipsis, format_count, format_interval, format_number
+from .._inference.calibration_test import needs_robust
+from .._inference.omnibus import NAMES
 from .verdict import expected_metrics
-from .views import (
-    Cell,
-    Column,
-    Sentence,
-    TableView,
-    capital,
-    name_cell,
-    percent,
-    show_p,
-)
+from .views import Cell, Column, Sentence, TableView, capital, name_cell, percent, show_p
 
 EXCLUDES = "interval excludes 1"
 

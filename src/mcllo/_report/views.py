@@ -10,7 +10,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from .._text import ellipsis, format_count, format_p
+from .._ground.text import ellipsis, format_count, format_p
 
 Status = Literal["rejected", "other", "not_rejected", "unknown"]
 NAME_WIDTH = 32

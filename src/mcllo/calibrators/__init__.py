@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from ._auto import AutoCalibrator
+from ._auto.calibrator import AutoCalibrator
+from ._base import restored
 from ._beta import BetaCalibration
-from ._contract import load_calibrator
-from ._dirichlet import DirichletCalibration
 from ._histogram import HistogramBinning
 from ._identity import Identity
 from ._isotonic import IsotonicCalibration
-from ._matrix import MatrixScaling
+from ._linear import DirichletCalibration, MatrixScaling, VectorScaling
 from ._mcllo import MCLLOCalibrator
 from ._temperature import TemperatureScaling
-from ._vector import VectorScaling
 from ._xu_davoine import XuDavoine
 
 CALIBRATORS: dict[str, Any] = {
@@ -33,6 +32,18 @@ CALIBRATORS: dict[str, Any] = {
         Identity,
     )
 }
+
+
+def load_calibrator(path: str | os.PathLike[str]) -> Any:
+    """Return the calibrator that ``save`` wrote to `path`; ``-`` is standard input.
+
+    Raises
+    ------
+    FileFormatError
+        When the file is not a calibrator of a format this version reads.
+    """
+    return restored(path, CALIBRATORS)
+
 
 __all__ = [
     "CALIBRATORS",

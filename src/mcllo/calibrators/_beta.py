@@ -22,15 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._model import Terms
-from .._newton import minimize
-from .._predictions import Predictions
+from .._ground.results import Floats
+from .._input.predictions import Predictions
+from .._math.likelihood import Terms
+from .._math.newton import minimize
 from ..exceptions import SeparationWarning
-from ._contract import predict_labels, read_rows, read_training, save_calibrator
-from ._linear_map import warn_absent
-from ._one_vs_rest import absent_columns, normalize_rows
-
-Floats = NDArray[np.float64]
+from ._base import (
+    absent_columns,
+    normalize_rows,
+    predict_labels,
+    read_rows,
+    read_training,
+    save_calibrator,
+)
+from ._linear_fit import warn_absent
 
 SMALLEST = 1e-12
 IDENTITY = np.array([1.0, 1.0, 0.0])

@@ -1,7 +1,7 @@
 """`HistogramBinning`: one-vs-rest histogram binning with normalisation (Guo et al. 2017, 4.2).
 
 =================  ==========================================================================
-bins               those of ``_binning.py``, for each class's column of probabilities
+bins               those of ``metrics/_bins.py``, for each class's column of probabilities
 answer of bin m    ``q_mk = (s_mk + a pi_k) / (n_mk + a)``: n rows in the bin, s of class k among
                    them, pi_k the share of class k, a = `smoothing`
 empty bin          the midpoint of its edges; or 0, pi_k, or the probability itself
@@ -19,20 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._binning import Binning, NBins, bin_index, inner_edges
-from .._predictions import Predictions
+from .._ground.results import Floats
+from .._input.predictions import Predictions
 from ..exceptions import InputError
-from ._contract import (
+from ..metrics._bins import Binning, NBins, bin_index, inner_edges
+from ._base import (
+    ZeroRow,
+    absent_columns,
     check_choice,
+    normalize_rows,
     predict_labels,
     read_rows,
     read_training,
     save_calibrator,
 )
-from ._linear_map import warn_absent
-from ._one_vs_rest import ZeroRow, absent_columns, normalize_rows
-
-Floats = NDArray[np.float64]
+from ._linear_fit import warn_absent
 
 EMPTY = ("midpoint", "zero", "prior", "identity")
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ._contract import predict_labels, read_rows, read_training, save_calibrator
-from ._linear_map import warn_absent
+from ._base import predict_labels, read_rows, read_training, save_calibrator
+from ._linear_fit import warn_absent
 
 
 class Identity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

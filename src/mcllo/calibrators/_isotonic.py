@@ -17,12 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._predictions import Predictions
-from ._contract import predict_labels, read_rows, read_training, save_calibrator
-from ._linear_map import warn_absent
-from ._one_vs_rest import absent_columns, normalize_rows
-
-Floats = NDArray[np.float64]
+from .._ground.results import Floats
+from .._input.predictions import Predictions
+from ._base import (
+    absent_columns,
+    normalize_rows,
+    predict_labels,
+    read_rows,
+    read_training,
+    save_calibrator,
+)
+from ._linear_fit import warn_absent
 
 
 class IsotonicCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

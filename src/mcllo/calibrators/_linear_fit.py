@@ -1,4 +1,4 @@
-r"""`Predictions` -> `LinearMap`: vector, matrix and Dirichlet maps of largest penalised likelihood.
+"""`Predictions` -> `LinearMap`: vector, matrix and Dirichlet maps of largest penalised likelihood.
 
 ====================  =================================================================
 minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
@@ -21,26 +21,137 @@ classes share the rest.
 
 Up to 500 parameters Newton's method with the exact Hessian, beyond that L-BFGS on features that
 are made orthogonal first.
+
+``softmax(W z + b)``: the map of temperature, vector, matrix scaling and Dirichlet calibration.
+
+``z`` are logits, or log probabilities. Arrays over rows are transposed, ``(c, n)``, as in
+``_math/likelihood.py``. Adding a number to every score of a row changes no probability iff all rows
+of W have the same sum: it is so for temperature scaling and for no other of the four, which
+therefore differ on logits and on log probabilities.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._chunks import one_blas_thread
-from .._model import Terms
-from .._newton import minimize, newton_direction
-from .._predictions import Predictions
-from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
-from ._inverse_temperature import inverse_temperature
-from ._linear_loss import LinearMapLoss
-from ._linear_map import LinearMap, transposed_scores, warn_absent
+from .._ground.results import Floats
+from .._ground.threads import one_blas_thread
+from .._input.predictions import Predictions
+from .._input.probabilities import Simplex
+from .._math.kernel import softmax_columns
+from .._math.likelihood import CHUNK_ELEMENTS, Terms
+from .._math.linear_map import LinearMapLoss
+from .._math.newton import minimize, newton_direction
+from .._math.temperature import inverse_temperature
+from ..exceptions import AbsentClassWarning, ConvergenceWarning, InputError, SeparationWarning
 
-Floats = NDArray[np.float64]
+
+def input_of(on: str) -> str:
+    """Return what a calibrator that works `on` these scores takes: "logits" or "probs"."""
+    return "logits" if on == "logits" else "probs"
+
+
+def warn_absent(predictions: Predictions, meaning: str, stacklevel: int = 3) -> None:
+    """Say which classes have no row, and what that means for the map."""
+    if predictions.absent:
+        named = ", ".join(repr(label) for label in predictions.absent)
+        message = f"no row has class {named}; nothing can be learned about it: {meaning}."
+        warnings.warn(message, AbsentClassWarning, stacklevel=stacklevel)
+
+
+def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floats:
+    """Return z, shape (c, n), a new array.
+
+    On "log_probs" these are log probabilities, also where logits are held: ``z - log sum exp z``.
+    On "logits" they are the logits, or log probabilities where none are held.
+    """
+    scores = np.empty(source.probs.shape[::-1])
+    if source.logits is None:
+        return np.log(source.probs.T, out=scores)
+    scores[:] = source.logits.T
+    if on == "log_probs":
+        scores -= scores.max(axis=0)
+        scores -= np.log(np.exp(scores).sum(axis=0))
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """A fitted map and how its fit ended.
+
+    Attributes
+    ----------
+    coef : ndarray
+        W: shape () for one common weight, (c,) for a diagonal, (c, c) for a matrix.
+    intercept : ndarray of shape (c,)
+        b, summing to 0.
+    absent : tuple of int
+        Columns that no label had. They keep their predicted probability, the other columns share
+        the rest; their entries of W and b are the identity's and are not used.
+    n_iter : int
+        Steps of the solver.
+    converged : bool
+        Whether the solver met its tolerance.
+    separated : bool
+        Whether the rows leave the best parameters without a finite value, or all but so.
+    """
+
+    coef: Floats
+    intercept: Floats
+    absent: tuple[int, ...] = ()
+    n_iter: int = 0
+    converged: bool = True
+    separated: bool = False
+
+    def apply(self, simplex: Simplex, on: str = "logits") -> Floats:
+        """Return the mapped probabilities, shape (n, c); `on` as in `transposed_scores`."""
+        n_samples, n_classes = simplex.probs.shape
+        present = np.setdiff1d(np.arange(n_classes), self.absent)
+        mapped = simplex.probs.copy()
+        rows = max(256, CHUNK_ELEMENTS // n_classes)
+        scores = transposed_scores(simplex, on)
+        for start in range(0, n_samples, rows):
+            g = self._eta(scores[:, start : start + rows], present)
+            softmax_columns(g)
+            block = mapped[start : start + rows]
+            if self.absent:
+                g *= block[:, present].sum(axis=1)
+                block[:, present] = g.T
+            else:
+                block[:] = g.T
+        return mapped
+
+    def _eta(self, scores: Floats, present: NDArray[np.intp]) -> Floats:
+        """Return eta of the present classes."""
+        if self.coef.ndim == 2:
+            eta: Floats = self.coef[present] @ scores
+        else:
+            eta = np.broadcast_to(self.coef, len(scores))[present, None] * scores[present]
+        eta += self.intercept[present, None]
+        return eta
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return {
+            "coef": self.coef.tolist(),
+            "intercept": self.intercept.tolist(),
+            "absent": list(self.absent),
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "separated": self.separated,
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> LinearMap:
+        """Return the map that `to_dict` described."""
+        arrays = {name: np.array(content[name], dtype=float) for name in ("coef", "intercept")}
+        return cls(**{**content, **arrays, "absent": tuple(content["absent"])})
+
 
 FLOOR = 1e-10
 MOVED = 1e-3

@@ -1,4 +1,11 @@
-"""`MCLLOCalibrator`: the paper's map as a scikit-learn estimator."""
+"""`MCLLOCalibrator`: the paper's map as a scikit-learn estimator.
+
+The gate: recalibrate only when calibration is rejected; else leave the predictions alone.
+
+On calibrated predictions every recalibrator does harm: it fits noise. The gate tests calibration on
+the training rows first. Calibrated predictions then pass untouched but for a fraction alpha of data
+sets; where the departure is large enough to matter for the log loss, the test sees it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +13,7 @@ import os
 import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,20 +21,74 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._all_baselines import AllBaselinesMap, fit_all_baselines
-from .._best_baseline import likeliest_baseline
-from .._block_fit import fit_blocks
-from .._chosen_test import split_baseline
-from .._dask import blocks_of_dask, is_dask, lazy_labels, lazy_predict
-from .._fit import MCLLOFit, fit_predictions
-from .._labels import RESERVED
-from .._predictions import Predictions
-from .._reclip import for_recalibration
+from .._blocks.dask import blocks_of_dask, is_dask, lazy_labels, lazy_predict
+from .._blocks.fit import fit_blocks
+from .._fit.all_baselines import AllBaselinesMap, fit_all_baselines
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.results import Floats
+from .._ground.text import format_p
+from .._inference.calibration_test import fit_and_test, split_baseline
+from .._inference.likelihood_tests import CalibrationTest
+from .._inference.max_score import likeliest_baseline, max_score_test
+from .._input.labels import RESERVED
+from .._input.predictions import Predictions
+from .._input.zeros import for_recalibration
 from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
-from ._contract import label_array, predict_labels, read_rows, read_training, save_calibrator
-from ._gate import GateDecision, decide
+from ._base import label_array, predict_labels, read_rows, read_training, save_calibrator
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class GateDecision:
+    """What the gate did.
+
+    Attributes
+    ----------
+    recalibrates : bool
+        Whether predictions are changed, because calibration was rejected.
+    pvalue, alpha : float
+        Of the test on the training rows, and the level it was compared with.
+    test : str
+        Which test.
+    gain : float or None
+        What cross-validation promises, where it was asked as well: the gate stays closed unless
+        that is positive.
+    """
+
+    recalibrates: bool
+    pvalue: float
+    alpha: float
+    test: str
+    gain: float | None = None
+
+    def __str__(self) -> str:
+        p = f"p {format_p(self.pvalue)}"
+        if self.recalibrates:
+            return f"recalibrated: calibration is rejected at level {self.alpha:g} ({p})"
+        if self.pvalue <= self.alpha:
+            return f"left alone: calibration is rejected ({p}), but no repair promises a gain"
+        return (
+            f"left alone: calibration is not rejected at level {self.alpha:g} ({p}); "
+            "that is no proof of calibration"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return asdict(self)
+
+
+def decide(predictions: Predictions, alpha: float, rule: str = "", seed: int = 0) -> GateDecision:
+    """Test the training rows; `rule` 'auto' or 'all' tests over all baselines at once."""
+    import numpy as np
+
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"gate must lie in (0, 1); got gate={alpha}. Leave it out for no gate.")
+    if rule == "all" and predictions.n_classes > 2:
+        found = max_score_test(predictions, np.arange(predictions.n_classes), seed=seed)
+        p, kind = found.pvalue, "max_score"
+    else:
+        test: CalibrationTest = fit_and_test(predictions, rule, seed=seed).test
+        p, kind = test.pvalue, test.kind
+    return GateDecision(p <= alpha, p, alpha, kind)
 
 
 class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from .._ground.results import Floats
+from .._math.temperature import Root, inverse_temperature
 from ..exceptions import ConvergenceWarning, SeparationWarning
-from ._contract import check_choice, predict_labels, read_rows, read_training, save_calibrator
-from ._inverse_temperature import Root, inverse_temperature
-from ._linear_map import LinearMap, input_of, transposed_scores, warn_absent
-
-Floats = NDArray[np.float64]
+from ._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
+from ._linear_fit import LinearMap, input_of, transposed_scores, warn_absent
 
 
 class TemperatureScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

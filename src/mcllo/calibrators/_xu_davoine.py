@@ -1,11 +1,11 @@
 """`XuDavoine`: evidential calibration by one scalar soft-max model (Xu, Davoine, Denoeux 2015).
 
 =================  ==========================================================================
-score              ``s = x`` (as the paper on MCLLO seems to use it) or ``s = log x``
-model              ``p_k = exp(theta s_k) / sum_j exp(theta s_j)``, see ``_scalar_softmax.py``
-targets            the label; or smoothed, Platt's for c classes: a row of class k, which has n_k
+score              ``s = x`` (as the paper on MCLLO seems to use it) or ``s = log x`` model
+``p_k = exp(theta s_k) / sum_j exp(theta s_j)``, see ``calibrators/_evidential.py`` targets
+the label; or smoothed, Platt's for c classes: a row of class k, which has n_k
                    rows, counts ``(n_k + 1) / (n_k + c)`` for k and ``1 / (n_k + c)`` for the others
-belief function    every theta as plausible as its likelihood, see ``_evidential.py``
+belief function    every theta as plausible as its likelihood, see ``calibrators/_evidential.py``
 prediction         pignistic BetP, or ``Pl / sum Pl``, or the plug-in ``p(theta_hat)``
 =================  ==========================================================================
 """
@@ -20,20 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from .._predictions import Predictions
-from .._probabilities import Simplex
-from ._contract import (
-    check_choice,
-    predict_labels,
-    read_rows,
-    read_training,
-    save_calibrator,
+from .._ground.results import Floats
+from .._input.predictions import Predictions
+from .._input.probabilities import Simplex
+from ._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
+from ._evidential import (
+    Belief,
+    Order,
+    PlausibleSets,
+    ScalarLikelihood,
+    belief,
+    scalar_sets,
+    soft_max,
 )
-from ._evidential import Belief, Order, belief, soft_max
-from ._linear_map import transposed_scores, warn_absent
-from ._scalar_softmax import PlausibleSets, ScalarLikelihood, scalar_sets
+from ._linear_fit import transposed_scores, warn_absent
 
-Floats = NDArray[np.float64]
 Scores = Literal["prob", "log"]
 Output = Literal["pignistic", "plausibility", "plug_in"]
 

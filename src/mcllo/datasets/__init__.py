@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._predictions import Predictions
+from .._input.predictions import Predictions
 from ..exceptions import FileFormatError, InputError
 
 __all__ = ["Dataset", "load_cifar10_vgg", "load_obesity_forest", "load_portal_rodents"]

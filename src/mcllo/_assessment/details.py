@@ -1,0 +1,147 @@
+"""`Details`: what lies behind an assessment's one p-value, computed when it is asked for.
+
+===========  ========================================  ==========================================
+ladder       which kind of miscalibration              not for dependent rows, to 200 classes
+class_tests  which classes, adjusted for their number  not for dependent rows, to 200 classes
+baselines    does the answer hang on the baseline?     up to 50 classes and 20 million cells
+zeros        does it hang on the floor for zeros?      only when a probability was 0
+posterior    probability of calibration, by BIC        read it beside the p-value
+robust       score test for dependent rows             only for groups and survey weights
+===========  ========================================  ==========================================
+
+Rows in groups and survey weights leave out what assumes independent rows: a p-value that is not
+valid is worse than none. What is left out is said in `skipped`. Nothing here draws at random but
+from the seed, so asking later gives the same numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
+from .._diagnosis.class_tests import ClassTests, class_tests_of
+from .._diagnosis.ladder import Ladder, ladder_of
+from .._diagnosis.nested import BRIEF
+from .._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity_of
+from .._fit.all_baselines import MOST_BASELINES
+from .._ground.threads import one_blas_thread
+from .._inference.calibration_test import FittedTest, needs_robust
+from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
+from .._inference.robust import RobustTest
+
+MOST_DRAWS = 499
+"""Draws for a p-value of the details; the main test has its own."""
+MOST_CELLS = 2e7
+"""Rows x classes x baselines beyond which not every baseline is fitted."""
+MOST_CLASSES = 200
+"""Classes beyond which nested models and single classes are left to those who ask for them."""
+PARTS = ("ladder", "class_tests", "baselines", "zeros", "posterior", "robust")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Details:
+    """What lies behind the verdict; None where it does not apply or was left out.
+
+    Attributes
+    ----------
+    fitted : FittedTest
+        The fit and the test of the verdict.
+    n_resamples, seed : int
+        Draws of a simulated p-value, and what they are made from.
+    """
+
+    fitted: FittedTest
+    n_resamples: int
+    seed: int
+
+    @cached_property
+    def ladder(self) -> Ladder | None:
+        """Nested models of miscalibration: which kind is it?"""
+        f = self.fitted
+        if "ladder" in self.skipped:
+            return None
+        test = f.test if f.test.kind == "lr" else None
+        with _quiet():
+            return ladder_of(f.predictions, f.fit, test=test, work=BRIEF, **self._options)
+
+    @cached_property
+    def class_tests(self) -> ClassTests | None:
+        """A test for each class."""
+        if "class_tests" in self.skipped:
+            return None
+        with _quiet():
+            f = self.fitted
+            return class_tests_of(f.predictions, f.fit, work=BRIEF, **self._options)
+
+    @cached_property
+    def baselines(self) -> BaselineSensitivity | None:
+        """What changes with the baseline; None for two classes, where nothing does."""
+        predictions = self.fitted.predictions
+        if "baselines" in self.skipped or predictions.n_classes == 2:
+            return None
+        with _quiet():
+            return baseline_sensitivity(predictions, **self._options)
+
+    @cached_property
+    def zeros(self) -> ZeroSensitivity | None:
+        """What changes with the floor for zeros; None where there were none."""
+        if "zeros" in self.skipped:
+            return None
+        with _quiet():
+            return zero_sensitivity_of(self.fitted.predictions, **self._options)
+
+    @cached_property
+    def posterior(self) -> CalibrationPosterior | None:
+        """Posterior probability of calibration at even odds; None where weights count no rows."""
+        weight = self.fitted.predictions.sample_weight
+        if "posterior" in self.skipped or (weight is not None and float(weight.sum()) <= 1.0):
+            return None
+        return posterior_of_fit(self.fitted.fit, counted_rows(self.fitted.predictions), 0.5)
+
+    @property
+    def robust(self) -> RobustTest | None:
+        """The test that allows for dependent rows, when the rows are in groups or sampled."""
+        return self.fitted.robust
+
+    @cached_property
+    def skipped(self) -> dict[str, str]:
+        """What was left out, and why."""
+        p = self.fitted.predictions
+        if needs_robust(p):
+            why = "it assumes independent rows that each count once"
+            return dict.fromkeys(("ladder", "class_tests", "baselines", "zeros", "posterior"), why)
+        left_out: dict[str, str] = {}
+        if p.n_classes > MOST_CLASSES:
+            why = f"{p.n_classes:,} classes are too many to fit class by class"
+            left_out = dict.fromkeys(("ladder", "class_tests"), why)
+        cells = float(p.probs.size) * p.n_classes
+        if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_CELLS):
+            many = "too many classes or rows to fit every baseline; try a few of them with "
+            left_out["baselines"] = f"{many}mcllo.baseline_sensitivity(..., baselines=)"
+        return left_out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; computes what was not asked for yet."""
+        parts = {name: getattr(self, name) for name in PARTS}
+        plain = {name: None if part is None else part.to_dict() for name, part in parts.items()}
+        return {**plain, "skipped": dict(self.skipped)}
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"n_resamples": min(self.n_resamples, MOST_DRAWS), "seed": self.seed}
+
+    def __repr__(self) -> str:
+        return f"<Details: {', '.join(name for name in PARTS if name not in self.skipped)}>"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out warnings: the fit of the verdict has said what there is to say. No BLAS threads."""
+    with one_blas_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,175 @@
+"""What a worker does with a partition of a Dask collection; no dask in here.
+
+============  ==============================================================================
+`Job`         validates a partition block by block, and sums what a function makes of the blocks
+`LabelJob`    collects the distinct labels
+`predicted`   recalibrates
+============  ==============================================================================
+
+An error names the row of the whole, or, where the sizes of partitions are not known, the partition
+and its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.threads import one_blas_thread
+from .._input.frames import as_column, as_matrix
+from .._input.labels import Classes, encode, label_values
+from .._input.predictions import Predictions
+from ..exceptions import InputError
+from .sums import Block, Layout, block_rows, in_whole
+
+PART_ROWS = 1 << 40
+"""More rows than a partition has: tells blocks apart while the sizes of partitions are unknown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What a worker does with a partition: validate it block by block, and sum."""
+
+    work: Callable[[Any], Any]
+    layout: Layout
+    starts: tuple[int, ...] | None
+
+    def __call__(self, number: int, values: Any, y: Any, weight: Any = None) -> Any:
+        """Return the sum of ``work(block)``, None of no rows."""
+        if len(values) == 0 and len(y) == 0:
+            return None
+        found = None
+        start = number * PART_ROWS if self.starts is None else self.starts[number]
+        with one_blas_thread():
+            for first, rows in self._validated(number, values, y, weight):
+                part = self.work(Block(start + first, rows))
+                found = part if found is None else found + part
+        return found
+
+    def _validated(
+        self, number: int, values: Any, y: Any, weight: Any
+    ) -> Iterator[tuple[int, Predictions]]:
+        with located(number, self.starts):
+            table, _ = as_matrix(values, "logits" if self.layout.reading.logits else "probs")
+            weight = None if weight is None else as_column(weight, "sample_weight")
+        size = block_rows(len(self.layout.classes))
+        if len({len(part) for part in (table, y, weight) if part is not None}) > 1:
+            size = len(table) + 1  # the validator will say which is too short
+        for first in range(0, len(table), size):
+            cut = slice(first, first + size)
+            some = None if weight is None else weight[cut]
+            with located(number, self.starts, first):
+                rows = self._read(table[cut], getattr(y, "iloc", y)[cut], some)
+            yield first, rows
+
+    def _read(self, values: Any, y: Any, weight: Any) -> Predictions:
+        codes = _word_codes(y, self.layout.classes)
+        if codes is None or len(codes) != len(values):
+            return self.layout.read(values, y, weight)
+        return self.layout.coded(values, codes, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Distinct labels; those of partitions add."""
+
+    labels: frozenset[Any]
+
+    def __add__(self, other: Seen) -> Seen:
+        return Seen(self.labels | other.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelJob:
+    """Collect the distinct labels of a partition."""
+
+    n_classes: int
+    named: bool
+    starts: tuple[int, ...] | None
+
+    def __call__(self, number: int, y: Any) -> Seen | None:
+        """Return the labels, None of no rows."""
+        if len(y) == 0:
+            return None
+        with located(number, self.starts):
+            words = list(y.unique()) if _is_words(y) else None
+            column = as_column(y if words is None else np.array(words, dtype=object), "y")
+            distinct = np.unique(label_values(column)[0]).tolist()
+            if len(distinct) > self.n_classes and not self.named:
+                encode(distinct, self.n_classes, None)  # says that there are too many
+        return Seen(frozenset(distinct))
+
+
+def predicted(values: Any, sent: tuple[Any, Any], block_id: Any = (0, 0)) -> Any:
+    """Return recalibrated rows of a chunk; `sent` is a calibrator and where chunks start."""
+    calibrator, starts = sent
+    if len(values) == 0:
+        return np.empty(values.shape)
+    with located(block_id[0], starts):
+        return calibrator.predict_proba(values)
+
+
+def predicted_frame(frame: Any, calibrator: Any, partition_info: Any = None) -> Any:
+    """Return a partition with its class columns recalibrated."""
+    out = frame.astype("float64")
+    if len(frame):
+        with located(partition_info["number"], None):
+            out[:] = calibrator.predict_proba(frame)
+    return out
+
+
+def likeliest(probs: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the most probable class of each row, of ties the first."""
+    labels: NDArray[Any] = classes[probs.argmax(axis=1)]
+    return labels
+
+
+def added(parts: list[Any]) -> Any:
+    """Return the sum in order; None stands for no rows."""
+    found = None
+    for part in parts:
+        if part is not None:
+            found = part if found is None else found + part
+    return found
+
+
+@contextmanager
+def located(number: int, starts: tuple[int, ...] | None, first: int = 0) -> Iterator[None]:
+    """Name the row of the whole in an error, or the partition and its row."""
+    try:
+        yield
+    except InputError as error:
+        if starts is not None and error.row is not None:
+            raise in_whole(error, starts[number] + first) from None
+        moved = in_whole(error, first)
+        raise InputError(f"in partition {number}: {moved}", row=None) from None
+
+
+def two_dimensional(frame: Any) -> NDArray[Any]:
+    """Return a series, whatever its kind, or a frame as a NumPy table."""
+    if hasattr(frame, "columns"):
+        return as_matrix(frame, "probs")[0]
+    return as_column(frame, "y")[:, None]
+
+
+def _word_codes(y: Any, classes: Classes) -> NDArray[np.intp] | None:
+    """Return the column of each word of a pandas series; None for others, or where one is none."""
+    if not _is_words(y):
+        return None
+    codes, distinct = y.factorize()
+    where = {str(label): j for j, label in enumerate(classes)}
+    table = np.array([where.get(str(word), -1) for word in distinct], dtype=np.intp)
+    if len(codes) == 0 or codes.min() < 0 or table.min() < 0:
+        return None
+    found: NDArray[np.intp] = table[codes]
+    return found
+
+
+def _is_words(y: Any) -> bool:
+    """Whether `y` is a pandas series of words or categories."""
+    return hasattr(y, "factorize") and getattr(y.dtype, "kind", "O") == "O"

@@ -1,0 +1,417 @@
+"""What adds over rows: all that a fit and an assessment need, as sums of blocks.
+
+With ``w_i`` the weight of row i (1 without weights), in one pass:
+
+======================  =====================================================================
+sufficient statistic    ``s`` and the Terms of A at the identity (`_math/likelihood`)
+range, squares          least and largest log odds of each class; ``sum w l^2``
+scores                  ``sum w 1{hit}``, ``sum -w log x_true``, ``sum w |x - onehot|^2``
+information             ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``
+in the large            ``sum w x_k`` beside the weight of each class
+changes                 zeros found and raised, rows divided by their sum
+======================  =====================================================================
+
+Sums of blocks add by ``+``, which must be done in the order of the blocks.
+
+A block of rows -> `Block`: validated by the same rules as a whole table, whatever the blocks.
+
+`Predictions` looks at one row at a time, so cutting rows into blocks changes no number, but for
+three things that only the whole can tell. They are settled here:
+
+==================  ========================================================================
+classes, baseline   `classes`, else the columns' names, else what the first rows show (`Layout`); a
+                    label that is none of them is refused, never given another column
+row numbers         an error names the row of the whole, not of the block
+weights             a block may weigh nothing as long as some other does
+==================  ========================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._input.frames import as_column, as_numbers
+from .._input.labels import Classes, check_not_reserved
+from .._input.predictions import Predictions, baseline_column
+from .._input.probabilities import Simplex, clean_logits, clean_probs
+from .._input.weights import RowFacts, clean_rows
+from .._math.likelihood import LogPartition, Terms, identity_theta, sufficient_statistic
+from ..exceptions import InputError
+
+BLOCK_ROWS = 1 << 16
+"""Rows of a block, at most."""
+BLOCK_CELLS = 10 * BLOCK_ROWS
+"""Rows times classes of a block, about: its arrays stay near the cache."""
+MOST_CELLS = 1 << 22
+"""Rows times classes of a block with very many classes, at most."""
+
+
+class Block(NamedTuple):
+    """Some rows, and the number of the first of them."""
+
+    start: int
+    rows: Predictions
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.n_samples
+
+    @property
+    def log_odds(self) -> Floats:
+        """Log odds against the baseline, shape (K, n)."""
+        return self.rows.log_odds
+
+    @property
+    def sample_weight(self) -> Floats | None:
+        """Weights of the rows."""
+        return self.rows.sample_weight
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows are read: arguments of `Predictions.from_arrays` that hold for all blocks."""
+
+    classes: Sequence[Hashable] | None = None
+    baseline: Hashable | None = None
+    logits: bool = False
+    normalize: bool = False
+    clip: float | None = None
+
+    def simplex(self, values: Any, columns: Sequence[Hashable] | None = None) -> Simplex:
+        """Return clean probabilities of a block."""
+        names = self.classes if columns is None else columns
+        if self.logits:
+            return clean_logits(values, columns=names)
+        return clean_probs(values, columns=names, normalize=self.normalize, clip=self.clip)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What all blocks have in common."""
+
+    classes: Classes
+    baseline_index: int
+    reading: Reading = Reading()
+
+    @property
+    def baseline(self) -> Hashable:
+        """The reference class."""
+        return self.classes[self.baseline_index]
+
+    @property
+    def compared(self) -> Classes:
+        """The classes other than the baseline, in column order."""
+        return tuple(c for j, c in enumerate(self.classes) if j != self.baseline_index)
+
+    @classmethod
+    def of_classes(cls, reading: Reading, classes: Classes) -> Layout:
+        """Return the layout of known classes."""
+        check_not_reserved(classes)
+        named = reading.baseline
+        index = len(classes) - 1 if named is None else baseline_column(named, classes)
+        return cls(classes, index, reading)
+
+    @classmethod
+    def of_first(cls, reading: Reading, values: Any, y: Any) -> Layout:
+        """Return the layout that the first rows show.
+
+        Columns with names are the classes, whichever of them the first rows hold. Without names,
+        labels 1 and 2 of three columns show the classes 0, 1, 2: a later 3 must be refused.
+        """
+        rows = Predictions._labelled(
+            reading.simplex(values), y, reading.classes, reading.baseline, RowFacts()
+        )
+        return cls(rows.classes, rows.baseline_index, reading)
+
+    def read(
+        self, values: Any, y: Any, sample_weight: Any = None, *, names: Sequence[str] | None = None
+    ) -> Predictions:
+        """Validate a block; `names` are the columns of a frame that stand for the classes."""
+        simplex = self.reading.simplex(values, names or self.classes)
+        facts = _row_facts(len(simplex.probs), sample_weight)
+        return Predictions._labelled(simplex, y, self.classes, self.baseline, facts)
+
+    def coded(
+        self,
+        values: Any,
+        codes: NDArray[np.intp],
+        sample_weight: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> Predictions:
+        """Validate a block whose labels are columns already."""
+        simplex = self.reading.simplex(values, names or self.classes)
+        facts = _row_facts(len(simplex.probs), sample_weight)
+        return Predictions._build(simplex, codes, self.classes, self.baseline_index, facts)
+
+
+def block_rows(n_classes: int) -> int:
+    """Return how many rows make a block: about 5 MB of probabilities.
+
+    Examples
+    --------
+    >>> block_rows(2), block_rows(10), block_rows(100), block_rows(1000)
+    (65536, 65536, 6553, 2000)
+    """
+    widest = MOST_CELLS // n_classes
+    return max(1, min(BLOCK_ROWS, widest, max(BLOCK_CELLS // n_classes, 2 * n_classes)))
+
+
+def in_whole(error: InputError, start: int) -> InputError:
+    """Return `error` of a block with the row's number in the whole.
+
+    Examples
+    --------
+    >>> print(in_whole(InputError("got probs[2, 0]=2. Drop row 2.", row=2), 1000))
+    got probs[1002, 0]=2. Drop row 1002.
+    """
+    if error.row is None or start == 0:
+        return error
+    row, moved = error.row, error.row + start
+    message = re.sub(rf"(?<=\[){row}(?=[,\]])", str(moved), str(error))
+    message = re.sub(rf"\brow {row}\b", f"row {moved}", message)
+    return InputError(message, row=moved)
+
+
+def _row_facts(n_samples: int, sample_weight: Any) -> RowFacts:
+    if sample_weight is None:
+        return RowFacts()
+    values = as_numbers(as_column(sample_weight, "sample_weight"), "sample_weight")
+    if values.shape == (n_samples,) and not values.any():
+        return RowFacts(np.zeros(n_samples))
+    return clean_rows(n_samples, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What the validator did to the rows; names as in `Predictions`."""
+
+    n_zeros: int = 0
+    n_clipped: int = 0
+    n_clipped_true: int = 0
+    n_renormalized: int = 0
+    max_row_error: float = 0.0
+    clip: float | None = None
+
+    def __add__(self, other: Changes) -> Changes:
+        return Changes(
+            self.n_zeros + other.n_zeros,
+            self.n_clipped + other.n_clipped,
+            self.n_clipped_true + other.n_clipped_true,
+            self.n_renormalized + other.n_renormalized,
+            max(self.max_row_error, other.max_row_error),
+            other.clip if self.clip is None else self.clip,
+        )
+
+    @classmethod
+    def of(cls, rows: Predictions) -> Changes:
+        """Return the counts of a block."""
+        return cls(**{f.name: getattr(rows, f.name) for f in fields(cls)})
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Sums behind accuracy, log loss and Brier score, and how much the rows can tell.
+
+    Attributes
+    ----------
+    weight : float
+        Total weight.
+    hits, log_loss, brier : float
+        Weighted sums over rows.
+    errors : float
+        Errors to be expected of the most probable class.
+    predicted, spread : ndarray of shape (n_classes,)
+        Sums of probabilities, and of ``x (1 - x)``.
+    """
+
+    weight: float
+    hits: float
+    log_loss: float
+    brier: float
+    errors: float
+    predicted: Floats
+    spread: Floats
+
+    def __add__(self, other: Scores) -> Scores:
+        return Scores(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @classmethod
+    def of(cls, rows: Predictions) -> Scores:
+        """Return the sums of a block."""
+        probs, every = rows.probs, np.arange(rows.n_samples)
+        weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
+        top, most = top_label(probs)
+        own = probs[every, rows.codes]
+        squares = np.einsum("ik,ik->i", probs, probs)
+        return cls(
+            weight=float(weight.sum()),
+            hits=float(weight[top == rows.codes].sum()),
+            log_loss=_log_loss(own, weight),
+            brier=float(weight @ (squares - 2.0 * own + 1.0)),
+            errors=float(weight @ (1.0 - most)),
+            predicted=weight @ probs,
+            spread=weight @ (probs * (1.0 - probs)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RowSums:
+    """The first pass: everything that needs nothing but the rows.
+
+    Attributes
+    ----------
+    sizes : tuple of (int, int)
+        Where each block starts and how many rows it has, in order.
+    weighted, whole : bool
+        Whether there are weights, and whether all of them are whole numbers.
+    class_weight : ndarray of shape (n_classes,)
+        Weight of the rows of each class.
+    statistic : ndarray of shape (2 K,)
+        Sufficient statistic.
+    null : Terms
+        Of A at the identity.
+    low, high, squares : ndarray of shape (K,)
+        Range of the log odds of each class, and ``sum w l^2``.
+    scores : Scores
+        Sums behind the metrics.
+    changes : Changes
+        What the validator did.
+    """
+
+    sizes: tuple[tuple[int, int], ...]
+    weighted: bool
+    whole: bool
+    class_weight: Floats
+    statistic: Floats
+    null: Terms
+    low: Floats
+    high: Floats
+    squares: Floats
+    scores: Scores
+    changes: Changes
+
+    def __add__(self, other: RowSums) -> RowSums:
+        return RowSums(
+            sizes=self.sizes + other.sizes,
+            weighted=self.weighted or other.weighted,
+            whole=self.whole and other.whole,
+            class_weight=self.class_weight + other.class_weight,
+            statistic=self.statistic + other.statistic,
+            null=self.null + other.null,
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            squares=self.squares + other.squares,
+            scores=self.scores + other.scores,
+            changes=self.changes + other.changes,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return sum(size for _, size in self.sizes)
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Mask over theta: gamma_j is fixed where class j's log odds never vary."""
+        varies = self.high - self.low > 1e-12
+        return np.concatenate([np.ones(len(varies), dtype=bool), varies])
+
+    def absent(self, classes: Classes) -> Classes:
+        """Return the classes that never occur in the labels."""
+        pairs = zip(classes, self.class_weight, strict=True)
+        return tuple(label for label, weight in pairs if weight == 0.0)
+
+
+def row_sums(block: Block) -> RowSums:
+    """Return the sums of a block that the first pass collects."""
+    rows = block.rows
+    odds, weight = rows.log_odds, rows.sample_weight
+    whole = weight is None or bool((weight == np.floor(weight)).all())
+    return RowSums(
+        sizes=((block.start, rows.n_samples),),
+        weighted=weight is not None,
+        whole=whole,
+        class_weight=rows.class_weight,
+        statistic=sufficient_statistic(odds, rows.model_codes, weight),
+        null=LogPartition(odds, weight, n_jobs=1)(identity_theta(len(odds))),
+        low=odds.min(axis=1),
+        high=odds.max(axis=1),
+        squares=np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight),
+        scores=Scores.of(rows),
+        changes=Changes.of(rows),
+    )
+
+
+def block_terms(block: Any, theta: Floats) -> Terms:
+    """Return A's Terms of a block."""
+    return LogPartition(block.log_odds, block.sample_weight, n_jobs=1)(theta)
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """Rows picked out of blocks, in order; picks add."""
+
+    parts: tuple[Predictions, ...] = ()
+
+    def __add__(self, other: Picked) -> Picked:
+        return Picked(self.parts + other.parts)
+
+    def joined(self, changes: Changes) -> Predictions:
+        """Return the rows as one `Predictions`; counts of changes are the whole's."""
+        parts = self.parts
+        shapes = [p.probs.shape for p in parts]
+        ones = [np.ones(n) for n, _ in shapes]
+        return replace(
+            parts[0],
+            probs=np.concatenate([p.probs for p in parts]),
+            codes=np.concatenate([p.codes for p in parts]),
+            logits=_stacked([p.logits for p in parts], []),
+            sample_weight=_stacked([p.sample_weight for p in parts], ones),
+            raised=_stacked([p.raised for p in parts], [np.zeros(shape, bool) for shape in shapes]),
+            **{f.name: getattr(changes, f.name) for f in fields(changes)},
+        )
+
+
+def picked(block: Block, rows: NDArray[np.intp] | None, starts: dict[int, int]) -> Picked:
+    """Return the rows of a block among `rows`, numbers in the whole, ascending; None is all."""
+    if rows is None:
+        return Picked((block.rows,))
+    first = starts[block.start]
+    low, high = np.searchsorted(rows, [first, first + block.rows.n_samples])
+    return Picked((block.rows.take(rows[low:high] - first),)) if high > low else Picked()
+
+
+def top_label(probs: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Return the most probable class of each row, of ties the first, and its probability."""
+    if probs.flags.c_contiguous:
+        index = probs.argmax(axis=1)
+        return index, probs[np.arange(len(probs)), index]
+    most = probs.max(axis=1)  # class by class in memory: an argmax over classes would copy
+    index = np.empty(len(probs), dtype=np.intp)
+    for k in range(probs.shape[1] - 1, -1, -1):
+        index[probs[:, k] == most] = k
+    return index, most
+
+
+def _log_loss(own: Floats, weight: Floats) -> float:
+    """Return ``sum -w log x``; infinite where a row that counts had 0 (logits can give that)."""
+    zero = own == 0.0
+    if zero.any():
+        return float("inf") if weight[zero].any() else _log_loss(own[~zero], weight[~zero])
+    return -float(weight @ np.log(own))
+
+
+def _stacked(tables: list[Any], instead: list[Any]) -> Any:
+    """Return the tables as one, `instead` of None where only some are; None when all are."""
+    if all(table is None for table in tables):
+        return None
+    return np.concatenate([instead[k] if t is None else t for k, t in enumerate(tables)])

@@ -1,0 +1,4 @@
+"""Verbs: parse, call, print. No logic.
+
+Imports typer, rich and everything else.
+"""

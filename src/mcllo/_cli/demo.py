@@ -1,0 +1,123 @@
+"""`mcllo demo`: the whole job on predictions that the package carries.
+
+A small VGG's probabilities for the test images of CIFAR-10 (`mcllo.datasets`): 8,000 images to
+learn the repair from, 2,000 to judge it on.
+
+One figure of one file, for the command line: predictions -> assessment -> figure -> file.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .._assessment.assessment import Assessment, assess_predictions
+from .._blocks.apply import apply_file
+from .._ground.files import replacing
+from .._input.frames import did_you_mean
+from .._input.predictions import Predictions
+from .._report import report
+from .._workflows.compare import compare
+from .._workflows.comparison import Comparison
+from ..calibrators import CALIBRATORS
+from ..datasets import load_cifar10_vgg
+from ..exceptions import InputError
+
+SEED = 0
+LABEL = "class"
+METHODS = ("auto", "mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic")
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """What the demo made.
+
+    Attributes
+    ----------
+    directory : Path
+        Where its files are.
+    assessment : Assessment
+        Of the rows to learn from.
+    comparison : Comparison
+        Of the methods, judged on the other rows.
+    """
+
+    directory: Path
+    assessment: Assessment
+    comparison: Comparison
+
+
+def image_predictions() -> tuple[Predictions, Predictions]:
+    """Return probabilities of a VGG's classes: rows to learn from, rows to judge on."""
+    data = load_cifar10_vgg()
+    return data.train.with_probs(data.train.probs), data.holdout.with_probs(data.holdout.probs)
+
+
+def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Demo:
+    """Assess, compare, recalibrate and report; files go to `directory`, words to `say`."""
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    learn, judge = image_predictions()
+    train, holdout = folder / "calibration.csv", folder / "holdout.csv"
+    write_csv(train, learn)
+    write_csv(holdout, judge)
+    say(f"1. Predictions of ten kinds of images by a VGG: {train} and {holdout}\n")
+    assessment = assess_predictions(learn, seed=SEED)
+    say("\n".join(str(assessment).splitlines()[:4]))
+    say("\n2. Which repair works best here?\n")
+    comparison = compare(learn, judge, methods=METHODS, seed=SEED)
+    say(str(comparison))
+    best = comparison.best
+    say(f"\n3. Smallest log loss here: {best}. Learned, saved, and applied to {holdout}.")
+    calibrator = CALIBRATORS[best]().fit(learn)
+    calibrator.save(folder / "model.json")
+    apply_file(calibrator, holdout, folder / "repaired.csv")
+    page = folder / "report.html"
+    report(comparison, source=[train, holdout], command="mcllo demo").write(page)
+    say(f"\n4. The report: {page}\n\n{own_file(folder)}")
+    return Demo(folder, assessment, comparison)
+
+
+def own_file(folder: Path) -> str:
+    """Return the commands that do the same to a file of one's own."""
+    columns = f"--label {LABEL}"
+    return "\n".join(
+        [
+            "The same on files of your own (these run as they stand):",
+            f"  mcllo assess {folder / 'calibration.csv'} {columns}",
+            f"  mcllo compare {folder / 'calibration.csv'} {folder / 'holdout.csv'} {columns}",
+            f"  mcllo fit {folder / 'calibration.csv'} {columns} -o {folder / 'model.json'}",
+            f"  mcllo apply {folder / 'model.json'} {folder / 'holdout.csv'} "
+            f"-o {folder / 'repaired.csv'}",
+        ]
+    )
+
+
+def write_csv(path: Path, predictions: Predictions) -> None:
+    """Write predictions as a table of probabilities with a label column."""
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*map(str, predictions.classes), LABEL])
+        for row, code in zip(predictions.probs.tolist(), predictions.codes, strict=True):
+            writer.writerow([*map(repr, row), predictions.classes[code]])
+
+
+def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = None) -> None:
+    """Assess the predictions and write the figure `kind`; its format follows the ending."""
+    from .. import plot
+
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "reliability": plot.reliability,
+        "by_class": plot.reliability_by_class,
+        "parameters": lambda a: plot.parameters(a.fit),
+        "map": lambda a: plot.calibration_map(a.fit),
+        "ladder": plot.ladder,
+        "baselines": plot.baselines,
+    }
+    if kind not in kinds:
+        hint = did_you_mean(kind, tuple(kinds)).replace("it has", "known are")
+        raise InputError(f"kind {kind!r} is not known; {hint}")
+    plot.save(kinds[kind](assess_predictions(predictions, seed=seed)), path)

@@ -1,0 +1,178 @@
+"""`mcllo power`: how many labelled rows would show this much miscalibration?"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from .options import (
+    Alpha,
+    AsJson,
+    Baseline,
+    Classes,
+    Normalize,
+    Prefix,
+    Seed,
+    as_json_text,
+    check_alpha,
+    in_flags,
+    split_names,
+)
+
+Sizes = Annotated[
+    list[int] | None, typer.Option("--n", help="Number of labelled rows; give it more than once.")
+]
+Effect = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NUMBER|CLASS=NUMBER",
+        help="How wrong the predictions are, for all classes or for one; 1 is right.",
+    ),
+]
+FileOption = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV or Parquet file with predicted probabilities, no labels needed. "
+        "Without it, the paper's design is simulated.",
+    ),
+]
+
+
+def power(
+    file: FileOption = None,
+    n: Sizes = None,
+    delta: Effect = None,
+    gamma: Effect = None,
+    delta1: Annotated[
+        list[float] | None,
+        typer.Option("--delta1", help="Without FILE: the first class's delta."),
+    ] = None,
+    n_classes: Annotated[int, typer.Option(help="Without FILE: number of classes.")] = 10,
+    label: Annotated[
+        str | None, typer.Option("--label", "-l", help="Column to leave out: the labels.")
+    ] = None,
+    classes: Classes = None,
+    baseline: Baseline = None,
+    prefix: Prefix = "",
+    normalize: Normalize = False,
+    reps: Annotated[int | None, typer.Option(help="Repetitions of each setting.")] = None,
+    alpha: Alpha = 0.05,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Without FILE: exact p-values instead of chi-square's.")
+    ] = False,
+    workers: Annotated[int, typer.Option(help="Processes; -1 is one per processor.")] = 1,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CELLS", help="Without FILE: file that keeps finished settings, to go on from."
+        ),
+    ] = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate how often calibration would be rejected, by number of labelled rows."""
+    check_alpha(alpha)
+    options: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
+    options |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # raised zeros only make the design, nothing is concluded
+        if file is None:
+            _refuse_given(delta, gamma, label, classes, baseline)
+            result = _paper(delta1, n_classes, exact, resume, options)
+        else:
+            result = _planned(
+                file,
+                delta,
+                gamma,
+                label,
+                split_names(classes),
+                baseline,
+                prefix,
+                normalize,
+                options,
+            )
+    typer.echo(as_json_text(result.to_dict()) if as_json else in_flags(str(result)))
+
+
+def _paper(
+    delta1: list[float] | None,
+    n_classes: int,
+    exact: bool,
+    resume: str | None,
+    options: dict[str, Any],
+) -> Any:
+    from .. import simulate
+
+    shifts: dict[str, Any] = {} if not delta1 else {"delta_1": delta1}
+    return simulate.power(n_classes=n_classes, exact=exact, resume=resume, **shifts, **options)
+
+
+def _planned(
+    file: str,
+    delta: list[str] | None,
+    gamma: list[str] | None,
+    label: str | None,
+    classes: list[str] | None,
+    baseline: str | None,
+    prefix: str,
+    normalize: bool,
+    options: dict[str, Any],
+) -> Any:
+    from .. import simulate
+    from .._files.read import read_probs
+
+    probs, names = read_probs(
+        file, label=label, classes=classes, prefix=prefix, normalize=normalize
+    )
+    effect: dict[str, Any] = {
+        name: parsed_effect(values, f"--{name}")
+        for name, values in (("delta", delta), ("gamma", gamma))
+        if values
+    }
+    if not effect:
+        raise typer.BadParameter(
+            "say how wrong the predictions are: --gamma 0.8, --delta cat=1.5, or --delta 1 for "
+            "the size of the test.",
+            param_hint="--gamma",
+        )
+    return simulate.power_for(probs, classes=names, baseline=baseline, **effect, **options)
+
+
+def parsed_effect(values: list[str], flag: str) -> float | dict[str, float]:
+    """Return one number for all classes, or numbers by class.
+
+    Examples
+    --------
+    >>> parsed_effect(["0.8"], "--gamma"), parsed_effect(["cat=1.5", "dog=2"], "--delta")
+    (0.8, {'cat': 1.5, 'dog': 2.0})
+    """
+    by_class: dict[str, float] = {}
+    for value in values:
+        name, _, number = value.rpartition("=")
+        try:
+            by_class[name] = float(number)
+        except ValueError:
+            raise typer.BadParameter(
+                f"it must be a number such as 0.8, or a class and a number such as cat=1.5; "
+                f"got {value}.",
+                param_hint=flag,
+            ) from None
+    if "" in by_class and len(values) > 1:
+        raise typer.BadParameter(
+            "give one number for all classes, or CLASS=NUMBER for some.", param_hint=flag
+        )
+    return by_class.get("", by_class)
+
+
+def _refuse_given(*given: Any) -> None:
+    flags = ("--delta", "--gamma", "--label", "--classes", "--baseline")
+    for flag, value in zip(flags, given, strict=True):
+        if value:
+            raise typer.BadParameter(
+                "it needs a FILE of predictions; without one the paper's design is simulated, "
+                "with --delta1.",
+                param_hint=flag,
+            )

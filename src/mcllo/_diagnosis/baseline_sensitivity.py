@@ -1,0 +1,298 @@
+"""`baseline_sensitivity`: does the answer hang on which class the log odds refer to?
+
+The model with baseline b and the one with b' share exactly the maps with equal gamma; where the
+gamma differ the models differ, unless c = 2. So every baseline is fitted and compared.
+
+===================  =====================================================================
+statistic, p-value   likelihood ratio of each baseline's fit, chi-square with its df
+change               ``|g_ij(b) - g_ij(b0)|``, b0 the reference baseline (the last class)
+range                ``max_b g_ij(b) - min_b g_ij(b)``, over all baselines tried
+p over all           the largest score statistic, exact (`_inference/max_score`)
+===================  =====================================================================
+
+The smallest of the single p-values is not valid: it picks. The p-value over all baselines is.
+
+`BaselineSensitivity`: what changes with the baseline, as a table and in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._fit.all_baselines import fit_each_baseline
+from .._fit.fit import MCLLOFit, none_for_nan
+from .._ground.results import Floats
+from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
+from .._ground.threads import one_blas_thread
+from .._inference.draws import Seed
+from .._inference.likelihood_tests import N_RESAMPLES, chi2_sf
+from .._inference.max_score import MaxScore, max_score_test
+from .._input.labels import find_class
+from .._input.predictions import Predictions, as_predictions
+from .._math.likelihood import recalibrate
+from ..exceptions import InputError
+
+LEVEL = 0.05
+"""Level at which the decisions of the single tests are compared."""
+
+_SCALARS = (
+    "reference",
+    "max_score",
+    "pvalue",
+    "method",
+    "n_resamples",
+    "seed",
+    "mean_range",
+    "largest_range",
+    "label_disagreement",
+    "n_classes",
+    "verdict",
+    "notes",
+)
+_SHOWN = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BaselineSensitivity:
+    """What changes with the baseline; print it for a table and a verdict.
+
+    Attributes
+    ----------
+    table : Table
+        A row for each baseline: `statistic`, `df`, `pvalue` (chi-square, of this baseline alone),
+        `log_likelihood`, `score`; `largest_change` and `mean_change` of a recalibrated probability
+        and `label_changes`, the part of the rows whose most probable class changes, all against
+        the reference; `separated`, `converged`.
+    reference : label
+        The baseline the others are compared with: that of the predictions, by default the last.
+    max_score : float
+        The largest score statistic.
+    pvalue : float
+        Of `max_score`: valid over all the baselines in the table.
+    method : {'exact', 'bonferroni'}
+        How it was computed; see `MaxScore`.
+    n_resamples : int
+        Draws made.
+    seed : int or None
+        What the draws were made from.
+    mean_range, largest_range : float
+        How far a recalibrated probability of these rows moves over all baselines.
+    label_disagreement : float
+        Part of the rows on whose most probable class the fits do not agree.
+    n_classes : int
+        Classes; more than rows of the table when only some baselines were asked for.
+    """
+
+    table: Table
+    reference: Hashable
+    max_score: float
+    pvalue: float
+    method: str
+    n_resamples: int
+    seed: int | None
+    mean_range: float
+    largest_range: float
+    label_disagreement: float
+    n_classes: int
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: how far the statistic and the repaired probabilities move."""
+        if self.n_classes == 2:
+            return "with two classes all baselines give the same fit."
+        low, high = min(self.table["statistic"]), max(self.table["statistic"])
+        return (
+            f"{self._answer()}: statistic {format_number(low)} to {format_number(high)}; repaired "
+            f"probabilities move by {format_number(self.mean_range)} on average, "
+            f"{format_number(self.largest_range)} at most."
+        )
+
+    def _answer(self) -> str:
+        p = self.table["pvalue"]
+        if len({value <= LEVEL for value in p}) == 1:
+            return "the test decision does not hang on the baseline"
+        between = format_interval(min(p), max(p))
+        return f"the test decision hangs on the baseline (p in {between}; use the one over all)"
+
+    @property
+    def notes(self) -> list[str]:
+        """What must be known before trusting the numbers: fits that do not exist, what was left."""
+        separated, converged = self.table["separated"], self.table["converged"]
+        flat = [not (s or c) for s, c in zip(separated, converged, strict=True)]
+        lines = self._about(separated, "the estimate does not exist (separated labels)")
+        lines += self._about(flat, "the estimate is not determined (flat likelihood)")
+        if len(self.table) < self.n_classes:
+            lines.append(f"{len(self.table)} of {self.n_classes} baselines were tried.")
+        return lines
+
+    def _about(self, marks: list[bool], what: str) -> list[str]:
+        pairs = zip(self.table["baseline"], marks, strict=True)
+        bad = [ellipsis(label) for label, mark in pairs if mark]
+        if not bad:
+            return []
+        names = ", ".join(bad[:6]) + (", ..." if len(bad) > 6 else "")
+        return [
+            f"for {len(bad)} of {len(marks)} baselines ({names}) {what}: their statistics hold, "
+            "their repaired probabilities have no meaning."
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; what does not exist is None."""
+        content = {name: getattr(self, name) for name in _SCALARS}
+        plain: dict[str, Any] = none_for_nan({**content, "rows": self.table.rows()})
+        return plain
+
+    def __str__(self) -> str:
+        shown = Table({name: self.table[name] for name in _SHOWN})
+        how = f"exact, {self.n_resamples:,} simulated data sets"
+        if self.method == "bonferroni":
+            how = "chi-square with Bonferroni: fractional weights cannot be simulated"
+        lines = [
+            self.verdict[0].upper() + self.verdict[1:],
+            f"Over all baselines: largest score statistic {format_number(self.max_score, 4)}, "
+            f"p {format_p(self.pvalue)} ({how})",
+            *(f"Note: {note}" for note in self.notes),
+            f"Changes of repaired probabilities are against baseline {ellipsis(self.reference)!r}",
+        ]
+        return "\n".join([*lines, str(shown)])
+
+    def __repr__(self) -> str:
+        return (
+            f"BaselineSensitivity(n_baselines={len(self.table)}, reference={self.reference!r}, "
+            f"max_score={self.max_score:.6g}, pvalue={self.pvalue:.6g})"
+        )
+
+
+@one_blas_thread()
+def baseline_sensitivity(
+    probs: Any,
+    y: Any = None,
+    *,
+    baselines: Sequence[Hashable] | None = None,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> BaselineSensitivity:
+    """Fit with every class as the baseline, and test calibration over all of them at once.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    baselines : sequence of labels, optional
+        The baselines to try; default all, which needs at most 50 classes. The p-value covers the
+        ones tried: choose them without looking at the labels (the most predicted classes, say).
+    n_resamples : int
+        Draws of labels for the p-value over all baselines.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable; another one than made simulated data.
+    classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    BaselineSensitivity
+        `table`, `max_score`, `pvalue`, `mean_range`, `largest_range`, `verdict`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=400)
+    >>> y = [rng.choice(3, p=row) for row in probs]
+    >>> found = baseline_sensitivity(probs, y, seed=1)
+    >>> [round(s, 2) for s in found.table["statistic"]]
+    [2.23, 2.85, 2.53]
+    >>> found.pvalue > 0.05
+    True
+    """
+    options = {"classes": classes, "sample_weight": sample_weight}
+    predictions = as_predictions(probs, y, normalize=normalize, clip=clip, **options)
+    columns = _columns(predictions, baselines)
+    fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
+    test = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    changes = _Changes(predictions, fits)
+    return BaselineSensitivity(
+        table=_table(fits, test, changes),
+        reference=predictions.baseline,
+        max_score=test.statistic,
+        pvalue=test.pvalue,
+        method=test.method,
+        n_resamples=test.n_resamples,
+        seed=test.seed,
+        mean_range=changes.mean_range,
+        largest_range=changes.largest_range,
+        label_disagreement=changes.disagreement,
+        n_classes=predictions.n_classes,
+    )
+
+
+def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> NDArray[np.intp]:
+    """Return the columns of the baselines to try, the reference always among them."""
+    if baselines is None:
+        return np.arange(predictions.n_classes)
+    if isinstance(baselines, str) or len(baselines) == 0:
+        raise InputError(f"baselines must be a list of classes; got {baselines!r}.")
+    asked = {find_class(b, predictions.classes, "baselines") for b in baselines}
+    return np.array(sorted(asked | {predictions.baseline_index}), dtype=np.intp)
+
+
+class _Changes:
+    """How recalibrated probabilities of the fitted rows differ between fits; weights count rows."""
+
+    def __init__(self, predictions: Predictions, fits: Sequence[MCLLOFit]) -> None:
+        self.predictions, weight = predictions, predictions.sample_weight
+        self.used = slice(None) if weight is None else np.flatnonzero(weight > 0.0)
+        self.weight = None if weight is None else weight[self.used]
+        base = self._repaired(next(f for f in fits if f.baseline == predictions.baseline))
+        low, high, same = base.copy(), base.copy(), np.ones(len(base), dtype=bool)
+        self.largest: list[float] = []
+        self.mean: list[float] = []
+        self.labels: list[float] = []
+        for fit in fits:
+            g = self._repaired(fit)
+            away, moved = np.abs(g - base), g.argmax(axis=1) != base.argmax(axis=1)
+            self.largest.append(float(away.max()))
+            self.mean.append(self._average(away.mean(axis=1)))
+            self.labels.append(self._average(moved))
+            np.minimum(low, g, out=low)
+            np.maximum(high, g, out=high)
+            same &= ~moved
+        self.largest_range = float((high - low).max())
+        self.mean_range = self._average((high - low).mean(axis=1))
+        self.disagreement = self._average(~same)
+
+    def _repaired(self, fit: MCLLOFit) -> Floats:
+        log_odds = self.predictions.with_baseline(fit.baseline).log_odds
+        g: Floats = recalibrate(fit.theta, log_odds, fit.baseline_index)[self.used]
+        return g
+
+    def _average(self, by_row: NDArray[Any]) -> float:
+        return float(np.average(by_row, weights=self.weight))
+
+
+def _table(fits: Sequence[MCLLOFit], test: MaxScore, changes: _Changes) -> Table:
+    return Table(
+        {
+            "baseline": [fit.baseline for fit in fits],
+            "statistic": [fit.statistic for fit in fits],
+            "df": [fit.df for fit in fits],
+            "pvalue": [chi2_sf(fit.statistic, fit.df) for fit in fits],
+            "log_likelihood": [fit.log_likelihood for fit in fits],
+            "score": test.scores.tolist(),
+            "largest_change": changes.largest,
+            "mean_change": changes.mean,
+            "label_changes": changes.labels,
+            "separated": [fit.separated for fit in fits],
+            "converged": [fit.converged for fit in fits],
+        }
+    )

@@ -1,0 +1,384 @@
+"""`class_tests`: which classes are off? A test for each class, adjusted for their number.
+
+================  ==============================================================================
+shift and slope   H0: ``delta_j = gamma_j = 1``, the other classes free; likelihood ratio of the
+                  MCLLO fit to the fit with class j at the identity, 2 df; against the baseline
+Wald              ``a' V^-1 a``, ``a = (tau_j, gamma_j - 1)``, V its part of the covariance: where
+                  c - 1 more fits would take too long
+in the large      H0: class j comes true as often as predicted, ``sum_i x_ij``; no baseline
+adjusted          Holm's, over the classes, for each kind of test separately
+================  ==============================================================================
+
+The first hypothesis leaves the other classes' parameters open, so its p-value is chi-square's, or a
+parametric bootstrap from the restricted fit where chi-square cannot be trusted, or a guaranteed
+bound where that is far smaller (`_diagnosis/nested`).
+The number of rows of class j is a sum of independent draws of different probabilities under the
+second: its two-sided p-value, twice the smaller tail, is exact (`metrics/_reliability`); normal for
+weights that are not whole and for more than 100,000 rows.
+
+Many tests at once: Holm's adjustment, and closed testing of nested hypotheses.
+
+============  ==============================================================================
+Holm          sorted p-values ``p_(1) <= ... <= p_(m)``: ``max_{i <= k} min(1, (m - i + 1) p_(i))``
+closed test   a hypothesis is rejected iff it and every hypothesis inside it are rejected locally
+============  ==============================================================================
+
+Both keep the probability of any false rejection at the level, whichever hypotheses are true and
+however the tests depend on each other (Holm 1979; Marcus, Peritz and Gabriel 1976). Closed testing
+needs a family that holds all its intersections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions, free_parameters, none_for_nan
+from .._ground.results import Floats
+from .._ground.text import Table, align, ellipsis, format_number
+from .._ground.threads import one_blas_thread
+from .._inference.draws import Seed
+from .._inference.likelihood_tests import N_RESAMPLES, Method, chi2_sf
+from .._input.predictions import Predictions, as_predictions
+from ..metrics._reliability import poisson_binomial
+from .families import Family, RestrictedFit, restricted_fit
+from .nested import WORK, Plan, TailP, against_larger, gain
+
+
+def holm(pvalues: Sequence[float] | Floats) -> Floats:
+    """Return Holm's adjusted p-values, in the order given; NaN stays NaN and does not count.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    given = np.asarray(pvalues, dtype=np.float64)
+    adjusted = np.full(given.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(given))
+    order = known[np.argsort(given[known], kind="stable")]
+    steps = np.arange(len(order), 0, -1) * given[order]
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return adjusted
+
+
+def closed_test(
+    pvalues: Mapping[str, float], inside: Mapping[str, Sequence[str]], alpha: float
+) -> dict[str, bool]:
+    """Return which hypotheses are rejected.
+
+    Parameters
+    ----------
+    pvalues : mapping of str to float
+        Local p-values; NaN where a hypothesis cannot be tested, which is then never rejected.
+    inside : mapping of str to sequence of str
+        The hypotheses that imply each one, itself not listed.
+    alpha : float
+        Probability of any false rejection.
+
+    Examples
+    --------
+    >>> closed_test({"a": 0.2, "b": 0.01}, {"a": (), "b": ("a",)}, 0.05)
+    {'a': False, 'b': False}
+    """
+    local = {name: p <= alpha for name, p in pvalues.items()}
+    return {name: local[name] and all(local[part] for part in inside[name]) for name in local}
+
+
+MOST_EXACT = 100_000
+FITS = 4.0
+"""Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
+for."""
+TOO_LONG = "so many fits would take too long"
+SMALLEST = 1e-12
+"""Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassTests:
+    """A test for each class; print it for a table.
+
+    Attributes
+    ----------
+    table : Table
+        One row for each class: ``class``; ``statistic``, ``df``, ``pvalue``, ``adjusted``,
+        ``chi2_pvalue`` and ``method`` for its shift and slope against the baseline (NaN for the
+        baseline itself, method ``""``); ``predicted`` and ``observed`` share, ``z``,
+        ``large_pvalue`` and ``large_adjusted`` for calibration in the large.
+    method : {'chi2', 'bootstrap', 'score', 'bound', 'wald', 'mixed'}
+        How p-values of shift and slope were computed ('wald': chi-square of a Wald statistic);
+        the table's ``method`` says it class by class.
+    reason : str
+        Why.
+    n_resamples : int
+        Most draws made for a class; 0 for chi-square.
+    baseline : label
+        The class that log odds refer to.
+    seed : int
+        What draws were made from.
+    """
+
+    table: Table
+    method: str
+    reason: str
+    n_resamples: int
+    baseline: Any
+    seed: int
+
+    def rejected(self, alpha: float = 0.05) -> tuple[Any, ...]:
+        """Return the classes whose shift or slope is off, any false one with probability alpha."""
+        pairs = zip(self.table["class"], self.table["adjusted"], strict=True)
+        return tuple(label for label, p in pairs if p <= alpha)
+
+    def rejected_in_the_large(self, alpha: float = 0.05) -> tuple[Any, ...]:
+        """Return the classes that come true more or less often than predicted."""
+        pairs = zip(self.table["class"], self.table["large_adjusted"], strict=True)
+        return tuple(label for label, p in pairs if p <= alpha)
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame`` with a row for each class."""
+        return self.table.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        return {
+            "rows": none_for_nan(self.table.rows()),
+            "method": self.method,
+            "reason": self.reason,
+            "n_resamples": self.n_resamples,
+            "baseline": self.baseline,
+            "seed": self.seed,
+        }
+
+    def __str__(self) -> str:
+        head = ["class", "statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)"]
+        rows = [
+            [
+                ellipsis(row["class"]),
+                format_number(row["statistic"]),
+                str(row["df"]),
+                format_number(row["adjusted"]),
+                f"{100 * row['predicted']:.1f} %",
+                f"{100 * row['observed']:.1f} %",
+                format_number(row["large_adjusted"]),
+            ]
+            for row in self.table.rows()
+        ]
+        title = f"Shift and slope against {ellipsis(self.baseline)!r}; share of the class"
+        return f"{title}\n{align([head, *rows])}"
+
+    def __repr__(self) -> str:
+        return f"<ClassTests of {len(self.table)} classes, baseline {self.baseline!r}>"
+
+
+@one_blas_thread()
+def class_tests(
+    probs: Any,
+    y: Any = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    work: float = WORK,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> ClassTests:
+    """Test each class: its shift and slope against the baseline, and its share.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    n_resamples : int
+        Most draws of labels for a p-value.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        As in `calibration_test`; instead of exact p-values, which a hypothesis that leaves other
+        parameters open does not have, shift and slope get a parametric bootstrap.
+    work : float
+        Cells (rows x classes x draws) that 'auto' may spend on simulation, for all classes
+        together; where that is not enough, p-values are chi-square's and `reason` says so.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    ClassTests
+        `table`, `rejected(alpha)`, `rejected_in_the_large(alpha)`; ``print`` it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=3000)
+    >>> odds = probs * [3, 1, 1]  # class "a" comes true more often than predicted
+    >>> y = [rng.choice(["a", "b", "c"], p=row / row.sum()) for row in odds]
+    >>> class_tests(probs, y).rejected()
+    ('a',)
+    """
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    return class_tests_of(
+        predictions,
+        fit_predictions(predictions),
+        n_resamples=n_resamples,
+        seed=seed,
+        method=method,
+        work=work,
+    )
+
+
+def class_tests_of(
+    predictions: Predictions,
+    fit: MCLLOFit,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    work: float = WORK,
+) -> ClassTests:
+    """Test each class of predictions that were fitted already."""
+    k = len(fit.tau)
+    plan = Plan.of(
+        predictions,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+        n_tests=k,
+        work=work,
+        fewest=20 * k,  # so that Holm's smallest adjusted p-value is below 0.05
+    )
+    columns, tails = (_wald if _takes_long(plan, fit) else _shift_and_slope)(predictions, fit, plan)
+    columns = {"class": list(predictions.classes), **columns, **in_the_large(predictions)}
+    methods = sorted({tail.method for tail in tails})
+    return ClassTests(
+        table=Table(columns),
+        method=methods[0] if len(methods) == 1 else "mixed",
+        reason=tails[0].reason,
+        n_resamples=max(tail.n_resamples for tail in tails),
+        baseline=predictions.baseline,
+        seed=plan.seed,
+    )
+
+
+def _shift_and_slope(
+    predictions: Predictions, fit: MCLLOFit, plan: Plan
+) -> tuple[dict[str, list[Any]], list[TailP]]:
+    """Return the columns of the first kind of test, and each class's p-value with its method."""
+    family = Family(predictions)
+    whole = _whole(predictions, fit)
+    fits = [without_class(family, whole, j) for j in range(len(fit.tau))]
+    tails = [against_larger(plan, family, small, family, whole) for small in fits]
+    statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
+    return _columns(predictions, statistics, dfs, tails), tails
+
+
+def _wald(
+    predictions: Predictions, fit: MCLLOFit, plan: Plan
+) -> tuple[dict[str, list[Any]], list[TailP]]:
+    """Return the same from the fit's covariance alone."""
+    k, reason = len(fit.tau), f"{plan.doubt(fit.df)}, but {TOO_LONG}"
+    away = np.concatenate([fit.tau, fit.gamma - 1.0])
+    statistics, dfs = [], []
+    for j in range(k):
+        own = np.array([j, k + j])
+        own = own[~np.isnan(np.diagonal(fit.cov_theta)[own])]
+        covariance = fit.cov_theta[np.ix_(own, own)]
+        statistics.append(float(away[own] @ np.linalg.solve(covariance, away[own])))
+        dfs.append(len(own))
+    pairs = zip(statistics, dfs, strict=True)
+    tails = [TailP(chi2_sf(value, df), "wald", 0, reason) for value, df in pairs]
+    return _columns(predictions, statistics, dfs, tails), tails
+
+
+def _takes_long(plan: Plan, fit: MCLLOFit) -> bool:
+    """Whether `auto` has not the work for a restricted fit of every class."""
+    k = len(fit.tau)
+    cells = plan.predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
+    return plan.method == "auto" and fit.converged and cells > FITS * plan.work
+
+
+def _columns(
+    predictions: Predictions, statistics: list[float], dfs: list[int], tails: list[TailP]
+) -> dict[str, list[Any]]:
+    """Return the columns, with a gap for the baseline."""
+    b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
+    chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
+    return {
+        "statistic": np.insert(statistics, b, np.nan).tolist(),
+        "df": np.insert(dfs, b, 0).tolist(),
+        "pvalue": np.insert(pvalues, b, np.nan).tolist(),
+        "adjusted": np.insert(holm(pvalues), b, np.nan).tolist(),
+        "chi2_pvalue": np.insert(chi2, b, np.nan).tolist(),
+        "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
+    }
+
+
+def _whole(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
+    free = free_parameters(predictions.log_odds)
+    theta = np.concatenate([fit.tau, fit.gamma])
+    return RestrictedFit(theta, fit.log_likelihood, np.eye(len(free))[:, free], fit.converged)
+
+
+def without_class(family: Family, whole: RestrictedFit, j: int) -> RestrictedFit:
+    """Fit the model with class j at the identity, from the others' estimates."""
+    k = len(family.identity) // 2
+    own = np.zeros(2 * k, dtype=bool)
+    own[[j, k + j]] = True
+    basis = whole.basis[:, ~whole.basis[own].any(axis=0)]
+    start = np.where(own, family.identity, whole.theta) if whole.settled else None
+    return restricted_fit(family, basis, start)
+
+
+def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
+    """Return predicted and observed shares of each class with z, p-values and Holm's."""
+    weight = np.ones(predictions.n_samples)
+    if predictions.sample_weight is not None:
+        weight = predictions.sample_weight
+    probs, total = predictions.probs, float(weight.sum())
+    expected, observed = weight @ probs, predictions.class_weight
+    spread = np.sqrt(weight @ (probs * (1.0 - probs)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (observed - expected) / spread
+    if predictions.has_whole_weights and total <= MOST_EXACT:
+        rows = np.repeat(probs, weight.astype(np.int64), axis=0)
+        pvalues = np.array([_two_sided(*pair) for pair in zip(rows.T, observed, strict=True)])
+    else:
+        pvalues = normal_tails(z)
+    return {
+        "predicted": (expected / total).tolist(),
+        "observed": (observed / total).tolist(),
+        "z": z.tolist(),
+        "large_pvalue": pvalues.tolist(),
+        "large_adjusted": holm(pvalues).tolist(),
+    }
+
+
+def _two_sided(probs: Floats, count: float) -> float:
+    """Return twice the smaller tail of the number of hits."""
+    mass, k = poisson_binomial(probs), int(count)
+    tail = min(float(mass[: k + 1].sum()), float(mass[k:].sum()))
+    return min(1.0, max(SMALLEST, 2.0 * tail))
+
+
+def normal_tails(z: Floats) -> Floats:
+    from scipy.special import erfc
+
+    tails: Floats = erfc(np.abs(z) / np.sqrt(2.0))
+    return tails

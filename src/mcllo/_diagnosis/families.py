@@ -1,0 +1,320 @@
+"""Linear restrictions of an exponential family: theta = start + basis beta.
+
+===================  ===================================================================
+log likelihood       ``theta . s - A(theta)``: MCLLO (`_math/likelihood`) or the full map
+(`_diagnosis/families`) restricted fit       ``min_beta A(theta) - theta . s``: gradient ``B' g``,
+Hessian ``B' H B`` gain of labels       ``sup_beta``, less the log likelihood at `start`; many
+labels at once
+===================  ===================================================================
+
+Whether the identity holds is a simple hypothesis, so labels drawn from the predictions give exact
+p-values for any larger model. Whether a model with parameters is large enough is a composite one:
+labels are drawn from the fitted smaller model (parametric bootstrap), which is not exact, but does
+not lean on chi-square either.
+
+The full linear map of the log odds: every class's odds may depend on those of all others.
+
+====================  =====================================================  ==========
+features              ``x_i = (1, l_1i, ..., l_Ki)``, l the log odds          (c, n)
+parameters            ``theta_j = (tau_j, W_j1 .. W_jK)``, row after row      (K c,)
+eta                   ``eta_ji = theta_j . x_i``; the baseline's is 0
+identity              ``tau = 0``, ``W`` the identity matrix
+MCLLO                 W diagonal: ``W_jj = gamma_j``
+log partition         ``A(theta) = sum_i w_i log(1 + sum_j exp eta_ji)``
+sufficient statistic  ``s_j = sum_i w_i 1[y_i = j] x_i``
+Hessian, block (j,k)  ``sum_i w_i g_ji (1[j = k] - g_ki) x_i x_i'``
+====================  =====================================================  ==========
+
+It is the multinomial logit of the labels on all log odds, ``c (c - 1)`` parameters, and the same
+for every baseline (the full framework of Van Hoorde et al. 2014).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._inference.draws import StatisticDraws, draw_labels
+from .._input.predictions import Predictions
+from .._math.bound import RestBound
+from .._math.cells import Cells, FullCells, MclloCells
+from .._math.likelihood import (
+    CHUNK_ELEMENTS,
+    ROUNDED_UP,
+    LogPartition,
+    Terms,
+    identity_theta,
+    softmax_against_zero,
+    sufficient_statistic,
+)
+from .._math.many_labels import BatchedRatio
+from .._math.newton import minimize
+
+
+def features_of(log_odds: Floats) -> Floats:
+    """Return the log odds below a row of ones, shape (c, n)."""
+    return np.vstack([np.ones(log_odds.shape[1]), log_odds])
+
+
+def full_identity(n_compared: int) -> Floats:
+    """Return theta of the full map that changes nothing."""
+    return np.hstack([np.zeros((n_compared, 1)), np.eye(n_compared)]).ravel()
+
+
+def mcllo_places(n_compared: int) -> NDArray[np.intp]:
+    """Return where MCLLO's ``(tau, gamma)`` stand in theta of the full map."""
+    first = (n_compared + 1) * np.arange(n_compared)
+    return np.concatenate([first, first + 1 + np.arange(n_compared)])
+
+
+def full_statistic(features: Floats, codes: NDArray[np.intp], weight: Floats | None) -> Floats:
+    """Return s: the features' sums over the rows of each class other than the baseline."""
+    scaled = features if weight is None else features * weight
+    sums = [scaled[:, codes == j].sum(axis=1) for j in range(len(features) - 1)]
+    return np.concatenate(sums)
+
+
+class FullPartition:
+    """``theta -> Terms`` of A(theta) for fixed features.
+
+    Parameters
+    ----------
+    features : ndarray of shape (c, n)
+        Ones, then log odds.
+    weight : ndarray of shape (n,), optional
+        Row weights.
+    """
+
+    def __init__(self, features: Floats, weight: Floats | None = None) -> None:
+        self.features, self.weight = features, weight
+        self.n_features, self.n_samples = features.shape
+        size = self.n_features * (self.n_features - 1)
+        self._rows = max(256, CHUNK_ELEMENTS // size)
+
+    def __call__(self, theta: Floats) -> Terms:
+        """Return value, gradient and Hessian at `theta`."""
+        d, k = self.n_features, self.n_features - 1
+        value, gradient = 0.0, np.zeros(k * d)
+        gram, blocks = np.zeros((k * d, k * d)), np.zeros((k * d, d))
+        for start in range(0, self.n_samples, self._rows):
+            x = self.features[:, start : start + self._rows]
+            g = np.empty((k, x.shape[1]))
+            per_row = softmax_against_zero(identity_theta(k), theta.reshape(k, d) @ x, out=g)
+            stack = (g[:, None] * x).reshape(k * d, -1)
+            weight = None if self.weight is None else self.weight[start : start + self._rows]
+            scaled = stack if weight is None else stack * weight
+            value += float(per_row.sum() if weight is None else per_row @ weight)
+            gradient += scaled.sum(axis=1)
+            gram += scaled @ stack.T
+            blocks += scaled @ x.T
+        hessian = -gram
+        for j in range(k):
+            block = blocks[j * d : (j + 1) * d]
+            block[np.arange(d), np.arange(d)] *= ROUNDED_UP
+            hessian[j * d : (j + 1) * d, j * d : (j + 1) * d] += block
+        return Terms(value, gradient, hessian)
+
+
+class FullDraws(StatisticDraws):
+    """Sufficient statistics of the full map for labels drawn from the rows, without weights."""
+
+    def __init__(self, predictions: Predictions, seed: int) -> None:
+        super().__init__(predictions, seed)
+        self._features = features_of(predictions.log_odds).T.copy()
+
+    def __call__(self, start: int, size: int) -> Floats:
+        """Return draws ``start .. start + size``, shape (size, K c)."""
+        labels = draw_labels(self.probs, self.seed, start, size)
+        return np.hstack([(labels == j).astype(np.float64) @ self._features for j in self.columns])
+
+
+DEPENDENT = 1e-10
+"""Eigenvalue of a correlation matrix below which a direction counts as not identified."""
+FADED = 1e-3
+"""Part of the identity's information below which Newton does not start at an estimate."""
+
+
+class Family:
+    """An exponential family with the data's sufficient statistic.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The data.
+    full : bool
+        The full map instead of MCLLO.
+    """
+
+    def __init__(self, predictions: Predictions, *, full: bool = False) -> None:
+        odds, weight = predictions.log_odds, predictions.sample_weight
+        codes = predictions.model_codes
+        self.full, self.log_odds, self.weight = full, odds, weight
+        if full:
+            self.features = features_of(odds)
+            self.identity = full_identity(len(odds))
+            self.statistic = full_statistic(self.features, codes, weight)
+        else:
+            self.identity = identity_theta(len(odds))
+            self.statistic = sufficient_statistic(odds, codes, weight)
+
+    def partition(self) -> LogPartition | FullPartition:
+        """Return A with buffers of its own."""
+        if self.full:
+            return FullPartition(self.features, self.weight)
+        return LogPartition(self.log_odds, self.weight)
+
+    def cells(self) -> Cells:
+        """Return eta and moments of many parameter vectors at once."""
+        if self.full:
+            return FullCells(self.features, self.weight)
+        return MclloCells(self.log_odds, self.weight)
+
+    def identified(self, basis: Floats) -> Floats:
+        """Return `basis` without directions that the rows cannot tell from the others."""
+        if basis.shape[1] == 0 or self._independent():
+            return basis
+        hessian = basis.T @ self.partition()(self.identity).hessian @ basis
+        values, vectors = np.linalg.eigh(_unit_diagonal(hessian))
+        scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
+        kept: Floats = (basis / scale) @ vectors[:, values > DEPENDENT]
+        return kept
+
+    def _independent(self) -> bool:
+        """Whether no combination of log odds is constant: then every model here is identified."""
+        gram = np.cov(self.log_odds, aweights=self.weight, bias=True).reshape(
+            2 * (len(self.log_odds),)
+        )
+        size = np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
+        if (np.diagonal(gram) <= DEPENDENT * size).any():
+            return False
+        return bool(np.linalg.eigvalsh(_unit_diagonal(gram))[0] > DEPENDENT)
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedFit:
+    """The best member of a restricted family.
+
+    Attributes
+    ----------
+    theta : ndarray
+        Estimate.
+    log_likelihood : float
+        At the estimate (the supremum where none exists).
+    basis : ndarray of shape (n_parameters, df)
+        Directions that were free.
+    settled : bool
+        Whether the estimate is finite, with information left around it.
+    """
+
+    theta: Floats
+    log_likelihood: float
+    basis: Floats
+    settled: bool
+
+    @property
+    def df(self) -> int:
+        """Free parameters."""
+        return int(self.basis.shape[1])
+
+
+def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -> RestrictedFit:
+    """Maximise the likelihood over ``start + basis beta``; `start` is the identity when not given.
+
+    Directions of `basis` must be identified (`Family.identified`).
+    """
+    origin = family.identity if start is None else start
+    partition = family.partition()
+
+    def objective(beta: Floats) -> Terms:
+        theta = origin + basis @ beta
+        terms = partition(theta)
+        return Terms(
+            terms.value - float(theta @ family.statistic),
+            basis.T @ (terms.gradient - family.statistic),
+            basis.T @ terms.hessian @ basis,
+        )
+
+    beta = np.zeros(basis.shape[1])
+    if len(beta) == 0:
+        return RestrictedFit(origin, min(0.0, -objective(beta).value), basis, True)
+    solution = minimize(objective, beta)
+    first, last = solution.start.hessian, solution.terms.hessian
+    faded = np.diagonal(last) < FADED * np.diagonal(first)
+    return RestrictedFit(
+        theta=origin + basis @ solution.x,
+        log_likelihood=min(0.0, -solution.value),
+        basis=basis,
+        settled=solution.converged and not bool(faded.any()),
+    )
+
+
+class RestrictedRatio(BatchedRatio):
+    """Twice the log likelihood gained over `start`, for many sufficient statistics at once.
+
+    The coordinates are ``phi = (beta, 1)``, the last one fixed: ``theta = move phi`` with
+    ``move = (basis, start)``, so that ``theta . s = phi . (move' s)``.
+    """
+
+    def __init__(self, family: Family, basis: Floats, start: Floats) -> None:
+        self.family, self.log_odds, self.weight = family, family.log_odds, family.weight
+        self.move = np.column_stack([basis, start])
+        n_free = basis.shape[1]
+        self.null = np.append(np.zeros(n_free), 1.0)
+        self.free = np.arange(n_free + 1) < n_free
+        raw = family.partition()(start)
+        hessian = self.move.T @ raw.hessian @ self.move
+        self.start = Terms(raw.value, raw.gradient @ self.move, hessian)
+        self._inverse = np.linalg.pinv(hessian[:n_free, :n_free])
+        self._rows = max(1, CHUNK_ELEMENTS // self.log_odds.size)
+        self._rest = RestBound(family.cells(), basis)
+
+    def statistics(self, statistics: Floats, threshold: float | None = None) -> Floats:
+        """Return twice the gain for each row of the family's `statistics`."""
+        if self.move.shape[1] == 1:
+            return np.zeros(len(statistics))
+        return super().statistics(self.coordinates(statistics), threshold)
+
+    def coordinates(self, statistics: Floats) -> Floats:
+        """Return the sufficient statistics of phi."""
+        moved: Floats = statistics @ self.move
+        return moved
+
+    def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return A, its gradients and its Hessians in the coordinates phi."""
+        points = self.points(theta)
+        value, gradient, hessian = (
+            self._one_by_one(points) if self.family.full else super().evaluate(points)
+        )
+        return value, gradient @ self.move, self.move.T @ hessian @ self.move
+
+    def points(self, theta: Floats) -> Floats:
+        """Return theta at the coordinates phi."""
+        points: Floats = theta @ self.move.T
+        return points
+
+    def _one_by_one(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        partition = self.family.partition()
+        terms = [partition(point) for point in points]
+        return (
+            np.array([t.value for t in terms]),
+            np.array([t.gradient for t in terms]),
+            np.array([t.hessian for t in terms]),
+        )
+
+
+def ratio_to_identity(family: Family, basis: Floats) -> BatchedRatio:
+    """Return the likelihood ratio of a model to the identity, with early decisions if it can."""
+    free = (basis != 0.0).any(axis=1)
+    if not family.full and free.sum() == basis.shape[1]:
+        return BatchedRatio(family.log_odds, family.weight, free)
+    return RestrictedRatio(family, basis, family.identity)
+
+
+def _unit_diagonal(matrix: Floats) -> Floats:
+    """Return the matrix on the scale of its diagonal."""
+    scale = np.sqrt(np.maximum(np.diagonal(matrix), np.finfo(np.float64).tiny))
+    scaled: Floats = matrix / np.outer(scale, scale)
+    return scaled

@@ -1,0 +1,347 @@
+"""`ladder`: which kind of miscalibration? Nested models from the identity to the full map.
+
+==============  ==========================================  ===================  ===========
+model           log odds after recalibration                parameters           inside
+==============  ==========================================  ===================  ===========
+identity        ``l_j``                                     0
+temperature     ``gamma l_j``                               1                    identity
+shift           ``tau_j + l_j``                             c - 1                identity
+scale           ``gamma_j l_j``                             c - 1                temperature
+common_slope    ``tau_j + gamma l_j``                       c                    temperature, shift
+mcllo           ``tau_j + gamma_j l_j``                     2 (c - 1)            all above
+full            ``tau_j + sum_k W_jk l_k``                  c (c - 1)            all above
+==============  ==========================================  ===================  ===========
+
+Each is ``theta = theta0 + A beta`` on the solver of the whole fit (`_diagnosis/families`). Against
+the identity the p-value is exact where chi-square cannot be trusted; see `_diagnosis/nested`.
+
+Closed testing: "the labels follow model m" is tested against MCLLO (MCLLO itself against the full
+map). The intersection of two of these hypotheses is again one of them, so rejecting m only when m
+and every model inside it are rejected at level alpha keeps the probability of any false rejection
+at alpha. The smallest model that is not rejected is named. The identity's test is that of
+`calibration_test`. Only `scale` and `mcllo` depend on the baseline.
+
+What the ladder's choice says about the predictions, without overclaiming.
+
+"Enough" always means: at this level the labels do not contradict it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.text import Table, ellipsis, format_number, format_p
+from .._ground.threads import one_blas_thread
+from .._inference.draws import Seed
+from .._inference.likelihood_tests import N_RESAMPLES, CalibrationTest, Method, run_test
+from .._input.predictions import Predictions, as_predictions
+from ..exceptions import InputError
+from .families import RestrictedFit
+from .ladder_models import INSIDE, LadderRow, Models, ladder_rows
+from .nested import TOO_COSTLY, TOO_MANY, WORK, Plan
+
+if TYPE_CHECKING:
+    from .ladder_models import LadderRow
+
+
+def ladder_sentence(
+    rows: Sequence[LadderRow],
+    chosen: LadderRow,
+    fit: RestrictedFit,
+    predictions: Predictions,
+    alpha: float,
+) -> str:
+    """Return the verdict in a few sentences."""
+    parts = [_kind(chosen.model, fit, predictions), _evidence(chosen, alpha)]
+    others = _others(rows, chosen)
+    if others:
+        parts.append(f"Not rejected either: {', '.join(others)}.")
+    return " ".join([*parts, *_beyond(rows, chosen, alpha)])
+
+
+def _kind(model: str, fit: RestrictedFit, predictions: Predictions) -> str:
+    """Name the kind of miscalibration."""
+    baseline = repr(ellipsis(predictions.baseline))
+    slope = fit.theta[-1]
+    words = {
+        "identity": "No departure found.",
+        "temperature": f"One temperature is enough: all log odds are {_slope(slope)}.",
+        "shift": f"Class priors have shifted: {_largest_shift(fit, predictions)}.",
+        "scale": f"Classes differ in slope against {baseline}; no shift is needed.",
+        "common_slope": f"Class priors have shifted ({_largest_shift(fit, predictions)}), and "
+        f"all log odds are {_slope(slope)}.",
+        "mcllo": f"Classes differ in slope: each needs its own shift and slope against {baseline}.",
+        "full": "Shifts and slopes class by class are not enough: the odds of a class also depend "
+        "on the probabilities of the others.",
+    }
+    return words[model]
+
+
+def _slope(gamma: float) -> str:
+    if gamma <= 0.0:
+        return f"ranked the wrong way (slope {format_number(gamma)})"
+    word = "too extreme" if gamma < 1.0 else "too timid"
+    return f"{word} (slope {format_number(gamma)})"
+
+
+def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
+    tau = fit.theta[: len(predictions.compared)]
+    j = int(np.argmax(np.abs(tau)))
+    pair = f"{ellipsis(predictions.compared[j])!r} against {ellipsis(predictions.baseline)!r}"
+    return f"most for {pair}, odds times {format_number(float(np.exp(tau[j])))}"
+
+
+def _evidence(chosen: LadderRow, alpha: float) -> str:
+    if chosen.larger is None:
+        return f"Every smaller model is rejected at level {alpha:g}."
+    p = format_p(chosen.larger_pvalue)
+    if chosen.model == "identity":
+        return f"At level {alpha:g}, p {p}; that is not proof of calibration."
+    return f"Nothing beyond that was found at level {alpha:g} (p {p}), which is not proof."
+
+
+def _others(rows: Sequence[LadderRow], chosen: LadderRow) -> list[str]:
+    """Return the other models that are not rejected while everything inside them is."""
+    kept = {row.model for row in rows if not row.rejected}
+    least = [name for name in kept if not kept & set(INSIDE[name])]
+    order = [row.model for row in rows]
+    return sorted((name for name in least if name != chosen.model), key=order.index)
+
+
+def _beyond(rows: Sequence[LadderRow], chosen: LadderRow, alpha: float) -> list[str]:
+    """Say when the full map shows more, and when its p-value is weak."""
+    top = next(row for row in rows if row.model == "mcllo")
+    notes = []
+    if chosen.model != "full" and top.larger_pvalue <= alpha:
+        notes.append(
+            f"But the full map fits better than MCLLO (p {format_p(top.larger_pvalue)}): look at "
+            "how classes are confused."
+        )
+    judged = top if chosen.model == "full" or notes else chosen
+    costly = TOO_COSTLY in judged.larger_reason or TOO_MANY in judged.larger_reason
+    if costly and judged.larger_method == "chi2":
+        which = "The p-value of MCLLO against the full map" if judged is top else "That p-value"
+        notes.append(f"{which} is chi-square's, which so little information may not support.")
+    return notes
+
+
+N_TESTS = 10
+"""Simulated p-values of models below MCLLO: four against the identity, four against MCLLO, two
+against a common slope."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ladder:
+    """Nested models of miscalibration; print it for a table and the verdict.
+
+    Attributes
+    ----------
+    rows : tuple of LadderRow
+        From the identity upwards.
+    chosen : str
+        The smallest model that closed testing does not reject. Not rejected is not proven.
+    sentence : str
+        What that says about the predictions.
+    alpha : float
+        Probability of any false rejection.
+    method : {'chi2', 'simulated', 'mixed'}
+        How the p-values behind `chosen` were computed; 'simulated' stands for exact, bootstrap,
+        score and guaranteed bounds. `rows` say it one by one.
+    reason : str
+        Why.
+    skipped : str
+        Why the full map is missing; empty when it is there.
+    seed : int
+        What draws were made from.
+    """
+
+    rows: tuple[LadderRow, ...]
+    chosen: str
+    sentence: str
+    alpha: float
+    method: str
+    reason: str
+    skipped: str
+    seed: int
+
+    def row(self, model: str) -> LadderRow:
+        """Return the row of a model."""
+        for row in self.rows:
+            if row.model == model:
+                return row
+        known = ", ".join(repr(row.model) for row in self.rows)
+        raise InputError(f"model must be one of {known}; got {model!r}.")
+
+    @property
+    def table(self) -> Table:
+        """All numbers, a row for each model."""
+        names = [field.name for field in fields(LadderRow)]
+        return Table({name: [getattr(row, name) for row in self.rows] for name in names})
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame`` with a row for each model."""
+        return self.table.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        return {
+            "rows": [row.to_dict() for row in self.rows],
+            "chosen": self.chosen,
+            "sentence": self.sentence,
+            "alpha": self.alpha,
+            "method": self.method,
+            "reason": self.reason,
+            "skipped": self.skipped,
+            "seed": self.seed,
+        }
+
+    def __str__(self) -> str:
+        table = Table(
+            {
+                "model": [row.model for row in self.rows],
+                "df": [row.df for row in self.rows],
+                "statistic": [row.statistic for row in self.rows],
+                "p": [row.pvalue for row in self.rows],
+                "p (enough?)": [row.larger_pvalue for row in self.rows],
+                "AIC": [row.aic for row in self.rows],
+                "BIC": [row.bic for row in self.rows],
+            }
+        )
+        note = f"\n({self.skipped})" if self.skipped else ""
+        return f"{self.sentence}\n{table}{note}"
+
+    def __repr__(self) -> str:
+        return f"<Ladder of {len(self.rows)} models: chosen {self.chosen!r}>"
+
+
+@one_blas_thread()
+def ladder(
+    probs: Any,
+    y: Any = None,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    alpha: float = 0.05,
+    work: float = WORK,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> Ladder:
+    """Find the smallest model of miscalibration that the labels do not contradict.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    n_resamples : int
+        Most draws of labels for a p-value.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        As in `calibration_test`. Whether a model is enough is then judged by parametric bootstrap,
+        for it cannot be tested exactly.
+    alpha : float
+        Probability with which closed testing may reject any true model.
+    work : float
+        Cells (rows x classes x draws) that 'auto' may spend on simulation, for all models together;
+        where that is not enough, p-values are chi-square's and say so.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    Ladder
+        `rows`, `chosen`, `sentence`, `table`; ``print`` it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> honest = rng.dirichlet([1, 1, 1], size=4000)
+    >>> y = [rng.choice(3, p=row) for row in honest]
+    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
+    >>> found = ladder(sharp, y)
+    >>> found.chosen, found.row("temperature").df
+    ('temperature', 1)
+    """
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    return ladder_of(
+        predictions, n_resamples=n_resamples, seed=seed, method=method, alpha=alpha, work=work
+    )
+
+
+def ladder_of(
+    predictions: Predictions,
+    fit: MCLLOFit | None = None,
+    *,
+    test: CalibrationTest | None = None,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    method: Method = "auto",
+    alpha: float = 0.05,
+    work: float = WORK,
+) -> Ladder:
+    """Climb the ladder for validated predictions; a fit or test made already is not made again."""
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
+    plan = Plan.of(
+        predictions,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+        n_tests=N_TESTS,
+        work=work,
+    )
+    fit = fit_predictions(predictions) if fit is None else fit
+    models = Models(predictions, fit, work)
+    if test is None or test.kind != "lr":
+        test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
+    rows = ladder_rows(models, plan, test, alpha)
+    chosen = _smallest(rows)
+    return Ladder(
+        rows=rows,
+        chosen=chosen.model,
+        sentence=ladder_sentence(rows, chosen, models.fits[chosen.model], predictions, alpha),
+        alpha=alpha,
+        method=_summary(rows),
+        reason=plan.choose(models.mcllo, fit.df).reason,
+        skipped=models.skipped,
+        seed=plan.seed,
+    )
+
+
+def _summary(rows: tuple[LadderRow, ...]) -> str:
+    """Return how the p-values of closed testing were computed."""
+    used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
+    if len(used) == 2:
+        return "mixed"
+    return "chi2" if used == {True} else "simulated"
+
+
+def _smallest(rows: tuple[LadderRow, ...]) -> LadderRow:
+    """Return the model with the fewest parameters that is not rejected; of equals the likelier."""
+    kept = [row for row in rows if not row.rejected]
+    fewest = min(row.df for row in kept)
+    return max((row for row in kept if row.df == fewest), key=_likelihood)
+
+
+def _likelihood(row: LadderRow) -> float:
+    return round(row.log_likelihood, 6)  # models that coincide for two classes are equal

@@ -1,0 +1,401 @@
+"""p-values of nested models: chi-square, exact, by parametric bootstrap, or a guaranteed bound.
+
+==============================  ===========================================================
+identity against a model        exact: labels drawn from the predictions
+a model against a larger one    bootstrap: labels drawn from the fitted smaller model, both
+                                models fitted to each draw; approximate
+either                          score: the same draws, but of the score statistic, without a
+                                refit (`_diagnosis/nested`); exact against the identity
+either                          bound: split likelihood ratio, any n (`_diagnosis/nested`)
+either                          chi-square on the difference of the parameters; large samples
+==============================  ===========================================================
+
+``method="auto"`` trusts chi-square where `calibration_test` would, by the parameters of the larger
+model. Elsewhere it takes the bound where that is far below anything simulation could show, and
+simulates otherwise: at most `work` cells (rows x classes x draws) for all tests together, each of
+which stops at its 20th exceedance (50th, where there are many draws). Where `work` does not pay for
+enough refits, scores are simulated, at a fraction of the price; where it does not pay for those,
+the p-value is chi-square's and the reason says so. A refit of the full map, of ``c (c - 1)``
+parameters, counts ``c^2 / 4`` times.
+
+A guaranteed p-value of a model against a larger one: the split likelihood ratio.
+
+Fit the larger model on one half of the rows, and take its likelihood on the other half over the
+largest that the smaller model reaches there, ``E = L_b(theta_a) / sup_small L_b``. When the labels
+follow the smaller model, E is at most ``L_b(theta_a) / L_b(truth)``, which has mean 1 given half a;
+so ``P(E >= 1 / p) <= p`` at any n, and the mean of both directions has the same property
+(Wasserman, Ramdas and Balakrishnan 2020). It is weak near 0.05, but where a model is far off it is
+smaller than anything that simulation could show.
+
+The score statistic of a larger model at a smaller one, for many draws without a refit.
+
+With ``u = s - grad A(theta)`` at theta, the smaller model's estimate, and the information H there,
+
+===================  ====================================================================
+score of a model     ``S_B = u' B (B' H B)^+ B' u``, B its directions
+statistic            ``S_large - S_small``: what is left when the smaller model's part of the
+                     score is projected out; a quadratic form of s
+===================  ====================================================================
+
+On the data the smaller model's score is 0, and the statistic is Rao's. Draws are made and scored at
+the same theta: what a refit of the smaller model would move is projected out instead, to first
+order (Neyman's C(alpha)). Against the identity, which has no parameters, nothing is left out and
+the p-value is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._inference.draws import (
+    EXCEEDANCES,
+    EXCEEDANCES_LARGE,
+    Seed,
+    StatisticDraws,
+    check_resamples,
+    entropy_of,
+    monte_carlo_p,
+    written_out,
+)
+from .._inference.likelihood_tests import BEYOND, METHODS, RIDGE, SMALLEST, chi2_sf, choose_method
+from .._input.predictions import Predictions
+from .._math.likelihood import Terms, recalibrate
+from .._math.many_labels import TIE, NestedRatio
+from .._math.newton import minimize
+from ..exceptions import InputError
+from .families import (
+    Family,
+    FullDraws,
+    RestrictedFit,
+    RestrictedRatio,
+    mcllo_places,
+    ratio_to_identity,
+    restricted_fit,
+)
+
+
+def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full: bool) -> float:
+    """Return ``min(1, 1 / E)``; rows alternate between the halves.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The data.
+    small, large : ndarray of shape (n_parameters, df)
+        Directions of the two models, from the identity, in the family of the larger one.
+    full : bool
+        Whether that family is the full map.
+    """
+    n = predictions.n_samples
+    if n < 4:
+        return 1.0
+    halves = [Family(predictions.take(np.arange(k, n, 2)), full=full) for k in (0, 1)]
+    fits = [restricted_fit(half, small) for half in halves]
+    gains = [_gain(halves[k], fits[k], large, halves[1 - k], fits[1 - k]) for k in (0, 1)]
+    log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
+    return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
+
+
+def _gain(
+    learn: Family, small: RestrictedFit, basis: Floats, judge: Family, rival: RestrictedFit
+) -> float:
+    """Return the log likelihood of what was learned, on the other half, less its rival's."""
+    origin = small.theta if small.settled else learn.identity
+    partition = learn.partition()
+
+    def penalised(beta: Floats) -> Terms:
+        away = basis @ beta
+        terms = partition(origin + away)
+        return Terms(
+            terms.value - float((origin + away) @ learn.statistic - 0.5 * RIDGE * away @ away),
+            basis.T @ (terms.gradient - learn.statistic + RIDGE * away),
+            basis.T @ terms.hessian @ basis + RIDGE * basis.T @ basis,
+        )
+
+    theta = origin + basis @ minimize(penalised, np.zeros(basis.shape[1])).x
+    return float(theta @ judge.statistic - judge.partition()(theta).value - rival.log_likelihood)
+
+
+ROUNDING = 1e-12
+"""Information, of a Hessian with unit diagonal, that is lost in rounding."""
+
+
+class ProjectedScore:
+    """``s -> S_large - S_small`` at fixed parameters.
+
+    Parameters
+    ----------
+    family : Family
+        Of the larger model.
+    theta : ndarray of shape (n_parameters,)
+        The smaller model's estimate.
+    small, large : ndarray of shape (n_parameters, df)
+        Directions of the two models.
+    """
+
+    def __init__(self, family: Family, theta: Floats, small: Floats, large: Floats) -> None:
+        terms = family.partition()(theta)
+        self.mean = terms.gradient
+        self.form = _form(terms.hessian, large) - _form(terms.hessian, small)
+
+    def __call__(self, statistics: Floats) -> Floats:
+        """Return the statistic of each row of sufficient statistics."""
+        u = statistics - self.mean
+        scores: Floats = np.einsum("bi,ij,bj->b", u, self.form, u, optimize=True)
+        return scores
+
+    def reaches(self, statistics: Floats, observed: Floats) -> NDArray[np.bool_]:
+        """Return which rows reach the statistic of `observed`, ties included."""
+        value = float(self(observed[None])[0])
+        reached: NDArray[np.bool_] = self(statistics) >= value * (1.0 - TIE) - 1e-12
+        return reached
+
+
+def _form(hessian: Floats, basis: Floats) -> Floats:
+    """Return ``B (B' H B)^+ B'``."""
+    own = basis.T @ hessian @ basis
+    scale = np.sqrt(np.maximum(np.diagonal(own), 1e-300))
+    unit = np.linalg.pinv(own / np.outer(scale, scale), rcond=ROUNDING, hermitian=True)
+    scaled = basis / scale
+    form: Floats = scaled @ unit @ scaled.T
+    return form
+
+
+WORK = 2e7
+"""Cells (rows x classes x draws) that `auto` spends on all tests: a second or two."""
+BRIEF = 4e6
+"""The same for tests that come with every assessment: half a second at most."""
+WORK_ASKED = 4e8
+"""The same for one test of the full map when simulation was asked for, whatever it costs."""
+FULL_TESTS = 3
+"""Part of the work, as its reciprocal, that a test of the full map may take."""
+SCORES, FULL_SCORES = 25.0, 150.0
+"""Draws that are scored, without a refit, at the price of one that is fitted; MCLLO, full map."""
+FEWEST_DRAWS = 99
+FAR = 1e-6
+"""Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
+SCORED = "refits are too costly: scores were simulated"
+TOO_COSTLY = "the full map is too costly to simulate"
+TOO_MANY = "so many tests of so much data are too costly to simulate"
+
+
+class TailP(NamedTuple):
+    """A p-value, how it was computed, from how many draws, and why so."""
+
+    pvalue: float
+    method: str
+    n_resamples: int
+    reason: str
+
+
+class Choice(NamedTuple):
+    """How one test is computed, from how many draws at most, and why."""
+
+    kind: Literal["chi2", "score", "refit"]
+    n_draws: int
+    reason: str
+    doubtful: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How the p-values of one set of predictions are computed.
+
+    Attributes
+    ----------
+    predictions : Predictions
+        The data.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        As asked.
+    n_resamples, seed : int
+        Most draws, and what they are made from.
+    n_tests : int
+        How many tests share the work.
+    work : float
+        Cells (rows x classes x draws) that `auto` may spend on all tests.
+    fewest : int
+        Draws below which a test is not worth simulating.
+    """
+
+    predictions: Predictions
+    method: str
+    n_resamples: int
+    seed: int
+    n_tests: int
+    work: float
+    fewest: int
+    _rows: list[Predictions] = field(default_factory=list, repr=False)
+    _chosen: dict[int, tuple[str, str]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        predictions: Predictions,
+        *,
+        method: str,
+        n_resamples: int,
+        seed: Seed,
+        n_tests: int,
+        work: float = WORK,
+        fewest: int = FEWEST_DRAWS,
+    ) -> Plan:
+        """Check the arguments."""
+        if method not in METHODS:
+            raise InputError(
+                f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}."
+            )
+        check_resamples(n_resamples)
+        if not work >= 0.0:
+            raise InputError(f"work must be a number of cells >= 0; got {work!r}.")
+        plan = cls(predictions, method, n_resamples, entropy_of(seed), n_tests, work, fewest)
+        if method in ("exact", "sequential"):
+            plan.rows()  # refuses weights that cannot be drawn
+        return plan
+
+    def rows(self) -> Predictions:
+        """Return the data with rows that count several times written out."""
+        if not self._rows:
+            self._rows.append(written_out(self.predictions))
+        return self._rows[0]
+
+    def choose(self, family: Family, df: int) -> Choice:
+        """Decide how a model of `df` parameters is tested."""
+        if self.method == "chi2":
+            return Choice("chi2", 0, "as asked")
+        if self.method != "auto":
+            work = WORK_ASKED * FULL_TESTS if family.full else np.inf
+            return self._affordable(family, work, "as asked")
+        method, reason = self._trusted(df)
+        if method == "chi2":
+            return Choice("chi2", 0, reason)
+        return self._affordable(family, self.work, reason)._replace(doubtful=True)
+
+    def _affordable(self, family: Family, work: float, reason: str) -> Choice:
+        """Return the best simulation that `work` pays for."""
+        cells, c = float(self.predictions.probs.size), self.predictions.n_classes
+        price = cells * (c * c / 4.0 if family.full else max(1.0, c / 10.0))
+        refits = work / (FULL_TESTS if family.full else self.n_tests) / price
+        scores = refits * (FULL_SCORES if family.full else SCORES)
+        fewest = min(self.fewest, self.n_resamples)
+        if refits >= fewest:
+            return Choice("refit", int(min(self.n_resamples, refits)), reason)
+        if scores >= fewest:
+            return Choice("score", int(min(self.n_resamples, scores)), f"{reason}; {SCORED}")
+        costly = TOO_COSTLY if family.full else TOO_MANY
+        return Choice("chi2", 0, f"{reason}, but {costly}")
+
+    def doubt(self, df: int) -> str:
+        """Return what is known about chi-square for `df` parameters."""
+        return self._trusted(df)[1]
+
+    def _trusted(self, df: int) -> tuple[str, str]:
+        if df not in self._chosen:
+            # one draw of a score costs nothing: what is left is whether chi-square can be trusted
+            self._chosen[df] = choose_method(self.predictions, df, "score", 1)
+        return self._chosen[df]
+
+    def stop_at(self, n_draws: int) -> int | None:
+        """Return the exceedances at which drawing stops; fewer where there are few draws."""
+        if self.method == "exact":
+            return None
+        return EXCEEDANCES if n_draws > 10 * EXCEEDANCES else EXCEEDANCES_LARGE
+
+
+def against_identity(plan: Plan, family: Family, basis: Floats, value: float) -> TailP:
+    """Return the p-value of the identity against the model spanned by `basis`."""
+    nothing, choice = basis[:, :0], plan.choose(family, basis.shape[1])
+    guess = chi2_sf(value, basis.shape[1])
+    found = _without_drawing(plan, family, choice, nothing, basis, guess)
+    if found is not None:
+        return found
+    draws = _draws(plan, family)
+    if choice.kind == "score":
+        score = ProjectedScore(family, family.identity, nothing, basis)
+        return _simulated(plan, choice, draws, partial(score.reaches, observed=family.statistic))
+    ratio = ratio_to_identity(family, basis)
+    return _simulated(plan, choice, draws, partial(ratio.reaches, threshold=value), "exact", guess)
+
+
+def against_larger(
+    plan: Plan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
+) -> TailP:
+    """Return the p-value of a fitted submodel of MCLLO against a larger fitted model.
+
+    Parameters
+    ----------
+    mcllo, small : Family, RestrictedFit
+        The smaller model.
+    family, large : Family, RestrictedFit
+        The larger one: in `mcllo` itself, or in the full map.
+    """
+    value, choice = gain(small, large), plan.choose(family, large.df)
+    guess = chi2_sf(value, large.df - small.df)
+    places = mcllo_places(len(mcllo.log_odds)) if family.full else np.arange(len(mcllo.identity))
+    inside = np.zeros((len(family.identity), small.df))
+    inside[places] = small.basis
+    found = _without_drawing(plan, family, choice, inside, large.basis, guess)
+    if found is not None:
+        return found
+    draws, rows = _draws(plan, family), plan.rows()
+    draws.probs = recalibrate(small.theta, rows.log_odds, rows.baseline_index)
+    start = family.identity.copy()
+    if choice.kind == "score":
+        start[places] = small.theta
+        score = ProjectedScore(family, start, inside, large.basis)
+        return _simulated(plan, choice, draws, partial(score.reaches, observed=family.statistic))
+    start[places] = origin = small.theta if small.settled else mcllo.identity
+    ratio = NestedRatio(
+        small=RestrictedRatio(mcllo, small.basis, origin),
+        large=RestrictedRatio(family, large.basis, start),
+        places=places,
+    )
+    reaches = partial(ratio.reaches, threshold=value)
+    return _simulated(plan, choice, draws, reaches, "bootstrap", guess)
+
+
+def gain(small: RestrictedFit, large: RestrictedFit) -> float:
+    """Return the likelihood ratio statistic of two nested fits."""
+    return max(0.0, 2.0 * (large.log_likelihood - small.log_likelihood))
+
+
+def _without_drawing(
+    plan: Plan, family: Family, choice: Choice, small: Floats, large: Floats, chi2: float
+) -> TailP | None:
+    """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
+    if small.shape[1] == large.shape[1]:
+        return TailP(1.0, "chi2", 0, choice.reason)
+    if choice.doubtful and chi2 < FAR:
+        bound = nested_bound(plan.predictions, small, large, full=family.full)
+        if bound * BEYOND * (max(choice.n_draws, plan.fewest) + 1) < 1.0:
+            return TailP(bound, "bound", 0, plan.doubt(large.shape[1]))
+    return TailP(chi2, "chi2", 0, choice.reason) if choice.kind == "chi2" else None
+
+
+def _simulated(
+    plan: Plan,
+    choice: Choice,
+    draws: StatisticDraws,
+    reaches: Callable[[Floats], NDArray[np.bool_]],
+    method: str = "score",
+    guess: float | None = None,
+) -> TailP:
+    found = monte_carlo_p(
+        lambda start, size: reaches(draws(start, size)),
+        n_resamples=choice.n_draws,
+        batch=draws.batch,
+        seed=plan.seed,
+        stop_at=plan.stop_at(choice.n_draws),
+        guess=guess,
+    )
+    return TailP(found.pvalue, method, found.n_resamples, choice.reason)
+
+
+def _draws(plan: Plan, family: Family) -> StatisticDraws:
+    return (FullDraws if family.full else StatisticDraws)(plan.rows(), plan.seed)

@@ -1,0 +1,319 @@
+"""`zero_sensitivity`: does the answer hang on the floor that zeros are raised to?
+
+A label whose probability was 0 has likelihood 0: no floor makes such predictions right, and a floor
+e only sets the price, about ``2 log(1 / e)`` of the likelihood ratio statistic. A 0 of the
+baseline makes all log odds of its row large, and forces all gamma to be equal as e goes to 0.
+
+===============  ==========================================================================
+for the test     the smallest change: 1e-6, in rows that hold a 0; beside it the answers at
+                 1e-12 and at 1e-4, from the same draws
+to recalibrate   `_input/zeros`: ``1 / (2 T)`` when the probabilities are votes k / T
+===============  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._fit.fit import none_for_nan
+from .._ground.text import Table, align, format_count, format_number
+from .._inference.calibration_test import fit_and_test
+from .._inference.draws import Seed, entropy_of
+from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
+from .._input.predictions import Predictions, as_predictions
+from .._input.probabilities import DEFAULT_CLIP
+from .._input.weights import WeightKind
+from .._input.zeros import (
+    clip_for_votes,
+    for_recalibration,
+    only_zeros,
+    raw_resolution,
+    recalibration_clip,
+    reclip,
+    unraised,
+    zero_cells,
+)
+from ..exceptions import ConvergenceWarning, SeparationWarning, ZeroProbabilityWarning
+
+__all__ = [
+    "FLOORS",
+    "ZeroSensitivity",
+    "for_recalibration",
+    "recalibration_clip",
+    "reclip",
+    "unraised",
+    "zero_sensitivity",
+    "zero_sensitivity_of",
+]
+
+FLOORS = (1e-12, DEFAULT_CLIP, 1e-4)
+N_RESAMPLES_ZEROS = 499
+"""Most draws for each floor."""
+LITTLE_WORK = 2e7
+"""Cells (rows x classes x draws) up to which every floor is simulated, some seconds in all."""
+
+_SCALARS = (
+    "n_probs",
+    "n_clipped",
+    "n_clipped_true",
+    "all_zero",
+    "clip",
+    "lattice",
+    "decimals",
+    "recalibration_clip",
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ZeroSensitivity:
+    """What the test says when zeros are raised to other floors; print it.
+
+    Attributes
+    ----------
+    floors : tuple of float
+        What zeros were raised to.
+    tests : tuple of CalibrationTest
+        The test at each floor.
+    n_probs, n_clipped : int
+        Probabilities, and how many of them move with the floor.
+    n_clipped_true : int
+        Rows whose label had one of those.
+    all_zero : bool
+        Whether all that move were 0; else some were below the floor, in a row with a 0.
+    clip : float
+        Floor of the predictions as given.
+    lattice : int or None
+        T when all probabilities are k / T.
+    decimals : int or None
+        Decimals that probabilities were rounded to.
+    recalibration_clip : float or None
+        Floor for a penalised recalibration; None for the default rule.
+    """
+
+    floors: tuple[float, ...]
+    tests: tuple[CalibrationTest, ...]
+    n_probs: int
+    n_clipped: int
+    n_clipped_true: int
+    all_zero: bool
+    clip: float
+    lattice: int | None
+    decimals: int | None
+    recalibration_clip: float | None
+
+    @property
+    def table(self) -> Table:
+        """A row for each floor: `clip`, `statistic`, `pvalue` and `method`."""
+        columns: dict[str, Sequence[Any]] = {"clip": self.floors}
+        for name in ("statistic", "pvalue", "method"):
+            columns[name] = [getattr(test, name) for test in self.tests]
+        return Table(columns)
+
+    def hangs_on_the_floor(self, alpha: float = 0.05) -> bool:
+        """Whether some floors reject at level `alpha` and others do not."""
+        return len({test.rejects(alpha) for test in self.tests}) > 1
+
+    def sentences(self, alpha: float = 0.05) -> list[str]:
+        """Return what a reader must know about the zeros."""
+        lines = [self._about_floors(alpha)]
+        if self.n_clipped_true:
+            lines.append(self._about_labels())
+        if self.lattice is not None or self.decimals is not None:
+            lines.append(self._about_resolution())
+        return lines
+
+    @property
+    def _what(self) -> str:
+        return "0" if self.all_zero else f"0 or below {self.clip:g}"
+
+    def _about_floors(self, alpha: float) -> str:
+        found = f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities"
+        words = [_p_word(test) for test in self.tests]
+        same = len(set(words)) == 1
+        p = words[0] if same else ", ".join(words)
+        floors = ", ".join(map(floor_text, self.floors))
+        at = f"{'each of the floors' if same else 'floors'} {floors}"
+        hangs = self.hangs_on_the_floor(alpha)
+        so = f": the decision at level {alpha:g} hangs on the floor" if hangs else ""
+        return f"{found} are {self._what}; the p-value is {p} with {at}{so}."
+
+    def _about_labels(self) -> str:
+        n = self.n_clipped_true
+        what = "probability 0" if self.all_zero else f"a probability of {self._what}"
+        refuted = "the raw predictions are refuted" if self.all_zero else "a 0 refutes raw ones"
+        return (
+            f"{format_count(n)} {'label' if n == 1 else 'labels'} had {what}: {refuted} whatever "
+            "the floor; p-values refer to the raised ones."
+        )
+
+    def _about_resolution(self) -> str:
+        digits = f"{self.decimals} decimal{'' if self.decimals == 1 else 's'}"
+        if self.lattice is None:
+            half = 0.5 * 10.0 ** -(self.decimals or 0)
+            return f"Probabilities have {digits}: a 0 may stand for up to {half:g}."
+        rounded = "" if self.decimals is None else f", with {digits}"
+        text = (
+            f"Probabilities are multiples of 1/{self.lattice}{rounded} (a vote of {self.lattice}?)"
+        )
+        if self.recalibration_clip is None:
+            return f"{text}."
+        floor = f"1/{1.0 / self.recalibration_clip:g}"
+        return f"{text}: a penalised recalibration raises zeros to {floor}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; what does not exist is None."""
+        content = {name: getattr(self, name) for name in _SCALARS}
+        rows = self.table.rows()
+        plain: dict[str, Any] = none_for_nan(
+            {"rows": rows, **content, "sentences": self.sentences()}
+        )
+        return plain
+
+    def __str__(self) -> str:
+        rows = [["floor", "statistic", "p", "method"]]
+        for floor, test in zip(self.floors, self.tests, strict=True):
+            rows.append(
+                [floor_text(floor), format_number(test.statistic, 4), _p_word(test), test.method]
+            )
+        return "\n".join([*self.sentences(), align(rows)])
+
+    def __repr__(self) -> str:
+        pvalues = ", ".join(f"{test.pvalue:.4g}" for test in self.tests)
+        return f"<ZeroSensitivity of {self.n_clipped} zeros: pvalue {pvalues}>"
+
+
+def zero_sensitivity(
+    probs: Any,
+    y: Any = None,
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES_ZEROS,
+    seed: Seed = None,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> ZeroSensitivity | None:
+    """Test calibration with zeros raised to 1e-12, 1e-6 and 1e-4.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    statistic, method, n_resamples, seed
+        As in `calibration_test`. All floors share the draws, so that p-values can be compared;
+        'auto' takes chi-square for large tables with enough information.
+    baseline, classes, sample_weight, weight_kind, groups, normalize, clip
+        As in `Predictions.from_arrays`. A floor given as `clip` is tried beside the others; what
+        lay below it counts as 0.
+
+    Returns
+    -------
+    ZeroSensitivity or None
+        `table`, `sentences()`, `recalibration_clip`; None when no probability was 0.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> votes = np.array([rng.multinomial(25, row) for row in rng.dirichlet([1, 1, 1], size=200)])
+    >>> y = [rng.choice(3, p=row / 25) for row in votes]
+    >>> found = zero_sensitivity(votes / 25, y, seed=1)
+    >>> print(found.sentences()[-1])
+    Probabilities are multiples of 1/25 (a vote of 25?): a penalised recalibration raises zeros to
+    1/50.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZeroProbabilityWarning)
+        predictions = as_predictions(
+            probs,
+            y,
+            baseline=baseline,
+            classes=classes,
+            sample_weight=sample_weight,
+            weight_kind=weight_kind,
+            groups=groups,
+            normalize=normalize,
+            clip=clip,
+        )
+    return zero_sensitivity_of(
+        predictions, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
+    )
+
+
+def zero_sensitivity_of(
+    predictions: Predictions,
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES_ZEROS,
+    seed: Seed = None,
+) -> ZeroSensitivity | None:
+    """Return the sensitivity of validated predictions."""
+    p, zero = predictions, zero_cells(predictions)
+    if not (p.n_zeros and zero.any()):
+        return None
+    options: dict[str, Any] = {
+        "statistic": statistic,
+        "method": _method(p, statistic, method, n_resamples),
+        "n_resamples": n_resamples,
+        "seed": entropy_of(seed),
+    }
+    floors = _floors(p)
+    with warnings.catch_warnings():  # what there is to say is said of the predictions' own fit
+        warnings.simplefilter("ignore", SeparationWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        tests = tuple(fit_and_test(reclip(p, floor), **options).test for floor in floors)
+    resolution = raw_resolution(p)
+    return ZeroSensitivity(
+        floors=floors,
+        tests=tests,
+        n_probs=p.probs.size,
+        n_clipped=int(zero.sum()),
+        n_clipped_true=int(zero[np.arange(p.n_samples), p.codes].sum()),
+        all_zero=only_zeros(p),
+        clip=DEFAULT_CLIP if p.clip is None else p.clip,
+        lattice=resolution.votes,
+        decimals=resolution.decimals,
+        recalibration_clip=clip_for_votes(p, resolution.votes),
+    )
+
+
+def _method(
+    predictions: Predictions, statistic: Statistic, method: Method, n_resamples: int
+) -> Method:
+    """Return chi-square for large tables whose rows, the zeros aside, hold enough information."""
+    if method != "auto" or float(predictions.probs.size) * n_resamples <= LITTLE_WORK:
+        return method
+    aside, df = replace(predictions, n_clipped=0), 2 * (predictions.n_classes - 1)
+    chosen, _ = choose_method(aside, df, statistic, n_resamples)
+    return "chi2" if chosen == "chi2" else "auto"
+
+
+def _floors(predictions: Predictions) -> tuple[float, ...]:
+    """Return the floors to try: ours, and the one the user chose."""
+    chosen = () if predictions.clip is None else (predictions.clip,)
+    return tuple(sorted({f for f in (*FLOORS, *chosen) if f * predictions.n_classes < 1.0}))
+
+
+def floor_text(value: float) -> str:
+    """Return ``1e-12``, ``1e-6``, ``1e-4``, ``0.02``."""
+    text = f"{value:.3g}" if value > 1e-3 else f"{value:.3g}".replace("e-0", "e-")
+    return "1e-4" if text == "0.0001" else text
+
+
+def _p_word(test: CalibrationTest) -> str:
+    """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
+    word = test.p_text.removeprefix("p ").removeprefix("= ")
+    least = test.method == "exact" and test.pvalue <= 1.0 / (test.n_resamples + 1)
+    return f"<= {word}" if least else word

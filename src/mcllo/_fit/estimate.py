@@ -1,0 +1,303 @@
+"""Which estimate: maximum likelihood, ridge or Firth; and how much information is left at it.
+
+A maximum that does not exist shows as information that vanishes along the way to it. The smallest
+eigenvalue of the Hessian, in units of the information at the identity, says when to ask the linear
+program of `_fit/existence`.
+
+Of many classes (`_math/many_classes`) those that have no maximum by themselves are left out first
+(`_math/separable_classes`): the likelihood's supremum is the same without them, and the others do
+not wait for their drift. Beyond `MOST_PARAMETERS` only the 2 x 2 blocks of the information are
+known: their smallest eigenvalue is at least that of the whole, so it can show that information
+vanished, not that none did, and `converged` then rests on the decrement.
+
+The covariance of the estimates: the inverse of the Hessian among the free parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._input.labels import Classes
+from .._input.predictions import Predictions
+from .._math.likelihood import Terms, identity_theta, sufficient_statistic
+from .._math.many_classes import MOST_PARAMETERS, are_many, fit_many, has_whole_hessian
+from .._math.newton import Solution, minimize
+from .._math.products import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator
+from .._math.separable_classes import Peeled, peel
+from ..exceptions import InputError
+from .penalty import (
+    Center,
+    FirthObjective,
+    FreeLikelihood,
+    Objective,
+    Penalty,
+    Ridge,
+    centre_of,
+    firth_solution,
+    free_parameters,
+    strongest_evidence,
+    usable_center,
+)
+
+LARGE = 500
+"""Parameters from which it pays to invert by a Cholesky factor."""
+
+
+def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
+    """Return the covariance of all parameters; NaN for fixed ones, or all where not determined."""
+    if determined and free.all():
+        return inverse(hessian)
+    whole = np.full((len(free), len(free)), np.nan)
+    if determined:
+        whole[np.ix_(free, free)] = inverse(hessian)
+    return whole
+
+
+def inverse(hessian: Floats) -> Floats:
+    """Return the inverse; a large one from its Cholesky factor, in two fifths of the time."""
+    if len(hessian) > LARGE:
+        from scipy.linalg.lapack import dpotrf, dpotri
+
+        factor, failed = dpotrf(hessian, lower=1, clean=0)
+        half, failed = (factor, failed) if failed else dpotri(factor, lower=1)
+        if not failed:
+            half = np.tril(half)
+            half += np.tril(half, -1).T
+            return np.asarray(half, dtype=np.float64)
+    return np.asarray(np.linalg.inv(hessian), dtype=np.float64)
+
+
+COLLAPSED = 1e-5
+"""Information left at the estimate, relative to the identity, below which separation is checked."""
+FLAT = 1e-9
+"""Information left below which the estimate is not determined even if it exists."""
+INVISIBLE = 3e-13
+"""Information, relative to the most that the rows can have, that is lost in rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Where a solver stopped.
+
+    Attributes
+    ----------
+    solution : Solution
+        In the free parameters.
+    hessian : ndarray
+        Its inverse is the covariance; of shape (0, 0) where it was not computed.
+    value : float
+        Negative log likelihood at the estimate, without penalty.
+    null : Terms
+        The negative log likelihood at the identity.
+    penalty, rule, center, center_gamma
+        As in `MCLLOFit`.
+    at_identity : ndarray or None
+        Diagonal of the Hessian at the identity, where `null` has no Hessian.
+    blocks : Blocks or None
+        What is known of the Hessian at the estimate where it was not computed.
+    left_out : tuple
+        Classes of which the fit had to do without: they keep the maximum from existing.
+    """
+
+    solution: Solution
+    hessian: Floats
+    value: float
+    null: Terms
+    penalty: float = 0.0
+    rule: str = "given"
+    center: str = "identity"
+    center_gamma: float = 1.0
+    at_identity: Floats | None = None
+    blocks: Blocks | None = None
+    left_out: Classes = ()
+
+
+def estimate(
+    likelihood: FreeLikelihood, predictions: Predictions, penalty: Penalty, center: Center
+) -> Estimate:
+    """Return the estimate that `penalty` and `center` ask for."""
+    identity = likelihood.identity[likelihood.free]
+    if isinstance(penalty, str):
+        _check_size(penalty, len(likelihood.free))
+    elif are_many(predictions.n_classes):
+        return _estimate_many(likelihood, predictions, float(penalty), center)
+    if penalty == 0.0:
+        solution = minimize(likelihood, identity, rough=likelihood.rough)
+        return Estimate(solution, solution.terms.hessian, solution.value, solution.start)
+    null = likelihood(identity)
+    if penalty == "firth":
+        solution = firth_solution(likelihood, predictions)
+        at = likelihood(solution.x)
+        return Estimate(solution, at.hessian, at.value, null, rule="firth")
+    center, gamma = usable_center(predictions, center)
+    centre = centre_of(predictions.log_odds, gamma)
+    auto = penalty == "auto"
+    rho = strongest_evidence(likelihood, centre) if auto else float(penalty)
+    rough = None if likelihood.rough is None else Ridge(likelihood.rough, rho, centre)
+    solution = minimize(Ridge(likelihood, rho, centre), identity, rough=rough)
+    value = likelihood(solution.x).value
+    rule = "auto" if auto else "given"
+    return Estimate(solution, solution.terms.hessian, value, null, rho, rule, center, gamma)
+
+
+def _check_size(penalty: str, n_parameters: int) -> None:
+    if not has_whole_hessian(n_parameters):
+        raise InputError(
+            f"penalty={penalty!r} needs the information of all parameters at once, of which there "
+            f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Give a number, say penalty=1.0."
+        )
+
+
+def _estimate_many(
+    likelihood: FreeLikelihood, predictions: Predictions, penalty: float, center: Center
+) -> Estimate:
+    """Return the maximum likelihood or ridge estimate of many classes; see `_math/many_classes`."""
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    if penalty == 0.0 and (peeled := peel(odds, predictions.model_codes, weight)):
+        return _estimate_without(likelihood, predictions, peeled)
+    free, theta0 = likelihood.free, likelihood.identity
+    center, gamma = usable_center(predictions, center) if penalty else ("identity", 1.0)
+    centre = theta0.copy()
+    centre[free] = centre_of(odds, gamma)
+    found = fit_many(
+        odds,
+        likelihood.whole.statistic,
+        weight,
+        start=theta0,
+        free=free,
+        penalty=penalty,
+        centre=centre,
+    )
+    run, whole = found.solution, found.hessian
+    value = run.value if penalty == 0.0 else likelihood.whole.value(run.x)
+    away = theta0 - centre
+    null_value = run.start.value - 0.5 * penalty * float(away @ away)
+    null_gradient = run.start.gradient - penalty * away
+    at_identity = np.concatenate([found.start_blocks.tau, found.start_blocks.gamma])[free]
+    return Estimate(
+        solution=replace(run, x=run.x[free]),
+        hessian=NO_HESSIAN if whole is None else whole[np.ix_(free, free)],
+        value=value,
+        null=Terms(null_value, null_gradient[free], NO_HESSIAN),
+        penalty=penalty,
+        center=center,
+        center_gamma=gamma,
+        at_identity=at_identity,
+        blocks=found.blocks if whole is None else None,
+    )
+
+
+def _estimate_without(
+    likelihood: FreeLikelihood, predictions: Predictions, peeled: Peeled
+) -> Estimate:
+    """Return the supremum, found without the classes that have no maximum by themselves."""
+    odds, weight, codes = predictions.log_odds, predictions.sample_weight, predictions.model_codes
+    theta, free = likelihood.identity.copy(), likelihood.free
+    whole = LikelihoodOperator(LogPartitionOperator(odds, weight), likelihood.whole.statistic)
+    null = whole.value_gradient(theta)
+    del whole
+    null = Terms(null.value, null.gradient[free], NO_HESSIAN)
+    solution = Solution(theta, null, Terms(0.0, np.zeros(1), NO_HESSIAN), 0.0, 0, True)
+    if peeled.classes.any():
+        kept = np.tile(peeled.classes, 2)
+        solution = _solution_without(predictions, peeled)
+        theta[kept] = solution.x
+    total = float(predictions.n_samples if weight is None else weight.sum())
+    x = peeled.theta(theta, odds, codes, total)[free]
+    compared = predictions.compared
+    gone = {compared[j] for j in np.flatnonzero(~peeled.classes)}
+    return Estimate(
+        solution=replace(solution, x=x, start=null),
+        hessian=NO_HESSIAN,
+        value=solution.value,
+        null=null,
+        left_out=tuple(label for label in predictions.classes if label in gone),
+    )
+
+
+def _solution_without(predictions: Predictions, peeled: Peeled) -> Solution:
+    """Return the fit to the rows and classes that are left, in their parameters."""
+    rows, classes = peeled.rows, peeled.classes
+    odds = predictions.log_odds[np.ix_(classes, rows)]
+    weight = None if predictions.sample_weight is None else predictions.sample_weight[rows]
+    number = np.append(np.cumsum(classes) - 1, classes.sum())  # the baseline stays the last
+    statistic = sufficient_statistic(odds, number[predictions.model_codes[rows]], weight)
+    start, free = identity_theta(len(odds)), free_parameters(odds)
+    return fit_many(odds, statistic, weight, start=start, free=free, hessian=False).solution
+
+
+def objective_of(
+    likelihood: FreeLikelihood,
+    predictions: Predictions,
+    penalty: float,
+    rule: str,
+    center_gamma: float,
+) -> Objective:
+    """Return what a fit with these attributes minimises."""
+    if rule == "firth":
+        return FirthObjective(likelihood, predictions)
+    if penalty == 0.0:
+        return likelihood
+    return Ridge(likelihood, penalty, centre_of(predictions.log_odds, center_gamma))
+
+
+def information_left(end: Estimate, predictions: Predictions) -> float:
+    """Return the smallest information at the estimate, in units of that at the identity.
+
+    It is 0 where it is lost in the rounding of the most that rows can have, or where classes had to
+    be left out, and 1 with a penalty. Of many classes it is 1 where it is above `COLLAPSED`.
+    """
+    if end.penalty or end.rule == "firth":
+        return 1.0
+    if end.left_out:
+        return 0.0
+    free = free_parameters(predictions.log_odds)
+    most = _most_information(predictions)[free]
+    at_identity = np.diagonal(end.null.hessian) if end.at_identity is None else end.at_identity
+    unit = np.maximum(at_identity, INVISIBLE * most)
+    if end.blocks is not None:
+        return 1.0 if _blocks_exceed(end.blocks, unit, free, COLLAPSED) else 0.0
+    if end.at_identity is not None and _exceeds(end.hessian, unit, COLLAPSED):
+        return 1.0
+    if least_information(end.hessian, most) < INVISIBLE:
+        return 0.0
+    return least_information(end.hessian, unit)
+
+
+def least_information(hessian: Floats, unit: Floats) -> float:
+    """Return the smallest eigenvalue of the Hessian in these units."""
+    scale = np.sqrt(unit)
+    return float(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0])
+
+
+def _most_information(predictions: Predictions) -> Floats:
+    """Return a bound on the diagonal of the Hessian at any theta: ``sum w / 4, sum w l^2 / 4``."""
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
+    total = float(predictions.n_samples if weight is None else weight.sum())
+    return 0.25 * np.concatenate([np.full(len(odds), total), np.maximum(squares, 1e-300)])
+
+
+def _exceeds(hessian: Floats, unit: Floats, bound: float) -> bool:
+    """Whether the smallest eigenvalue in these units is above `bound`: one Cholesky, not many."""
+    scale = np.sqrt(unit)
+    try:
+        np.linalg.cholesky(hessian / np.outer(scale, scale) - bound * np.eye(len(unit)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _blocks_exceed(blocks: Blocks, unit: Floats, free: NDArray[np.bool_], bound: float) -> bool:
+    """Whether the smallest eigenvalue of every 2 x 2 block in these units is above `bound`."""
+    scale = np.ones(len(free))
+    scale[free] = unit
+    tau, gamma = np.split(scale, 2)
+    a, d = blocks.tau / tau, np.where(np.split(free, 2)[1], blocks.gamma / gamma, np.inf)
+    cross = np.where(np.isinf(d), 0.0, blocks.cross / np.sqrt(tau) / np.sqrt(gamma))
+    enough = (a > bound) & (d > bound)
+    return bool((enough & ((a - bound) * (d - bound) > cross**2)).all())

@@ -1,0 +1,294 @@
+"""Does the maximum exist, and is it determined? What is asked, in order, and what is said of it.
+
+1. A penalty makes a maximum exist.
+2. A class without rows keeps it from existing; of many classes, so does one that its own log odds
+   drive apart (`_math/separable_classes`).
+3. Where information is left at the estimate (`information_left`), it exists.
+4. Otherwise the linear program of `_fit/existence` decides, unless it is too large: then nothing is
+   decided, and the estimate counts as not determined.
+
+Does the maximum likelihood estimate exist? A linear program decides.
+
+Write ``z_ik`` for the 2K features of class k in row i (``eta_ik = z_ik . theta``; the baseline's
+are 0). The estimate fails to exist iff some ``v != 0`` has ``(z_{i,y_i} - z_{ik}) . v >= 0`` for
+all i and k, with some inequality strict: along v the likelihood never falls (Albert and
+Anderson 1984). So maximise the sum of those products subject to all of them being >= 0 and
+``|v_j| <= 1``: the value is positive iff the rows are separated.
+
+A solver satisfies constraints only to its tolerance, and nearly separated rows turn a violation of
+e into a value of more than 1e7 e; an answer counts only when its value is 1e9 times its largest
+violation.
+
+Only the constraints that matter enter the program: it starts with the rows hardest to satisfy and
+adds those its answer violates, until none is violated.
+
+All such v form a cone, and the sum of two of them drives apart every pair of classes that either
+does. So the pairs that some v drives apart are found by asking again, each time for the sum over
+the pairs not found yet, until it is 0. Which parameters can go to infinity, and which way, is the
+same program with one coordinate of v for its sum.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._input.labels import Classes
+from .._input.predictions import Predictions
+from ..exceptions import ConvergenceWarning, SeparationWarning
+from .estimate import COLLAPSED, FLAT, Estimate, information_left
+
+if TYPE_CHECKING:
+    from .fit import MCLLOFit
+
+
+POSITIVE = 1e-7
+CLEAR = 1e-9
+CERTAIN = 1e-6
+"""Part of a sum, or of the largest coordinate, that is more than a solver's tolerance."""
+FIRST_ROWS = 4000
+
+
+class RecessionCone:
+    """The directions along which the likelihood never falls.
+
+    Parameters
+    ----------
+    log_odds : ndarray of shape (K, n)
+        Log odds against the baseline.
+    codes : ndarray of shape (n,)
+        Rows of `log_odds` that came true; K stands for the baseline.
+    """
+
+    def __init__(self, log_odds: Floats, codes: NDArray[np.intp]) -> None:
+        self.log_odds, self.codes = log_odds, codes
+        self.scale = np.concatenate([np.ones(len(log_odds)), np.abs(log_odds).max(axis=1)])
+        self.scale[self.scale == 0.0] = 1.0
+        self._hardest = np.argsort(_slack(log_odds, codes), kind="stable")[:FIRST_ROWS]
+
+    def furthest(self, goal: Floats) -> Floats | None:
+        """Return the v of largest ``goal . v``, ``|scale v| <= 1``; None where that is 0."""
+        rows, goal = self._hardest, goal / self.scale
+        while True:
+            constraints = _constraints(self.log_odds[:, rows], self.codes[rows])
+            direction, value = _solve(constraints / self.scale, goal)
+            if value <= POSITIVE:
+                return None
+            margins = _margins(self.log_odds, self.codes, direction / self.scale).min(axis=0)
+            violated = np.flatnonzero(margins < -CLEAR * value)
+            fresh = np.setdiff1d(violated, rows)
+            if len(fresh) == 0:
+                return direction / self.scale if len(violated) == 0 else None
+            worst = fresh[np.argsort(margins[fresh], kind="stable")[:FIRST_ROWS]]
+            rows = np.concatenate([rows, worst])
+
+    def pairs(self) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which rows' classes (first axis) leave which classes, and the directions used."""
+        c = len(self.log_odds) + 1
+        apart, directions = np.zeros((c, c), dtype=bool), []
+        while (found := self.furthest(_total(self.log_odds, self.codes, ~apart))) is not None:
+            margins = _margins(self.log_odds, self.codes, found)
+            sums = np.array([margins[:, self.codes == a].sum(axis=1) for a in range(c)])
+            sums[apart] = 0.0
+            fresh = sums > CERTAIN * sums.sum()
+            directions.append(found)
+            apart |= fresh
+            if not fresh.any():
+                break
+        return apart, np.array(directions).reshape(-1, 2 * (c - 1))
+
+
+def separating_direction(log_odds: Floats, codes: NDArray[np.intp]) -> Floats | None:
+    """Return a direction along which the likelihood never falls, or None when there is none."""
+    return RecessionCone(log_odds, codes).furthest(_total(log_odds, codes))
+
+
+def separated_classes(predictions: Predictions) -> Classes:
+    """Return the classes that keep the estimate from existing; none when it exists.
+
+    A class without rows is a cause, and where there are any, no others are looked for. Otherwise
+    a class is one when it is driven apart from every other class along directions in which the
+    likelihood never falls: rows of the one leave the other, or the reverse. Where none is driven
+    apart from all the others, each class that is driven apart from some other is named.
+    """
+    if predictions.absent:
+        return predictions.absent
+    leaves, _ = RecessionCone(*_rows_that_count(predictions)).pairs()
+    apart = leaves | leaves.T
+    np.fill_diagonal(apart, True)
+    others = apart.sum(axis=1) - 1
+    least = others.max() if others.max() == len(apart) - 1 else 1
+    ordered = (*predictions.compared, predictions.baseline)
+    named = [label for label, left in zip(ordered, others, strict=True) if left >= least]
+    return tuple(label for label in predictions.classes if label in named)
+
+
+def unbounded_parameters(predictions: Predictions) -> NDArray[np.bool_]:
+    """Return which parameters of theta can go to minus and to plus infinity, shape (2K, 2).
+
+    Along such a way the likelihood, maximised over all others, never falls.
+    """
+    cone = RecessionCone(*_rows_that_count(predictions))
+    _, found = cone.pairs()
+    unbounded = np.zeros((len(cone.scale), 2), dtype=bool)
+    known = list(found * cone.scale)
+    # a class that none of these moves is moved by none
+    moves = (np.abs(found * cone.scale) > CERTAIN).reshape(-1, 2, len(cone.log_odds))
+    moved = np.tile(moves.any(axis=(0, 1)), 2)
+    for j in np.flatnonzero(moved):
+        for side, sign in enumerate((-1.0, 1.0)):
+            if not any(sign * v[j] > CERTAIN for v in known):
+                goal = np.zeros(len(cone.scale))
+                goal[j] = sign * cone.scale[j]
+                direction = cone.furthest(goal)
+                known += [] if direction is None else [direction * cone.scale]
+            unbounded[j, side] = any(sign * v[j] > CERTAIN for v in known)
+    return unbounded
+
+
+def _rows_that_count(predictions: Predictions) -> tuple[Floats, NDArray[np.intp]]:
+    """Return log odds and codes without the rows of weight 0."""
+    odds, codes = predictions.log_odds, predictions.model_codes
+    if predictions.sample_weight is None:
+        return odds, codes
+    used = predictions.sample_weight > 0.0
+    return odds[:, used], codes[used]
+
+
+def _slack(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
+    """Return how far the true class leads the others: rows of small slack are hard."""
+    padded = np.vstack([log_odds, np.zeros(log_odds.shape[1])])
+    own = padded[codes, np.arange(len(codes))]
+    padded[codes, np.arange(len(codes))] = -np.inf
+    slack: Floats = own - padded.max(axis=0)
+    return slack
+
+
+def _constraints(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
+    """Return the rows ``z_{i,y_i} - z_{ik}``, k other than y_i, shape (m K, 2 K)."""
+    k, m = log_odds.shape
+    blocks = np.zeros((m, k + 1, 2 * k))
+    own = np.flatnonzero(codes < k)
+    blocks[own, :, codes[own]] += 1.0
+    blocks[own, :, k + codes[own]] += log_odds[codes[own], own][:, None]
+    for j in range(k):
+        blocks[:, j, j] -= 1.0
+        blocks[:, j, k + j] -= log_odds[j]
+    keep = np.arange(k + 1) != codes[:, None]
+    rows: Floats = blocks[keep]
+    return rows
+
+
+def _total(
+    log_odds: Floats, codes: NDArray[np.intp], wanted: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Return the sum of the constraint rows of the `wanted` pairs (all) without building them."""
+    c, n = len(log_odds) + 1, log_odds.shape[1]
+    wanted = np.ones((c, c), dtype=bool) if wanted is None else wanted
+    times = wanted & ~np.eye(c, dtype=bool)
+    member = np.zeros((c, n))
+    member[codes, np.arange(n)] = 1.0
+    counts, sums = member.sum(axis=1), member @ log_odds.T
+    # a row of class a leaves k: + z_a - z_k
+    taken, left = times.sum(axis=1), times[:, :-1].T.astype(np.float64)
+    tau = (taken * counts)[:-1] - left @ counts
+    gamma = taken[:-1] * np.diagonal(sums) - np.einsum("ka,ak->k", left, sums)
+    return np.concatenate([tau, gamma])
+
+
+def _margins(log_odds: Floats, codes: NDArray[np.intp], direction: Floats) -> Floats:
+    """Return ``eta_{i, y_i} - eta_{ik}`` along `direction`, shape (K + 1, n)."""
+    k, n = log_odds.shape
+    eta = np.zeros((k + 1, n))
+    eta[:k] = direction[:k, None] + direction[k:, None] * log_odds
+    margins: Floats = eta[codes, np.arange(n)] - eta
+    return margins
+
+
+def _solve(constraints: Floats, total: Floats) -> tuple[Floats, float]:
+    from scipy.optimize import linprog
+
+    answer = linprog(
+        -total,
+        A_ub=-constraints,
+        b_ub=np.zeros(len(constraints)),
+        bounds=(-1.0, 1.0),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if answer.x is None:
+        return np.zeros(len(total)), 0.0
+    return np.asarray(answer.x), float(answer.x @ total)
+
+
+MOST_CONSTRAINTS = 1.2e8
+"""Numbers in the linear program beyond which it is not solved: 4000 rows of 120 classes."""
+
+
+@dataclass(frozen=True)
+class Existence:
+    """What is known of the maximum.
+
+    Attributes
+    ----------
+    causes : tuple
+        Classes that keep it from existing.
+    determined : bool
+        Whether it exists and the rows determine it.
+    undecided : bool
+        Whether neither is known.
+    """
+
+    causes: Classes = ()
+    determined: bool = False
+    undecided: bool = False
+
+
+def existence(end: Estimate, predictions: Predictions) -> Existence:
+    """Return what is known of the maximum, given where a solver stopped."""
+    plain = end.penalty == 0.0 and end.rule != "firth"
+    if plain and (causes := predictions.absent or end.left_out):
+        return Existence(causes)
+    left = information_left(end, predictions)
+    if left >= COLLAPSED:
+        return Existence(determined=True)
+    k = len(predictions.log_odds)
+    if 2.0 * k * k * min(predictions.n_samples, FIRST_ROWS) > MOST_CONSTRAINTS:
+        return Existence(undecided=True)
+    causes = separated_classes(predictions)
+    return Existence(causes, determined=not causes and left >= FLAT)
+
+
+def warn_of(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
+    """Say what an estimate that is not determined means for the result."""
+    if fit.converged:
+        return
+    remedy = "To recalibrate, use MCLLOCalibrator(penalty=1.0)."
+    if fit.separated:
+        named = _some(fit.separated_classes)
+        cause = f"no row has {named}" if absent else f"the log odds separate the labels: {named}"
+        message = (
+            f"the maximum likelihood estimate does not exist ({cause}): estimates drift to "
+            f"infinity, standard errors are NaN, the statistic is the supremum's. {remedy}"
+        )
+        warnings.warn(message, SeparationWarning, stacklevel=4)
+    else:
+        message = (
+            f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
+            f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "
+        )
+        if undecided:
+            message += "Whether a maximum exists was not decided: the linear program is too large. "
+        warnings.warn(message + remedy, ConvergenceWarning, stacklevel=4)
+
+
+def _some(classes: Classes) -> str:
+    """Return up to three classes in words."""
+    names = ", ".join(repr(label) for label in classes[:3])
+    more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
+    return f"class {names}{more}"

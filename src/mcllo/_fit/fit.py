@@ -1,0 +1,395 @@
+"""`Predictions` -> `MCLLOFit`: maximum likelihood (or penalised) estimates with their uncertainty.
+
+=====================  ===========================================================
+estimate               ``theta = argmin A(theta) - theta . s + penalty/2 |theta - centre|^2``
+                       (ridge, `_fit/penalty`) or ``... - 1/2 log|H(theta)|`` (`_fit/penalty`)
+covariance             ``H(theta)^-1``, a ridge included; observed equals expected information
+se(delta)              ``delta se(tau)``
+interval for delta     ``exp(tau -/+ z se(tau))``; never ``delta -/+ z se(delta)``
+=====================  ===========================================================
+
+A class whose log odds are the same in every row cannot tell gamma from tau: its gamma stays 1 and
+the degrees of freedom count one parameter less.
+
+Of more than 5,000 parameters the covariance is not computed (`_math/many_classes`): the fit then
+has no standard errors, and ``information == "blocks"`` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+
+from .._ground.results import Floats
+from .._ground.text import Table
+from .._input.labels import Classes
+from .._input.predictions import Predictions
+from .._math.likelihood import Terms
+from .._math.many_classes import has_whole_hessian
+from .._math.products import NO_HESSIAN
+from ..exceptions import InputError
+from .estimate import COLLAPSED, covariance, estimate
+from .existence import existence, warn_of
+from .map import MCLLOMap, read_simplex
+from .penalty import Center, FreeLikelihood, Penalty, check_penalty, free_parameters, likelihood_of
+
+if TYPE_CHECKING:
+    from .repaired import RepairedProbabilities
+
+__all__ = [
+    "COLLAPSED",
+    "Intervals",
+    "MCLLOFit",
+    "fit_predictions",
+    "free_parameters",
+    "likelihood_of",
+    "none_for_nan",
+]
+
+
+_SCALARS = (
+    "log_likelihood",
+    "log_likelihood_null",
+    "n_samples",
+    "df",
+    "penalty",
+    "converged",
+    "n_iter",
+    "gradient_norm",
+    "separated",
+)
+_LATER = {
+    "penalty_rule": "given",
+    "center": "identity",
+    "center_gamma": 1.0,
+    "information": "full",
+}
+"""Scalars that files of the first versions do not have, with what they meant."""
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Confidence intervals, one row (low, high) for each class other than the baseline.
+
+    Attributes
+    ----------
+    level : float
+        Nominal coverage of each interval.
+    tau, gamma, delta : ndarray of shape (n_classes - 1, 2)
+        Low and high ends; ``delta = exp(tau)``.
+    method : {'wald', 'profile'}
+        From standard errors, or from the likelihood itself.
+    compared : tuple
+        The class of each row.
+    """
+
+    level: float
+    tau: Floats
+    gamma: Floats
+    delta: Floats
+    method: str = "wald"
+    compared: Classes = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; ends that do not exist or are infinite are None."""
+        ends = {name: getattr(self, name).tolist() for name in ("tau", "gamma", "delta")}
+        return {
+            "level": self.level,
+            "method": self.method,
+            "compared": list(self.compared),
+            **{name: none_for_nan(values) for name, values in ends.items()},
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MCLLOFit(MCLLOMap):
+    """Estimated map with standard errors.
+
+    Attributes
+    ----------
+    tau, gamma, delta : ndarray of shape (n_classes - 1,)
+        Estimates for the classes other than the baseline, in column order; ``delta = exp(tau)``.
+    se_tau, se_gamma, se_delta : ndarray of shape (n_classes - 1,)
+        Standard errors; NaN where the estimate does not exist or is not identified, or where there
+        are too many parameters.
+    cov_theta : ndarray of shape (2 (n_classes - 1), 2 (n_classes - 1))
+        Covariance of ``(tau, gamma)``; of shape (0, 0) where `information` is 'blocks'.
+    log_likelihood, log_likelihood_null : float
+        At the estimate and at the identity, without penalty.
+    n_samples : int
+        Rows.
+    df : int
+        Parameters that the rows can tell apart.
+    penalty : float
+        Strength of the ridge; 0 is maximum likelihood or Firth's estimate.
+    converged : bool
+        Whether the solver met its tolerance at a finite maximum.
+    n_iter : int
+        Newton steps.
+    gradient_norm : float
+        Largest component of the gradient at the last evaluation.
+    separated : bool
+        The maximum does not exist: estimates drift to infinity and the log likelihood is its
+        supremum.
+    separated_classes : tuple
+        The classes that cause it: those without rows; or, when every class has rows, those driven
+        apart from all others by directions in which the likelihood never falls (`_fit/existence`;
+        of many classes only those that their own log odds drive apart, `_math/separable_classes`).
+    penalty_rule : {'given', 'auto', 'firth'}
+        Whether `penalty` was given, was chosen by evidence, or Jeffreys' prior took its place.
+    center : {'identity', 'temperature'}
+        Where the ridge pulls to.
+    center_gamma : float
+        The gamma of all classes there; 1 for the identity.
+    information : {'full', 'blocks'}
+        Whether the information of all parameters together was computed. Beyond 5,000 parameters it
+        is not, so that there are no standard errors; a maximum is then taken to exist unless the
+        information of a class by itself has vanished.
+    """
+
+    cov_theta: Floats
+    log_likelihood: float
+    log_likelihood_null: float
+    n_samples: int
+    df: int
+    penalty: float
+    converged: bool
+    n_iter: int
+    gradient_norm: float
+    separated: bool
+    null_terms: Terms | None = field(repr=False, default=None)
+    separated_classes: Classes = ()
+    penalty_rule: str = "given"
+    center: str = "identity"
+    center_gamma: float = 1.0
+    information: Literal["full", "blocks"] = "full"
+
+    @property
+    def statistic(self) -> float:
+        """Twice the gain in log likelihood over the identity, Eq. (6)."""
+        return max(0.0, 2.0 * (self.log_likelihood - self.log_likelihood_null))
+
+    @property
+    def _se(self) -> Floats:
+        if self.information == "blocks":
+            return np.full(2 * len(self.tau), np.nan)
+        with np.errstate(invalid="ignore"):
+            se: Floats = np.sqrt(np.diagonal(self.cov_theta))
+        return se
+
+    @property
+    def se_tau(self) -> Floats:
+        """Standard errors of tau."""
+        return self._se[: len(self.tau)]
+
+    @property
+    def se_gamma(self) -> Floats:
+        """Standard errors of gamma."""
+        return self._se[len(self.tau) :]
+
+    @property
+    def se_delta(self) -> Floats:
+        """Standard errors of delta (delta method)."""
+        se: Floats = self.delta * self.se_tau
+        return se
+
+    @overload
+    def recalibrate(
+        self,
+        probs: Any = None,
+        *,
+        logits: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+        interval: None = None,
+        covariance: Any = None,
+    ) -> Floats: ...
+
+    @overload
+    def recalibrate(
+        self,
+        probs: Any = None,
+        *,
+        logits: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+        interval: float,
+        covariance: Any = None,
+    ) -> RepairedProbabilities: ...
+
+    def recalibrate(
+        self,
+        probs: Any = None,
+        *,
+        logits: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+        interval: float | None = None,
+        covariance: Any = None,
+    ) -> Floats | RepairedProbabilities:
+        """Return recalibrated probabilities, with an interval for each when `interval` is given.
+
+        Parameters
+        ----------
+        probs, logits, normalize, clip
+            As in `MCLLOMap.recalibrate`.
+        interval : float, optional
+            Level of the intervals, say 0.95 (delta method; see `RepairedProbabilities`).
+        covariance : array-like, optional
+            Covariance of ``(tau, gamma)`` for the intervals, instead of `cov_theta`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or RepairedProbabilities when `interval` is given
+        """
+        simplex = read_simplex(self.classes, probs, logits, normalize, clip)
+        if interval is None:
+            return self.apply(simplex)
+        from .repaired import repaired
+
+        return repaired(self, simplex, interval, covariance=covariance)
+
+    def confidence_interval(self, level: float = 0.95) -> Intervals:
+        """Return Wald intervals, on the tau scale for delta."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"level must lie in (0, 1); got level={level}.")
+        from scipy.special import ndtri
+
+        reach = float(ndtri(0.5 + level / 2.0)) * np.array([-1.0, 1.0])
+        tau = self.tau[:, None] + self.se_tau[:, None] * reach
+        gamma = self.gamma[:, None] + self.se_gamma[:, None] * reach
+        return Intervals(level, tau, gamma, np.exp(tau), "wald", self.compared)
+
+    def parameters(self, level: float = 0.95) -> Table:
+        """Return a table: class, delta and gamma with standard errors and intervals."""
+        intervals = self.confidence_interval(level)
+        return Table(
+            {
+                "class": self.compared,
+                "delta": self.delta.tolist(),
+                "se_delta": self.se_delta.tolist(),
+                "delta_low": intervals.delta[:, 0].tolist(),
+                "delta_high": intervals.delta[:, 1].tolist(),
+                "gamma": self.gamma.tolist(),
+                "se_gamma": self.se_gamma.tolist(),
+                "gamma_low": intervals.gamma[:, 0].tolist(),
+                "gamma_high": intervals.gamma[:, 1].tolist(),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; what cannot be estimated is None."""
+        intervals = self.confidence_interval()
+        arrays = {
+            "delta": self.delta,
+            "se_tau": self.se_tau,
+            "se_gamma": self.se_gamma,
+            "se_delta": self.se_delta,
+            "delta_interval": intervals.delta,
+            "gamma_interval": intervals.gamma,
+        }
+        covariance = None if self.information == "blocks" else self.cov_theta.tolist()
+        return {
+            **super().to_dict(),
+            **{name: none_for_nan(array.tolist()) for name, array in arrays.items()},
+            "cov_theta": none_for_nan(covariance),
+            "compared": list(self.compared),
+            **{name: getattr(self, name) for name in (*_SCALARS, *_LATER)},
+            "separated_classes": list(self.separated_classes),
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> MCLLOFit:
+        """Return the fit that `to_dict` described."""
+        own = {name: content[name] for name in _SCALARS}
+        own |= {name: content.get(name, before) for name, before in _LATER.items()}
+        sizes = (len(content["tau"]) + 1, len(content["gamma"]) + 1, len(content["classes"]))
+        if len(set(sizes)) != 1:
+            raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
+        whole = own["information"] == "full"
+        covariance = np.array(content["cov_theta"] if whole else NO_HESSIAN, dtype=np.float64)
+        return cls(
+            tau=np.array(content["tau"], dtype=np.float64),
+            gamma=np.array(content["gamma"], dtype=np.float64),
+            classes=tuple(content["classes"]),
+            baseline=content["baseline"],
+            cov_theta=covariance,
+            separated_classes=tuple(content.get("separated_classes", ())),
+            **own,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"MCLLOFit(n_samples={self.n_samples}, n_classes={len(self.classes)}, "
+            f"baseline={self.baseline!r}, statistic={self.statistic:.6g}, df={self.df}, "
+            f"converged={self.converged}, separated={self.separated})"
+        )
+
+
+def none_for_nan(value: Any) -> Any:
+    """Return `value` with every number that is not finite replaced by None (strict JSON)."""
+    if isinstance(value, dict):
+        return {key: none_for_nan(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [none_for_nan(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def fit_predictions(
+    predictions: Predictions, *, penalty: Penalty = 0.0, center: Center = "identity"
+) -> MCLLOFit:
+    """Fit the MCLLO model to validated predictions.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The data.
+    penalty : float, 'auto' or 'firth'
+        Strength of a ridge; 0 is maximum likelihood, 'auto' the strength of greatest evidence
+        (`_fit/penalty`), 'firth' Jeffreys' prior instead of a ridge.
+    center : {'identity', 'temperature'}
+        Where the ridge pulls to: the map that changes nothing, or the one exponent that fits best.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]], [0, 1, 0, 1])
+    >>> fit = fit_predictions(p, penalty=1.0)  # perfect labels: without a penalty, no maximum
+    >>> fit.converged, fit.gamma.round(2)
+    (True, array([1.59]))
+    """
+    check_penalty(penalty, center)
+    likelihood = FreeLikelihood(predictions)
+    end = estimate(likelihood, predictions, penalty, center)
+    found = existence(end, predictions)
+    whole = has_whole_hessian(len(likelihood.free))
+    theta = likelihood.theta(end.solution.x)
+    fit = MCLLOFit(
+        tau=theta[: len(theta) // 2],
+        gamma=theta[len(theta) // 2 :],
+        classes=predictions.classes,
+        baseline=predictions.baseline,
+        cov_theta=covariance(end.hessian, likelihood.free, found.determined)
+        if whole
+        else NO_HESSIAN,
+        log_likelihood=min(0.0, -end.value),
+        log_likelihood_null=min(0.0, -end.null.value),
+        n_samples=predictions.n_samples,
+        df=int(likelihood.free.sum()),
+        penalty=end.penalty,
+        converged=end.solution.converged and found.determined,
+        n_iter=end.solution.n_iter,
+        gradient_norm=end.solution.gradient_norm,
+        separated=bool(found.causes),
+        null_terms=end.null,
+        separated_classes=found.causes,
+        penalty_rule=end.rule,
+        center=end.center,
+        center_gamma=end.center_gamma,
+        information="full" if whole else "blocks",
+    )
+    warn_of(fit, predictions.absent, found.undecided)
+    return fit

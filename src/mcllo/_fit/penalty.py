@@ -1,0 +1,312 @@
+"""Ridge penalties: towards the identity or a temperature, of a given strength or one chosen.
+
+=====================  ==========================================================================
+penalty                ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
+centre "identity"      ``tau = 0, gamma = 1``
+centre "temperature"   ``tau = 0, gamma = u`` with the u of greatest likelihood (one exponent)
+evidence of rho        ``l(theta_rho) - rho/2 |theta_rho - centre|^2 + d/2 log rho
+                       - 1/2 log|H(theta_rho) + rho I|``
+=====================  ==========================================================================
+
+The evidence is Laplace's approximation of the log likelihood with theta integrated over its prior;
+as rho grows it tends to the log likelihood at the centre. ``penalty="auto"`` takes the rho of
+greatest evidence between 0.01 and 10,000: the best of half decades, from strong to weak, each fit
+starting at the last, then a search between its neighbours. When little is certain it stays close to
+the centre, so the centre matters: with few rows a temperature is the safer one.
+
+Firth's estimate: the likelihood times Jeffreys' prior, ``l(theta) + 1/2 log|H(theta)|``.
+
+It is finite where maximum likelihood drifts to infinity, and its first-order bias is 0; it pulls
+towards gamma = 0, where rows tell most, not towards the identity.
+
+Third derivatives, row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features
+``z_j = (e_j, l_j e_j)`` of class j, and ``r_j`` the derivative with respect to eta_j:
+
+===================  ==================================================================
+trace                ``tr(M cov_g(z)) = sum_j g_j q_jj - g' Q g``
+its slope in eta     ``r_j = g_j (a_j - sum_k g_k a_k)``, ``a_j = q_jj - 2 (Q g)_j``
+slope of log|H|      ``(sum_i w_i r_ij; sum_i w_i r_ij l_ij)``
+Q g                  ``(M_tt g + M_tg gl)_j + l_j (M_gt g + M_gg gl)_j``, ``gl_j = g_j l_j``
+===================  ==================================================================
+
+so the slope costs one more pass over the rows, like a Hessian. The curvature of the prior is not
+computed but learned: a symmetric matrix C, corrected by a multiple of ``r r'`` with
+``r = change of slope - C step`` after every step (symmetric rank one), is added to H.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._input.predictions import Predictions
+from .._math.likelihood import (
+    CHUNK_ELEMENTS,
+    Likelihood,
+    LogPartition,
+    Terms,
+    identity_theta,
+    softmax_against_zero,
+    sufficient_statistic,
+)
+from .._math.newton import Solution, minimize
+from .._math.temperature import inverse_temperature
+from ..exceptions import InputError, SeparationWarning
+
+Objective = Callable[[Floats], Terms]
+Penalty = float | Literal["auto", "firth"]
+Center = Literal["identity", "temperature"]
+
+CENTERS = ("identity", "temperature")
+LOG_RHO = (-2.0, 4.0)
+"""Powers of ten between which the strength is chosen."""
+STEP = 0.5
+CLOSE = 0.005
+"""Powers of ten to which the strength of greatest evidence is found."""
+
+
+def check_penalty(penalty: Penalty, center: str) -> None:
+    """Refuse a penalty or a centre that does not exist."""
+    if isinstance(penalty, str):
+        if penalty not in ("auto", "firth"):
+            raise InputError(
+                f"penalty must be a number, 'auto' or 'firth'; got penalty={penalty!r}."
+            )
+    elif not (np.isfinite(penalty) and penalty >= 0.0):
+        raise InputError(f"penalty must be finite and not negative; got penalty={penalty}.")
+    if center not in CENTERS:
+        raise InputError(f"center must be 'identity' or 'temperature'; got center={center!r}.")
+
+
+def likelihood_of(predictions: Predictions) -> Likelihood:
+    """Return the negative log likelihood of the predictions as a function of theta."""
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    statistic = sufficient_statistic(odds, predictions.model_codes, weight)
+    return Likelihood(LogPartition(odds, weight), statistic)
+
+
+def free_parameters(log_odds: Floats) -> NDArray[np.bool_]:
+    """Return a mask over theta: gamma_j is fixed where class j's log odds never vary."""
+    varies = np.ptp(log_odds, axis=1) > 1e-12
+    return np.concatenate([np.ones(len(log_odds), dtype=bool), varies])
+
+
+class FreeLikelihood:
+    """The negative log likelihood as a function of the free parameters; the others stay 1."""
+
+    def __init__(self, predictions: Predictions) -> None:
+        self.whole = likelihood_of(predictions)
+        self.free = free_parameters(predictions.log_odds)
+        self.identity = identity_theta(len(self.free) // 2)
+        self._all = bool(self.free.all())
+
+    def theta(self, x: Floats) -> Floats:
+        """Return theta with the free parameters `x`."""
+        theta = self.identity.copy()
+        theta[self.free] = x
+        return theta
+
+    def __call__(self, x: Floats) -> Terms:
+        """Return value, gradient and Hessian at `x`."""
+        return self._of(self.whole, x)
+
+    @property
+    def rough(self) -> Objective | None:
+        """The same in float32, where that pays; see `LogPartition.rough`."""
+        rough = self.whole.rough
+        return None if rough is None else lambda x: self._of(rough, x)
+
+    def _of(self, objective: Objective, x: Floats) -> Terms:
+        if self._all:
+            return objective(x)
+        terms = objective(self.theta(x))
+        hessian = terms.hessian[np.ix_(self.free, self.free)]
+        return Terms(terms.value, terms.gradient[self.free], hessian)
+
+
+@dataclass(frozen=True, eq=False)
+class Ridge:
+    """``objective(x) + rho/2 |x - centre|^2``."""
+
+    objective: Objective
+    rho: float
+    centre: Floats
+
+    def __call__(self, x: Floats) -> Terms:
+        """Return value, gradient and Hessian at `x`."""
+        away = x - self.centre
+        size = 0.5 * self.rho * float(away @ away)
+        return self.objective(x) + Terms(size, self.rho * away, self.rho * np.eye(len(x)))
+
+
+def temperature_exponent(predictions: Predictions) -> float | None:
+    """Return the u > 0 whose map ``x^u`` is likeliest; None where no finite u is."""
+    odds = predictions.log_odds
+    if not odds.any():
+        return 1.0
+    scores = np.vstack([odds, np.zeros(odds.shape[1])])
+    root = inverse_temperature(scores, predictions.model_codes, predictions.sample_weight)
+    return None if root.bound else root.value
+
+
+def usable_center(predictions: Predictions, center: Center) -> tuple[Center, float]:
+    """Return the centre and its gamma: the identity, with a warning, where no exponent is best."""
+    if center == "identity":
+        return center, 1.0
+    exponent = temperature_exponent(predictions)
+    if exponent is not None:
+        return center, exponent
+    message = (
+        "center='temperature' needs a finite exponent; on these rows the likelihood never falls "
+        "as predictions sharpen. The penalty pulls to the identity instead."
+    )
+    warnings.warn(message, SeparationWarning, stacklevel=5)
+    return "identity", 1.0
+
+
+def centre_of(log_odds: Floats, exponent: float) -> Floats:
+    """Return the centre among the free parameters: the map ``x^exponent``.
+
+    Where gamma_j is fixed at 1, log odds that never vary, tau_j does what gamma_j would have done.
+    """
+    free = free_parameters(log_odds)
+    varies = free[len(log_odds) :]
+    tau = np.where(varies, 0.0, (exponent - 1.0) * log_odds[:, 0])
+    return np.concatenate([tau, np.full(len(log_odds), exponent)])[free]
+
+
+def evidence(rho: float, solution: Solution) -> float:
+    """Return the Laplace evidence of a ridge of strength `rho`, given its fit."""
+    logdet = float(np.linalg.slogdet(solution.terms.hessian)[1])
+    return -solution.value + 0.5 * len(solution.x) * math.log(rho) - 0.5 * logdet
+
+
+def strongest_evidence(objective: Objective, centre: Floats) -> float:
+    """Return the rho of greatest evidence."""
+    powers = np.arange(LOG_RHO[1], LOG_RHO[0] - 0.5 * STEP, -STEP)
+    points, values = [centre], []
+    for power in powers:
+        rho = 10.0**power
+        solution = minimize(Ridge(objective, rho, centre), points[-1])
+        points.append(solution.x)
+        values.append(evidence(rho, solution))
+    best = int(np.argmax(values))
+    if best in (0, len(powers) - 1):
+        return float(10.0 ** powers[best])
+    return _between(objective, centre, points[best + 1], float(powers[best]))
+
+
+def _between(objective: Objective, centre: Floats, start: Floats, power: float) -> float:
+    from scipy.optimize import minimize_scalar
+
+    def loss(p: float) -> float:
+        rho = 10.0**p
+        return -evidence(rho, minimize(Ridge(objective, rho, centre), start))
+
+    bounds = (power - STEP, power + STEP)
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE})
+    return float(10.0**found.x)
+
+
+TOO_LITTLE = 1e-6
+"""Cosine of step and correction below which the correction would be rounding."""
+
+
+class FirthObjective:
+    """``-l(theta) - 1/2 log|H(theta)|`` of the free parameters.
+
+    The Hessian is that of -l with what the last evaluations showed of the prior's curvature; value
+    and gradient are exact.
+    """
+
+    def __init__(self, likelihood: FreeLikelihood, predictions: Predictions) -> None:
+        self.likelihood = likelihood
+        self.log_odds, self.weight = predictions.log_odds, predictions.sample_weight
+        size = int(likelihood.free.sum())
+        self._curvature = np.zeros((size, size))
+        self._last: tuple[Floats, Floats] | None = None
+
+    def __call__(self, x: Floats) -> Terms:
+        """Return value, gradient and approximate Hessian at `x`."""
+        terms = self.likelihood(x)
+        inverse, logdet = _inverse(terms.hessian)
+        if not np.isfinite(logdet):
+            return Terms(np.inf, terms.gradient, terms.hessian)
+        free = self.likelihood.free
+        whole = np.zeros((len(free), len(free)))
+        whole[np.ix_(free, free)] = inverse
+        theta = self.likelihood.theta(x)
+        slope = -0.5 * information_slope(theta, self.log_odds, whole, self.weight)[free]
+        self._learn(x, slope)
+        return Terms(
+            terms.value - 0.5 * logdet, terms.gradient + slope, terms.hessian + self._curvature
+        )
+
+    def _learn(self, x: Floats, slope: Floats) -> None:
+        """Correct the prior's curvature by what the step to `x` showed."""
+        if self._last is not None:
+            step = x - self._last[0]
+            missed = slope - self._last[1] - self._curvature @ step
+            along = float(missed @ step)
+            if abs(along) > TOO_LITTLE * float(np.linalg.norm(missed) * np.linalg.norm(step)):
+                self._curvature = self._curvature + np.outer(missed, missed) / along
+        self._last = x.copy(), slope
+
+
+def firth_solution(likelihood: FreeLikelihood, predictions: Predictions) -> Solution:
+    """Maximise Firth's penalised likelihood."""
+    objective = FirthObjective(likelihood, predictions)
+    return minimize(objective, _start(likelihood, predictions.log_odds))
+
+
+def information_slope(
+    theta: Floats, log_odds: Floats, inverse: Floats, weight: Floats | None = None
+) -> Floats:
+    """Return the gradient of ``log|H(theta)|``, `inverse` being ``H(theta)^-1``."""
+    k, n = log_odds.shape
+    slope, rows = np.zeros(2 * k), max(256, CHUNK_ELEMENTS // k)
+    own = np.diagonal(inverse)
+    cross = 2.0 * np.diagonal(inverse[:k, k:])[:, None]
+    stack = np.empty((2 * k, min(rows, n)))
+    for start in range(0, n, rows):
+        odds = log_odds[:, start : start + rows]
+        both = stack[:, : odds.shape[1]]
+        g = both[:k]
+        softmax_against_zero(theta, odds, out=g)
+        np.multiply(g, odds, out=both[k:])
+        mixed = inverse @ both
+        a = own[:k, None] + odds * (cross + odds * own[k:, None])
+        a -= 2.0 * (mixed[:k] + odds * mixed[k:])
+        a -= np.einsum("ji,ji->i", g, a)
+        a *= g
+        if weight is not None:
+            a *= weight[start : start + rows]
+        slope[:k] += a.sum(axis=1)
+        slope[k:] += np.einsum("ji,ji->j", a, odds)
+    return slope
+
+
+def _inverse(hessian: Floats) -> tuple[Floats, float]:
+    """Return the inverse and the log determinant, taken in units of the diagonal."""
+    scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
+    scaled = hessian / np.outer(scale, scale)
+    try:
+        factor = np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return hessian, -np.inf
+    inverse: Floats = np.linalg.inv(scaled) / np.outer(scale, scale)
+    return inverse, 2.0 * float(np.log(np.diagonal(factor) * scale).sum())
+
+
+def _start(likelihood: FreeLikelihood, log_odds: Floats) -> Floats:
+    """Return the identity, with gamma lowered where log odds would saturate every row."""
+    largest = np.maximum(np.abs(log_odds).max(axis=1), 1.0)
+    gentle = np.concatenate([np.zeros(len(log_odds)), np.minimum(1.0, 20.0 / largest)])
+    return gentle[likelihood.free]

@@ -1,0 +1,263 @@
+"""Profile likelihood intervals: what the likelihood itself allows for each parameter.
+
+======================  =====================================================================
+profile of v            ``l_p(v) = max l(theta)`` over all theta whose k-th parameter is v
+interval                all v with ``D(v) = 2 (l_hat - l_p(v)) <= q``, q the chi-square quantile
+slope                   ``D'(v) = -2 dl/dtheta_k`` at the constrained maximum
+next v                  Newton on ``sqrt(D)``, which is close to linear
+======================  =====================================================================
+
+D is convex, so the interval is one piece and each end is bracketed: by the last v inside and the
+first outside. Each constrained maximum starts where the last one's Hessian points. An end is
+infinite where the likelihood never falls that way, which a linear program decides
+(`_fit/existence`).
+
+With a ridge or Firth's penalty, l is the penalised log likelihood and describes that estimate.
+
+Measured coverage of nominal 95 % intervals, c = 3, the range over four parameters and all designs
+tried (100 to 200 draws each, Monte Carlo se about .02; Firth's in six of the ten designs):
+
+=======================  ================  ================  =====================
+rows (designs)           Wald              profile           profile with Firth's
+=======================  ================  ================  =====================
+100 and 150 (3)          .93 to .98        .92 to .98        .93 to .96
+30 to 60 (6)             .92 to 1.00       .86 to .97        .91 to .98
+25, 1/4 separated (1)    .71 to .75        .71 to .85        .93 to .97
+=======================  ================  ================  =====================
+
+So an unpenalised profile does not cover better than Wald where both exist, and is no cure for
+separation: it has ends where Wald intervals have none, but they are too sure. Use
+``penalty="firth"`` there.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._ground.results import Floats
+from .._input.predictions import Predictions, as_predictions
+from .._math.likelihood import Terms
+from .._math.newton import minimize, newton_direction
+from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
+from .estimate import objective_of
+from .existence import unbounded_parameters
+from .fit import Intervals, MCLLOFit, fit_predictions
+from .penalty import Center, FreeLikelihood, Objective, Penalty
+
+INNER = 1e-5
+"""Tolerance of the constrained maxima: the decrement below which `minimize` stops."""
+CLOSE = 1e-4
+"""Part of q by which D may miss it before the last Newton step, which squares the rest."""
+GROWTH = 3.0
+"""How many times further from the estimate the next v may lie while no v was outside."""
+MAX_STEPS = 100
+
+
+def profile_intervals(
+    probs: Any,
+    y: Any = None,
+    *,
+    fit: MCLLOFit | None = None,
+    level: float = 0.95,
+    penalty: Penalty = 0.0,
+    center: Center = "identity",
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> Intervals:
+    """Return profile likelihood intervals of tau, gamma and delta.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    fit : MCLLOFit, optional
+        The fit of these predictions, when there is one; its penalty and baseline are used.
+    level : float
+        Nominal coverage of each interval.
+    penalty, center
+        As in `MCLLOCalibrator`; with a penalty the penalised likelihood is profiled. 'firth' keeps
+        its coverage in samples too small or too well separated for the others.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    Intervals
+        An end is infinite where the likelihood never falls far enough; NaN where the log odds of
+        a class never vary, so that its gamma cannot be told.
+
+    Examples
+    --------
+    >>> right = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.2, 0.8], [0.1, 0.9]]
+    >>> found = profile_intervals(right, [0, 0, 0, 1, 1, 1])  # no maximum: every label is right
+    >>> found.gamma.round(2)
+    array([[0.76,  inf]])
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    if fit is not None and baseline is None:
+        baseline = fit.baseline
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    if fit is None:
+        fit = _quiet_fit(predictions, penalty, center)
+    elif fit.classes != predictions.classes or fit.n_samples != predictions.n_samples:
+        raise InputError("fit must be the fit of these predictions; classes or rows differ.")
+    return _intervals(predictions, fit, level)
+
+
+def _quiet_fit(predictions: Predictions, penalty: Penalty, center: Center) -> MCLLOFit:
+    """Fit; what the warnings would say, the intervals show."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparationWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return fit_predictions(predictions, penalty=penalty, center=center)
+
+
+def _intervals(predictions: Predictions, fit: MCLLOFit, level: float) -> Intervals:
+    from scipy.special import ndtri
+
+    likelihood = FreeLikelihood(predictions)
+    free = likelihood.free
+    endless = np.zeros((len(free), 2), dtype=bool)
+    if fit.separated:
+        endless = unbounded_parameters(predictions)
+    objective = objective_of(
+        likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma
+    )
+    profile = _Profile(objective, fit.theta[free], fit, float(ndtri(0.5 + level / 2.0)))
+    ends = np.full((len(free), 2), np.nan)
+    for position, k in enumerate(np.flatnonzero(free)):
+        for side, sign in enumerate((-1.0, 1.0)):
+            found = sign * np.inf if endless[k, side] else profile.end(position, sign)
+            ends[k, side] = found
+    tau, gamma = np.split(ends, 2)
+    with np.errstate(over="ignore"):
+        return Intervals(level, tau, gamma, np.exp(tau), "profile", fit.compared)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pinned(Terms):
+    """Terms with one parameter held still; `whole` are those before."""
+
+    whole: Terms
+
+
+def _pinned(whole: Terms, k: int) -> _Pinned:
+    gradient, hessian = whole.gradient.copy(), whole.hessian.copy()
+    gradient[k] = 0.0
+    hessian[k, :] = hessian[:, k] = 0.0
+    hessian[k, k] = whole.hessian[k, k]
+    return _Pinned(whole.value, gradient, hessian, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A constrained maximum: theta, ``D(theta_k)``, its slope, and the objective there."""
+
+    theta: Floats
+    deviance: float
+    slope: float
+    whole: Terms
+
+
+class _Profile:
+    """The ends of intervals, one by one.
+
+    Parameters
+    ----------
+    objective : callable
+        Negative (penalised) log likelihood of the free parameters.
+    theta : ndarray
+        The estimate.
+    fit : MCLLOFit
+        Where it comes from.
+    reach : float
+        Square root of the chi-square quantile.
+    """
+
+    def __init__(self, objective: Objective, theta: Floats, fit: MCLLOFit, reach: float) -> None:
+        self.objective, self.theta, self.reach = objective, theta, reach
+        self.terms = objective(theta)
+        # a drifting estimate has come close to the supremum; the fit knows it
+        plain = fit.penalty == 0.0 and fit.penalty_rule != "firth"
+        self.least = min(self.terms.value, -fit.log_likelihood) if plain else self.terms.value
+        self._first = self._first_steps(fit)
+
+    def _first_steps(self, fit: MCLLOFit) -> Floats:
+        """Return the Wald reach, or one unit of log odds where there is none."""
+        variance = np.diagonal(fit.cov_theta)
+        known = variance[~np.isnan(variance)]
+        if len(known) == len(self.theta):
+            steps: Floats = self.reach * np.sqrt(known)
+            return steps
+        return np.ones(len(self.theta))
+
+    def end(self, k: int, sign: float) -> float:
+        """Return where D reaches the quantile, from the estimate in the direction of `sign`."""
+        best, target = float(self.theta[k]), self.reach**2
+        inside, outside = 0.0, np.inf
+        at = _Point(self.theta, 0.0, 0.0, self.terms)
+        distance = float(self._first[k])
+        for _ in range(MAX_STEPS):
+            at = self._maximise(k, best + sign * distance, at)
+            if at.deviance < target:
+                inside = distance
+            else:
+                outside = distance
+            step = self._newton(at, sign)
+            if abs(at.deviance - target) <= CLOSE * target and np.isfinite(step):
+                return best + sign * (distance + step)
+            distance = _next(distance + step, inside, outside)
+            if not np.isfinite(best + sign * distance):
+                return sign * np.inf
+        return best + sign * distance
+
+    def _newton(self, at: _Point, sign: float) -> float:
+        """Return Newton's step on ``sqrt(D) - reach``; NaN where D is flat."""
+        rise = sign * at.slope
+        if at.deviance <= 0.0 or rise <= 0.0:
+            return math.nan
+        root = math.sqrt(at.deviance)
+        return (self.reach - root) * 2.0 * root / rise
+
+    def _maximise(self, k: int, value: float, near: _Point) -> _Point:
+        """Return the constrained maximum at ``theta_k = value``, starting from a near one."""
+        shift = (value - near.theta[k]) * near.whole.hessian[:, k]
+        ahead = newton_direction(_pinned(Terms(0.0, shift, near.whole.hessian), k))
+        start = near.theta + ahead
+        start[k] = value
+        solution = minimize(lambda x: _pinned(self.objective(x), k), start, tol=INNER)
+        assert isinstance(solution.terms, _Pinned)
+        whole = solution.terms.whole
+        slope = float(whole.gradient[k])
+        if solution.converged:
+            slope += float(whole.hessian[k] @ newton_direction(solution.terms))
+        return _Point(solution.x, 2.0 * (solution.value - self.least), 2.0 * slope, whole)
+
+
+def _next(wanted: float, inside: float, outside: float) -> float:
+    """Return `wanted` if it lies between what is known, else a place that does."""
+    if np.isinf(outside):
+        furthest = GROWTH * inside
+        return min(wanted, furthest) if wanted > inside else furthest
+    if inside < wanted < outside:
+        return wanted
+    return 0.5 * (inside + outside)

@@ -1,0 +1,363 @@
+"""`boldness_recalibrate`: the most spread-out predictions that keep a posterior of calibration.
+
+===============  ============================================================================
+boldness         ``sqrt(1/2 sum_j Var(g_j))``, Var over rows with n - 1; sd of g_1 for c = 2
+its square       ``V(theta)``, ``dV/d eta_ki = g_ki (r_ki - sum_j r_ji g_ji) / (n - 1)`` with
+                 ``r_ji = g_ji - mean_i g_ji``; then ``d eta_ki = d tau_k + l_ki d gamma_k``
+problem          maximise V(theta) subject to ``P(M_c | y, g(theta)) >= t``
+constraint       ``l(theta) >= l(theta_hat) - kappa``, a convex set
+kappa            ``(d / 2) ln n + ln[(1 - t) / t  prior / (1 - prior)]``; none if negative
+===============  ============================================================================
+
+Maps compose to maps, so every recalibrated set has the same best log likelihood ``l(theta_hat)``,
+and its likelihood ratio statistic is ``2 [l(theta_hat) - l(theta)]``: no fit inside the search.
+For c = 2 this is the problem of BRcal (Guthrie and Franck 2024). V is not concave, so the search
+(SLSQP) has several starts: the estimate, its gamma times 1.5, 2 and 3, and the identity. It works
+in ``u``, ``theta = theta_hat + sqrt(2 kappa) F u`` with ``F F'`` the covariance: there the
+constraint is about the unit ball.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._fit.all_baselines import fit_each_baseline
+from .._fit.fit import MCLLOFit, free_parameters, likelihood_of
+from .._fit.map import MCLLOMap
+from .._ground.results import Floats
+from .._ground.text import format_number, format_p
+from .._input.predictions import Predictions, as_predictions
+from .._math.likelihood import identity_theta, softmax_against_zero
+from ..exceptions import InputError
+from .likelihood_tests import chi2_sf
+from .posterior import (
+    bic_warning,
+    check_share,
+    counted_rows,
+    format_posterior,
+    log_bayes_factor,
+    posterior_probability,
+)
+
+SHARPER = (1.5, 2.0, 3.0)
+ROUNDING = 1e-9
+"""Part of kappa by which rounding may leave the constraint."""
+TOUCHING = 1e-6
+"""Part of kappa left below which the constraint holds the search back."""
+STATIONARY = 1e-3
+"""Part of the gradient along the constraint's surface that counts as none: at that angle the
+boldness that is left to gain is of the order of its square."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoldRecalibration:
+    """The boldest map that keeps the posterior probability of calibration at `t` or above.
+
+    Everything here refers to the rows that chose the map; other rows will tell a less rosy story.
+
+    Attributes
+    ----------
+    map : MCLLOMap
+        Has ``recalibrate(probs)``.
+    boldness, boldness_original, boldness_mle : float
+        After the map; of the predictions as they were; after the maximum likelihood map.
+    posterior, posterior_original : float
+        Of calibration, after the map and before; see `calibration_posterior`.
+    t, prior : float
+        The least posterior that was asked for, and the prior.
+    statistic, df, pvalue : float, int, float
+        Likelihood ratio test (chi-square) of the bold predictions on these rows.
+    n_samples : int
+        Rows.
+    converged : bool
+        Whether the search ended at a point where boldness cannot grow along the constraint. A
+        bolder one elsewhere is possible; several starts make it unlikely.
+    warning : str
+        What the charge of BIC does to the posterior; empty where it matters little.
+    """
+
+    map: MCLLOMap
+    boldness: float
+    boldness_original: float
+    boldness_mle: float
+    posterior: float
+    posterior_original: float
+    t: float
+    prior: float
+    statistic: float
+    df: int
+    pvalue: float
+    n_samples: int
+    converged: bool
+    warning: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**plain, "map": self.map.to_dict()}
+
+    def __str__(self) -> str:
+        doubt = "" if self.converged else "\nThe search did not converge: bolder maps may exist."
+        note = f"\nNote: {self.warning}" if self.warning else ""
+        return (
+            f"boldness {format_number(self.boldness, 4)} (original "
+            f"{format_number(self.boldness_original, 4)}, maximum likelihood "
+            f"{format_number(self.boldness_mle, 4)}) at posterior probability of calibration "
+            f"{format_posterior(self.posterior)} (asked: {self.t:g}, prior {self.prior:g})\n"
+            f"a test of the bold predictions on the same rows gives p {format_p(self.pvalue)} "
+            f"(statistic {format_number(self.statistic, 4)} on {self.df} df, chi-square)"
+            f"{doubt}{note}"
+        )
+
+
+def boldness_recalibrate(
+    probs: Any,
+    y: Any = None,
+    *,
+    t: float = 0.95,
+    prior: float = 0.5,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> BoldRecalibration:
+    """Spread predictions as far as a posterior probability of calibration of `t` allows.
+
+    Boldness is bought with likelihood: the bold map fits the labels worse than the maximum
+    likelihood map does.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    t : float
+        Least posterior probability of calibration of the bold predictions.
+    prior : float
+        Prior probability of calibration.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`; the n of BIC and of the variance is the sum of the weights.
+
+    Returns
+    -------
+    BoldRecalibration
+        `map` (with ``recalibrate``), `boldness`, `posterior`, `pvalue`; ``print`` it.
+
+    Raises
+    ------
+    InputError
+        When even the maximum likelihood map has a posterior of `t` or less, when it does not
+        exist, or when all rows are the same.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=400)
+    >>> y = [rng.choice(3, p=row) for row in probs]
+    >>> bold = boldness_recalibrate(probs, y)
+    >>> round(bold.boldness_original, 3), round(bold.boldness, 3), round(bold.posterior, 6)
+    (0.285, 0.329, 0.95)
+    >>> bold.map.recalibrate([[0.5, 0.3, 0.2]]).round(3)
+    array([[0.576, 0.251, 0.172]])
+    """
+    check_share("t", t)
+    check_share("prior", prior)
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    total = counted_rows(predictions)
+    fit = _existing_fit(predictions)
+    search = _Search(predictions, fit, total, log_likelihood_to_spend(fit.df, total, t, prior))
+    return _result(predictions, fit, search, total, t, prior)
+
+
+def log_likelihood_to_spend(df: int, total: float, t: float, prior: float) -> float:
+    """Return kappa: how far the log likelihood may fall before the posterior is below `t`."""
+    kappa = -log_bayes_factor(0.0, df, total) + math.log((1.0 - t) / t * prior / (1.0 - prior))
+    if kappa <= 0.0:
+        most = posterior_probability(log_bayes_factor(0.0, df, total), prior)
+        raise InputError(
+            f"t must be smaller than {most:.4g}, the posterior probability of calibration of the "
+            f"maximum likelihood map; got t={t}. Choose a smaller t or a larger prior."
+        )
+    return kappa
+
+
+def _existing_fit(predictions: Predictions) -> MCLLOFit:
+    """Return the fit; refuse rows without one, for then no finite map is the boldest."""
+    if not free_parameters(predictions.log_odds)[predictions.n_classes - 1 :].any():
+        raise InputError(
+            "probs must have at least two different rows; all are the same, and so is every "
+            "recalibration of them."
+        )
+    [fit] = fit_each_baseline(predictions, [predictions.baseline])
+    if fit.converged:
+        return fit
+    absent, cause = predictions.absent, "the likelihood is all but flat"
+    if fit.separated:
+        cause = f"no row has class {absent[0]!r}" if absent else "the log odds separate the labels"
+    raise InputError(
+        f"a maximum likelihood map must exist to be made bolder; {cause}, so that no finite map is "
+        "the boldest. Use more rows, or MCLLOCalibrator(penalty=1.0) without boldness."
+    )
+
+
+def _result(
+    predictions: Predictions, fit: MCLLOFit, search: _Search, total: float, t: float, prior: float
+) -> BoldRecalibration:
+    best = search.best()
+    theta, k = search.theta(best), len(fit.tau)
+    statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
+    posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
+    original = log_bayes_factor(fit.statistic, fit.df, total)
+    pvalue = chi2_sf(statistic, fit.df)
+    spread = search.spread
+    return BoldRecalibration(
+        map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
+        boldness=math.sqrt(spread(theta)[0]),
+        boldness_original=math.sqrt(spread(identity_theta(k))[0]),
+        boldness_mle=math.sqrt(spread(fit.theta)[0]),
+        posterior=posterior,
+        posterior_original=posterior_probability(original, prior),
+        t=t,
+        prior=prior,
+        statistic=statistic,
+        df=fit.df,
+        pvalue=pvalue,
+        n_samples=fit.n_samples,
+        converged=search.gain_left(best) <= STATIONARY,
+        warning=bic_warning(posterior, pvalue, fit.df, total),
+    )
+
+
+class _Spread:
+    """``theta -> (V, gradient)``: the square of the boldness of the recalibrated rows."""
+
+    def __init__(self, log_odds: Floats, weight: Floats | None, total: float) -> None:
+        self.log_odds, self.total = log_odds, total
+        self.weight = np.ones(log_odds.shape[1]) if weight is None else weight
+
+    def __call__(self, theta: Floats) -> tuple[float, Floats]:
+        k, n = self.log_odds.shape
+        g = np.empty((k + 1, n))
+        np.exp(-softmax_against_zero(theta, self.log_odds, out=g[:k]), out=g[k])
+        around = g - (g @ self.weight / self.total)[:, None]
+        weight = self.weight / (self.total - 1.0)
+        value = 0.5 * float(np.einsum("ji,ji->i", around, around) @ weight)
+        by_eta = g[:k] * (around[:k] - np.einsum("ji,ji->i", around, g)) * weight
+        by_gamma = np.einsum("ji,ji->j", by_eta, self.log_odds)
+        return value, np.concatenate([by_eta.sum(axis=1), by_gamma])
+
+
+class _Point(NamedTuple):
+    """V over its scale and ``1 - [l_hat - l] / kappa`` at a point u, with their gradients."""
+
+    spread: float
+    spread_gradient: Floats
+    slack: float
+    slack_gradient: Floats
+
+
+class _Search:
+    """Maximise V where ``slack >= 0``, in the coordinates u of the free parameters."""
+
+    def __init__(self, predictions: Predictions, fit: MCLLOFit, total: float, kappa: float) -> None:
+        self.kappa, self.lowest = kappa, -fit.log_likelihood
+        self.likelihood = likelihood_of(predictions)
+        self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
+        free = ~np.isnan(np.diagonal(fit.cov_theta))
+        factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
+        self.origin = fit.theta
+        self.axes = np.zeros((len(free), int(free.sum())))
+        self.axes[free] = math.sqrt(2.0 * kappa) * factor
+        self.scale = max(self.spread(self.theta(u))[0] for u in self.starts())
+        self._last: tuple[bytes, _Point] | None = None
+
+    def theta(self, u: Floats) -> Floats:
+        """Return the parameters at u."""
+        theta: Floats = self.origin + self.axes @ u
+        return theta
+
+    def starts(self) -> list[Floats]:
+        """Return the estimate, sharper versions of it, and the identity."""
+        k = len(self.origin) // 2
+        sharper = [np.repeat([1.0, factor], k) * self.origin for factor in SHARPER]
+        points = [self.origin, *sharper, identity_theta(k)]
+        found = [np.linalg.lstsq(self.axes, p - self.origin, rcond=None)[0] for p in points]
+        return [np.asarray(u, dtype=np.float64) for u in found]
+
+    def at(self, u: Floats) -> _Point:
+        """Evaluate at u; the last answer is kept, for a solver asks four times."""
+        key = u.tobytes()
+        if self._last is None or self._last[0] != key:
+            theta = self.theta(u)
+            value, gradient = self.spread(theta)
+            terms = self.likelihood(theta)
+            point = _Point(
+                value / self.scale,
+                self.axes.T @ gradient / self.scale,
+                1.0 - (terms.value - self.lowest) / self.kappa,
+                -(self.axes.T @ terms.gradient) / self.kappa,
+            )
+            self._last = (key, point)
+        return self._last[1]
+
+    def best(self) -> Floats:
+        """Return the boldest of what the starts lead to, and of the starts themselves."""
+        starts = self.starts()
+        found = [self._inside(self._solve(start)) for start in starts]
+        allowed = [u for u in starts[1:] if self.at(u).slack >= -ROUNDING]
+        return max([starts[0], *allowed, *found], key=lambda u: self.at(u).spread)
+
+    def _solve(self, start: Floats) -> Floats:
+        from scipy.optimize import minimize
+
+        constraint: Any = {
+            "type": "ineq",
+            "fun": lambda u: self.at(u).slack,
+            "jac": lambda u: self.at(u).slack_gradient,
+        }
+        answer = minimize(
+            self._timidity,
+            start,
+            jac=True,
+            method="SLSQP",
+            constraints=constraint,
+            options={"ftol": 1e-11, "maxiter": 500},
+        )
+        return np.asarray(answer.x) if np.isfinite(answer.x).all() else np.zeros_like(start)
+
+    def _timidity(self, u: Floats) -> tuple[float, Floats]:
+        point = self.at(u)
+        return -point.spread, -point.spread_gradient
+
+    def _inside(self, u: Floats) -> Floats:
+        """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""
+        low, high = 0.0, 1.0
+        if self.at(u).slack >= -ROUNDING:
+            return u
+        while high - low > ROUNDING:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.at(middle * u).slack >= 0.0 else (low, middle)
+        return low * u
+
+    def gain_left(self, u: Floats) -> float:
+        """Return the part of V's gradient that does not push against the constraint."""
+        point = self.at(u)
+        uphill, size = point.spread_gradient, float(np.linalg.norm(point.spread_gradient))
+        if point.slack < TOUCHING:
+            wall = -point.slack_gradient / np.linalg.norm(point.slack_gradient)
+            uphill = uphill - max(0.0, float(uphill @ wall)) * wall
+        return float(np.linalg.norm(uphill)) / max(size, point.spread)

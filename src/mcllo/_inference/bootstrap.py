@@ -1,0 +1,358 @@
+"""`bootstrap_fits`: the fit again and again, to labels drawn from the fitted map.
+
+===================  =================================================================
+draw                 ``Y*_i ~ Categorical(g(x_i; theta))`` on the fitted rows
+refit                ``theta* = argmin A(theta) - theta . s(Y*)``, with the fit's own penalty
+interval for g_j(x)  quantiles of ``g_j(x; theta*)``, ``alpha/2`` and ``1 - alpha/2``
+===================  =================================================================
+
+An exponential family: labels enter only through s(Y*), so a draw is 2K numbers and its refit starts
+at the estimate, by the batched Newton of `_math/many_labels`. A strength or a centre of the penalty
+that was chosen by the data is not chosen again. The draws are one stream of uniforms
+(`_inference/draws`): the answer depends on the seed, not on batches or workers.
+
+The quantiles are order statistics (the ``(B + 1) alpha/2``-th of B): they need no normal
+distribution, but do not correct the estimate's bias. A separated draw has no finite estimate; it
+enters with what its drifting estimate predicts. Coverage of 95 % intervals, mean over the three
+classes of four rows (300-400 simulations; the delta method of `_fit/repaired` beside it):
+
+===================  =========  =====
+fitted to            bootstrap  delta
+===================  =========  =====
+n = 400              .960       .962
+n = 80               .920       .952
+n = 80, penalty 1    .955       .961
+===================  =========  =====
+
+So this is a check of the delta method where rows are many, not a better one where they are few.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._fit.estimate import COLLAPSED, objective_of
+from .._fit.existence import separating_direction
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.map import read_simplex
+from .._fit.penalty import (
+    Center,
+    FirthObjective,
+    FreeLikelihood,
+    Penalty,
+    centre_of,
+    free_parameters,
+)
+from .._fit.repaired import RepairedProbabilities, check_level
+from .._ground.results import Floats
+from .._ground.threads import map_in_threads, one_blas_thread
+from .._input.predictions import Predictions, as_predictions
+from .._math.likelihood import Terms, recalibrate, softmax_against_zero
+from .._math.many_labels import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, Draws
+from .._math.newton import minimize, newton_direction
+from ..exceptions import InputError, SeparationWarning
+from .draws import Seed, StatisticDraws, check_resamples, draw_labels, entropy_of
+
+CELLS = 2_000_000
+"""Simulated probabilities that are held at once."""
+STRANGE = 1e-4
+"""Newton decrement at a fit above which it is not the fit of these rows."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BootstrapFits:
+    """Refits to labels drawn from a fitted map.
+
+    Attributes
+    ----------
+    fit : MCLLOFit
+        The fit that the labels were drawn from.
+    theta : ndarray of shape (n_resamples, 2 (n_classes - 1))
+        ``(tau, gamma)`` of every draw; where a draw is separated, far out on the way to infinity.
+    n_separated : int
+        Draws whose maximum likelihood estimate does not exist.
+    seed : int
+        What the draws were made from.
+    """
+
+    fit: MCLLOFit
+    theta: Floats
+    n_separated: int
+    seed: int
+
+    @property
+    def n_resamples(self) -> int:
+        """Number of draws."""
+        return len(self.theta)
+
+    def recalibrate(
+        self,
+        probs: Any = None,
+        *,
+        interval: float = 0.95,
+        logits: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+    ) -> RepairedProbabilities:
+        """Return the fit's recalibrated probabilities with percentile intervals of this level.
+
+        The other parameters are those of `MCLLOMap.recalibrate`.
+        """
+        check_level(interval)
+        tail = 0.5 - interval / 2.0
+        self._refuse_few(interval, tail)
+        simplex = read_simplex(self.fit.classes, probs, logits, normalize, clip)
+        if self.n_separated > tail * (self.n_resamples + 1):
+            warnings.warn(self._separation_note(), SeparationWarning, stacklevel=2)
+        low, high = _quantiles(
+            self.theta, self.fit.log_odds(simplex), self.fit.baseline_index, tail
+        )
+        return RepairedProbabilities(
+            self.fit.apply(simplex), low, high, interval, "bootstrap", self.fit.classes
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return {
+            "n_resamples": self.n_resamples,
+            "n_separated": self.n_separated,
+            "seed": self.seed,
+            "theta": self.theta.tolist(),
+            "fit": self.fit.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"BootstrapFits(n_resamples={self.n_resamples}, n_separated={self.n_separated}, "
+            f"seed={self.seed})"
+        )
+
+    def _refuse_few(self, interval: float, tail: float) -> None:
+        if tail * (self.n_resamples + 1) < 1.0 - 1e-9:
+            needed = int(np.ceil(1.0 / tail - 1e-6)) - 1
+            raise InputError(
+                f"interval={interval:g} needs at least {needed} draws; "
+                f"got {self.n_resamples}. Raise n_resamples of bootstrap_fits."
+            )
+
+    def _separation_note(self) -> str:
+        return (
+            f"{self.n_separated} of {self.n_resamples} draws have no maximum likelihood estimate: "
+            "ends of intervals may rest on estimates that drift to infinity and are then 0 or 1. "
+            "Use a fit with penalty=1.0."
+        )
+
+
+@one_blas_thread()
+def bootstrap_fits(
+    probs: Any,
+    y: Any = None,
+    *,
+    fit: MCLLOFit | None = None,
+    penalty: Penalty = 0.0,
+    center: Center = "identity",
+    n_resamples: int = 999,
+    seed: Seed = None,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> BootstrapFits:
+    """Refit the map to labels drawn from it (parametric bootstrap); the fit's penalty is kept.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        The rows that the map was fitted to.
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    fit : MCLLOFit, optional
+        Their fit, when there is one; its penalty and baseline are used.
+    penalty, center
+        As in `MCLLOCalibrator`, when there is no fit yet.
+    n_resamples : int
+        Draws.
+    seed : int or Generator, optional
+        Makes the draws reproducible.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    BootstrapFits
+        `theta`, `n_separated`, `recalibrate(probs, interval=0.95)`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.dirichlet([1.0, 1.0], size=200)
+    >>> fits = bootstrap_fits(x, (rng.random(200) > x[:, 0]).astype(int), n_resamples=199, seed=1)
+    >>> fits
+    BootstrapFits(n_resamples=199, n_separated=0, seed=1)
+    >>> fits.recalibrate([[0.7, 0.3]])
+    RepairedProbabilities(n_samples=1, n_classes=2, level=0.95, method='bootstrap')
+    """
+    if fit is not None and baseline is None:
+        baseline = fit.baseline
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    if fit is None:
+        fit = fit_predictions(predictions, penalty=penalty, center=center)
+    return refits_of(predictions, fit, n_resamples=n_resamples, seed=seed)
+
+
+def refits_of(
+    predictions: Predictions, fit: MCLLOFit, *, n_resamples: int = 999, seed: Seed = None
+) -> BootstrapFits:
+    """Refit validated predictions, whose fit is `fit`, to labels drawn from it."""
+    check_resamples(n_resamples)
+    _refuse_rows(predictions)
+    _refuse_fit(predictions, fit)
+    draws = _fitted_draws(predictions, fit, entropy_of(seed))
+    firth = fit.penalty_rule == "firth"
+    refits = FirthRefits(predictions, fit) if firth else Refits(predictions, fit)
+    parts = [(k, min(draws.batch, n_resamples - k)) for k in range(0, n_resamples, draws.batch)]
+    pays = predictions.log_odds.size >= THREADS_PAY
+    found = map_in_threads(lambda part: refits.estimates(draws(*part)), parts, pays=pays)
+    theta = np.concatenate([estimates for estimates, _ in found])
+    faded = np.flatnonzero(np.concatenate([left for _, left in found]) < COLLAPSED)
+    n_separated = sum(_is_separated(predictions, draws, int(i)) for i in faded)
+    return BootstrapFits(fit, theta, n_separated, draws.seed)
+
+
+class Refits(BatchedRatio):
+    """Estimates of many sufficient statistics at once, from the fit on, with the fit's ridge."""
+
+    def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
+        odds, weight = predictions.log_odds, predictions.sample_weight
+        super().__init__(odds, weight, free_parameters(odds))
+        self.centre, self.penalty, self.null = self.null, fit.penalty, fit.theta
+        self.centre[self.free] = centre_of(odds, fit.center_gamma)
+        value, gradient, hessian = (part[0] for part in self.evaluate(fit.theta[None]))
+        self.start = Terms(float(value), gradient, hessian)
+        self._inverse = np.linalg.inv(hessian[np.ix_(self.free, self.free)])
+
+    def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return A with the ridge, its gradients and its Hessians at each row of `theta`."""
+        value, gradient, hessian = super().evaluate(theta)
+        away = theta - self.centre
+        ridge = 0.5 * self.penalty * np.einsum("bi,bi->b", away, away)
+        curvature = self.penalty * np.eye(theta.shape[1])
+        return value + ridge, gradient + self.penalty * away, hessian + curvature
+
+    def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
+        """Return the estimate for each row of `statistics`, and the information left there."""
+        run, active = Draws(self, statistics), np.arange(len(statistics))
+        for _ in range(MAX_ITER):
+            active = active[run.decrement[active] > TOL]
+            if len(active) == 0:
+                break
+            run.advance(active)
+        settled = np.setdiff1d(np.arange(len(statistics)), active)
+        run.theta[np.ix_(settled, self.free)] += run.step[settled]
+        return run.theta, self._information_left(run.theta)
+
+    def _information_left(self, theta: Floats) -> Floats:
+        """Return the smallest information at each estimate, in units of that at the fit."""
+        if self.penalty > 0.0:
+            return np.ones(len(theta))
+        scale = np.sqrt(np.diagonal(self.start.hessian)[self.free])
+        hessian = self.evaluate(theta)[2][:, self.free][:, :, self.free]
+        return np.linalg.eigvalsh(hessian / np.outer(scale, scale))[:, 0].astype(np.float64)
+
+
+class FirthRefits:
+    """The same for a fit with Jeffreys' prior, which is no exponential family: one by one."""
+
+    def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
+        self.predictions, self.start = predictions, fit.theta
+
+    def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
+        """Return the estimate for each row of `statistics`; all exist."""
+        likelihood = FreeLikelihood(self.predictions)
+        objective, start = FirthObjective(likelihood, self.predictions), self.start[likelihood.free]
+        theta = np.tile(self.start, (len(statistics), 1))
+        for own, statistic in zip(theta, statistics, strict=True):
+            likelihood.whole.statistic = statistic
+            own[likelihood.free] = minimize(objective, start).x
+        return theta, np.ones(len(theta))
+
+
+def _refuse_rows(predictions: Predictions) -> None:
+    """Labels can be drawn for independent rows that count a whole number of times."""
+    remedy = "Use fit.recalibrate(probs, interval=...) with a robust covariance."
+    if not predictions.has_whole_weights:
+        raise InputError(f"a parametric bootstrap needs whole-number frequency weights. {remedy}")
+    if predictions.groups is not None:
+        raise InputError(
+            f"a parametric bootstrap draws rows independently, not in groups. {remedy}"
+        )
+
+
+def _refuse_fit(predictions: Predictions, fit: MCLLOFit) -> None:
+    if fit.classes != predictions.classes or fit.baseline != predictions.baseline:
+        raise InputError(
+            f"fit and predictions must share classes and baseline; got baselines {fit.baseline!r} "
+            f"and {predictions.baseline!r}."
+        )
+    if not fit.converged:
+        raise InputError(
+            "labels can be drawn from an estimate that exists; this fit is separated or flat. "
+            "Fit with penalty=1.0."
+        )
+    likelihood = FreeLikelihood(predictions)
+    terms = objective_of(likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma)(
+        fit.theta[likelihood.free]
+    )
+    if -float(terms.gradient @ newton_direction(terms)) > STRANGE:
+        raise InputError(
+            "fit must be the fit of these predictions; their likelihood is not largest at its "
+            "estimate. Pass the predictions that it was fitted to."
+        )
+
+
+def _fitted_draws(predictions: Predictions, fit: MCLLOFit, seed: int) -> StatisticDraws:
+    """Return draws from the fitted probabilities; log odds stay those of the predictions."""
+    odds, b = predictions.log_odds, predictions.baseline_index
+    logits = np.insert(odds, b, 0.0, axis=0).T
+    return StatisticDraws(
+        replace(predictions, probs=recalibrate(fit.theta, odds, b), logits=logits), seed
+    )
+
+
+def _is_separated(predictions: Predictions, draws: StatisticDraws, index: int) -> bool:
+    """Whether draw `index`, whose information has vanished, has no estimate."""
+    labels = draw_labels(draws.probs, draws.seed, index, 1)[0]
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    if weight is not None:
+        odds = np.repeat(odds, weight.astype(np.int64), axis=1)
+    order = np.append(draws.columns, predictions.baseline_index)
+    return separating_direction(odds, np.argsort(order)[labels]) is not None
+
+
+def _quantiles(theta: Floats, odds: Floats, baseline: int, tail: float) -> tuple[Floats, Floats]:
+    """Return the `tail` and ``1 - tail`` quantiles of g over the draws, each of shape (n, c)."""
+    k, n = odds.shape
+    ends = np.empty((2, n, k + 1))
+    order = [*np.delete(np.arange(k + 1), baseline), baseline]
+    rows = max(1, CELLS // (len(theta) * (k + 1)))
+    for start in range(0, n, rows):
+        block = odds[:, None, None, start : start + rows]
+        g = np.empty((k + 1, 1, len(theta), block.shape[-1]))
+        log_total = softmax_against_zero(theta.T[:, :, None], block, out=g[:k])
+        np.exp(-log_total, out=g[k])
+        found = np.quantile(g[:, 0], [tail, 1.0 - tail], axis=1, method="weibull")
+        ends[:, start : start + rows, order] = found.transpose(0, 2, 1)
+    return ends[0], ends[1]

@@ -1,0 +1,196 @@
+"""`calibration_test`: the test that suits the rows and the baseline that was asked for.
+
+==================  =============================================  ==============================
+baseline a class    likelihood ratio (score, Wald) of that fit     `_inference/likelihood_tests`
+baseline "auto"     fit of the likeliest baseline, p-value of the  `_inference/max_score`
+                    largest score over all baselines
+groups, or survey   score test with the variance of the groups'    `_inference/robust`
+weights             scores; standard errors by the sandwich
+==================  =============================================  ==============================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._input.labels import RESERVED
+from .._input.predictions import Predictions, as_predictions
+from .._input.weights import WeightKind
+from ..exceptions import InputError
+from .draws import Seed
+from .likelihood_tests import N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
+from .max_score import best_baseline
+from .robust import RobustTest, robust_fit, robust_test
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTest:
+    """A fit with its test; `predictions` refer to the fit's baseline."""
+
+    predictions: Predictions
+    fit: MCLLOFit
+    test: CalibrationTest
+    robust: RobustTest | None = None
+
+
+def calibration_test(
+    probs: Any,
+    y: Any = None,
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> CalibrationTest:
+    """Test whether labels follow the predicted probabilities.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    statistic : {'lr', 'score', 'wald'}
+        Likelihood ratio (the paper's), score, or Wald.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        'exact' makes all `n_resamples` draws; 'sequential' stops when 50 draws were as extreme as
+        the data, and is exact too; 'auto' uses chi-square where it can be trusted and 'sequential'
+        where not, unless a guaranteed bound shows more than simulation could.
+    n_resamples : int
+        Most draws of labels.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable. Use another seed than the one that made simulated data: the draws
+        are the stream of ``numpy.random.default_rng(seed)``.
+    baseline : label or 'auto', optional
+        Reference class of the log odds, the last one by default. 'auto' takes the likeliest; the
+        p-value is then that of the largest score statistic over all baselines, and pays for the
+        choice.
+    groups : array-like of shape (n_samples,), optional
+        Group of each row: rows of one group may depend on each other. The test is then the
+        cluster-robust score test, and `statistic`, `method` are not used.
+    classes, sample_weight, weight_kind, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    CalibrationTest
+        `statistic`, `df`, `pvalue`, `method`, `n_resamples`, `rejects(alpha)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=400)
+    >>> y = [rng.choice(3, p=row) for row in probs]
+    >>> test = calibration_test(probs, y)
+    >>> test.df, test.method, test.rejects(alpha=0.05)
+    (4, 'chi2', False)
+    """
+    rule, baseline = split_baseline(baseline)
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        weight_kind=weight_kind,
+        groups=groups,
+        normalize=normalize,
+        clip=clip,
+    )
+    return fit_and_test(
+        predictions,
+        rule,
+        statistic=statistic,
+        method=method,
+        n_resamples=n_resamples,
+        seed=seed,
+    ).test
+
+
+def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tuple[str, Any]:
+    """Return ('auto' or 'all', None) for these words, else ('', baseline)."""
+    if not (isinstance(baseline, str) and baseline in RESERVED):
+        return "", baseline
+    if baseline not in allowed:
+        raise InputError(
+            f"baseline={baseline!r} averages maps and is for recalibration (MCLLOCalibrator); "
+            "here baseline must be a class, or 'auto'."
+        )
+    return baseline, None
+
+
+def fit_and_test(
+    predictions: Predictions,
+    rule: str = "",
+    *,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+) -> FittedTest:
+    """Fit and test validated predictions; `rule` is that of `split_baseline`."""
+    if needs_robust(predictions):
+        return _robustly(predictions, rule, n_resamples, seed)
+    if rule == "auto":
+        return _over_baselines(predictions, n_resamples, seed)
+    fit = fit_predictions(predictions)
+    test = run_test(
+        predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
+    )
+    return FittedTest(predictions, fit, test)
+
+
+def needs_robust(predictions: Predictions) -> bool:
+    """Whether rows depend on each other, or their weights are no counts."""
+    survey = predictions.sample_weight is not None and predictions.weight_kind == "survey"
+    return survey or predictions.groups is not None
+
+
+def _over_baselines(predictions: Predictions, n_resamples: int, seed: Seed) -> FittedTest:
+    choice = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
+    test = CalibrationTest(
+        statistic=choice.max_score,
+        df=choice.fit.df,
+        pvalue=choice.pvalue,
+        method=choice.method,
+        kind="max_score",
+        n_resamples=choice.n_resamples,
+        sequential=False,
+        seed=choice.seed,
+        reason="the baseline was chosen by these labels",
+    )
+    return FittedTest(predictions.with_baseline(choice.baseline), choice.fit, test)
+
+
+def _robustly(predictions: Predictions, rule: str, n_resamples: int, seed: Seed) -> FittedTest:
+    """Test by the robust score; a baseline chosen by the labels is refused: nothing pays for it."""
+    if rule:
+        raise InputError(
+            f"baseline={rule!r} must not be combined with groups or survey weights: the p-value "
+            "that pays for the choice needs independent rows. Name the baseline."
+        )
+    fit = fit_predictions(predictions)
+    found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
+    why = "rows of a group may depend" if predictions.groups is not None else "survey weights"
+    test = CalibrationTest(
+        statistic=found.statistic,
+        df=found.df,
+        pvalue=found.pvalue,
+        method=found.method,
+        kind="robust_score",
+        n_resamples=found.n_resamples,
+        sequential=False,
+        seed=found.seed,
+        reason=f"{why}; {found.reason}",
+    )
+    return FittedTest(predictions, robust_fit(predictions, fit), test, found)

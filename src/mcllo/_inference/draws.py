@@ -1,0 +1,311 @@
+"""Exact p-values: under H0 labels are draws from the predictions, so draw them.
+
+Given X the null hypothesis has no unknown parameter, ``Y_i ~ Categorical(x_i)``. With B draws
+``p = (1 + #{T* >= T}) / (B + 1)`` is exact at any n, for any statistic T (Barnard 1963). Stopping
+at the h-th exceedance, after l draws, with ``p = h / l`` stays exact (Besag and Clifford 1991) and
+ends most runs early.
+
+A draw enters the model only through its sufficient statistic. The draws are one stream of uniforms
+cut into batches, and a batch can start anywhere in it (`PCG64.advance`): the answer depends on the
+seed alone, not on batches or workers.
+
+What a metric would show if the predictions were perfectly calibrated.
+
+Given the predictions, calibration leaves nothing unknown: ``Y_i ~ Categorical(x_i)``. Labels drawn
+from the predictions therefore give the exact null distribution of any metric, at any n:
+
+=============  ==============================================================================
+mean, range    of the metric over B draws: what calibrated predictions like these show
+p-value        ``(1 + #{T* >= T}) / (B + 1)``
+=============  ==============================================================================
+
+Binned metrics take few values, so equal ones must count as equal: T* >= T is asked with a tolerance
+of 1e-12. One set of draws serves all metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._ground.threads import one_blas_thread
+from .._input.predictions import Predictions
+from ..exceptions import InputError
+
+Labels = NDArray[np.intp]
+Seed = int | np.random.Generator | None
+
+EXCEEDANCES, EXCEEDANCES_LARGE, LARGE = 50, 20, 200_000
+"""Exceedances at which a sequential run stops; fewer when the table has more than LARGE cells."""
+BATCH_CELLS = 400_000
+FIRST_BATCH, SMALL_BATCH = 64, 16
+
+
+@dataclass(frozen=True, eq=False)
+class MonteCarloP:
+    """An exact p-value.
+
+    Attributes
+    ----------
+    pvalue : float
+        Never 0.
+    n_resamples, n_exceed : int
+        Draws made, and draws whose statistic was at least the observed one.
+    seed : int
+        What the draws were made from.
+    """
+
+    pvalue: float
+    n_resamples: int
+    n_exceed: int
+    seed: int
+
+
+def entropy_of(seed: Seed) -> int:
+    """Return the integer that stands for `seed`: itself, a generator's next number, or fresh."""
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**63))
+    if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(f"seed must be a whole number >= 0 or a numpy Generator; got {seed!r}.")
+    return int(seed)
+
+
+def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
+    """Return draws ``start .. start + size`` of the seed's stream, shape (size, n_samples)."""
+    stream = np.random.PCG64(seed)
+    stream.advance(start * n_samples)
+    return np.random.Generator(stream).random((size, n_samples))
+
+
+def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Labels:
+    """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
+    u = uniforms(seed, start, size, len(probs))
+    below = np.cumsum(probs, axis=1)[:, :-1].T
+    if len(below) > 64:
+        return _search_labels(u, below)
+    labels = np.zeros(u.shape, dtype=np.uint8)
+    for edge in below:
+        labels += u > edge
+    return labels.astype(np.intp)
+
+
+def _search_labels(u: Floats, below: Floats) -> Labels:
+    """The same for many classes: a binary search a row."""
+    labels = np.empty(u.shape, dtype=np.intp)
+    for i in range(u.shape[1]):
+        labels[:, i] = np.searchsorted(below[:, i], u[:, i], side="left")
+    return labels
+
+
+class StatisticDraws:
+    """Sufficient statistics of labels drawn under H0, in batches of the seed's stream."""
+
+    def __init__(self, predictions: Predictions, seed: int) -> None:
+        repeat = whole_weights(predictions)
+        self.probs, odds = predictions.probs, predictions.log_odds
+        if repeat is not None:
+            self.probs = np.repeat(self.probs, repeat, axis=0)
+            odds = np.repeat(odds, repeat, axis=1)
+        self.seed = seed
+        self.columns = np.delete(np.arange(predictions.n_classes), predictions.baseline_index)
+        self._flat = np.insert(odds, predictions.baseline_index, 0.0, axis=0).ravel()
+
+    def __call__(self, start: int, size: int) -> Floats:
+        """Return draws ``start .. start + size``: class counts and log odds sums, (size, 2K)."""
+        labels = draw_labels(self.probs, self.seed, start, size)
+        n, c = self.probs.shape
+        cells = (labels + c * np.arange(size)[:, None]).ravel()
+        own = self._flat[(labels * n + np.arange(n)).ravel()]
+        counts = np.bincount(cells, minlength=size * c).reshape(size, c)
+        sums = np.bincount(cells, weights=own, minlength=size * c).reshape(size, c)
+        return np.hstack([counts[:, self.columns], sums[:, self.columns]])
+
+    @property
+    def batch(self) -> int:
+        """Draws that fit comfortably in memory at once."""
+        return max(1, min(512, BATCH_CELLS // len(self.probs)))
+
+
+def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
+    """Return weights as repetitions of rows; None when there are none.
+
+    Raises
+    ------
+    InputError
+        For weights that are not whole numbers: labels of a fraction of a row cannot be drawn.
+    """
+    weight = predictions.sample_weight
+    if weight is None:
+        return None
+    if not predictions.has_whole_weights:
+        row = int(np.argmax(weight != np.floor(weight)))
+        raise InputError(
+            "exact p-values need whole-number weights (rows counted so many times); got "
+            f"sample_weight[{row}]={weight[row]:g}. Use method='chi2'.",
+            row=row,
+        )
+    return weight.astype(np.int64)
+
+
+@one_blas_thread()
+def monte_carlo_p(
+    exceeds: Callable[[int, int], NDArray[np.bool_]],
+    *,
+    n_resamples: int,
+    batch: int,
+    seed: int,
+    stop_at: int | None = None,
+    guess: float | None = None,
+) -> MonteCarloP:
+    """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
+
+    Parameters
+    ----------
+    exceeds : callable
+        Maps a stretch of the draws to whether each statistic reached the observed one.
+    n_resamples : int
+        Most draws to make.
+    batch : int
+        Draws per call.
+    stop_at : int, optional
+        Stop at this many exceedances; None makes all draws.
+    guess : float, optional
+        About what the p-value will be: says how many draws to begin with and changes no answer.
+    """
+    check_resamples(n_resamples)
+    done = n_exceed = 0
+    while done < n_resamples:
+        size = min(batch, n_resamples - done, _likely_needed(done, n_exceed, stop_at, guess))
+        hits = exceeds(done, size)
+        if stop_at is not None and n_exceed + hits.sum() >= stop_at:
+            last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
+            done += last + 1
+            return MonteCarloP(stop_at / done, done, stop_at, seed)
+        n_exceed += int(hits.sum())
+        done += size
+    return MonteCarloP((1 + n_exceed) / (done + 1), done, n_exceed, seed)
+
+
+def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float | None) -> int:
+    """Return how many more draws a sequential run will want; a guess that changes no answer."""
+    if stop_at is None:
+        return np.iinfo(np.int64).max
+    if done == 0:
+        likely = FIRST_BATCH if guess is None else int(1.2 * stop_at / max(guess, 1e-3))
+        return max(SMALL_BATCH, likely)
+    return max(SMALL_BATCH, int(1.1 * (stop_at - n_exceed) * (done + 1) / (n_exceed + 1)))
+
+
+def check_resamples(n_resamples: Any) -> None:
+    """Refuse anything but a positive whole number of draws."""
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
+        raise InputError(f"n_resamples must be a whole number; got {n_resamples!r}.")
+    if n_resamples < 1:
+        raise InputError(f"n_resamples must be at least 1; got {n_resamples}.")
+
+
+TIE = 1e-12
+
+
+class LabelStatistic(Protocol):
+    """A statistic of fixed predictions, as a function of labels of shape (n_draws, n_samples)."""
+
+    def of_labels(self, labels: NDArray[np.intp]) -> Floats:
+        """Return one number per row of `labels`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MetricNull:
+    """A metric beside what calibrated predictions of the same values would show.
+
+    Attributes
+    ----------
+    observed : float
+        The metric for the labels at hand.
+    mean, low, high : float
+        Mean and central range of the metric when labels are drawn from the predictions.
+    level : float
+        Probability of the range.
+    pvalue : float
+        Exact; never 0.
+    n_resamples, seed : int
+        Draws made, and what they were made from.
+    """
+
+    observed: float
+    mean: float
+    low: float
+    high: float
+    level: float
+    pvalue: float
+    n_resamples: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return asdict(self)
+
+
+def metric_nulls(
+    predictions: Predictions,
+    metrics: Mapping[str, Callable[[Predictions], LabelStatistic]],
+    *,
+    n_resamples: int = 1999,
+    level: float = 0.95,
+    seed: Seed = 0,
+) -> dict[str, MetricNull]:
+    """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``.
+
+    Raises
+    ------
+    InputError
+        For weights that are not whole numbers: labels of a fraction of a row cannot be drawn.
+    """
+    check_resamples(n_resamples)
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    entropy, rows = entropy_of(seed), written_out(predictions)
+    statistics = {name: build(rows) for name, build in metrics.items()}
+    draws = {name: np.empty(n_resamples) for name in metrics}
+    batch = max(1, BATCH_CELLS // rows.n_samples)
+    for start in range(0, n_resamples, batch):
+        size = min(batch, n_resamples - start)
+        labels = draw_labels(rows.probs, entropy, start, size)
+        for name, statistic in statistics.items():
+            draws[name][start : start + size] = statistic.of_labels(labels)
+    return {
+        name: _summary(float(statistic.of_labels(rows.codes[None])[0]), draws[name], level, entropy)
+        for name, statistic in statistics.items()
+    }
+
+
+def written_out(predictions: Predictions) -> Predictions:
+    """Return the predictions with each row repeated as often as its weight says."""
+    repeat = whole_weights(predictions)
+    if repeat is None:
+        return predictions
+    rows = np.repeat(np.arange(predictions.n_samples), repeat)
+    return replace(predictions.take(rows), sample_weight=None)
+
+
+def _summary(observed: float, draws: Floats, level: float, seed: int) -> MetricNull:
+    low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0])
+    n_exceed = int((draws >= observed - TIE).sum())
+    return MetricNull(
+        observed=observed,
+        mean=float(draws.mean()),
+        low=float(low),
+        high=float(high),
+        level=level,
+        pvalue=(1 + n_exceed) / (len(draws) + 1),
+        n_resamples=len(draws),
+        seed=seed,
+    )

@@ -1,0 +1,311 @@
+"""One exact p-value for all baselines: the largest score statistic, ``max_b S_b``.
+
+For baseline b the score at the identity needs the class counts and, of each other class j, the sum
+of its log odds against b over the rows labelled j. With z = log x,
+
+=======================  ===========================================================
+own sums                 ``own_j = sum_{i: y_i = j} z_ij``
+cross sums               ``M_jb = sum_{i: y_i = j} z_ib``
+log odds sums            ``D_jb = own_j - M_jb``, every baseline from one pass
+score                    ``U_b = (n_j - E n_j; D_jb - E D_jb)``, j other than b
+statistic                ``S_b = U_b' H_b(theta0)^-1 U_b``; the test takes ``max_b S_b``
+=======================  ===========================================================
+
+H_b and the means see no labels, so all draws and the data share them and nothing is fitted again.
+One set of labels serves all baselines: given X the p-value is exact at any n. M is the product of
+a sparse one-hot matrix and z, as many additions as there are (draw, row, baseline) triples.
+
+`best_baseline`: the likeliest baseline, and a p-value that pays for the choice.
+
+All baselines have the same identity, so the likeliest fit has the largest likelihood ratio
+statistic ``max_b lambda_b``. Its chi-square p-value is too small: it ignores that the labels chose
+b. The exact p-value of ``max_b lambda_b`` would refit every draw with every baseline; that of the
+largest score statistic ``max_b S_b`` needs no fit (`_inference/max_score`), holds over all
+baselines whatever the labels choose, and is the one reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._fit.all_baselines import fit_each_baseline, warn_once
+from .._fit.fit import MCLLOFit, free_parameters
+from .._ground.results import Floats
+from .._input.predictions import Predictions
+from .._math.likelihood import LogPartition, identity_theta
+from .._math.many_labels import TIE
+from .draws import (
+    BATCH_CELLS,
+    Labels,
+    Seed,
+    check_resamples,
+    draw_labels,
+    entropy_of,
+    monte_carlo_p,
+    whole_weights,
+)
+from .likelihood_tests import N_RESAMPLES, chi2_sf
+
+ROUNDING = 1e-12
+"""Information, of a Hessian with unit diagonal, that is lost in rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaxScore:
+    """The largest score statistic over baselines, and a p-value that pays for taking it.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_baselines,)
+        Score statistic of each baseline.
+    pvalue : float
+        By `method`.
+    method : {'exact', 'bonferroni'}
+        Labels drawn from the predictions; or, for weights that are no whole numbers and cannot be
+        drawn, the smallest chi-square p-value times the number of baselines.
+    n_resamples : int
+        Draws made; 0 without drawing.
+    seed : int or None
+        What the draws were made from.
+    """
+
+    scores: Floats
+    pvalue: float
+    method: str
+    n_resamples: int
+    seed: int | None
+
+    @property
+    def statistic(self) -> float:
+        """The largest score statistic."""
+        return float(self.scores.max())
+
+
+def max_score_test(
+    predictions: Predictions,
+    columns: NDArray[np.intp],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+) -> MaxScore:
+    """Test calibration by the largest score statistic over the baselines in these columns.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> found = max_score_test(p, np.arange(2), n_resamples=99, seed=1)
+    >>> found.scores.round(3), found.method
+    (array([0.633, 0.633]), 'exact')
+    """
+    check_resamples(n_resamples)
+    entropy = entropy_of(seed)
+    scores = BaselineScores(predictions, columns)
+    observed = scores.observed()
+    if not predictions.has_whole_weights:
+        tails = [chi2_sf(float(s), df) for s, df in zip(observed, scores.df, strict=True)]
+        pvalue = min(1.0, len(columns) * min(tails))
+        return MaxScore(observed, pvalue, "bonferroni", 0, None)
+    threshold = float(observed.max()) * (1.0 - TIE) - 1e-12
+    draws = _DrawnSums(predictions, scores.logs, columns, entropy)
+
+    def exceeds(start: int, size: int) -> NDArray[np.bool_]:
+        reached: NDArray[np.bool_] = scores(*draws(start, size)).max(axis=1) >= threshold
+        return reached
+
+    found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=draws.batch, seed=entropy)
+    return MaxScore(observed, found.pvalue, "exact", found.n_resamples, found.seed)
+
+
+class BaselineScores:
+    """``(counts, log odds sums) -> S_b`` of every baseline, for many label vectors at once."""
+
+    def __init__(self, predictions: Predictions, columns: NDArray[np.intp]) -> None:
+        self.predictions, self.columns = predictions, columns
+        weight = predictions.sample_weight
+        expected = predictions.probs if weight is None else predictions.probs * weight[:, None]
+        self.logs = _centred_logs(predictions)
+        self.mean_counts, self.mean_odds = self._sums(expected)
+        parts = [_inverse_information(predictions, int(b)) for b in columns]
+        self.inverse = np.stack([inverse for inverse, _ in parts])
+        self.df = [df for _, df in parts]
+
+    def __call__(self, counts: Floats, odds: Floats) -> Floats:
+        """Return statistics of shape (B, m) from counts (B, c) and log odds sums (B, c, m)."""
+        away = (odds - self.mean_odds).transpose(2, 0, 1)
+        shift = np.broadcast_to(counts - self.mean_counts, away.shape)
+        u = np.concatenate([shift, away], axis=2)
+        scores: Floats = np.einsum("mbi,mbi->bm", u @ self.inverse, u)
+        return scores
+
+    def observed(self) -> Floats:
+        """Return the statistics of the labels that came true, any weights."""
+        p = self.predictions
+        marks = np.zeros(p.probs.shape)
+        marks[np.arange(p.n_samples), p.codes] = 1.0 if p.sample_weight is None else p.sample_weight
+        counts, odds = self._sums(marks)
+        scores: Floats = self(counts[None], odds[None])[0]
+        return scores
+
+    def _sums(self, marks: Floats) -> tuple[Floats, Floats]:
+        """Return counts and log odds sums of rows that belong to class j by ``marks[i, j]``."""
+        own = np.einsum("ij,ij->j", marks, self.logs)
+        return marks.sum(axis=0), own[:, None] - marks.T @ self.logs[:, self.columns]
+
+
+class _DrawnSums:
+    """Class counts and log odds sums of labels drawn under H0, in batches of the seed's stream."""
+
+    def __init__(
+        self, predictions: Predictions, logs: Floats, columns: NDArray[np.intp], seed: int
+    ) -> None:
+        repeat = whole_weights(predictions)
+        self.probs, self.logs, self.seed = predictions.probs, logs, seed
+        if repeat is not None:
+            self.probs = np.repeat(self.probs, repeat, axis=0)
+            self.logs = np.repeat(self.logs, repeat, axis=0)
+        self.against = np.ascontiguousarray(self.logs[:, columns])
+
+    def __call__(self, start: int, size: int) -> tuple[Floats, Floats]:
+        """Return draws ``start .. start + size``: counts (size, c), log odds sums (size, c, m)."""
+        labels = draw_labels(self.probs, self.seed, start, size)
+        n, c = self.probs.shape
+        cells = labels + c * np.arange(size)[:, None]
+        own = self.logs[np.arange(n), labels]
+        counts = np.bincount(cells.ravel(), minlength=size * c).astype(np.float64)
+        sums = np.bincount(cells.ravel(), weights=own.ravel(), minlength=size * c)
+        cross = _sum_by_cell(cells, self.against, size * c)
+        odds = (sums[:, None] - cross).reshape(size, c, -1)
+        return counts.reshape(size, c), odds
+
+    @property
+    def batch(self) -> int:
+        """Draws that fit comfortably in memory at once."""
+        cells: int = max(len(self.probs), self.probs.shape[1] * self.against.shape[1])
+        return max(1, min(512, BATCH_CELLS // cells))
+
+
+def _sum_by_cell(cells: Labels, values: Floats, n_cells: int) -> Floats:
+    """Return the sum over rows i and draws d with ``cells[d, i] = k`` of ``values[i]``, for each k.
+
+    Row i of the one-hot matrix holds one entry a draw, so it needs no sorting to be sparse.
+    """
+    from scipy.sparse import csr_array
+
+    size, n = cells.shape
+    index = cells.T.astype(np.int32).ravel()
+    ends = np.arange(0, len(index) + 1, size, dtype=np.int32)
+    one_hot = csr_array((np.ones(len(index)), index, ends), shape=(n, n_cells))
+    return np.asarray(one_hot.T @ values)
+
+
+def _centred_logs(predictions: Predictions) -> Floats:
+    """Return log probabilities (or logits) of shape (n, c), each row less its maximum."""
+    raw = np.log(predictions.probs) if predictions.logits is None else predictions.logits
+    logs: Floats = raw - raw.max(axis=1, keepdims=True)
+    return logs
+
+
+def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Floats, int]:
+    """Return ``H_b(theta0)^-1`` in 2c rows, 0 for the baseline and what is fixed; and the df."""
+    c = predictions.n_classes
+    moved = predictions.with_baseline(predictions.classes[baseline])
+    free = free_parameters(moved.log_odds)
+    partition = LogPartition(moved.log_odds, moved.sample_weight)
+    hessian = partition(identity_theta(c - 1)).hessian[np.ix_(free, free)]
+    scale = np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
+    unit = np.linalg.pinv(hessian / np.outer(scale, scale), rcond=ROUNDING, hermitian=True)
+    compared = np.delete(np.arange(c), baseline)
+    place = np.concatenate([compared, compared + c])[free]
+    inverse = np.zeros((2 * c, 2 * c))
+    inverse[np.ix_(place, place)] = unit / np.outer(scale, scale)
+    return inverse, int(free.sum())
+
+
+BASELINE_TIE = 1e-7
+"""Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineChoice:
+    """The baseline whose fit is likeliest, and a p-value that pays for the choice.
+
+    Attributes
+    ----------
+    fit : MCLLOFit
+        The likeliest of the fits that exist (of all, where none does). A tie, as always for two
+        classes, goes to the baseline of the predictions.
+    max_score : float
+        Largest score statistic over all baselines.
+    pvalue : float
+        Of `max_score`, by `method`: valid although the baseline was chosen by these labels. The
+        likelihood ratio statistic of `fit` has no p-value of its own here: chi-square's would
+        ignore the choice.
+    method : {'exact', 'bonferroni'}
+        How the p-value was computed; see `MaxScore`.
+    n_resamples : int
+        Draws made.
+    seed : int or None
+        What the draws were made from.
+    """
+
+    fit: MCLLOFit
+    max_score: float
+    pvalue: float
+    method: str
+    n_resamples: int
+    seed: int | None
+
+    @property
+    def baseline(self) -> Hashable:
+        """The chosen class."""
+        return self.fit.baseline
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        names = ("baseline", "max_score", "pvalue", "method", "n_resamples", "seed")
+        return {**{name: getattr(self, name) for name in names}, "fit": self.fit.to_dict()}
+
+
+def best_baseline(
+    predictions: Predictions, *, n_resamples: int = N_RESAMPLES, seed: Seed = None
+) -> BaselineChoice:
+    """Choose the baseline of the largest likelihood; the p-value covers all that were tried.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=400)
+    >>> p = Predictions.from_arrays(probs, [rng.choice(3, p=row) for row in probs])
+    >>> chosen = best_baseline(p, seed=1)
+    >>> chosen.baseline, chosen.pvalue > 0.05
+    (1, True)
+    """
+    fits = fit_each_baseline(predictions, predictions.classes)
+    fit = _likeliest(fits, predictions.baseline)
+    warn_once([fit])
+    columns = np.arange(predictions.n_classes)
+    test = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    return BaselineChoice(
+        fit, test.statistic, test.pvalue, test.method, test.n_resamples, test.seed
+    )
+
+
+def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:
+    """Return the baseline of the largest likelihood; `options` are those of `fit_predictions`."""
+    fits = fit_each_baseline(predictions, predictions.classes, **options)
+    return _likeliest(fits, predictions.baseline).baseline
+
+
+def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
+    """Return the likeliest fit that exists; of equals the preferred baseline's, else the first."""
+    exist = [fit for fit in fits if fit.converged] or list(fits)
+    best = max(fit.log_likelihood for fit in exist)
+    equals = [
+        fit for fit in exist if fit.log_likelihood >= best - BASELINE_TIE * max(1.0, abs(best))
+    ]
+    return next((fit for fit in equals if fit.baseline == preferred), equals[0])

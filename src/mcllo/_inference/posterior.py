@@ -1,0 +1,226 @@
+"""`calibration_posterior`: the posterior probability of calibration, by BIC.
+
+Two models, calibrated (delta = gamma = 1) and MCLLO with d parameters, n rows; d = 2 (c - 1):
+
+====================  =====================================================================
+BIC, calibrated       ``-2 l(theta0)``
+BIC, uncalibrated     ``d ln n - 2 l(theta_hat)``
+log Bayes factor      ``ln BF = (BIC_c - BIC_u) / 2 = lambda / 2 - (d / 2) ln n``
+posterior             ``P(M_c | y) = 1 / (1 + BF (1 - prior) / prior)``
+====================  =====================================================================
+
+For c = 2 these are the numbers of BRcal (Guthrie and Franck 2024). The posterior depends on the
+labels only through the likelihood ratio statistic lambda, and BIC asks of it ``d ln n`` where the
+test asks for little more than d: with many classes the posterior can be near 1 although the test
+rejects (Lindley's paradox). `CalibrationPosterior.warning` says so where it matters.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.text import format_count, format_number, format_p
+from .._input.predictions import Predictions, as_predictions
+from ..exceptions import InputError
+from .likelihood_tests import chi2_sf
+
+MANY_PARAMETERS = 4
+"""Parameters above which the charge of BIC is always explained."""
+REJECTS = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationPosterior:
+    """The posterior probability that labels follow the predictions, against MCLLO.
+
+    Attributes
+    ----------
+    posterior : float
+        Of calibration; the only alternative considered is MCLLO.
+    log_bayes_factor : float
+        Natural logarithm of the Bayes factor against calibration; negative speaks for it.
+    bic_calibrated, bic_uncalibrated : float
+        Of the predictions as they are, and of MCLLO.
+    prior : float
+        Prior probability of calibration.
+    statistic, df : float, int
+        Likelihood ratio statistic, and parameters of MCLLO that the rows can tell apart.
+    pvalue : float
+        Of the statistic, by chi-square; `calibration_test` says whether that can be trusted.
+    n_samples : int
+        Rows.
+    total_weight : float
+        The n of BIC: the sum of the weights, or the number of rows.
+    warning : str
+        What the charge of BIC does to the posterior; empty where it matters little.
+    """
+
+    posterior: float
+    log_bayes_factor: float
+    bic_calibrated: float
+    bic_uncalibrated: float
+    prior: float
+    statistic: float
+    df: int
+    pvalue: float
+    n_samples: int
+    total_weight: float
+    warning: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __str__(self) -> str:
+        note = f"\nNote: {self.warning}" if self.warning else ""
+        return (
+            f"posterior probability of calibration {format_posterior(self.posterior)} "
+            f"(prior {self.prior:g}, BIC, n = {format_count(self.total_weight)}); statistic "
+            f"{format_number(self.statistic, 4)} on {self.df} df, p {format_p(self.pvalue)} "
+            f"(chi-square){note}"
+        )
+
+
+def calibration_posterior(
+    probs: Any,
+    y: Any = None,
+    *,
+    prior: float = 0.5,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+) -> CalibrationPosterior:
+    """Return the posterior probability of calibration against MCLLO, by BIC.
+
+    Read it beside the p-value: with many classes BIC favours calibration unless the evidence
+    against it is overwhelming.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    prior : float
+        Prior probability of calibration, between 0 and 1.
+    baseline, classes, sample_weight, normalize, clip
+        As in `Predictions.from_arrays`; the n of BIC is the sum of the weights.
+
+    Returns
+    -------
+    CalibrationPosterior
+        `posterior`, `log_bayes_factor`, `statistic`, `pvalue`, `warning`; ``print`` it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=400)
+    >>> y = [rng.choice(3, p=row) for row in probs]
+    >>> print(calibration_posterior(probs, y))
+    posterior probability of calibration 0.99998 (prior 0.5, BIC, n = 400); statistic 2.528 on 4
+    df, p = 0.64 (chi-square)
+    """
+    check_share("prior", prior)
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        normalize=normalize,
+        clip=clip,
+    )
+    total = counted_rows(predictions)
+    return posterior_of_fit(fit_predictions(predictions), total, prior)
+
+
+def posterior_of_fit(fit: MCLLOFit, total: float, prior: float) -> CalibrationPosterior:
+    """Return the posterior from a fit to rows of this total weight."""
+    statistic, df = fit.statistic, fit.df
+    evidence = log_bayes_factor(statistic, df, total)
+    posterior, pvalue = posterior_probability(evidence, prior), chi2_sf(statistic, df)
+    return CalibrationPosterior(
+        posterior=posterior,
+        log_bayes_factor=evidence,
+        bic_calibrated=-2.0 * fit.log_likelihood_null,
+        bic_uncalibrated=df * math.log(total) - 2.0 * fit.log_likelihood,
+        prior=prior,
+        statistic=statistic,
+        df=df,
+        pvalue=pvalue,
+        n_samples=fit.n_samples,
+        total_weight=total,
+        warning=bic_warning(posterior, pvalue, df, total),
+    )
+
+
+def log_bayes_factor(statistic: float, df: int, total: float) -> float:
+    """Return ``lambda / 2 - (d / 2) ln n``: the evidence against calibration."""
+    return 0.5 * statistic - 0.5 * df * math.log(total)
+
+
+def posterior_probability(log_factor: float, prior: float) -> float:
+    """Return ``1 / (1 + BF (1 - prior) / prior)`` without overflow."""
+    against = log_factor + math.log1p(-prior) - math.log(prior)
+    if against <= 0.0:
+        return 1.0 / (1.0 + math.exp(against))
+    return math.exp(-against) / (1.0 + math.exp(-against))
+
+
+def bic_warning(posterior: float, pvalue: float, df: int, total: float) -> str:
+    """Return what to keep in mind; empty for few parameters on which the test agrees."""
+    contradiction = posterior > 0.5 and pvalue < REJECTS
+    if not contradiction and df <= MANY_PARAMETERS:
+        return ""
+    charge = f"BIC charges d ln n = {format_number(df * math.log(total))} for d = {df} parameters"
+    if contradiction:
+        effect = f"and so favours calibration although the test rejects it (p {format_p(pvalue)})"
+    else:
+        effect = "and can favour calibration although the test rejects it"
+    return (
+        f"{charge} {effect}; read the posterior beside the p-value, it is no evidence of "
+        "calibration by itself."
+    )
+
+
+def format_posterior(posterior: float) -> str:
+    """Return enough digits to tell the posterior from 1.
+
+    Examples
+    --------
+    >>> format_posterior(0.9990363), format_posterior(0.99999994), format_posterior(1.0)
+    ('0.9990', '1 - 6e-08', '1')
+    """
+    rest = 1.0 - posterior
+    if rest == 0.0:
+        return "1"
+    if rest < 1e-5:
+        return f"1 - {rest:.0e}"
+    if rest < 0.01:
+        return f"{posterior:.{-math.floor(math.log10(rest))}f}"
+    return format_number(posterior)
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse what does not lie between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise InputError(f"{name} must lie in (0, 1); got {name}={value}.")
+
+
+def counted_rows(predictions: Predictions) -> float:
+    """Return the n of BIC: the sum of the weights, which must count rows."""
+    if predictions.sample_weight is None:
+        return float(predictions.n_samples)
+    total = float(predictions.sample_weight.sum())
+    if total <= 1.0:
+        raise InputError(
+            f"sample_weight must count rows for BIC, so sum to more than 1; got {total:.3g}. "
+            "Divide the weights by their mean."
+        )
+    return total

@@ -1,0 +1,234 @@
+"""Any table or column -> NumPy, with the column names where there are any.
+
+Frames (pandas, polars, pyarrow and whatever else narwhals knows) are recognised by narwhals, which
+is imported only when the input is neither an array nor a list. What NumPy would read wrongly in
+silence is caught here: masked entries become missing ones, text is never parsed as numbers, a NaN
+among words stays a NaN, and containers that are not arrays are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.text import ellipsis
+from ..exceptions import InputError
+
+Array = NDArray[Any]
+
+LONGEST = 40
+"""Characters of a value that an error shows."""
+
+
+def as_matrix(
+    table: Any, name: str, columns: Sequence[Hashable] | None = None
+) -> tuple[Array, list[str] | None]:
+    """Return the values of `table` and its column names (None for an array).
+
+    With `columns`, a frame gives those columns in that order; an array is returned whole.
+    """
+    frame = _as_frame(table, name)
+    if frame is None:
+        return as_numbers(_to_array(table, name), name), None
+    names = [str(column) for column in frame.columns]
+    duplicate = _first_duplicate(names)
+    if duplicate is not None:
+        raise _repeated(duplicate, name)
+    if columns is not None:
+        chosen = _choose(names, columns, name)
+        frame = frame[:, [names.index(column) for column in chosen]]
+        names = chosen
+    for column, dtype in frame.schema.items():
+        if not dtype.is_numeric():
+            raise InputError(
+                f"{name} must hold numbers only; column {show(str(column))} is {dtype}. "
+                "Choose the probability columns with classes=, or convert that one to numbers."
+            )
+    return as_numbers(_values(frame, name), name), names
+
+
+def column_names(table: Any, name: str = "the frame") -> list[str] | None:
+    """Return a frame's column names, or None for anything else."""
+    frame = _as_frame(table, name)
+    return None if frame is None else [str(column) for column in frame.columns]
+
+
+def as_column(values: Any, name: str) -> Array:
+    """Return labels or weights as an array: one-dimensional, or two-dimensional for one-hot."""
+    frame = _as_frame(values, name)
+    if frame is not None and len(frame.columns) != 1:
+        return _values(frame, name)
+    series = _as_series(values) if frame is None else frame[:, 0]
+    if series is None:
+        array = _to_array(values, name)
+        return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if series.dtype.is_numeric():
+        return _values(series, name)
+    return _objects(series.to_list())
+
+
+def n_columns(values: Any) -> int:
+    """Return the number of columns as far as it shows without reading the values, else 0."""
+    shape = getattr(values, "shape", None)
+    if isinstance(shape, tuple):
+        return int(shape[1]) if len(shape) == 2 else int(len(shape) == 1)
+    if not isinstance(values, (list, tuple)) or not values:
+        return int(hasattr(type(values), "__array__"))  # an Arrow column has no shape
+    head = values[0]
+    if isinstance(head, np.ndarray):
+        return len(head) if head.ndim else 1
+    return len(head) if isinstance(head, (list, tuple)) else 1
+
+
+def as_numbers(array: Array, name: str) -> Array:
+    """Return `array` as float, integer or bool of at most 64 bits; refuse text and other kinds."""
+    if array.dtype.kind in "iub" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8):
+        return array
+    try:
+        if array.dtype.kind not in "fO" or any(isinstance(v, (str, bytes)) for v in array.flat):
+            raise TypeError
+        return array.astype(np.float64)
+    except (ValueError, TypeError, ArithmeticError):
+        remedy = "; if probs and y are swapped, call with (probs, y)." if name == "probs" else "."
+        raise InputError(
+            f"{name} must hold numbers; got values such as {first_word(array)!r}. "
+            f"Convert them to floats{remedy}"
+        ) from None
+
+
+def _as_frame(values: Any, name: str) -> Any:
+    """Return a narwhals DataFrame, or None when `values` is not a frame."""
+    if isinstance(values, (np.ndarray, list, tuple)):
+        return None
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(values, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            frame.columns  # noqa: B018 - repeated names are found on the first look
+            return frame
+    except nw.exceptions.DuplicateError:
+        native = getattr(values, "column_names", None) or list(getattr(values, "columns", []))
+        raise _repeated(_first_duplicate(list(map(str, native))), name) from None
+    if any(hasattr(type(values), word) for word in ("columns", "column_names")):
+        raise _unreadable(values, name)  # read as an array it would lose its column names
+    return None
+
+
+def _as_series(values: Any) -> Any:
+    """Return a narwhals Series, or None when `values` is not one."""
+    if isinstance(values, (np.ndarray, list, tuple)):
+        return None
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    return series if isinstance(series, nw.Series) else None
+
+
+def _to_array(values: Any, name: str) -> Array:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        objects = np.array(values.data, dtype=object)
+        objects[np.ma.getmaskarray(values)] = None
+        return objects
+    try:
+        array = np.asarray(values)
+    except Exception:  # other libraries' arrays raise what they like
+        if isinstance(values, (list, tuple)):
+            raise InputError(
+                f"{name} must be a rectangular table; its rows differ in length or kind."
+            ) from None
+        raise _unreadable(values, name) from None
+    if array.ndim == 0:
+        raise _unreadable(values, name)
+    if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+        return np.array(values, dtype=object)  # else NumPy writes a NaN or 1 among words as text
+    return array
+
+
+def _values(data: Any, name: str) -> Array:
+    try:
+        return np.asarray(data.to_numpy())
+    except Exception:  # say, 128-bit integers
+        raise InputError(
+            f"{name} must hold numbers that NumPy knows; convert its columns to floats."
+        ) from None
+
+
+def _objects(values: list[Any]) -> Array:
+    """Return a one-dimensional array of the very objects in `values`."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _unreadable(values: Any, name: str) -> InputError:
+    kind = type(values).__name__
+    verb = next((verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)), "")
+    remedy = f" Pass {name}.{verb}()." if verb else ""
+    return InputError(f"{name} must be an array, a list or an eager frame; got {kind}.{remedy}")
+
+
+def first_word(array: Array) -> str:
+    """Return the first entry that is not a number, as text on one line."""
+    for value in array.flat:
+        try:
+            if array.dtype.kind != "O" or isinstance(value, (str, bytes)):
+                raise TypeError
+            float(value)
+        except (ValueError, TypeError, ArithmeticError):
+            return ellipsis(value, LONGEST)
+    return str(array.dtype)
+
+
+def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str]:
+    any_case = {column.lower(): column for column in names}
+    chosen = []
+    for column in wanted:
+        text = str(column)
+        if isinstance(column, (bool, np.bool_)) and text not in names:
+            text = any_case.get(text.lower(), text)  # True also finds "true" and "TRUE"
+        if text not in names:
+            raise InputError(f"{name} has no column {show(text)}; {did_you_mean(text, names)}")
+        chosen.append(text)
+    return chosen
+
+
+def _first_duplicate(names: Sequence[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _repeated(column: str | None, name: str) -> InputError:
+    return InputError(
+        f"column names must be distinct; {name} has {show(column)} twice. Rename one."
+    )
+
+
+def did_you_mean(word: object, known: Sequence[object]) -> str:
+    """Return ``did you mean 'truck'?``, or the list of what is known."""
+    import difflib
+
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {show(close[0])}?"
+    return f"it has {shorten(known)}."
+
+
+def show(value: object) -> str:
+    """Return ``repr(value)`` on one line, cut when it is long."""
+    return ellipsis(repr(value), LONGEST)
+
+
+def shorten(items: Sequence[object], most: int = 12) -> str:
+    """Return a list as text, its middle left out when it is long."""
+    words = [show(item) for item in items]
+    if len(words) > most:
+        words = [*words[: most - 2], "...", words[-1]]
+    return "[" + ", ".join(words) + "]"

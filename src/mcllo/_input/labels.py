@@ -1,0 +1,327 @@
+"""Labels of any kind -> integer codes and the class labels they stand for.
+
+``codes[i] = j`` says that row i belongs to column j of the probabilities. Which label belongs to
+which column is taken, in this order, from `classes`, from the column names, from integers
+``0 .. c-1``, or from the sorted distinct labels (scikit-learn's convention for ``predict_proba``).
+Labels and classes are matched as text, so 1 and "1" are one class.
+
+Labels as people write them -> values of one plain type: all bool, all int or all str.
+
+Missing labels are refused: None, NaN, pandas' NA and NaT, masked entries. Whole floats are integers
+(a column of integers that once held a gap is read back as floats); bytes are text; a mixture is
+text. Words are gathered in order of appearance, without a sort, so that only the distinct ones are
+looked at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Codes
+from ..exceptions import InputError
+from .frames import as_column, as_numbers, column_names, did_you_mean, first_word, shorten, show
+
+EXACT_WHOLE = 2.0**53  # above it a float does not say which integer it was
+
+
+def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
+    """Return values of one plain type and each row's place among them (None: row i is value i)."""
+    kind = labels.dtype.kind
+    if kind in "biu":
+        return labels, None
+    if kind == "f":
+        return _whole(labels.astype(np.float64, copy=False), None), None
+    if kind not in "OUS":
+        raise InputError(
+            f"y must hold words, integers or truth values; got {labels.dtype}. "
+            "Convert the labels to text."
+        )
+    seen: dict[Hashable, int] = {}
+    try:
+        place = np.array([seen.setdefault(v, len(seen)) for v in labels.tolist()], dtype=np.intp)
+    except TypeError:
+        raise InputError(
+            "y must hold one plain label per row; got lists or other containers in it."
+        ) from None
+    return _one_type(list(seen), place), place
+
+
+def plain_label(label: Any) -> Any:
+    """Return a Python scalar for a NumPy or Arrow one, text for bytes, an int for a whole float."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    elif hasattr(label, "as_py"):
+        label = label.as_py()
+    if isinstance(label, bytes):
+        return label.decode("utf-8", "replace")
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def is_missing(value: Any) -> bool:
+    """Whether `value` is None, NaN, pandas.NA or NaT (whose comparison has no truth value)."""
+    return (
+        value is None
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
+        or (isinstance(value, Decimal) and value.is_nan())
+    )
+
+
+def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
+    for k, value in enumerate(values):
+        if is_missing(value):
+            raise _missing(_row_of(k, place))
+    kinds = {type(value) for value in values}
+    if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+        return np.array(values, dtype=bool)
+    try:
+        if all(issubclass(kind, (int, np.integer)) for kind in kinds):
+            return np.array(values, dtype=np.int64)
+        if all(issubclass(kind, (int, float, np.integer, np.floating, Decimal)) for kind in kinds):
+            return _whole(np.array(values, dtype=np.float64), place)
+    except OverflowError:
+        pass  # integers beyond 64 bits are names
+    return np.array([str(plain_label(value)) for value in values])
+
+
+def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
+    missing = np.isnan(labels)
+    if missing.any():
+        raise _missing(_row_of(int(np.argmax(missing)), place))
+    broken = (labels != np.floor(labels)) | (np.abs(labels) > EXACT_WHOLE)
+    if broken.any():
+        k = int(np.argmax(broken))
+        row = _row_of(k, place)
+        raise InputError(
+            f"y must hold class labels; got y[{row}]={labels[k]:g}. "
+            "If probs and y are swapped, call with (probs, y).",
+            row=row,
+        )
+    return labels.astype(np.int64)
+
+
+def _row_of(k: int, place: Codes | None) -> int:
+    """Return the first row that holds value k."""
+    return k if place is None else int(np.argmax(place == k))
+
+
+def _missing(row: int) -> InputError:
+    return InputError(f"every row needs a label; y[{row}] is missing. Drop those rows.", row=row)
+
+
+Classes = tuple[Hashable, ...]
+
+RESERVED = ("auto", "all")
+"""What ``baseline=`` may be beside a class: chosen by likelihood, or all of them."""
+
+
+def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
+    """Return the codes of `y` and the classes in column order."""
+    labels = as_column(y, "y")
+    if labels.ndim == 2:
+        return _from_one_hot(labels, column_names(y, "y"), n_classes, names)
+    if labels.ndim != 1:
+        raise InputError(f"y must be one label per row; got an array of shape {labels.shape}.")
+    if len(labels) == 0:
+        raise InputError("y must hold one label per row; got none.")
+    values, place = label_values(labels)
+    classes = classes_of(values, n_classes, names)
+    codes = _codes_of(values, classes)
+    if place is not None:
+        codes = codes[place]
+    if codes.min() < 0:
+        row = int(np.argmin(codes))
+        label = values[row if place is None else place[row]].item()
+        raise InputError(
+            f"y contains {show(label)} (row {row}), which is not a class; "
+            f"classes are {shorten(classes)}.",
+            row=row,
+        )
+    return codes, classes
+
+
+def class_names(classes: Any) -> list[Hashable]:
+    """Return the argument `classes` as a list of distinct labels."""
+    unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
+    if unordered or not isinstance(classes, Iterable):
+        raise InputError(
+            f"classes must be a list of labels, one per column in order; got {show(classes)}."
+        )
+    names = [plain_label(name) for name in classes]
+    for name in names:
+        if not isinstance(name, Hashable) or is_missing(name):
+            raise InputError(f"classes must be a list of labels; got {show(name)} as a label.")
+    check_distinct(names)
+    return names
+
+
+def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> int:
+    """Return the position of `label` among `classes`, also when it differs only in type."""
+    label = plain_label(label)
+    for j, known in enumerate(classes):
+        if type(known) is type(label) and known == label:
+            return j
+    texts = [str(known) for known in classes]
+    if str(label) in texts:
+        return texts.index(str(label))
+    hint = did_you_mean(label, classes)
+    if hint.startswith("it has"):
+        hint = f"classes are {shorten(classes)}."
+    raise InputError(f"{argument}={show(label)} is not a class; {hint}")
+
+
+def check_not_reserved(classes: Sequence[Hashable]) -> None:
+    """Refuse classes named like the words that ``baseline=`` understands."""
+    for label in classes:
+        if isinstance(label, str) and label in RESERVED:
+            raise InputError(
+                f"a class must not be named {label!r}, a reserved word of baseline=. "
+                f"Rename the class, say to {str(label).capitalize()!r}."
+            )
+
+
+def check_distinct(classes: Sequence[Hashable]) -> None:
+    """Refuse two classes of one name."""
+    seen: set[str] = set()
+    for text in map(str, classes):
+        if text in seen:
+            raise InputError(
+                f"class names must be distinct; {show(text)} occurs twice. Rename one."
+            )
+        seen.add(text)
+
+
+def encode_counts(
+    y: Any, n_classes: int, names: Sequence[Hashable] | None
+) -> tuple[NDArray[Any], Classes]:
+    """Return a table of label counts with its columns in the order of the classes."""
+    counts = as_column(y, "y")
+    if counts.shape[1] != n_classes:
+        raise InputError(
+            f"a table of label counts must have a column per class ({n_classes}); "
+            f"got {counts.shape[1]} columns."
+        )
+    order, classes = column_order(column_names(y, "y"), n_classes, names)
+    return (counts if order is None else counts[:, np.argsort(order)]), classes
+
+
+def _from_one_hot(
+    labels: NDArray[Any],
+    columns: list[str] | None,
+    n_classes: int,
+    names: Sequence[Hashable] | None,
+) -> tuple[Codes, Classes]:
+    """Decode a one-hot y; a frame's columns are found by name, an array's by position."""
+    codes = _decode_one_hot(labels, n_classes)
+    order, classes = column_order(columns, n_classes, names)
+    return (codes if order is None else order[codes]), classes
+
+
+def column_order(
+    columns: list[str] | None, n_classes: int, names: Sequence[Hashable] | None
+) -> tuple[Codes | None, Classes]:
+    """Return the class of each column of a table y (None: in order), and the classes."""
+    if names is None:
+        return None, _as_written(columns) if columns else tuple(range(n_classes))
+    if columns is None:
+        return None, _as_written(names)
+    texts = [str(name) for name in names]
+    if sorted(texts) != sorted(columns):
+        raise InputError(
+            f"the columns of a one-hot y must be the classes {shorten(texts)}; "
+            f"got {shorten(columns)}. Rename them, or pass an array in the order of the classes."
+        )
+    return np.array([texts.index(column) for column in columns]), _as_written(names)
+
+
+def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
+    if labels.shape[1] != n_classes:
+        raise InputError(
+            f"one-hot y must have a column per class ({n_classes}); got {labels.shape[1]} columns."
+        )
+    try:
+        hot = as_numbers(labels, "y").astype(np.float64)
+    except InputError:
+        raise InputError(
+            f"one-hot y must hold only 0 and 1; got {first_word(labels)!r}. Pass one label per row."
+        ) from None
+    ones = hot == 1.0
+    bad = ~((ones | (hot == 0.0)).all(axis=1) & (ones.sum(axis=1) == 1))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"each row of a one-hot y must hold one 1 and otherwise 0; row {row} is "
+            f"{shorten([round(v, 3) for v in hot[row].tolist()])}. "
+            "If probs and y are swapped, call with (probs, y).",
+            row=row,
+        )
+    codes: Codes = hot.argmax(axis=1)
+    return codes
+
+
+def classes_of(values: NDArray[Any], n_classes: int, names: Sequence[Hashable] | None) -> Classes:
+    if names is not None:
+        classes = _typed_like(values, names)
+        check_distinct(classes)
+        return classes
+    kind = values.dtype.kind
+    if kind == "b" and n_classes == 2:
+        return (False, True)
+    if kind in "iu" and values.min() >= 0 and values.max() < n_classes:
+        return tuple(range(n_classes))
+    distinct = np.unique(values).tolist()
+    if len(distinct) != n_classes:
+        raise InputError(
+            f"which column is which class is unclear: probs has {n_classes} columns and y has "
+            f"{len(distinct)} distinct labels {shorten(distinct)}. Pass classes=."
+        )
+    if kind == "U" and all(map(_is_int, distinct)) and distinct != sorted(distinct, key=int):
+        raise InputError(
+            "which column is which class is unclear: the labels are numbers written as text, "
+            f"which sort as {shorten(distinct, 5)}. Pass classes=, or integers."
+        )
+    return tuple(distinct)
+
+
+def _as_written(names: Sequence[Hashable]) -> Classes:
+    """Return names as integers when all of them are integers as text."""
+    if all(isinstance(name, str) and _is_int(name) for name in names):
+        return tuple(int(str(name)) for name in names)
+    return tuple(names)
+
+
+def _typed_like(values: NDArray[Any], names: Sequence[Hashable]) -> Classes:
+    """Give class names the labels' type when all of them are numbers (or truth values) as text."""
+    if values.dtype.kind in "iu":
+        return _as_written(names)
+    truth = {"true": True, "false": False}
+    if values.dtype.kind == "b" and all(str(name).lower() in truth for name in names):
+        return tuple(truth[str(name).lower()] for name in names)
+    return tuple(names)
+
+
+def _is_int(text: str) -> bool:
+    try:
+        return str(int(text)) == text
+    except ValueError:
+        return False
+
+
+def _codes_of(values: NDArray[Any], classes: Classes) -> Codes:
+    """Return the column of each value, -1 where there is none; integers 0 .. c-1 are their own."""
+    if values.dtype.kind in "iu" and classes == tuple(range(len(classes))):
+        codes = values.astype(np.intp)
+        codes[(values < 0) | (values >= len(classes))] = -1
+        return codes
+    if values.dtype.kind == "b":
+        distinct, inverse = np.array([False, True]), values.astype(np.intp)
+    else:
+        distinct, inverse = np.unique(values, return_inverse=True)
+    where = {str(label): j for j, label in enumerate(classes)}
+    table = np.array([where.get(str(label), -1) for label in distinct.tolist()], dtype=np.intp)
+    return table[inverse]

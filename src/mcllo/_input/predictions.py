@@ -1,0 +1,436 @@
+"""Raw input -> `Predictions`, once, at the door; nothing else validates.
+
+Shapes and order, stated here once: rows are samples, columns are classes in the order of
+`classes`; ``codes[i]`` is the column of row i's label. Inside the model the baseline is moved last
+and arrays are transposed: ``log_odds[j, i] = log(x_ij / x_ib)`` for the classes j other than the
+baseline b, in column order.
+
+(y_true, y_prob) in the order of `sklearn.metrics` -> `Predictions` whose zeros stay zeros.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._math.likelihood import log_odds_of_rows
+from ..exceptions import InputError, ZeroProbabilityWarning
+from .frames import n_columns
+from .labels import (
+    RESERVED,
+    Classes,
+    check_not_reserved,
+    class_names,
+    encode,
+    encode_counts,
+    find_class,
+)
+from .probabilities import Simplex, clean_logits, clean_probs
+from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions:
+    """Validated predictions with their labels; every array is read-only.
+
+    Use `Predictions.from_arrays`; every function that takes ``(probs, y)`` also takes one of these.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (n_samples, n_classes)
+        Probabilities, rows summing to 1, zeros raised to `clip`.
+    codes : ndarray of shape (n_samples,)
+        Column of each row's label.
+    classes : tuple
+        Labels in column order.
+    baseline : label
+        The class all log odds refer to.
+    logits : ndarray or None
+        Scores before the softmax, when given; they then define the log odds.
+    sample_weight : ndarray or None
+        Row i counts as ``sample_weight[i]`` rows.
+    weight_kind : {"frequency", "survey"}
+        What the weights mean; see `from_arrays`.
+    groups : ndarray or None
+        Number of the group each row belongs to; rows of a group may depend on each other.
+    raised : ndarray of bool or None
+        Where a small probability was raised to `clip`; None when nowhere.
+    clip : float or None
+        Floor that zeros were raised to; None when nothing was raised.
+    n_zeros, n_clipped, n_clipped_true : int
+        Zeros found, probabilities raised, and how many of those were the true class's.
+    n_renormalized : int
+        Rows whose sum was off by more than 1e-9 and was divided out.
+    max_row_error : float
+        Largest distance of a row sum from 1.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8]], ["cat", "dog"])
+    >>> p
+    Predictions(n_samples=2, classes=('cat', 'dog'), baseline='dog')
+    >>> p.log_odds.round(3)
+    array([[ 0.847, -1.386]])
+    """
+
+    probs: Floats
+    codes: NDArray[np.intp]
+    classes: Classes
+    baseline: Hashable
+    logits: Floats | None = None
+    sample_weight: Floats | None = None
+    weight_kind: WeightKind = "frequency"
+    groups: NDArray[np.intp] | None = None
+    raised: NDArray[np.bool_] | None = None
+    clip: float | None = None
+    n_zeros: int = 0
+    n_clipped: int = 0
+    n_clipped_true: int = 0
+    n_renormalized: int = 0
+    max_row_error: float = 0.0
+
+    def __post_init__(self) -> None:
+        arrays = (self.probs, self.codes, self.logits, self.sample_weight, self.groups, self.raised)
+        for array in arrays:
+            if array is not None:
+                array.setflags(write=False)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        probs: Any = None,
+        y: Any = None,
+        *,
+        logits: Any = None,
+        classes: Sequence[Hashable] | None = None,
+        baseline: Hashable | None = None,
+        sample_weight: Any = None,
+        weight_kind: WeightKind = "frequency",
+        groups: Any = None,
+        normalize: bool = False,
+        clip: float | None = None,
+    ) -> Predictions:
+        """Validate predictions and labels.
+
+        Parameters
+        ----------
+        probs : array-like or frame of shape (n_samples, n_classes)
+            Predicted probabilities. May be None when `logits` is given.
+        y : array-like of shape (n_samples,), or table of shape (n_samples, n_classes)
+            The labels that came true. A table is one-hot, or holds how often each row was
+            labelled as each class: such a row becomes a weighted row for each class it was given.
+        logits : array-like or frame, optional
+            Scores before the softmax: instead of `probs`, or beside them (they must then agree).
+        classes : sequence, optional
+            The label of each column; for a frame, the columns to use. Default: the frame's column
+            names, else 0 .. c-1 for such integers, else the sorted distinct labels.
+        baseline : label, optional
+            Reference class of the log odds. Default: the last class.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row i counts as ``sample_weight[i]`` rows.
+        weight_kind : {"frequency", "survey"}
+            "frequency": so many rows looked the same. "survey": rows were sampled with unequal
+            chances; then only robust standard errors and tests are valid, and `assess` uses them.
+        groups : array-like of shape (n_samples,), optional
+            Group of each row (an animal, a patient): rows of one may depend on each other.
+        normalize : bool
+            Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
+        clip : float, optional
+            Floor for small probabilities. Default: 1e-6, and only in rows that hold a 0.
+
+        Raises
+        ------
+        InputError
+            One sentence: what must hold, what was found and where, what to do.
+        """
+        _refuse_swapped(probs, y)
+        classes = None if classes is None else class_names(classes)
+        simplex = _simplex(probs, logits, classes, normalize, clip)
+        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups)
+        predictions = cls._labelled(simplex, y, classes, baseline, facts)
+        if predictions.n_clipped and clip is None:
+            warnings.warn(predictions.zero_note, ZeroProbabilityWarning, stacklevel=2)
+        return predictions
+
+    @classmethod
+    def _labelled(
+        cls,
+        simplex: Simplex,
+        y: Any,
+        classes: Sequence[Hashable] | None,
+        baseline: Hashable | None,
+        facts: RowFacts,
+    ) -> Predictions:
+        n_samples, n_classes = simplex.probs.shape
+        names: Sequence[Hashable] | None = simplex.names if classes is None else classes
+        if names is not None and len(names) != n_classes:
+            raise InputError(
+                f"classes must name each of the {n_classes} columns; got {len(names)} names."
+            )
+        if y is None:
+            raise InputError("y must hold one label per row; got None.")
+        if n_columns(y) > 1 and is_count_table(y):
+            counts, labels = encode_counts(y, n_classes, names)
+            same_length(n_samples, len(counts))
+            rows, codes, times = counted_labels(counts)
+            simplex, facts = simplex.take(rows), facts.take(rows, times)
+        else:
+            codes, labels = encode(y, n_classes, names)
+            same_length(n_samples, len(codes))
+        check_not_reserved(labels)
+        index = n_classes - 1 if baseline is None else baseline_column(baseline, labels)
+        return cls._build(simplex, codes, labels, index, facts)
+
+    @classmethod
+    def _build(
+        cls,
+        simplex: Simplex,
+        codes: NDArray[np.intp],
+        classes: Classes,
+        baseline_index: int,
+        facts: RowFacts,
+    ) -> Predictions:
+        raised = simplex.raised
+        return cls(
+            probs=simplex.probs,
+            codes=codes,
+            classes=classes,
+            baseline=classes[baseline_index],
+            logits=simplex.logits,
+            sample_weight=facts.weight,
+            weight_kind=facts.weight_kind,
+            groups=facts.groups,
+            raised=raised,
+            clip=simplex.clip,
+            n_zeros=simplex.n_zeros,
+            n_clipped=0 if raised is None else int(raised.sum()),
+            n_clipped_true=0 if raised is None else int(raised[np.arange(len(codes)), codes].sum()),
+            n_renormalized=simplex.n_renormalized,
+            max_row_error=simplex.max_row_error,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Predictions(n_samples={self.n_samples}, classes={self.classes!r}, "
+            f"baseline={self.baseline!r})"
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def baseline_index(self) -> int:
+        """Column of the baseline."""
+        return find_class(self.baseline, self.classes, "baseline")
+
+    @property
+    def compared(self) -> Classes:
+        """The classes other than the baseline, in column order: the order of all parameters."""
+        b = self.baseline_index
+        return self.classes[:b] + self.classes[b + 1 :]
+
+    @cached_property
+    def class_weight(self) -> Floats:
+        """Total weight of the rows of each class (counts when there are no weights)."""
+        counts: Floats = np.bincount(
+            self.codes, weights=self.sample_weight, minlength=self.n_classes
+        ).astype(np.float64)
+        counts.setflags(write=False)
+        return counts
+
+    @property
+    def absent(self) -> Classes:
+        """Classes that never occur in the labels."""
+        return tuple(
+            label for label, w in zip(self.classes, self.class_weight, strict=True) if w == 0.0
+        )
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """Log odds against the baseline, shape (n_classes - 1, n_samples), read-only."""
+        rows, logarithms = (self.probs, False) if self.logits is None else (self.logits, True)
+        odds = log_odds_of_rows(rows, self.baseline_index, logarithms=logarithms)
+        odds.setflags(write=False)
+        return odds
+
+    @cached_property
+    def model_codes(self) -> NDArray[np.intp]:
+        """Labels as rows of `log_odds`; the baseline is ``n_classes - 1``."""
+        b = self.baseline_index
+        if b == self.n_classes - 1:
+            return self.codes
+        moved = np.where(self.codes > b, self.codes - 1, self.codes)
+        moved[self.codes == b] = self.n_classes - 1
+        moved.setflags(write=False)
+        return moved
+
+    @property
+    def has_whole_weights(self) -> bool:
+        """Whether every row counts a whole number of times (survey weights count nothing)."""
+        weight = self.sample_weight
+        if weight is not None and self.weight_kind == "survey":
+            return False
+        return weight is None or bool((weight == np.floor(weight)).all())
+
+    @property
+    def zero_note(self) -> str:
+        """What the zero rule did, in a sentence; empty when it did nothing."""
+        if not self.n_clipped:
+            return ""
+        return (
+            f"{self.n_zeros} of {self.probs.size} probabilities were 0; {self.n_clipped} were "
+            f"raised to {self.clip:g}, {self.n_clipped_true} of them of the class that came true. "
+            "The statistic and the p-value depend on this floor; choose it with clip=."
+        )
+
+    def with_baseline(self, baseline: Hashable) -> Predictions:
+        """Return the same predictions with log odds against another class."""
+        index = find_class(baseline, self.classes, "baseline")
+        if index == self.baseline_index:
+            return self
+        return replace(self, baseline=self.classes[index])
+
+    def with_probs(self, probs: Any) -> Predictions:
+        """Return other probabilities for the same rows and labels, say a recalibration of these.
+
+        Zeros are raised by the default rule without a warning; `n_clipped` counts them.
+        """
+        simplex = clean_probs(probs, columns=self.classes)
+        if simplex.probs.shape != self.probs.shape:
+            raise InputError(
+                f"probs must have shape {self.probs.shape}; got {simplex.probs.shape}."
+            )
+        return self._build(simplex, self.codes, self.classes, self.baseline_index, self._facts)
+
+    def take(self, rows: Any) -> Predictions:
+        """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
+        picked = row_numbers(rows, self.n_samples)
+        facts = self._facts.take(picked)
+        return replace(
+            self,
+            probs=self.probs[picked],
+            codes=self.codes[picked],
+            logits=None if self.logits is None else self.logits[picked],
+            raised=None if self.raised is None else self.raised[picked],
+            sample_weight=facts.weight,
+            groups=facts.groups,
+        )
+
+    @property
+    def _facts(self) -> RowFacts:
+        return RowFacts(self.sample_weight, self.weight_kind, self.groups)
+
+
+def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
+    """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
+    if not isinstance(probs, Predictions):
+        return Predictions.from_arrays(probs, y, **options)
+    baseline = options.pop("baseline", None)
+    defaults = (None, False, "frequency")
+    given = sorted(k for k, v in options.items() if not any(v is default for default in defaults))
+    if y is not None or given:
+        extra = "y" if y is not None else f"{given[0]}="
+        raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
+    return probs if baseline is None else probs.with_baseline(baseline)
+
+
+def same_length(n_probs: int, n_labels: int) -> None:
+    if n_probs != n_labels:
+        raise InputError(
+            f"probs and y must have the same number of rows; got {n_probs} and {n_labels}."
+        )
+
+
+def baseline_column(baseline: Hashable, classes: Classes) -> int:
+    if isinstance(baseline, str) and baseline in RESERVED:
+        raise InputError(
+            f"baseline={baseline!r} is understood by assess, calibration_test and MCLLOCalibrator; "
+            "here baseline must be a class."
+        )
+    return find_class(baseline, classes, "baseline")
+
+
+def _simplex(
+    probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
+) -> Simplex:
+    if logits is None:
+        if probs is None:
+            raise InputError("probs must be given (or logits=); got neither.")
+        return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
+    if probs is None:
+        return clean_logits(logits, columns=classes)
+    given = clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
+    scores = clean_logits(logits, columns=given.names if classes is None else classes)
+    if given.probs.shape != scores.probs.shape:
+        raise InputError(
+            f"probs and logits must have the same shape; got {given.probs.shape} "
+            f"and {scores.probs.shape}."
+        )
+    apart = np.abs(given.probs - scores.probs).max(axis=1)
+    if apart.max() > 1e-3:
+        row = int(np.argmax(apart))
+        raise InputError(
+            f"probs must be the softmax of logits (tolerance 0.001); row {row} differs by "
+            f"{apart[row]:.3g}. Pass only one of them.",
+            row=row,
+        )
+    return replace(scores, names=given.names or scores.names)
+
+
+def _refuse_swapped(probs: Any, y: Any) -> None:
+    """Say so when labels stand where probabilities belong."""
+    if n_columns(probs) == 1 and n_columns(y) > 1:
+        raise InputError(
+            "probs must be a table and y its labels; they seem to be swapped. Call with (probs, y)."
+        )
+
+
+def scored_predictions(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    classes: Sequence[Hashable] | None = None,
+    baseline: Hashable | None = None,
+    keep_zeros: bool = True,
+) -> Predictions:
+    """Validate what is scored, in the order of `sklearn.metrics`; zeros stay zeros by default.
+
+    A `Predictions` stands for itself, with ``y_true=None``. One-dimensional `y_prob` is, as in
+    scikit-learn's binary scorers, the probability of the second of two classes.
+    """
+    options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
+    if not isinstance(y_prob, Predictions) and n_columns(y_true) > 1 and n_columns(y_prob) == 1:
+        raise InputError(
+            "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
+            "Call with (y_true, y_prob)."
+        )
+    if not isinstance(y_prob, Predictions):
+        y_prob = _both_columns(y_prob)
+    if isinstance(y_prob, Predictions) or not keep_zeros:
+        return as_predictions(y_prob, y_true, **options)
+    classes = None if classes is None else class_names(classes)
+    simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
+    facts = clean_rows(len(simplex.probs), sample_weight)
+    return Predictions._labelled(simplex, y_true, classes, baseline, facts)
+
+
+def _both_columns(y_prob: Any) -> Any:
+    """Return ``[1 - p, p]`` for one-dimensional numbers, anything else as it is."""
+    if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
+        return np.column_stack([1.0 - y_prob, y_prob])
+    return y_prob

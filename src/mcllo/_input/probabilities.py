@@ -1,0 +1,219 @@
+"""A table of probabilities or logits -> rows on the simplex, with everything changed counted.
+
+Rules, applied in this order and nowhere else:
+
+1. shape (n, c) with n >= 1 and c >= 2; numbers only; no NaN, no infinity; values in [0, 1];
+2. rows sum to 1 within 1e-6 (float32 and float16 input: 1e-3; ``normalize=True``: any positive
+   sum); rows off by more than 1e-9 are divided by their sum (the others keep their digits: 0.7
+   stays on the edge of a bin);
+3. zeros: with ``clip=None`` a row that holds a 0 has its values below 1e-6 raised to 1e-6 and is
+   divided by its sum; with ``clip=e > 0`` every value below e in every row is; ``clip=0`` refuses.
+
+The rules look at one row at a time, so any partition of the rows gives the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from ..exceptions import InputError
+from .frames import as_matrix, show
+
+Array = NDArray[Any]
+
+DEFAULT_CLIP = 1e-6
+TOLERANCE = 1e-6
+TOLERANCE_FLOAT32 = 1e-3
+NOTEWORTHY_ROW_ERROR = 1e-9
+LARGEST_LOGIT = 1e100
+"""Squares of log odds must not overflow."""
+ROUNDED = 0.1
+"""Row error up to which rounding is the likely cause."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex:
+    """Clean probabilities and what was done to them.
+
+    Attributes
+    ----------
+    probs : ndarray of shape (n_samples, n_classes)
+        Rows sum to 1.
+    logits : ndarray or None
+        As given; when given they, not `probs`, define the log odds.
+    names : list of str or None
+        Column names of a frame.
+    raised : ndarray of bool or None
+        Where the zero rule raised a value; None when nowhere.
+    clip : float or None
+        The floor that was used; None when no value was raised.
+    n_zeros, n_renormalized : int
+        Zeros found; rows whose sum was off by more than 1e-9.
+    max_row_error : float
+        Largest distance of a row sum from 1.
+    """
+
+    probs: Floats
+    logits: Floats | None
+    names: list[str] | None
+    raised: NDArray[np.bool_] | None
+    clip: float | None
+    n_zeros: int
+    n_renormalized: int
+    max_row_error: float
+
+    def take(self, rows: NDArray[np.intp]) -> Simplex:
+        """Return the chosen rows; zeros are counted again where each raised value was one."""
+        logits = None if self.logits is None else self.logits[rows]
+        raised, n_zeros = None, self.n_zeros
+        if self.raised is not None:
+            raised = self.raised[rows]
+            n_zeros = int(raised.sum()) if self.raised.sum() == n_zeros else n_zeros
+        return replace(self, probs=self.probs[rows], logits=logits, raised=raised, n_zeros=n_zeros)
+
+
+def clean_probs(
+    probs: Any,
+    *,
+    columns: Sequence[Hashable] | None = None,
+    normalize: bool = False,
+    clip: float | None = None,
+    keep_zeros: bool = False,
+) -> Simplex:
+    """Validate a table of probabilities; see the module's rules.
+
+    With `keep_zeros`, for scores that need no log odds, rule 3 is left out.
+    """
+    values, names = as_matrix(probs, "probs", columns)
+    check_shape(values, "probs")
+    sums = _row_sums(values)
+    error = np.abs(sums - 1.0)
+    tolerance = TOLERANCE if values.dtype.itemsize >= 8 else TOLERANCE_FLOAT32
+    if not (values.min() >= 0.0 and error.max() <= tolerance):
+        _refuse(values, sums, tolerance, normalize)
+    noteworthy = error > NOTEWORTHY_ROW_ERROR
+    clean = np.array(values, dtype=np.float64)  # a copy: callers keep theirs
+    if noteworthy.any():
+        clean /= np.where(noteworthy, sums, 1.0)[:, None]
+    if keep_zeros:
+        raised, n_zeros, used = None, int((clean == 0.0).sum()), None
+    else:
+        clean, raised, n_zeros, used = _raise_zeros(clean, clip)
+    return Simplex(
+        clean, None, names, raised, used, n_zeros, int(noteworthy.sum()), float(error.max())
+    )
+
+
+def clean_logits(logits: Any, *, columns: Sequence[Hashable] | None = None) -> Simplex:
+    """Validate logits and return their softmax beside them."""
+    values, names = as_matrix(logits, "logits", columns)
+    check_shape(values, "logits")
+    values = values.astype(np.float64)
+    bad = ~(np.abs(values) <= LARGEST_LOGIT)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise InputError(
+            f"logits must be finite, at most {LARGEST_LOGIT:g} in size; "
+            f"got logits[{row}, {column}]={values[row, column]:g}. Drop or repair that row.",
+            row=int(row),
+        )
+    shifted = np.exp(values - values.max(axis=1, keepdims=True))
+    shifted /= shifted.sum(axis=1, keepdims=True)
+    return Simplex(shifted, values, names, None, None, 0, 0, 0.0)
+
+
+def check_shape(values: Array, name: str) -> None:
+    """Refuse anything but (n >= 1, c >= 2)."""
+    if values.ndim == 1 and len(values) > 0:
+        raise InputError(
+            f"{name} must have a column per class; got a one-dimensional array of {len(values)}. "
+            f"For two classes pass np.column_stack([1 - p, p])."
+        )
+    if values.ndim > 2:
+        raise InputError(f"{name} must be a table of rows and classes; got shape {values.shape}.")
+    if len(values) == 0:
+        raise InputError(f"{name} must have at least one row; got none.")
+    if values.shape[1] < 2:
+        raise InputError(
+            f"{name} must have at least two columns, one for each class; got {values.shape[1]}."
+        )
+
+
+def _row_sums(values: Array) -> Floats:
+    ones = np.ones(values.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused by name later
+        sums: Floats = values.astype(np.float64, copy=False) @ ones
+    return sums
+
+
+def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> None:
+    """Raise for the first broken rule; return when `normalize` makes the row sums acceptable."""
+    with np.errstate(invalid="ignore"):
+        _refuse_where(~np.isfinite(values), values, "be finite", "Drop or repair that row.")
+        low, high = values < 0.0, values > 1.0 + tolerance
+        remedy = "Divide percentages by 100; for scores before the softmax pass logits=."
+        if not high.any() and values.min() > -tolerance:
+            remedy = "For rounding errors pass np.clip(probs, 0, 1)."
+        _refuse_where(low | high, values, "lie in [0, 1]", remedy)
+        off = np.abs(sums - 1.0) > tolerance if not normalize else sums <= 0.0
+    if off.any():
+        row = int(np.argmax(off))
+        remedy = "For rounded files pass normalize=True."
+        if normalize:
+            remedy = "Drop that row."
+        elif abs(sums[row] - 1.0) > ROUNDED:
+            remedy = "Choose the columns that are classes with classes=, or pass normalize=True."
+        raise InputError(
+            f"each row of probs must sum to 1 (tolerance {tolerance:g}); "
+            f"row {row} sums to {sums[row]:.6g}. {remedy}",
+            row=row,
+        )
+
+
+def _refuse_where(bad: Array, values: Array, rule: str, remedy: str) -> None:
+    if bad.any():
+        row, column = (int(k) for k in np.argwhere(bad)[0])
+        raise InputError(
+            f"probs must {rule}; got probs[{row}, {column}]={values[row, column]:g}. {remedy}",
+            row=row,
+        )
+
+
+def _raise_zeros(
+    probs: Floats, clip: float | None
+) -> tuple[Floats, NDArray[np.bool_] | None, int, float | None]:
+    _check_clip(clip, probs.shape[1])
+    n_zeros = 0 if probs.min() > 0.0 else int((probs == 0.0).sum())
+    if clip == 0.0 and n_zeros:
+        row, column = (int(k) for k in np.argwhere(probs == 0.0)[0])
+        raise InputError(
+            f"probs must be positive when clip=0; got probs[{row}, {column}]=0. "
+            "Pass clip=None or a floor such as clip=1e-6.",
+            row=row,
+        )
+    if clip == 0.0 or (clip is None and n_zeros == 0):
+        return probs, None, n_zeros, None
+    floor = DEFAULT_CLIP if clip is None else float(clip)
+    raised = probs < floor
+    if clip is None:
+        raised &= (probs == 0.0).any(axis=1)[:, None]
+    if not raised.any():
+        return probs, None, n_zeros, None
+    lifted = np.where(raised, floor, probs)
+    touched = raised.any(axis=1)  # the other rows keep their digits, whatever their company
+    lifted /= np.where(touched, lifted.sum(axis=1), 1.0)[:, None]
+    return lifted, raised, n_zeros, floor
+
+
+def _check_clip(clip: float | None, n_classes: int) -> None:
+    if clip is None:
+        return
+    number = isinstance(clip, (int, float, np.integer, np.floating)) and not isinstance(clip, bool)
+    if not number or not 0.0 <= clip < 1.0 / n_classes:
+        raise InputError(f"clip must be a number in [0, 1/{n_classes}); got clip={show(clip)}.")

@@ -1,0 +1,150 @@
+"""What a row carries beside its probabilities and label: weight, group, or a vector of counts.
+
+==============  ==============================================================================
+frequency       row i stands for ``w_i`` rows that looked the same; n is the sum of the weights
+survey          row i was drawn with a chance proportional to ``1 / w_i``; estimates use the
+                weights, standard errors and tests need the sandwich, and no label can be simulated
+groups          rows of one group (an animal, a patient, a video) may depend on each other
+counts          row i was labelled ``k_ij`` times as class j: it becomes a row of frequency
+                ``k_ij`` for each class with ``k_ij > 0``
+==============  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Codes, Floats
+from ..exceptions import InputError
+from .frames import as_column, as_numbers, show
+from .labels import is_missing
+
+WeightKind = Literal["frequency", "survey"]
+WEIGHT_KINDS = ("frequency", "survey")
+
+
+@dataclass(frozen=True, eq=False)
+class RowFacts:
+    """Weights with their meaning, and the group of each row as 0 .. n_groups - 1."""
+
+    weight: Floats | None = None
+    weight_kind: WeightKind = "frequency"
+    groups: Codes | None = None
+
+    def take(self, rows: Codes, times: Floats | None = None) -> RowFacts:
+        """Return the facts of the chosen rows, their weight multiplied by `times`."""
+        weight = None if self.weight is None else self.weight[rows]
+        if times is not None:
+            weight = times if weight is None else weight * times
+        groups = None if self.groups is None else self.groups[rows]
+        return RowFacts(weight, self.weight_kind, groups)
+
+
+def clean_rows(
+    n_samples: int, sample_weight: Any = None, weight_kind: Any = "frequency", groups: Any = None
+) -> RowFacts:
+    """Validate weights, their kind and groups."""
+    if weight_kind not in WEIGHT_KINDS:
+        raise InputError(
+            f"weight_kind must be 'frequency' or 'survey'; got weight_kind={show(weight_kind)}."
+        )
+    weight = clean_weight(sample_weight, n_samples)
+    return RowFacts(weight, weight_kind, clean_groups(groups, n_samples))
+
+
+def clean_weight(weight: Any, n_samples: int) -> Floats | None:
+    """Validate weights: one finite number >= 0 for each row, not all 0."""
+    if weight is None:
+        return None
+    values = as_numbers(as_column(weight, "sample_weight"), "sample_weight").astype(np.float64)
+    if values.shape != (n_samples,):
+        raise InputError(
+            f"sample_weight must hold one number per row ({n_samples}); got shape {values.shape}."
+        )
+    bad = ~(np.isfinite(values) & (values >= 0.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"sample_weight must be finite and not negative; got sample_weight[{row}]="
+            f"{values[row]:g}. Drop those rows or give them the weight 0.",
+            row=row,
+        )
+    if not values.any():
+        raise InputError("sample_weight must not be 0 everywhere. Give some row a weight.")
+    return values
+
+
+def clean_groups(groups: Any, n_samples: int) -> Codes | None:
+    """Return each row's group as a number 0 .. n_groups - 1."""
+    if groups is None:
+        return None
+    names = as_column(groups, "groups")
+    if names.shape != (n_samples,):
+        raise InputError(
+            f"groups must hold one name per row ({n_samples}); got shape {names.shape}."
+        )
+    codes = _group_codes(names)
+    if codes.max() == 0:
+        raise InputError(
+            "groups must name at least two groups; all rows are in one. Leave groups= out."
+        )
+    return codes
+
+
+def _group_codes(names: NDArray[Any]) -> Codes:
+    """Number the groups; any hashable name will do, but none may be missing."""
+    if names.dtype.kind in "biu":
+        return np.unique(names, return_inverse=True)[1].astype(np.intp)
+    seen: dict[Any, int] = {}
+    for row, name in enumerate(names.tolist()):
+        if is_missing(name):
+            raise InputError(
+                f"every row needs a group; groups[{row}] is missing. Drop those rows.", row=row
+            )
+        seen.setdefault(name, len(seen))
+    return np.array([seen[name] for name in names.tolist()], dtype=np.intp)
+
+
+def row_numbers(rows: Any, n_samples: int) -> Codes:
+    """Return row numbers from numbers or a mask."""
+    picked = as_column(rows, "rows")
+    if picked.dtype == bool and picked.shape == (n_samples,):
+        picked = np.flatnonzero(picked)
+    if picked.size == 0:
+        raise InputError("rows must choose at least one row; got none.")
+    plain = picked.ndim == 1 and picked.dtype.kind in "iu"
+    if not plain or picked.min() < -n_samples or picked.max() >= n_samples:
+        raise InputError(
+            f"rows must be row numbers below {n_samples}, or a mask of {n_samples} truth values; "
+            f"got {picked.dtype} of shape {picked.shape}"
+            + (f" from {picked.min()} to {picked.max()}." if plain else ".")
+        )
+    return picked.astype(np.intp)
+
+
+def is_count_table(y: Any) -> bool:
+    """Whether `y` is a table of whole numbers >= 0 of which some row holds more than one label."""
+    table = as_column(y, "y")
+    if table.ndim != 2 or table.size == 0 or table.dtype.kind not in "iuf":
+        return False
+    with np.errstate(invalid="ignore"):
+        whole = bool(((table >= 0) & (table == np.floor(table)) & np.isfinite(table)).all())
+    return whole and bool((table.sum(axis=1) > 1).any())
+
+
+def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
+    """Return (row, column, count) of every positive count, row by row."""
+    empty = counts.sum(axis=1) == 0
+    if empty.any():
+        row = int(np.argmax(empty))
+        raise InputError(
+            f"each row of label counts must hold at least one label; row {row} holds none. "
+            "Drop that row.",
+            row=row,
+        )
+    rows, columns = np.nonzero(counts)
+    return rows, columns, counts[rows, columns].astype(np.float64)

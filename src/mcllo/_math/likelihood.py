@@ -1,0 +1,203 @@
+"""The MCLLO model: Eq. (1)-(5) of Vennos, Xing and Franck (2026), in pure NumPy.
+
+Conventions, stated here once: the baseline is the last of the c classes and has no parameters;
+``K = c - 1``; arrays over rows are transposed, ``(K, n)``, because a reduction over a short last
+axis is slow; ``theta = (tau_1 .. tau_K, gamma_1 .. gamma_K)``; the identity is ``theta0 = (0, 1)``.
+
+====================  =====================================================  ==========
+log odds              ``l_ji = log(x_ij / x_ic)``                            (K, n)
+eta                   ``eta_ji = tau_j + gamma_j l_ji``, tau = log(delta)    Eq. (1)
+recalibrated          ``g_i = softmax(eta_1i, ..., eta_Ki, 0)``              Eq. (3)-(4)
+log partition         ``A(theta) = sum_i w_i log(1 + sum_j exp eta_ji)``
+sufficient statistic  ``s = (sum_i w_i 1[y_i=j]; sum_i w_i 1[y_i=j] l_ji)``  (2K,)
+negative log lik.     ``A(theta) - theta . s``                               Eq. (5)
+gradient of A         ``(sum_i w_i g_ji; sum_i w_i g_ji l_ji)``
+Hessian of A          ``sum_i w_i Z_i' (diag g_i - g_i g_i') Z_i``, Z_i = [I, diag l_i]
+====================  =====================================================  ==========
+
+The labels enter only through s; A and its derivatives never see them. Both are sums over rows, so
+`Terms` add. The softmax form equals Eq. (3) after dividing by ``x_ic ** gamma_j``; it needs no
+powers and stays finite for any finite log odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._ground.threads import borrowed, ordered_map, threads_for
+from .kernel import (
+    CHUNK_ELEMENTS,
+    ROUNDED_UP,
+    LogPartition,
+    Terms,
+    exponentials,
+    softmax_against_zero,
+)
+
+__all__ = [
+    "CHUNK_ELEMENTS",
+    "ROUNDED_UP",
+    "Likelihood",
+    "LogPartition",
+    "Terms",
+    "identity_theta",
+    "log_odds_from_logs",
+    "log_odds_of_rows",
+    "recalibrate",
+    "softmax_against_zero",
+    "sufficient_statistic",
+]
+
+
+def identity_theta(n_compared: int) -> Floats:
+    """Return theta of the map that changes nothing: tau = 0, gamma = 1."""
+    return np.concatenate([np.zeros(n_compared), np.ones(n_compared)])
+
+
+def log_odds_from_logs(logs: Floats, baseline: int) -> Floats:
+    """Return ``l_ji`` from transposed log probabilities (or logits) of shape (c, n), in place."""
+    if baseline != len(logs) - 1:
+        logs = np.concatenate([np.delete(logs, baseline, axis=0), logs[[baseline]]])
+    logs[:-1] -= logs[-1]
+    return logs[:-1]
+
+
+def log_odds_of_rows(
+    rows: NDArray[Any], baseline: int, *, logarithms: bool = False, n_jobs: int | None = None
+) -> Floats:
+    """Return ``l_ji`` of probabilities (or `logarithms` of them, or logits) of shape (n, c)."""
+    n, c = rows.shape
+    odds = np.empty((c - 1, n))
+
+    def work(chunk: slice) -> None:
+        logs = np.array(rows[chunk].T, dtype=np.float64, order="C")
+        if not logarithms:
+            np.log(logs, out=logs)
+        np.subtract(logs[:baseline], logs[baseline], out=odds[:baseline, chunk])
+        np.subtract(logs[baseline + 1 :], logs[baseline], out=odds[baseline:, chunk])
+
+    _in_chunks(work, n, c - 1, n_jobs)
+    return odds
+
+
+def sufficient_statistic(
+    log_odds: NDArray[Any], codes: NDArray[np.intp], weight: Floats | None = None
+) -> Floats:
+    """Return s: weighted class counts, and sums of the true class's log odds, without baseline."""
+    n_compared = len(log_odds)
+    inside = np.flatnonzero(codes < n_compared)
+    rows = codes[inside]
+    unit = np.ones(len(inside)) if weight is None else weight[inside]
+    counts = np.bincount(rows, weights=unit, minlength=n_compared)
+    sums = np.bincount(rows, weights=unit * log_odds[rows, inside], minlength=n_compared)
+    return np.concatenate([counts, sums])
+
+
+class Likelihood:
+    """``theta -> Terms`` of the negative log likelihood ``A(theta) - theta . s``."""
+
+    def __init__(self, partition: LogPartition, statistic: Floats) -> None:
+        self.partition = partition
+        self.statistic = statistic
+
+    def __call__(self, theta: Floats) -> Terms:
+        """Return value, gradient and Hessian at `theta`."""
+        return self._less_statistic(theta, self.partition(theta))
+
+    def value(self, theta: Floats) -> float:
+        """Return the value alone."""
+        return self.partition.value(theta) - float(theta @ self.statistic)
+
+    @property
+    def rough(self) -> Callable[[Floats], Terms] | None:
+        """The same in float32; see `LogPartition.rough`."""
+        rough = self.partition.rough
+        return None if rough is None else lambda theta: self._less_statistic(theta, rough(theta))
+
+    def _less_statistic(self, theta: Floats, terms: Terms) -> Terms:
+        return Terms(
+            terms.value - float(theta @ self.statistic),
+            terms.gradient - self.statistic,
+            terms.hessian,
+        )
+
+
+def recalibrate(
+    theta: Floats, log_odds: NDArray[Any], baseline: int, *, n_jobs: int | None = None
+) -> Floats:
+    """Return g of Eq. (3)-(4), shape (n, c), the baseline back in its column."""
+    k, n = log_odds.shape
+    recalibrated = np.empty((n, k + 1))
+    spare: list[NDArray[Any]] = []
+
+    def work(rows: slice) -> None:
+        odds = log_odds[:, rows]
+        with borrowed(spare, (k, _chunk_rows(n, k)), np.float64) as buffer:
+            g = buffer[:, : odds.shape[1]]
+            _write_softmax(theta, odds, g, baseline, recalibrated[rows])
+
+    _in_chunks(work, n, k, n_jobs)
+    return recalibrated
+
+
+def recalibrate_rows(
+    theta: Floats,
+    rows: NDArray[Any],
+    baseline: int,
+    *,
+    logarithms: bool = False,
+    n_jobs: int | None = None,
+) -> Floats:
+    """Return g for probabilities (or `logarithms` of them, or logits) of shape (n, c).
+
+    As `recalibrate`, but log odds are made chunk by chunk, while the rows are in cache.
+    """
+    n, c = rows.shape
+    recalibrated = np.empty((n, c))
+    logs_spare: list[NDArray[Any]] = []
+    spare: list[NDArray[Any]] = []
+
+    def work(chunk: slice) -> None:
+        part = rows[chunk].T
+        m, width = part.shape[1], _chunk_rows(n, c - 1)
+        with (
+            borrowed(logs_spare, (c, width), np.float64) as logs_buffer,
+            borrowed(spare, (c - 1, width), np.float64) as buffer,
+        ):
+            logs, g = logs_buffer[:, :m], buffer[:, :m]
+            if logarithms:
+                np.copyto(logs, part)
+            else:
+                np.log(part, out=logs)
+            odds = log_odds_from_logs(logs, baseline)
+            _write_softmax(theta, odds, g, baseline, recalibrated[chunk])
+
+    _in_chunks(work, n, c - 1, n_jobs)
+    return recalibrated
+
+
+def _in_chunks(work: Callable[[slice], None], n: int, k: int, n_jobs: int | None) -> None:
+    """Call `work` for stretches of rows whose buffers stay in cache."""
+    rows = _chunk_rows(n, k)
+    chunks = [slice(start, min(n, start + rows)) for start in range(0, n, rows)]
+    ordered_map(lambda i: work(chunks[i]), len(chunks), threads_for(n * k, n_jobs))
+
+
+def _chunk_rows(n: int, k: int) -> int:
+    return min(n, max(256, CHUNK_ELEMENTS // k))
+
+
+def _write_softmax(
+    theta: Floats, odds: NDArray[Any], g: Floats, baseline: int, out: Floats
+) -> None:
+    """Write the recalibrated rows of these log odds to `out`, shape (m, c), using the buffer g."""
+    total, top = exponentials(theta, odds, g)
+    g /= total
+    out[:, :baseline] = g[:baseline].T
+    out[:, baseline + 1 :] = g[baseline:].T
+    np.divide(1.0 if top is None else np.exp(-top), total, out=out[:, baseline])

@@ -1,0 +1,158 @@
+"""The negative log likelihood of ``softmax(W z + b)`` with its derivatives; it adds over rows.
+
+====================  ===================================================================
+scores                ``z_ji``: logits or log probabilities                        (c, n)
+features              ``x_j = (z_j, 1)`` (vector: class j sees its own score)      (2, n)
+                      ``x_j = (z_1, ..., z_c, 1)`` (matrix: all scores)            (c + 1, n)
+parameters            ``theta_j``, one row per class: weights, then the intercept  (c, d)
+eta                   ``eta_ji = theta_j . x_ji``
+probabilities         ``g_i = softmax(eta_i)``
+negative log lik.     ``sum_i w_i (log sum_j exp eta_ji - eta_{y_i, i})``
+gradient              ``sum_i w_i (g_ji - 1[y_i = j]) x_ji``
+Hessian, block (j,k)  ``sum_i w_i g_ji (1[j = k] - g_ki) x_ji x_ki'``
+====================  ===================================================================
+
+With the rows ``a_jk = sqrt(w) g_j x_jk`` stacked, the second part of the Hessian is one gram
+product ``-A A'`` and the first, the diagonal blocks, ``A_j (sqrt(w) x_j)'``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .kernel import softmax_of_gaps
+from .likelihood import CHUNK_ELEMENTS, Terms
+
+
+class LinearMapLoss:
+    """``theta -> Terms`` of the negative log likelihood for fixed scores; buffers are reused.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (c, n)
+        z.
+    codes : ndarray of shape (n,)
+        Which of the `m` modelled classes came true.
+    weight : ndarray of shape (n,), optional
+        Row weights.
+    classes : ndarray of shape (m,), optional
+        Columns of the modelled classes; by default all c.
+    diagonal : bool
+        Vector map (features ``z_j, 1``) rather than matrix map (features ``z_1 .. z_c, 1``).
+    """
+
+    def __init__(
+        self,
+        scores: Floats,
+        codes: NDArray[np.intp],
+        weight: Floats | None = None,
+        *,
+        classes: NDArray[np.intp] | None = None,
+        diagonal: bool = False,
+    ) -> None:
+        if diagonal and classes is not None:
+            scores = scores[classes]
+        self.scores, self.codes, self.diagonal = scores, codes, diagonal
+        self.n_samples = len(codes)
+        self.root = np.ones(len(codes)) if weight is None else np.sqrt(weight)
+        n_modelled = len(scores) if classes is None else len(classes)
+        self.shape = (n_modelled, 2 if diagonal else len(scores) + 1)
+        size = n_modelled * self.shape[1]
+        self._rows = min(self.n_samples, max(256, CHUNK_ELEMENTS // size))
+        self._features = np.ones((n_modelled if diagonal else 1, self.shape[1], self._rows))
+        self._products = np.empty(size * self._rows)
+        self.statistic = self._label_sums(weight)
+
+    def __call__(self, theta: Floats) -> Terms:
+        """Return value, gradient and Hessian at `theta`, flat: class after class."""
+        m, d = self.shape
+        value, gram, blocks = 0.0, np.zeros((m * d, m * d)), np.zeros((m, d, d))
+        for start in range(0, self.n_samples, self._rows):
+            features, root, g, nll = self._chunk(theta, start)
+            value += float(nll @ (root * root))
+            g *= root
+            stack = self._products[: m * d * len(root)].reshape(m, d, -1)
+            np.multiply(g[:, None, :], features, out=stack)
+            rows = stack.reshape(m * d, -1)
+            gram += rows @ rows.T
+            blocks += self._blocks(stack, features, root)
+        hessian = -gram
+        for j in range(m):
+            hessian[j * d : (j + 1) * d, j * d : (j + 1) * d] += blocks[j]
+        gradient = blocks[:, :, -1] - self.statistic  # the last feature is 1
+        return Terms(value, gradient.ravel(), hessian)
+
+    def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
+        """Return what `__call__` does, without the Hessian."""
+        value, gradient = 0.0, -self.statistic
+        for start in range(0, self.n_samples, self._rows):
+            features, root, g, nll = self._chunk(theta, start)
+            weight = root * root
+            value += float(nll @ weight)
+            g *= weight
+            if self.diagonal:
+                gradient += np.einsum("ji,jki->jk", g, features)
+            else:
+                gradient += g @ features[0].T
+        return value, gradient.ravel()
+
+    def feature_gram(self) -> Floats:
+        """Return ``sum_i w_i x_ji x_ji'``, shape (m, d, d), or (1, d, d) when all share it."""
+        gram = np.zeros((len(self._features), self.shape[1], self.shape[1]))
+        for start in range(0, self.n_samples, self._rows):
+            features, root = self._design(start)
+            scaled = features * root
+            gram += scaled @ scaled.transpose(0, 2, 1)
+        return gram
+
+    def _design(self, start: int) -> tuple[Floats, Floats]:
+        """Return the features of a chunk, shape (m or 1, d, rows), and the roots of its weights."""
+        scores = self.scores[:, start : start + self._rows]
+        features = self._features[..., : scores.shape[1]]
+        if self.diagonal:
+            features[:, 0] = scores
+        else:
+            features[0, :-1] = scores
+        return features, self.root[start : start + self._rows]
+
+    def _chunk(self, theta: Floats, start: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return a chunk's features, weight roots, probabilities and negative log likelihoods."""
+        features, root = self._design(start)
+        rows = theta.reshape(self.shape)
+        if self.diagonal:
+            g = rows[:, :1] * features[:, 0]
+            g += rows[:, 1:]
+        else:
+            g = rows @ features[0]
+        g -= g.max(axis=0)  # before the label's entry is taken: small losses keep their digits
+        own = g[self.codes[start : start + self._rows], np.arange(len(root))]
+        return features, root, g, softmax_of_gaps(g) - own
+
+    def _blocks(self, stack: Floats, features: Floats, root: Floats) -> Floats:
+        """Return ``sum_i w_i g_ji x_ji x_ji'`` of a chunk, shape (m, d, d)."""
+        m, d = self.shape
+        if not self.diagonal:
+            blocks: Floats = stack.reshape(m * d, -1) @ (features[0] * root).T
+            return blocks.reshape(m, d, d)
+        sums = stack.reshape(m * d, -1) @ root
+        squares = np.einsum("ji,ji->j", stack[:, 0], features[:, 0] * root)
+        first, last = sums.reshape(m, d).T
+        return np.array([[squares, first], [first, last]]).transpose(2, 0, 1)
+
+    def _label_sums(self, weight: Floats | None) -> Floats:
+        """Return ``sum_i w_i 1[y_i = j] x_ji``, the labels' part of the gradient."""
+        codes = self.codes
+        m, d = self.shape
+        sums = np.empty((m, d))
+        sums[:, -1] = np.bincount(codes, weights=weight, minlength=m)
+        if self.diagonal:
+            own = self.scores[codes, np.arange(len(codes))]
+            own *= 1.0 if weight is None else weight
+            sums[:, 0] = np.bincount(codes, weights=own, minlength=m)
+            return sums
+        for k, scores in enumerate(self.scores):
+            weighted = scores if weight is None else scores * weight
+            sums[:, k] = np.bincount(codes, weights=weighted, minlength=m)
+        return sums

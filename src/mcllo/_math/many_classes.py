@@ -1,0 +1,239 @@
+"""Inexact Newton for many parameters: conjugate gradients instead of a factorisation.
+
+Each iteration, at x with gradient g and Hessian H, of which only products are known:
+
+1. solve ``H d = -g`` by conjugate gradients, preconditioned, until the residual is a part `eta` of
+   g (Eisenstat and Walker, 1996, choice 2): a rough solution far from the minimum, a good one near;
+2. decrement ``-g . d``, as in `_math/newton`;
+3. when it is below `tol`, or so small that a good solution leaves less than that, take the step
+   and stop;
+4. otherwise halve the step until the value falls enough, as in `_math/newton`, and go on.
+
+Fitting many classes: products instead of Hessians, and the whole Hessian once, if at all.
+
+A Newton step needs ``4 n K^2`` operations for the Hessian and ``8 K^3 / 3`` for its factorisation;
+conjugate gradients need about 30 products of ``8 n K`` for a whole fit. From about `MANY` classes
+the second is faster. The covariance needs the Hessian once, at the estimate; beyond
+`MOST_PARAMETERS` even one is too large, and the information is known by class only: 2 x 2 blocks,
+of which the inverse is **not** a covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .kernel import ROUGH_PAYS, Terms
+from .newton import MAX_ITER, TOL, Solution, approach, line_search
+from .products import Blocks, LikelihoodOperator, LogPartitionOperator
+
+ROUGHEST, FINEST = 0.1, 1e-5
+"""Largest and smallest part of the gradient that conjugate gradients may leave."""
+LAST = 1e-7
+"""Decrement from which a solution to `FINEST` leaves less than the tolerance."""
+NEAR = 10.0
+"""How many times `LAST` the preconditioner's decrement may be in what may be the last iteration."""
+MAX_PRODUCTS = 500
+"""Hessian products in one iteration."""
+
+
+class Objective(Protocol):
+    """What is minimised: products and preconditioner are those at the last `value_gradient`."""
+
+    def value_gradient(self, x: Floats) -> Terms:
+        """Move to x; the Terms need no Hessian."""
+
+    def rough(self, x: Floats) -> Terms:
+        """The same at less cost and to fewer digits; used where ``rough=True`` asks for it."""
+
+    def product(self, v: Floats) -> Floats:
+        """Return the Hessian times v."""
+
+    def precondition(self, v: Floats) -> Floats:
+        """Return an approximate solution of ``H x = v``."""
+
+
+@dataclass(frozen=True, eq=False)
+class PCGSolution(Solution):
+    """Where `minimize_pcg` stopped; `start` and `terms` hold no Hessian.
+
+    Attributes
+    ----------
+    n_products : int
+        Hessian products used.
+    """
+
+    n_products: int
+
+
+def minimize_pcg(
+    objective: Objective,
+    start: Floats,
+    *,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    rough: bool = False,
+) -> PCGSolution:
+    """Minimise `objective` from `start`; see the module's steps."""
+    x = np.array(start, dtype=np.float64)
+    first = terms = objective.value_gradient(x)
+    solver, decrement, done = _Solver(objective), 0.0, 0
+    if rough:
+        x, terms, _, done = approach(
+            objective.value_gradient, objective.rough, solver, x, terms, tol, max_iter
+        )
+        if done == 0:
+            solver.size = np.inf
+            terms = objective.value_gradient(x)  # products are those at x again
+    for n_iter in range(done + 1, max_iter + 1):
+        direction = solver(terms)
+        decrement = max(0.0, -float(terms.gradient @ direction))
+        if decrement <= tol or (decrement <= LAST and solver.part <= FINEST):
+            return PCGSolution(x + direction, first, terms, decrement, n_iter, True, solver.used)
+        found = line_search(objective.value_gradient, x, terms, direction)
+        if found is None:
+            break
+        x, terms = found
+    return PCGSolution(x, first, terms, decrement, n_iter, False, solver.used)
+
+
+class _Solver:
+    """Step 1 with its memory: the last gradient's size, the part left, the products used."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective, self.size, self.part, self.used = objective, np.inf, ROUGHEST, 0
+
+    def __call__(self, terms: Terms) -> Floats:
+        size = float(terms.gradient @ self.objective.precondition(terms.gradient))
+        ratio = FINEST if size <= NEAR * LAST else size / self.size
+        self.part, self.size = min(ROUGHEST, max(FINEST, ratio)), size
+        direction, n_products = conjugate_gradients(
+            self.objective.product, self.objective.precondition, -terms.gradient, self.part
+        )
+        self.used += n_products
+        return direction
+
+
+def conjugate_gradients(
+    product: Callable[[Floats], Floats],
+    precondition: Callable[[Floats], Floats],
+    right: Floats,
+    part: float,
+) -> tuple[Floats, int]:
+    """Return a solution of ``H x = right`` with that part of the residual left, and the products.
+
+    The residual is measured as the preconditioner does. Where the curvature is lost in rounding the
+    search ends with what it has.
+    """
+    x = np.zeros_like(right)
+    residual, scaled = right.copy(), precondition(right)
+    size = goal = float(residual @ scaled)
+    goal *= part * part
+    p = scaled
+    for used in range(1, MAX_PRODUCTS + 1):
+        if size <= goal:
+            return x, used - 1
+        image = product(p)
+        curvature = float(p @ image)
+        if not curvature > 0.0:
+            return (x if used > 1 else scaled), used
+        step = size / curvature
+        x += step * p
+        residual -= step * image
+        scaled = precondition(residual)
+        size, last = float(residual @ scaled), size
+        p = scaled + (size / last) * p
+    return x, MAX_PRODUCTS
+
+
+MANY = 120
+"""Classes from which this is faster than a Newton step with its Hessian."""
+MOST_PARAMETERS = 5_000
+"""Parameters up to which the whole Hessian is computed: 200 MB at that number."""
+
+
+def are_many(n_classes: int) -> bool:
+    """Whether so many classes are fitted by products."""
+    return n_classes >= MANY
+
+
+def has_whole_hessian(n_parameters: int) -> bool:
+    """Whether the Hessian of so many parameters, fixed ones included, is computed at all."""
+    return n_parameters <= MOST_PARAMETERS
+
+
+@dataclass(frozen=True, eq=False)
+class ManyFit:
+    """Where the fit of many classes stopped.
+
+    Attributes
+    ----------
+    solution : PCGSolution
+        In all parameters; fixed ones are those of the start.
+    hessian : ndarray of shape (2 K, 2 K) or None
+        At the estimate, penalty included; None where it was not asked for or is too large.
+    blocks, start_blocks : Blocks
+        The 2 x 2 blocks on (tau_j, gamma_j) without penalty, at the last evaluation and the start.
+    information : {'full', 'blocks'}
+        What is known of the Hessian. From 'blocks' no standard error follows.
+    """
+
+    solution: PCGSolution
+    hessian: Floats | None
+    blocks: Blocks
+    start_blocks: Blocks
+
+    @property
+    def information(self) -> Literal["full", "blocks"]:
+        """Whether the whole Hessian was computed."""
+        return "blocks" if self.hessian is None else "full"
+
+
+def fit_many(
+    log_odds: NDArray[Any],
+    statistic: Floats,
+    weight: Floats | None = None,
+    *,
+    start: Floats,
+    free: NDArray[np.bool_] | None = None,
+    penalty: float = 0.0,
+    centre: Floats | None = None,
+    hessian: bool = True,
+    n_jobs: int | None = None,
+) -> ManyFit:
+    """Minimise ``A(theta) - theta . s + penalty/2 |theta - centre|^2`` over many classes.
+
+    Parameters
+    ----------
+    log_odds, weight, n_jobs
+        As in `LogPartition`.
+    statistic : ndarray of shape (2 K,)
+        s.
+    start : ndarray of shape (2 K,)
+        Where to begin, and the value of parameters that are not free.
+    free, penalty, centre
+        As in `LikelihoodOperator`.
+    hessian : bool
+        Whether to compute the whole Hessian at the estimate, where it is not too large.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> log_odds = rng.normal(size=(2, 500))
+    >>> found = fit_many(log_odds, np.array([160.0, 170.0, 40.0, 50.0]), start=np.zeros(4))
+    >>> found.solution.converged, found.information
+    (True, 'full')
+    """
+    partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
+    objective = LikelihoodOperator(partition, statistic, penalty=penalty, centre=centre, free=free)
+    with np.errstate(over="ignore", invalid="ignore"):  # on the way to a limit; never at the end
+        solution = minimize_pcg(objective, start, rough=log_odds.size >= ROUGH_PAYS)
+    wanted = hessian and has_whole_hessian(len(statistic))
+    whole = objective.hessian(solution.x, near=solution.converged) if wanted else None
+    assert objective.first_blocks is not None
+    return ManyFit(solution, whole, partition.blocks(), objective.first_blocks)

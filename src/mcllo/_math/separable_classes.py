@@ -1,0 +1,153 @@
+"""Classes that leave the fit: with or without them the likelihood has the same supremum.
+
+A class j other than the baseline leaves, and takes its rows with it, where its own log odds tell
+them from all others:
+
+=====================  =======================================================================
+no row has it          ``tau_j -> -inf``
+above all others       ``min l_j (own rows) > max l_j (others)``: ``gamma_j -> inf``
+below all others       ``max l_j (own rows) < min l_j (others)``: ``gamma_j -> -inf``
+=====================  =======================================================================
+
+On the way the likelihood of its own rows grows to 1, and that of the others to what it is without
+class j; it can be no more. Once these rows are gone other classes may leave, so ask again. What
+remains may still have no maximum: directions that move several classes at a time are not seen here.
+
+`Peeled.theta` stands for the limit with finite parameters. With ``B = log(K W / LOST)``, W being
+the total weight, a class that left has eta of at most ``-B`` in rows of others, and in its own rows
+eta exceeds the log of what the others sum to by B: all of them together cost about `LOST`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Codes, Floats
+
+Mask = NDArray[np.bool_]
+
+LOST = 1e-10
+"""Log likelihood that finite parameters may miss of the supremum."""
+CLEAR = 1e-9
+"""Part of the log odds by which rows must lie apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Peeled:
+    """What is left of rows and classes, and what went.
+
+    Attributes
+    ----------
+    counted, rows : boolean ndarray of shape (n,)
+        Rows of positive weight, and those of them that are left.
+    classes : boolean ndarray of shape (K,)
+        Classes other than the baseline that are left.
+    absent : ndarray of int
+        Classes that left because no row has them.
+    rounds : list of ndarray of int
+        The others that left, in the order in which they did.
+    """
+
+    counted: Mask
+    rows: Mask
+    classes: Mask
+    absent: Codes
+    rounds: list[Codes] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Whether any class left."""
+        return not bool(self.classes.all())
+
+    def theta(self, theta: Floats, log_odds: Floats, codes: Codes, total_weight: float) -> Floats:
+        """Return `theta` with finite parameters for the classes that left, the last ones first."""
+        k, theta = len(log_odds), theta.copy()
+        reach = float(np.log(k * max(total_weight, 1.0) / LOST))
+        rows, classes = self.rows.copy(), self.classes.copy()
+        for gone in reversed(self.rounds):
+            rows |= self.counted & np.isin(codes, gone)
+            for j in gone:
+                own = np.flatnonzero(rows & (codes == j))
+                floor = _log_total(theta, log_odds[:, own], classes).max()
+                theta[[j, k + j]] = _steep(log_odds[j], rows, own, reach, floor + reach)
+            classes[gone] = True
+        theta[self.absent] = -reach - log_odds[self.absent].max(axis=1)
+        return theta
+
+
+def peel(log_odds: Floats, codes: Codes, weight: Floats | None = None) -> Peeled:
+    """Return what is left when all classes left that can.
+
+    Parameters
+    ----------
+    log_odds : ndarray of shape (K, n)
+        Log odds against the baseline.
+    codes : ndarray of shape (n,)
+        Rows of `log_odds` that came true; K stands for the baseline.
+    weight : ndarray of shape (n,), optional
+        Row weights.
+
+    Examples
+    --------
+    >>> log_odds = np.array([[3.0, 0.0, 1.0, 0.5, 0.2], [0.0, 1.0, 2.0, 3.0, 0.5]])
+    >>> found = peel(log_odds, np.array([0, 1, 2, 1, 2]))  # the largest of class 0's is its own
+    >>> found.classes, found.rows
+    (array([False,  True]), array([False,  True,  True,  True,  True]))
+    """
+    k, n = log_odds.shape
+    counted = np.ones(n, dtype=bool) if weight is None else weight > 0.0
+    classes = np.bincount(codes[counted], minlength=k + 1)[:k] > 0
+    found = Peeled(counted, counted.copy(), classes, np.flatnonzero(~classes))
+    while len(gone := _told_apart(log_odds, codes, found)):
+        found.rounds.append(gone)
+        found.classes[gone] = False
+        found.rows[np.isin(codes, gone)] = False
+    return found
+
+
+def _told_apart(log_odds: Floats, codes: Codes, left: Peeled) -> Codes:
+    """Return the classes whose own log odds tell their rows from all others that are left."""
+    rows = slice(None) if left.rows.all() else np.flatnonzero(left.rows)
+    own = codes[rows]
+    return np.array(
+        [j for j in np.flatnonzero(left.classes) if _is_apart(log_odds[j, rows], own == j)],
+        dtype=np.intp,
+    )
+
+
+def _is_apart(odds: Floats, own: Mask) -> bool:
+    """Whether own log odds all lie above, or all below, the others."""
+    above = own[odds.argmax()] and _gap(odds, own)[0] > 0.0
+    return bool(above or (own[odds.argmin()] and _gap(-odds, own)[0] > 0.0))
+
+
+def _gap(odds: Floats, own: Mask) -> tuple[float, float, float]:
+    """Return by how much own log odds clear the others', the lowest own and the highest other."""
+    low, high = float(odds[own].min()), float(odds[~own].max(initial=-np.inf))
+    return low - high - CLEAR * max(1.0, abs(low)), low, high
+
+
+def _steep(odds: Floats, rows: Mask, own: Codes, reach: float, top: float) -> tuple[float, float]:
+    """Return tau and gamma: eta at least `top` in own rows and at most ``-reach`` in others."""
+    mine = np.zeros(len(odds), dtype=bool)
+    mine[own] = True
+    mine = mine[rows]
+    if mine.all():
+        return top - float(odds[own].min()), 1.0
+    for sign in (1.0, -1.0):
+        gap, low, high = _gap(sign * odds[rows], mine)
+        if gap > 0.0:
+            break
+    gamma = (top + reach) / (low - high)
+    return top - gamma * low, sign * gamma
+
+
+def _log_total(theta: Floats, odds: Floats, classes: Mask) -> Floats:
+    """Return ``log(1 + sum exp eta)`` of each row over these classes."""
+    k = len(odds)
+    eta = theta[:k, None][classes] + theta[k:, None][classes] * odds[classes]
+    top = eta.max(axis=0, initial=0.0)
+    total: Floats = top + np.log(np.exp(-top) + np.exp(eta - top).sum(axis=0))
+    return total

@@ -1,0 +1,128 @@
+"""The inverse temperature u of largest likelihood, by a root find that cannot diverge.
+
+====================  ====================================================================
+map                   ``softmax(u z)``, u = 1 / T
+likelihood equation   ``h(u) = sum_i w_i (E_{softmax(u z_i)}[z] - z_{i, y_i}) = 0``
+derivatives of h      sums of the second and third central moments of z under the softmax
+====================  ====================================================================
+
+h rises in u, so there is one root at most: Halley's steps on ``v = log u`` inside a bracket that
+shrinks, bisection where a step would leave it. Adding a number to all scores of a row changes
+nothing; so log probabilities and logits give the same answer, and scores less their largest, which
+are never positive, cannot overflow at any u.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .likelihood import CHUNK_ELEMENTS
+
+LOG_BOUND = 16.0
+"""Largest ``|log u|``: 1 / T is sought between 1.1e-7 and 8.9e6."""
+STEEPEST = 1e-6
+"""Slope, relative to the value, below which Newton's step would leave the bounds anyway."""
+CLOSE = 1e-4
+"""Step in log u that is the last: it leaves an error of the order ``CLOSE ** 3``."""
+MAX_ITER = 100
+STRIDE = 8
+"""The first guess comes from every 8th row, when there are enough."""
+WORTH_A_GUESS = 4000
+
+
+@dataclass(frozen=True)
+class Root:
+    """Where the likelihood equation holds.
+
+    Attributes
+    ----------
+    value : float
+        u = 1 / T.
+    bound : int
+        0 for a root inside; 1 (-1) when u is the largest (smallest) allowed and the likelihood
+        still rises beyond.
+    n_iter : int
+        Passes over the rows.
+    """
+
+    value: float
+    bound: int
+    n_iter: int
+
+
+def inverse_temperature(
+    scores: Floats, codes: NDArray[np.intp], weight: Floats | None = None
+) -> Root:
+    """Solve the likelihood equation for u; `scores`, shape (c, n), are overwritten."""
+    scores -= scores.max(axis=0)
+    start = 0.0
+    if len(codes) >= WORTH_A_GUESS:
+        few = slice(None, None, STRIDE)
+        guess = _solve(
+            np.ascontiguousarray(scores[:, few]),
+            codes[few],
+            None if weight is None else weight[few],
+            start,
+        )
+        start = 0.0 if guess.bound else math.log(guess.value)
+    return _solve(scores, codes, weight, start)
+
+
+def _solve(scores: Floats, codes: NDArray[np.intp], weight: Floats | None, start: float) -> Root:
+    own = scores[codes, np.arange(len(codes))]
+    target = float(own.sum() if weight is None else own @ weight)
+    low, high, v = -math.inf, math.inf, start
+    for n_iter in range(1, MAX_ITER + 1):
+        u = math.exp(v)
+        mean, variance, skew = _central_moments(u, scores, weight)
+        h, slope, bend = mean - target, u * variance, u * variance + u * u * skew
+        if h == 0.0:
+            break
+        if target == 0.0:  # every row's largest score is that of its label
+            return Root(math.exp(LOG_BOUND), 1, n_iter)
+        step = _halley(float(h), float(slope), float(bend))
+        trial = min(max(v + step, -LOG_BOUND), LOG_BOUND)
+        if trial == v:
+            return Root(u, -1 if h > 0.0 else 1, n_iter)
+        if abs(step) <= CLOSE:
+            return Root(math.exp(trial), 0, n_iter)
+        low, high = (v, high) if h < 0.0 else (low, v)
+        inside = low < trial < high
+        v = trial if inside else 0.5 * (max(low, -LOG_BOUND) + min(high, LOG_BOUND))
+    return Root(u, 0, n_iter)
+
+
+def _halley(h: float, slope: float, bend: float) -> float:
+    """Return Newton's step, corrected for curvature by a factor of at most 2 either way."""
+    if slope <= STEEPEST * abs(h):  # far out on a plateau: as far as the bounds allow
+        return -math.copysign(math.inf, h)
+    newton = -h / slope
+    bent = newton * bend / slope if newton else 0.0
+    return newton / min(max(1.0 + 0.5 * bent, 0.5), 2.0)
+
+
+def _central_moments(u: float, scores: Floats, weight: Floats | None) -> Floats:
+    """Return the sums over rows of the mean, variance and third moment under ``softmax(u z)``."""
+    n_classes, n_samples = scores.shape
+    rows = min(n_samples, max(256, CHUNK_ELEMENTS // n_classes))
+    buffer, sums = np.empty((n_classes, rows)), np.zeros(3)
+    for start in range(0, n_samples, rows):
+        z = scores[:, start : start + rows]
+        powers = np.multiply(z, u, out=buffer[:, : z.shape[1]])
+        np.exp(powers, out=powers)
+        total = powers.sum(axis=0)
+        raw = []
+        for _ in range(3):
+            powers *= z
+            raw.append(powers.sum(axis=0) / total)
+        mean, square, cube = raw
+        variance = square - mean * mean
+        moments = (mean, variance, cube - mean * (square + 2.0 * variance))
+        w = None if weight is None else weight[start : start + rows]
+        sums += [moment.sum() if w is None else moment @ w for moment in moments]
+    return sums

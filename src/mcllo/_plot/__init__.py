@@ -1,1 +1,0 @@
-"""Figures of results, one file for each kind; `mcllo.plot` is where they are called from."""

@@ -1,0 +1,405 @@
+"""What the answer hangs on (baseline, floor for zeros), Bayes, and the test for dependent rows.
+
+Class by class: the share of each class, and tests of single classes after Holm.
+
+The p-values of shares come with every assessment; those of shift and slope are a detail, which a
+comparison does not ask for. Dependent rows have neither, nor a z.
+
+Which kind of miscalibration: the ladder of nested models as words and as a table.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from .._assessment.assessment import Assessment
+from .._assessment.words import MOST_NAMED
+from .._diagnosis.baseline_sensitivity import BaselineSensitivity
+from .._diagnosis.class_tests import ClassTests
+from .._diagnosis.ladder import Ladder
+from .._diagnosis.ladder_models import LadderRow
+from .._diagnosis.zero_sensitivity import ZeroSensitivity, floor_text
+from .._ground.text import format_count, format_number
+from .._inference.calibration_test import needs_robust
+from .._inference.likelihood_tests import CalibrationTest
+from .._inference.posterior import CalibrationPosterior, format_posterior
+from .._inference.robust import RobustTest
+from ..plot._words import format_change, model_name
+from .tables import number_cell, or_none, p_cell
+from .views import (
+    Cell,
+    Column,
+    Names,
+    Part,
+    TableView,
+    capital,
+    format_weight,
+    left_out,
+    name_cell,
+    percent,
+    printed_p,
+    show_p,
+)
+
+EVIDENCE = re.compile(r"\. (?=(?:Nothing beyond that was|At level|Every smaller model is) )")
+"""Where the ladder's sentence goes on from the kind to the evidence."""
+WAYS = {
+    "chi2": "chi-square",
+    "exact": "exact, simulated",
+    "bootstrap": "simulated from the fitted model, approximate",
+    "score": "simulated scores, without refits",
+    "bound": "guaranteed bound",
+    "simulated": "simulated, or a guaranteed bound (≤)",
+    "mixed": "partly chi-square, partly simulated or a guaranteed bound (≤)",
+}
+
+
+def ladder_part(a: Assessment, alpha: float) -> Part:
+    """Return the verdict of the ladder, its table, and what limits them."""
+    ladder = a.details.ladder
+    if ladder is None:
+        return Part(left_out("The kinds of miscalibration are", a.details.skipped["ladder"]))
+    notes = [f"{capital(ladder.skipped)}."] if ladder.skipped else []
+    if alpha != ladder.alpha:
+        notes.append(f"The models are judged at level {ladder.alpha:g}, not at {alpha:g}.")
+    return Part(printed_p(ladder.sentence), _ladder_table(ladder), tuple(notes))
+
+
+def kind_headline(a: Assessment, alpha: float) -> str:
+    """Return the kind in a sentence, for the first screen; empty where nothing was rejected."""
+    if not a.test.rejects(alpha) or a.details.ladder is None:
+        return ""
+    if a.details.ladder.chosen == "identity":  # another test than the ladder's rejected
+        return ""
+    return EVIDENCE.split(a.details.ladder.sentence)[0].removesuffix(".") + "."
+
+
+def _ladder_table(ladder: Ladder) -> TableView:
+    least = {name: min(getattr(row, name) for row in ladder.rows) for name in ("aic", "bic")}
+    how = how_computed(ladder.method, ladder.reason)
+    return TableView(
+        "ladder",
+        "Gain: likelihood ratio statistic against the predictions as they are, and its p-value. "
+        "Enough?: p-value of the model against shifts and slopes for every class (of those against "
+        f"the full matrix); ◆ rejected by closed testing at level {ladder.alpha:g}, ★ the smallest "
+        f"model not rejected. AIC and BIC: above the smallest. P-values: {how}.",
+        (
+            Column("Model", "name"),
+            Column("Parameters"),
+            Column("Gain", help="Likelihood ratio statistic against the predictions as they are"),
+            Column("p"),
+            Column("Enough? p", help="Small: the labels contradict this model"),
+            Column("AIC", help="Above the smallest"),
+            Column("BIC", help="Above the smallest"),
+        ),
+        tuple(_ladder_row(row, ladder, least) for row in ladder.rows),
+    )
+
+
+def _ladder_row(row: LadderRow, ladder: Ladder, least: dict[str, float]) -> tuple[Cell, ...]:
+    first = row.model == "identity"
+    return (
+        Cell(model_name(row.model)),
+        Cell(str(row.df), row.df),
+        Cell("0", 0.0) if first else number_cell(row.statistic),
+        Cell("-") if first else p_cell(row.pvalue, row.method),
+        _enough(row, row.model == ladder.chosen),
+        *(_above(getattr(row, name) - least[name]) for name in ("aic", "bic")),
+    )
+
+
+def _above(difference: float) -> Cell:
+    return Cell(f"{difference:.1f}", difference)
+
+
+def _enough(row: LadderRow, chosen: bool) -> Cell:
+    cell = p_cell(row.larger_pvalue, row.larger_method or "")
+    how = WAYS.get(row.larger_method or "", "")
+    if chosen:
+        return Cell(cell.text, cell.sort, how, "best", "the smallest model not rejected")
+    if row.rejected:
+        return Cell(cell.text, cell.sort, how, "off", "rejected")
+    return Cell(cell.text, cell.sort, how)
+
+
+def how_computed(method: str, reason: str) -> str:
+    """Return how p-values of nested models were computed, and why so.
+
+    Examples
+    --------
+    >>> how_computed("chi2", "120 expected errors per parameter")
+    'chi-square (120 expected errors per parameter)'
+    """
+    why = f" ({reason})" if reason and reason != "as asked" else ""
+    return WAYS.get(method, method) + why
+
+
+MORE = "more than chance"
+
+
+def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
+    """Return rows of each class, its shares, and the tests that there are."""
+    counts, table, tests = a.predictions.class_weight, a.in_the_large, a.details.class_tests
+    tested = not needs_robust(a.predictions)
+    heads = [
+        Column("Class", "name"),
+        Column("Rows" if a.predictions.sample_weight is None else "Weight"),
+        Column("Predicted share"),
+        Column("Observed share"),
+    ]
+    if tested:
+        heads += [Column("z"), Column("Share: p", help="After Holm, over the classes")]
+    if tests is not None:
+        heads += [Column("Shift, slope: statistic"), Column("Shift, slope: p", help="After Holm")]
+    rows = []
+    for j, label in enumerate(table["class"]):
+        row = [name_cell(label), Cell(format_weight(counts[j]), float(counts[j]))]
+        row += [Cell(percent(table[k][j]), table[k][j]) for k in ("predicted", "observed")]
+        row += _share_cells(a, j, alpha) if tested else []
+        rows.append((*row, *([] if tests is None else _test_cells(tests, j, alpha))))
+    return TableView("shares", _caption(tested, tests is not None), tuple(heads), tuple(rows))
+
+
+def _caption(tested: bool, with_tests: bool) -> str:
+    words = "How often each class was predicted on average, and how often it came true"
+    if not tested:
+        return f"{words}; the rows depend or are weighted, so that no single class is tested."
+    adjusted = "P-values are adjusted for the number of classes (Holm); marked: more than chance."
+    rest = "" if with_tests else " No baseline is needed here."
+    return f"{words}; z is the difference in standard errors. {adjusted}{rest}"
+
+
+def _share_cells(a: Assessment, j: int, alpha: float) -> list[Cell]:
+    z, p = a.in_the_large["z"][j], a.in_the_large["adjusted"][j]
+    word = "-" if math.isnan(z) else f"{z:+.1f}".replace("-0.0", "+0.0")
+    return [Cell(word, or_none(z)), _marked(p_cell(p), p <= alpha)]
+
+
+def _test_cells(tests: ClassTests, j: int, alpha: float) -> list[Cell]:
+    p, how = tests.table["adjusted"][j], tests.table["method"][j]
+    if math.isnan(p):
+        return [Cell("baseline"), Cell("-")]
+    statistic = number_cell(tests.table["statistic"][j])
+    return [statistic, _marked(p_cell(p, how), p <= alpha, WAYS.get(how, ""))]
+
+
+def _marked(cell: Cell, off: bool, title: str = "") -> Cell:
+    if not off:
+        return Cell(cell.text, cell.sort, title)
+    return Cell(cell.text, cell.sort, title, "off", MORE)
+
+
+def class_names(a: Assessment, alpha: float) -> tuple[Names, ...]:
+    """Return which classes stand out after Holm: by shift and slope, and by their share."""
+    tests = a.details.class_tests
+    if tests is None:
+        return ()
+    found = [
+        standing_out(tests, "adjusted", alpha, "Shift or slope off"),
+        standing_out(tests, "large_adjusted", alpha, "True more or less often than predicted"),
+    ]
+    if not any(part.names for part in found):
+        return (Names("No single class stands out, allowing for their number"),)
+    if not a.test.rejects(alpha):
+        found.insert(0, Names("The main test did not reject, so read these with doubt"))
+    return tuple(part for part in found if part.names or part is found[0])
+
+
+def worst_classes(a: Assessment, alpha: float) -> Names | None:
+    """Return the classes whose shift or slope is off, for the first screen."""
+    tests = a.details.class_tests
+    if tests is None or not a.test.rejects(alpha):
+        return None
+    found = standing_out(
+        tests, "adjusted", alpha, "Classes that stand out, allowing for their number", 3
+    )
+    return found if found.names else Names("No single class stands out, allowing for their number")
+
+
+def standing_out(
+    tests: ClassTests, column: str, alpha: float, lead: str, most: int = MOST_NAMED
+) -> Names:
+    """Return the classes rejected at level `alpha`, the smallest p-value first."""
+    methods = tests.table["method"] if column == "adjusted" else [""] * len(tests.table)
+    rows = zip(tests.table["class"], tests.table[column], methods, strict=True)
+    off = sorted((row for row in rows if row[1] <= alpha), key=lambda row: float(row[1]))
+    shown = tuple((name_cell(name), f"p {show_p(p, how)}") for name, p, how in off[:most])
+    more = len(off) - len(shown)
+    return Names(lead, shown, f"and {more} more" if more else "")
+
+
+def classes_note(a: Assessment, alpha: float) -> str:
+    """Return what the tests of single classes are, or why there are none."""
+    tests = a.details.class_tests
+    if tests is None:
+        return left_out("Tests of single classes are", a.details.skipped["class_tests"])
+    return (
+        "Shift or slope: likelihood ratio of the whole fit to one that leaves the class as "
+        f"predicted against {name_cell(tests.baseline).text!r}; p-values: "
+        f"{how_computed(tests.method, tests.reason)}. Share: does the class come true as often as "
+        "predicted? Holm's method allows for the number of classes: for each kind of test, any "
+        f"false mark at all has probability {100 * alpha:g} % at most."
+    )
+
+
+SMALLEST_POSTERIOR = 1e-12
+"""BIC is an approximation: smaller posterior probabilities would be false precision."""
+
+
+def baselines_part(a: Assessment) -> Part:
+    """Return how far the answer moves with the baseline."""
+    found = a.details.baselines
+    if found is None:
+        if "baselines" in a.details.skipped:
+            return Part(left_out("Other baselines are", a.details.skipped["baselines"]))
+        return Part("With two classes either baseline gives the same answer.")
+    how = f"exact, {format_count(found.n_resamples)} simulated data sets"
+    if found.method == "bonferroni":
+        how = "chi-square with Bonferroni, because fractional weights cannot be simulated"
+    if found.method == "exact" and found.pvalue <= 1.001 / (found.n_resamples + 1):
+        how += ", which can show no smaller one"
+    over_all = f"Over all baselines together p {show_p(found.pvalue)} ({how})."
+    notes = tuple(capital(note) for note in found.notes)
+    verdict = found.verdict
+    if _no_repair(found, found.table["baseline"].index(found.reference)):
+        verdict = verdict.partition("; repaired")[0] + "."  # nothing to measure changes against
+    return Part(f"{capital(verdict)} {over_all}", _baselines_table(found), notes)
+
+
+def _no_repair(found: BaselineSensitivity, j: int) -> bool:
+    return bool(found.table["separated"][j] or not found.table["converged"][j])
+
+
+def _baselines_table(found: BaselineSensitivity) -> TableView:
+    return TableView(
+        "baselines",
+        "Each class as the baseline. p: chi-square, of this baseline alone; the smallest of them "
+        "is no valid p-value. Changes: of repaired probabilities of these rows, and of their most "
+        f"probable class, against the baseline {name_cell(found.reference).text!r}.",
+        (
+            Column("Baseline", "name"),
+            Column("Statistic"),
+            Column("p"),
+            Column("Mean change"),
+            Column("Largest change"),
+            Column("Labels that change"),
+        ),
+        tuple(_baseline_row(found, j) for j in range(len(found.table))),
+    )
+
+
+def _baseline_row(found: BaselineSensitivity, j: int) -> tuple[Cell, ...]:
+    row = {name: found.table[name][j] for name in found.table.columns}
+    first = (name_cell(row["baseline"]), number_cell(row["statistic"]), p_cell(row["pvalue"]))
+    if row["baseline"] == found.reference:
+        return (*first, Cell("reference"), Cell("-"), Cell("-"))
+    if _no_repair(found, j):
+        return (*first, Cell("no estimate"), Cell("-"), Cell("-"))
+    changes = (_change(row["mean_change"]), _change(row["largest_change"]))
+    return (*first, *changes, Cell(percent(row["label_changes"]), row["label_changes"]))
+
+
+def _change(value: float) -> Cell:
+    return Cell(format_change(value), value)
+
+
+def zeros_part(a: Assessment, alpha: float) -> Part:
+    """Return what the answer is with other floors for zeros."""
+    found = a.details.zeros
+    if found is not None:
+        lead, *notes = found.sentences(alpha)
+        return Part(printed_p(lead), _zeros_table(found), tuple(notes))
+    if "zeros" in a.details.skipped and a.predictions.n_zeros:
+        return Part(left_out("Other floors for zeros are", a.details.skipped["zeros"]))
+    return Part("No probability was 0, so no floor was needed.")
+
+
+def _zeros_table(found: ZeroSensitivity) -> TableView:
+    return TableView(
+        "zeros",
+        "The main test with zeros raised to other floors, from the same draws where it is "
+        "simulated.",
+        (
+            Column("Zeros raised to"),
+            Column("Statistic"),
+            Column("p"),
+            Column("p-value by", "words"),
+        ),
+        tuple(
+            (
+                Cell(floor_text(floor), floor),
+                number_cell(test.statistic),
+                p_cell(test.pvalue, test.method),
+                Cell(_way(test)),
+            )
+            for floor, test in zip(found.floors, found.tests, strict=True)
+        ),
+    )
+
+
+def _way(test: CalibrationTest) -> str:
+    if test.method == "exact":
+        return f"{format_count(test.n_resamples)} simulated data sets"
+    return {"chi2": "chi-square", "bound": "guaranteed bound"}.get(test.method, test.method)
+
+
+def posterior_part(a: Assessment) -> Part:
+    """Return the posterior probability of calibration, with its warning."""
+    found = a.details.posterior
+    if found is None:
+        unweighted = "the weights do not count rows"
+        why = a.details.skipped.get("posterior", unweighted)
+        return Part(left_out("The posterior probability is", why))
+    return Part(_posterior_line(found), None, (printed_p(found.warning),) * bool(found.warning))
+
+
+def _posterior_line(found: CalibrationPosterior) -> str:
+    shown = format_posterior(found.posterior)
+    if found.posterior < 1e-3:
+        least = found.posterior < SMALLEST_POSTERIOR
+        shown = "below 10⁻¹²" if least else show_p(found.posterior).removeprefix("= ")
+    return (
+        f"Posterior probability of calibration: {shown}, from even odds, if MCLLO is the only "
+        f"alternative (BIC, n = {format_count(found.total_weight)}). Log Bayes factor against "
+        f"calibration: {format_number(found.log_bayes_factor)}."
+    )
+
+
+def robust_part(a: Assessment) -> Part | None:
+    """Return the test that allows for dependent rows, where it was used."""
+    found = a.details.robust
+    if found is None:
+        return None
+    title = "Dependent rows" if found.kind == "cluster" else "Survey weights"
+    return Part(_robust_line(found), None, tuple(_robust_notes(found)), title)
+
+
+def _robust_line(found: RobustTest) -> str:
+    n = format_count(found.n_groups)
+    how = "the F distribution"
+    if found.method == "flip":
+        how = f"{format_count(found.n_resamples)} random sign flips"
+    line = (
+        f"Robust score statistic {format_number(found.statistic, 4)} on {found.df} df, "
+        f"p {show_p(found.pvalue)}, from {how}."
+    )
+    if found.kind == "cluster":
+        return (
+            f"Rows come in {n} groups, which may depend inside but not on each other; the variance "
+            f"of the test comes from the groups. {line} Groups make that variance "
+            f"{format_number(found.design_effect)} times that of independent rows."
+        )
+    return f"Weights are no counts, so the variance of the test comes from the {n} rows. {line}"
+
+
+def _robust_notes(found: RobustTest) -> list[str]:
+    unit = "groups" if found.kind == "cluster" else "weights"
+    limits = [part for part in found.reason.split("; ")[1:] if part]
+    return [
+        f"Intervals of δ and γ allow for the {unit} too.",
+        *(f"{capital(part)}." for part in limits),
+        "Left out, because they assume independent rows that each count once: the kinds of "
+        "miscalibration, tests of single classes, other baselines and floors, Bayes, the omnibus "
+        "tests, and what the metrics would be under calibration.",
+    ]

@@ -1,0 +1,195 @@
+"""`assess`: rows from anywhere -> what a person needs to act on them.
+
+Arrays and frames are assessed in memory (`_assessment/assessment`), Dask collections in blocks on
+their workers (`_blocks/assess` says what then differs).
+
+Assess or fit what a file holds: in memory while it is small, in blocks where it is not.
+
+Blocks give the same fit and the same statistic; the docstring of `_blocks/assess` says what else
+differs. What needs all rows at once (groups, survey weights, a baseline chosen by the data, Firth's
+penalty, a gate, a report) is read into memory whatever the size of the file; of a directory, whose
+files are read in blocks only, it is refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .._assessment.assessment import Assessment, assess_predictions
+from .._blocks.assess import BlockAssessment, assess_blocks
+from .._blocks.dask import blocks_of_dask, is_dask
+from .._blocks.files import blocks_of_files
+from .._blocks.fit import fit_blocks
+from .._files.read import read_predictions
+from .._files.source import StrPath
+from .._inference.calibration_test import split_baseline
+from .._inference.draws import Seed
+from .._inference.likelihood_tests import N_RESAMPLES, Method, Statistic
+from .._input.predictions import as_predictions
+from .._input.weights import WeightKind
+from ..calibrators import MCLLOCalibrator
+from ..exceptions import InputError
+
+
+def assess(
+    probs: Any,
+    y: Any = None,
+    *,
+    baseline: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    weight_kind: WeightKind = "frequency",
+    groups: Any = None,
+    logits: Any = None,
+    normalize: bool = False,
+    clip: float | None = None,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+) -> Assessment | BlockAssessment:
+    """Judge predictions: test calibration, estimate what is wrong, and measure.
+
+    Parameters
+    ----------
+    probs : array-like, frame, Predictions, or Dask array or dataframe
+        Predicted probabilities, shape (n_samples, n_classes); None when `logits` is given.
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    baseline, statistic, method, n_resamples, seed, groups
+        As in `calibration_test`.
+    classes, sample_weight, weight_kind, logits, normalize, clip
+        As in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    Assessment or, of Dask collections, BlockAssessment
+        `test`, `fit`, `metrics`, `in_the_large`, `details`; ``print`` it for a report.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> honest = rng.dirichlet([1, 1, 1], size=4000)
+    >>> y = [rng.choice(["a", "b", "c"], p=row) for row in honest]
+    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
+    >>> a = assess(sharp, y)
+    >>> a.test.rejects(alpha=0.05), a.fit.gamma.round(1)
+    (True, array([0.5, 0.5]))
+    """
+    rule, baseline = split_baseline(baseline)
+    options: dict[str, Any] = {"statistic": statistic, "method": method}
+    options |= {"n_resamples": n_resamples, "seed": seed}
+    if any(map(is_dask, (probs, y, logits, sample_weight, groups))):
+        _refuse_dependent(rule, weight_kind, groups)
+        blocks = blocks_of_dask(
+            probs,
+            y,
+            logits=logits,
+            classes=classes,
+            baseline=baseline,
+            sample_weight=sample_weight,
+            normalize=normalize,
+            clip=clip,
+        )
+        return assess_blocks(blocks, **options)
+    predictions = as_predictions(
+        probs,
+        y,
+        baseline=baseline,
+        classes=classes,
+        sample_weight=sample_weight,
+        weight_kind=weight_kind,
+        groups=groups,
+        logits=logits,
+        normalize=normalize,
+        clip=clip,
+    )
+    return assess_predictions(predictions, rule, **options)
+
+
+def _refuse_dependent(rule: str, weight_kind: str, groups: Any) -> None:
+    """Refuse what needs all rows at once."""
+    named = {"baseline='auto'": rule, "groups=": groups is not None}
+    named |= {"weight_kind='survey'": weight_kind == "survey"}
+    for word in (word for word, given in named.items() if given):
+        raise InputError(
+            f"{word} needs all rows in memory. Pass probs.compute() and y.compute(), or leave it "
+            "out."
+        )
+
+
+LARGE_FILE = 50_000_000
+"""Bytes from which a file is read in blocks."""
+
+
+def is_large(path: StrPath) -> bool:
+    """Whether `path` is a directory, or a file too large to be read at once."""
+    if str(path) == "-":
+        return False
+    place = Path(path)
+    return place.is_dir() or (place.is_file() and place.stat().st_size > LARGE_FILE)
+
+
+def assess_file(
+    path: StrPath,
+    reading: dict[str, Any],
+    *,
+    rule: str = "",
+    whole: bool = False,
+    workers: int | None = None,
+    **options: Any,
+) -> Assessment | BlockAssessment:
+    """Assess a file; `reading` is for `read_predictions`, `options` are those of `assess`.
+
+    `whole` asks for an `Assessment` with all rows in memory, as a report needs it.
+    """
+    needs = {
+        "groups=": reading.get("groups") is not None,
+        "weight_kind='survey'": reading.get("weight_kind") == "survey",
+        f"baseline={rule!r}": bool(rule),
+        "a report": whole,
+    }
+    if _reads_whole(path, needs):
+        return assess(read_predictions(path, **reading), baseline=rule or None, **options)
+    return assess_blocks(_blocks(path, reading, workers), **options)
+
+
+def fit_file(
+    path: StrPath,
+    reading: dict[str, Any],
+    params: dict[str, Any],
+    *,
+    rule: str = "",
+    workers: int | None = None,
+) -> MCLLOCalibrator:
+    """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
+    needs = {
+        "penalty='firth'": params["penalty"] == "firth",
+        f"center={params['center']!r}": params["center"] != "identity",
+        f"gate={params['gate']!r}": params["gate"] is not None,
+        f"baseline={rule!r}": bool(rule),
+    }
+    if _reads_whole(path, needs):
+        predictions = read_predictions(path, **reading)
+        return MCLLOCalibrator(baseline=rule or predictions.baseline, **params).fit(predictions)
+    blocks = _blocks(path, reading, workers)
+    fit = fit_blocks(blocks, penalty=params["penalty"])
+    return MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
+
+
+def _reads_whole(path: StrPath, needs: dict[str, bool]) -> bool:
+    """Whether all rows are read into memory: of a small file, or where something needs them."""
+    why = next((words for words, given in needs.items() if given), None)
+    if why is not None and str(path) != "-" and Path(path).is_dir():
+        raise InputError(
+            f"{why} needs all rows in memory, and the files of a directory are read in blocks. "
+            "Join the files, or some of their rows, into one file, or do without."
+        )
+    return why is not None or not is_large(path)
+
+
+def _blocks(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
+    own = {name: value for name, value in reading.items() if name not in ("groups", "weight_kind")}
+    return blocks_of_files(path, n_jobs=workers, **own)

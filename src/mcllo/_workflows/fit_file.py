@@ -1,0 +1,165 @@
+"""Fit any recalibration method to a file, by its name.
+
+MCLLO reads large files in blocks (`_workflows/assess`). The others need all rows in memory, and a
+file that would take more than the machine has is refused before it is read.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .._blocks.files import blocks_of_files
+from .._files.read import read_predictions
+from .._files.source import StrPath
+from .._ground.text import format_count
+from ..calibrators import CALIBRATORS
+from ..exceptions import InputError
+from .assess import fit_file, is_large
+from .compare import known_methods
+
+DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
+"""What MCLLO takes where nothing is said."""
+COPIES = 4.0
+"""Room that reading and fitting take, in sizes of the table."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMethod:
+    """A calibrator fitted to a file.
+
+    Attributes
+    ----------
+    calibrator : fitted calibrator
+        Save it, or apply it.
+    n_samples : int or None
+        Rows it was fitted to, where the map still knows.
+    """
+
+    calibrator: Any
+    n_samples: int | None
+
+    def __str__(self) -> str:
+        made = self.calibrator
+        if made.method == "mcllo":
+            return str(made.describe())
+        rows = f"{made.method} map of {len(made.classes_)} classes from {self.n_samples:,} rows"
+        return f"{rows}: {made.summary()}" if hasattr(made, "summary") else rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values: what was fitted, without the map itself."""
+        made = self.calibrator
+        gate = getattr(made, "gate_", None)
+        content = {
+            "method": made.method,
+            "n_samples": self.n_samples,
+            "classes": made.classes_.tolist(),
+            "params": made.get_params(deep=False),
+            "gate": None if gate is None else gate.to_dict(),
+            "text": str(self),
+        }
+        if made.method == "auto":
+            gain = {"gain": made.expected_gain_, "gain_se": made.expected_gain_se_}
+            content |= {"weights": dict(made.weights_), **_finite(gain)}
+        return content
+
+
+def fit_method(
+    path: StrPath,
+    reading: dict[str, Any],
+    method: str,
+    given: dict[str, Any],
+    *,
+    rule: str = "",
+    workers: int | None = None,
+) -> FittedMethod:
+    """Fit a method to a file.
+
+    Parameters
+    ----------
+    path : path-like
+        CSV or Parquet; ``-`` is standard input.
+    reading : dict
+        For `read_predictions`.
+    method : str
+        A key of `CALIBRATORS`.
+    given : dict
+        Options of the method (penalty, center, gate); None where nothing was said.
+    rule : {"", "auto", "all"}
+        A baseline that MCLLO finds by itself.
+    workers : int, optional
+        Threads for files that are read in blocks.
+    """
+    estimator = _named(method)
+    wanted = {name: value for name, value in given.items() if value is not None}
+    _check_options(method, {**wanted, "baseline": reading.get("baseline") or rule or None})
+    tidy = {name: reading[name] for name in ("normalize", "clip")}
+    if method == "mcllo":
+        params = {**DEFAULTS, **wanted, **tidy}
+        fitted = fit_file(path, reading, params, rule=rule, workers=workers)
+        return FittedMethod(fitted, fitted.fit_.to_dict().get("n_samples"))
+    params = {name: value for name, value in tidy.items() if name in estimator.get_params()}
+    _check_options(method, {"clip": reading["clip"]})
+    if "on" in estimator.get_params() and reading["logits"]:
+        params["on"] = "logits"
+    elif estimator.input == "logits":
+        raise InputError(
+            f"method={method!r} needs logits. Pass logits=True with columns that hold them, or "
+            "choose another method, such as 'auto'."
+        )
+    _check_room(path, reading, method)
+    predictions = read_predictions(path, **reading)
+    estimator.set_params(**params, **wanted)
+    return FittedMethod(estimator.fit(predictions), predictions.n_samples)
+
+
+def _named(method: str) -> Any:
+    if method not in CALIBRATORS:
+        raise InputError(f"method={method!r} is not known; {known_methods(method)}")
+    return CALIBRATORS[method]()
+
+
+def _check_options(method: str, given: dict[str, Any]) -> None:
+    """Refuse what the method does not take, and name those that do."""
+    takes = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
+    for name, value in given.items():
+        if value is not None and name not in takes[method]:
+            others = " and ".join(other for other in takes if name in takes[other])
+            raise InputError(
+                f"{name}={value!r} must be left out: method={method!r} has no such option "
+                f"({others} {'have' if ' and ' in others else 'has'} it)."
+            )
+
+
+def _check_room(path: StrPath, reading: dict[str, Any], method: str) -> None:
+    """Refuse a directory, and a file whose rows would not fit into the memory of this machine."""
+    if str(path) != "-" and Path(path).is_dir():
+        raise InputError(
+            f"method={method!r} needs all rows in memory, and the files of a directory are read in "
+            "blocks. Join the files, or some of their rows, into one file, or use method='mcllo'."
+        )
+    if not is_large(path):
+        return
+    own = {name: value for name, value in reading.items() if name != "baseline"}
+    with blocks_of_files(path, spill=False, **own) as blocks:
+        need = COPIES * blocks.source.n_bytes()
+    if need > memory():
+        raise InputError(
+            f"method={method!r} needs all rows in memory, about {format_count(need / 1e9)} GB "
+            f"here; there are {format_count(memory() / 1e9)}. Fit it to fewer rows, chosen at "
+            "random, or use method='mcllo', which reads files in blocks."
+        )
+
+
+def memory() -> float:
+    """Return the memory of this machine in bytes; without limit where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
+    return {name: v if abs(v) < float("inf") else None for name, v in numbers.items()}

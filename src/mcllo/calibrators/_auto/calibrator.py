@@ -1,0 +1,268 @@
+"""`AutoCalibrator`: a pool of repairs, from none to a full map, weighed by cross-validation.
+
+What a stacked ladder says of itself, in one sentence.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from ..._ground.results import Floats
+from ..._input.predictions import Predictions
+from .._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
+from .._linear_fit import input_of, transposed_scores, warn_absent
+from .._mcllo import GateDecision, decide, quiet_estimates
+from .members import Ladder
+from .stack import Stack, fit_stack
+
+KINDS = {
+    "full_tight": "full map",
+    "full_loose": "full map",
+    "mcllo": "MCLLO",
+    "vector": "vector map",
+    "temperature": "temperature",
+    "identity": "identity",
+}
+SHOWN = 0.005
+"""Share below which a member is not named."""
+SAME = 0.05
+"""Distance of log u from 0 that is not worth a word."""
+
+
+def shares(weights: dict[str, float]) -> dict[str, float]:
+    """Return the weights by kind of member, largest first."""
+    kinds: dict[str, float] = {}
+    for name, weight in weights.items():
+        kinds[KINDS[name]] = kinds.get(KINDS[name], 0.0) + weight
+    return dict(sorted(kinds.items(), key=lambda item: -item[1]))
+
+
+def reason(stack: Stack) -> str:
+    """Return what the weights say about the predictions."""
+    kinds = shares(stack.weights)
+    if not stack.gain > 0.0:
+        return "no repair promises a gain"
+    if kinds["identity"] >= 0.5:
+        return "there is little to repair"
+    del kinds["identity"]
+    leading = max(kinds, key=lambda kind: kinds[kind])
+    if leading == "full map":
+        return "classes leak into each other"
+    if leading != "temperature":
+        return "some classes are predicted too often or too boldly"
+    v = math.log(stack.ladder.soft.inverse_temperature)
+    if abs(v) < SAME:
+        return "sure predictions fail now and then"
+    return "predictions are too bold" if v < 0.0 else "predictions are too cautious"
+
+
+def describe(stack: Stack) -> str:
+    """Return shares, reason, and cross-validated losses."""
+    named = ", ".join(
+        f"{100.0 * share:.0f} % {kind}"
+        for kind, share in shares(stack.weights).items()
+        if share >= SHOWN
+    )
+    if not math.isfinite(stack.gain_se):
+        return f"{named}: too few rows to leave any out"
+    what = "log loss" if stack.gain > 0.0 else "log loss of a repair"
+    return (
+        f"{named}: {reason(stack)}; cross-validated {what} {stack.loss:.4f} "
+        f"against {stack.raw_loss:.4f} raw"
+    )
+
+
+MOST_TESTED = 20
+"""Classes up to which the gate tests over all baselines; beyond, the default test."""
+POOLED_AT_ONCE = 2**20
+"""Probabilities that are pooled at once: bounds the memory of `predict_proba`."""
+
+
+class AutoCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The recalibration to use when only the best probabilities are asked for.
+
+    Five repairs from none to rich are fitted: the identity, a temperature with a slip, MCLLO
+    averaged over all baselines, and two full linear maps of the log probabilities under a ridge.
+    Cross-validation decides how much of each goes into a weighted mean. There is nothing to tune.
+
+    Parameters
+    ----------
+    on : {"log_probs", "logits"}
+        What X holds: probabilities or logits. A number added to all logits of a row changes
+        nothing. Logits serve models whose probabilities are rounded to 0.
+    gate : float, optional
+        Level of a calibration test on the training rows: recalibrate only when it rejects, else
+        return predictions untouched. 0.05 is usual; by default there is no gate. Two tests share
+        the level: the score test over all baselines, and a split likelihood ratio of the members,
+        which sees what MCLLO cannot. For 3 to 20 classes both hold at any number of rows:
+        calibrated predictions are changed in at most this share of data sets.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels in column order.
+    weights_ : dict of str to float
+        Weight of each member in the mean.
+    members_ : Ladder
+        The fitted members.
+    expected_gain_, expected_gain_se_ : float
+        By how much the log loss of a new row falls on average, by cross-validation, and the
+        standard error of that. Where it is not positive nothing is repaired, with or without a
+        gate: the identity then has weight 1. Where it is not sure, the identity has more weight.
+    gate_ : GateDecision or None
+        What the gate did; print it. None without a gate.
+    stack_ : Stack
+        All of this together.
+
+    Notes
+    -----
+    Above 20 classes a vector map takes MCLLO's place, above 100 there are no full maps. Rows of one
+    group (`Predictions` with `groups`) are left out together. The order of the rows does not matter
+    unless predictions are tied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> honest = rng.dirichlet([1, 1, 1], size=2000)
+    >>> y = [rng.choice(3, p=row) for row in honest]
+    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
+    >>> calibrator = AutoCalibrator().fit(sharp, y)
+    >>> bool(abs(calibrator.predict_proba(sharp) - honest).mean() < 0.01)
+    True
+    >>> max(calibrator.weights_, key=calibrator.weights_.get)
+    'temperature'
+    >>> calibrator.expected_gain_ > 5 * calibrator.expected_gain_se_
+    True
+    """
+
+    method: ClassVar[str] = "auto"
+    includes_identity: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        on: str = "log_probs",
+        gate: float | None = None,
+        classes: Sequence[Hashable] | None = None,
+        normalize: bool = False,
+        clip: float | None = None,
+    ) -> None:
+        self.on = on
+        self.gate = gate
+        self.classes = classes
+        self.normalize = normalize
+        self.clip = clip
+
+    @property
+    def input(self) -> str:
+        """What X holds: "probs" or "logits"."""
+        return input_of(self.on)
+
+    @property
+    def weights_(self) -> dict[str, float]:
+        """Weight of each member."""
+        return self.stack_.weights
+
+    @property
+    def members_(self) -> Ladder:
+        """The fitted members."""
+        return self.stack_.ladder
+
+    @property
+    def expected_gain_(self) -> float:
+        """Cross-validated fall of the log loss, for each row."""
+        return self.stack_.gain
+
+    @property
+    def expected_gain_se_(self) -> float:
+        """Standard error of `expected_gain_`."""
+        return self.stack_.gain_se
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AutoCalibrator:
+        """Fit and weigh the members.
+
+        Parameters
+        ----------
+        X : array-like, frame or Predictions of shape (n_samples, n_classes)
+            Predicted probabilities, or logits when ``on="logits"``.
+        y : array-like of shape (n_samples,)
+            The labels that came true.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row i counts as ``sample_weight[i]`` rows.
+        """
+        check_choice("on", self.on, ("log_probs", "logits"))
+        self.__dict__.pop("gate_", None)
+        predictions = read_training(self, X, y, sample_weight)
+        warn_absent(predictions, "its probability changes as little as the other rows allow")
+        stack = fit_stack(predictions)
+        self.gate_ = None if self.gate is None else self._decide(predictions, stack)
+        self.stack_ = stack
+        return self
+
+    def _decide(self, predictions: Predictions, stack: Stack) -> GateDecision:
+        assert self.gate is not None
+        plain = predictions.groups is None and predictions.weight_kind == "frequency"
+        rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
+        with quiet_estimates():
+            test = decide(predictions, self.gate, rule)
+        kind = test.test if test.pvalue <= stack.pvalue else "split_ratio"
+        both = min(1.0, 2.0 * min(test.pvalue, stack.pvalue))
+        opens = both <= self.gate and stack.gain > 0.0
+        return GateDecision(opens, both, self.gate, kind, stack.gain)
+
+    @property
+    def _closed(self) -> bool:
+        gate = self.__dict__.get("gate_")
+        return gate is not None and not gate.recalibrates
+
+    @property
+    def needs_logs(self) -> bool:
+        """Whether zeros must be raised: not when the gate lets predictions pass untouched."""
+        return not self._closed
+
+    def summary(self) -> str:
+        """Say what is in the mean, what that means, and what it promises."""
+        words = describe(self.stack_)
+        return words if self.gate_ is None else f"{words}; {self.gate_}"
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return recalibrated probabilities, columns in the order of `classes_`."""
+        rows = read_rows(self, X)
+        pooled = rows.probs.copy()
+        if self._closed:
+            return pooled
+        scores, size = transposed_scores(rows), max(1, POOLED_AT_ONCE // pooled.shape[1])
+        for start in range(0, len(pooled), size):
+            part = slice(start, start + size)
+            pooled[part] = self.stack_.pool(scores[:, part], pooled[part])
+        return pooled
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        return predict_labels(self, X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted members and weights as JSON; `mcllo.load_calibrator` reads it."""
+        save_calibrator(self, path)
+
+    def _state(self) -> dict[str, Any]:
+        gate = None if self.gate_ is None else self.gate_.to_dict()
+        return {**self.stack_.to_dict(), "gate": gate}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.stack_ = Stack.from_dict(state)
+        gate = state["gate"]
+        self.gate_ = None if gate is None else GateDecision(**gate)

@@ -1,0 +1,418 @@
+"""The stacked ladder: members, their weights in the pool, and what the pool promises.
+
+====================  ==========================================================================
+left-out logs         ``L_ik``: log probability of row i's label by member k fitted without i
+weights               `pool_weights` of L, then members fitted to all rows
+promise               gain of row i: ``log(sum_k w_k exp L_ik) - L_i,identity`` with weights from
+                      the *other* folds; its weighted mean G, and the standard error of that, s
+                      (over groups where rows are grouped)
+trust                 ``t = G^2 / (G^2 + (s / 3)^2)`` for G > 0, else 0: weights times t, and the
+                      rest to the identity; G and s are then those of these weights, where t > 0
+evidence              ``E = mean over folds and members of exp(sum_i L_ik - L_i,identity)``
+====================  ==========================================================================
+
+Pseudo-counts of the weights are 1/2 for the identity and the temperature and 1/10 for the members
+that can overfit. Where the promise is no gain, or with fewer than two rows nothing can be left out,
+the identity has weight 1: a repair that does not pay on rows it has not seen is not made.
+
+Were the predictions calibrated, each term of E would have mean 1, given the rows its members were
+fitted to: a ratio of probabilities of labels that the denominator draws. So E has mean 1 and ``P(E
+>= 1 / p) <= p`` at any number of rows (a split likelihood ratio; Wasserman et al. 2020). That asks
+that fits to parts know nothing of the labels left out. They begin at the fit to all rows, but go on
+until next to nothing of it is left: less than 0.1 in log E (`calibrators/_auto/members.TRACE`),
+measured 0.024 at most. Rows that depend on each other, and weights that are no counts, have no such
+guarantee and no E.
+
+Folds that depend on what the rows hold, not on their order, and not on their labels.
+
+====================  ==========================================================================
+order                 rows by ``sum_j (z_j - max_k z_k)``: how sure the prediction is
+fold                  the place in that order, modulo the number of folds
+weights               whole numbers: a row of weight w takes w places, so that it is w equal rows;
+                      others: one place for each row of positive weight
+groups                one place for each group, in the order of their first rows
+====================  ==========================================================================
+
+Every fold gets sure and unsure predictions alike. Labels are *not* spread evenly: where they are,
+the left-out rows of a class agree with the rest by construction, and cross-validation no longer
+sees how far a fit to class frequencies overshoots. Of many rows fewer than five folds are left out,
+in the end one; the others are always fitted to.
+
+Weights of a linear pool of predictors, from the likelihoods of rows they were not fitted to.
+
+====================  ==========================================================================
+pool                  ``p_i = sum_k w_k P_ik``, P_ik what member k gave to the label of row i
+maximised             ``sum_i v_i log(sum_k w_k P_ik) + sum_k a_k log w_k``,  w on the simplex
+EM                    ``w_k <- (a_k + sum_i v_i w_k P_ik / p_i) / (A + V)``;  A = sum a, V = sum v
+the same w minimises  ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k``  over w > 0
+====================  ==========================================================================
+
+The second form needs no constraint, because its minimum has sum 1, and is convex: a few steps of
+EM, then Newton's method, where EM alone would creep. ``a_k`` are pseudo-counts: the Dirichlet prior
+has parameters ``1 + a_k``, and no member is left without any weight. Several weightings v of the
+same rows, as when folds are left out, share every product and start where their mean leads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._ground.results import Floats
+from ..._ground.threads import one_blas_thread
+from ..._input.predictions import Predictions
+from ..._math.newton import minimize_sets, newton_directions
+from .._linear_fit import transposed_scores
+from .members import Ladder, LadderFit
+
+Rows = NDArray[np.intp]
+
+N_FOLDS = 5
+ENOUGH = 4_000
+"""Parts left out after which further folds would tell little more."""
+WIDEST, GRAIN = 1e5, 2.0**30
+"""Gaps are cut at the first and counted in units of one over the second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Which part of which row is left out when; a row of large weight is split.
+
+    Attributes
+    ----------
+    rows, folds : ndarray of shape (m,)
+        Row and fold of each part.
+    weight : ndarray of shape (m,)
+        How much of the row's weight it is; the parts of a row add up to it.
+    places : ndarray of shape (m,)
+        Place in the order, of the group where rows are grouped.
+    n_folds : int
+        0 when there is nothing to leave out.
+    """
+
+    rows: Rows
+    folds: Rows
+    weight: Floats
+    places: Rows
+    n_folds: int
+
+    def enough(self) -> Folds:
+        """Return the first folds that hold `ENOUGH` parts."""
+        sizes = np.cumsum(np.bincount(self.folds, minlength=self.n_folds))
+        n_folds = min(self.n_folds, int(np.searchsorted(sizes, ENOUGH)) + 1)
+        own = self.folds < n_folds
+        parts = (self.rows[own], self.folds[own], self.weight[own], self.places[own])
+        return Folds(*parts, n_folds)
+
+    def judges(self) -> Rows:
+        """Return, for each part, whom it judges: weights come from the parts of other numbers.
+
+        That is its fold, or where there is only one, which half of it: every other place.
+        """
+        if self.n_folds > 1:
+            return self.folds
+        _, places = np.unique(self.places, return_inverse=True)
+        return places % 2
+
+    def left_out(self, fold: int, n_samples: int) -> Floats:
+        """Return the weight that each row loses, shape (n,)."""
+        own = self.folds == fold
+        lost = np.bincount(self.rows[own], weights=self.weight[own], minlength=n_samples)
+        return lost.astype(np.float64, copy=False)
+
+
+def assign_folds(scores: Floats, weight: Floats | None = None, groups: Rows | None = None) -> Folds:
+    """Assign the columns of `scores`, shape (c, n), to folds."""
+    full = np.ones(scores.shape[1]) if weight is None else weight
+    order = _order(scores)
+    order = order[full[order] > 0.0]
+    if groups is not None:
+        return _whole_rows(order, _group_places(groups[order]), full)
+    if weight is None or not (np.floor(full) == full).all():
+        return _whole_rows(order, np.arange(len(order)), full)
+    return _split_rows(order, full[order].astype(np.intp))
+
+
+def _order(scores: Floats) -> Rows:
+    gaps = scores.max(axis=0) - scores
+    np.minimum(gaps, WIDEST, out=gaps)
+    gaps *= GRAIN
+    sums = gaps.astype(np.int64).sum(axis=0)  # whole numbers: the order of the classes is nothing
+    return np.argsort(-sums, kind="stable")
+
+
+def _group_places(groups: Rows) -> Rows:
+    """Return the place of each row's group, groups counted as they first appear."""
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    places: Rows = np.argsort(np.argsort(first))[inverse]
+    return places
+
+
+def _n_folds(n_places: int) -> int:
+    return min(N_FOLDS, n_places) if n_places > 1 else 0
+
+
+def _whole_rows(order: Rows, places: Rows, weight: Floats) -> Folds:
+    n_folds = _n_folds(int(places.max(initial=-1)) + 1)
+    return Folds(order, places % max(n_folds, 1), weight[order], places, n_folds)
+
+
+def _split_rows(order: Rows, counts: Rows) -> Folds:
+    ends = np.cumsum(counts)
+    n_folds = _n_folds(int(ends[-1]))
+    fold = np.arange(max(n_folds, 1))
+    size = len(fold)
+    # places below an end that belong to the fold: ceil((end - fold) / size)
+    parts = -((fold - ends[:, None]) // size) + ((fold - (ends - counts)[:, None]) // size)
+    row, own = np.nonzero(parts)
+    return Folds(order[row], own, parts[row, own].astype(np.float64), row, n_folds)
+
+
+EM_STEPS = 5
+TOL = 1e-9
+NEAREST = 0.95
+"""Part of a weight that one step may take away."""
+
+
+def pool_weights(logs: Floats, prior: Floats, weight: Floats | None = None) -> Floats:
+    """Return w, shape (K,), or (S, K) for S weightings.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n, K)
+        ``log P_ik``.
+    prior : ndarray of shape (K,)
+        ``a_k``, positive.
+    weight : ndarray of shape (n,) or (S, n), optional
+        ``v_i``; by default 1.
+
+    Examples
+    --------
+    >>> logs = np.log([[0.9, 0.5], [0.8, 0.5], [0.1, 0.5], [0.9, 0.5]])
+    >>> pool_weights(logs, np.array([0.5, 0.5])).round(3)
+    array([0.54, 0.46])
+    """
+    v = np.ones(len(logs)) if weight is None else weight
+    w: Floats = (prior / prior.sum())[None]
+    if len(logs) > 0 and len(prior) > 1:
+        likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
+        first = _Barrier(likelihoods, prior, np.atleast_2d(v).mean(axis=0)[None])
+        for _ in range(EM_STEPS):
+            w = first.em_step(w)
+        w = minimize_sets(first, w, TOL)
+        if v.ndim == 2:
+            w = minimize_sets(_Barrier(likelihoods, prior, v), np.tile(w, (len(v), 1)), TOL)
+        w /= w.sum(axis=1, keepdims=True)
+    return np.broadcast_to(w, (len(v), len(prior))) if v.ndim == 2 else w[0]
+
+
+def pooled_logs(logs: Floats, weights: Floats) -> Floats:
+    """Return ``log sum_k w_k P_ik``, shape (n,), with weights of shape (K,) or (n, K)."""
+    top = logs.max(axis=1)
+    shares = np.exp(logs - top[:, None])
+    mixed: Floats = np.log((shares * weights).sum(axis=1)) + top
+    return mixed
+
+
+class _Barrier:
+    """The form without a constraint, for each weighting, as `_math/newton.Problems`."""
+
+    def __init__(self, likelihoods: Floats, prior: Floats, weight: Floats) -> None:
+        self.likelihoods, self.prior, self.weight = likelihoods, prior, weight
+        self.total = weight.sum(axis=1, keepdims=True) + prior.sum()
+        self.rounding = 1e-15 * self.total[:, 0]
+        n, k = likelihoods.shape
+        self.pairs = (likelihoods[:, :, None] * likelihoods[:, None, :]).reshape(n, k * k)
+
+    def em_step(self, w: Floats) -> Floats:
+        shares = (self.weight / (w @ self.likelihoods.T)) @ self.likelihoods
+        step: Floats = (self.prior + w * shares) / self.total
+        return step
+
+    def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
+        self.w, mixed = x, x @ self.likelihoods.T
+        ratio = self.weight / mixed
+        curvature = (ratio / mixed) @ self.pairs
+        size = x.shape[1]
+        self.hessian = curvature.reshape(-1, size, size)
+        place = np.arange(size)
+        self.hessian[:, place, place] += self.prior / x**2
+        value = self.total[:, 0] * x.sum(axis=1) - np.log(x) @ self.prior
+        value -= (self.weight * np.log(mixed)).sum(axis=1)
+        return value, self.total - ratio @ self.likelihoods - self.prior / x
+
+    def direction(self, gradient: Floats) -> Floats:
+        """Return the Newton directions, none longer than weights stay positive."""
+        direction = newton_directions(self.hessian, gradient)
+        excess = (-direction / self.w).max(axis=1, keepdims=True) / NEAREST
+        direction /= np.maximum(1.0, excess)
+        return direction
+
+
+SCALARS = ("loss", "raw_loss", "gain", "log_evidence")
+SIMPLE, RICH = 0.5, 0.1
+"""Pseudo-counts of identity and temperature, and of the members after them."""
+CAUTION = 1.0 / 3.0
+"""Standard errors that the promise is held against."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """A fitted pool.
+
+    Attributes
+    ----------
+    ladder : Ladder
+        The members.
+    weights : dict of str to float
+        Their weights in the pool; sum 1.
+    loss, raw_loss : float
+        Cross-validated mean log loss of the pool, and the mean log loss of the identity.
+    gain, gain_se : float
+        Their difference, and its standard error; 0 and infinity when nothing could be left out.
+        When it is not positive the identity has weight 1, and it tells what a repair would do.
+    log_evidence : float
+        ``log E`` against calibration; 0 where there is none.
+    """
+
+    ladder: Ladder
+    weights: dict[str, float]
+    loss: float
+    raw_loss: float
+    gain: float
+    gain_se: float
+    log_evidence: float = 0.0
+
+    @property
+    def pvalue(self) -> float:
+        """``min(1, 1 / E)``, a p-value of calibration."""
+        return float(np.exp(-max(0.0, self.log_evidence)))
+
+    def pool(self, scores: Floats, probs: Floats) -> Floats:
+        """Return the pooled probabilities, shape (n, c), of transposed scores and their rows."""
+        pooled: Floats = self.weights["identity"] * probs
+        for name, answer in self.ladder.probabilities(scores).items():
+            answer *= self.weights[name]
+            pooled += answer.T
+        pooled /= pooled.sum(axis=1, keepdims=True)
+        return pooled
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        return {
+            "members": self.ladder.to_dict(),
+            "weights": self.weights,
+            "loss": self.loss,
+            "raw_loss": self.raw_loss,
+            "gain": self.gain,
+            "gain_se": self.gain_se if np.isfinite(self.gain_se) else None,
+            "log_evidence": self.log_evidence,
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Stack:
+        """Return the pool that `to_dict` described."""
+        numbers = {key: float(content[key]) for key in SCALARS}
+        spread = content["gain_se"]
+        weights = {name: float(w) for name, w in content["weights"].items()}
+        ladder = Ladder.from_dict(content["members"])
+        if set(weights) != set(ladder.names):
+            raise ValueError("weights of other members than those that are there")
+        return cls(ladder, weights, **numbers, gain_se=np.inf if spread is None else float(spread))
+
+
+@one_blas_thread()
+def fit_stack(predictions: Predictions) -> Stack:
+    """Fit the members, leave out folds, and weigh the members."""
+    scores, codes = transposed_scores(predictions), predictions.codes
+    fit = LadderFit(scores, codes, predictions.sample_weight)
+    folds = assign_folds(scores, predictions.sample_weight, predictions.groups)
+    names = fit.whole.names
+    if folds.n_folds == 0:
+        weights = np.eye(len(names))[0]
+        raw = float(-fit.whole.logs_of_labels(scores, codes)[folds.rows, 0].mean())
+        return Stack(fit.whole, _named(names, weights), raw, raw, 0.0, np.inf)
+    folds, counts = folds.enough(), _are_counts(predictions)
+    logs = left_out_logs(fit, folds)
+    prior = np.where(np.arange(len(names)) < 2, SIMPLE, RICH)
+    groups = None if counts else _groups(predictions)[folds.rows]
+    pools = _honest_pools(logs, prior, folds)
+    gain, spread = _promise(logs, pools, folds, groups)
+    trust = _trust(gain, spread)
+    pools = trust * pools + (1.0 - trust) * np.eye(len(names))[0]
+    if trust > 0.0:
+        gain, spread = _promise(logs, pools, folds, groups)
+    raw = float(-np.average(logs[:, 0], weights=folds.weight))
+    evidence = _log_evidence(logs, folds) if counts else 0.0
+    return Stack(fit.whole, _named(names, pools[-1]), raw - gain, raw, gain, spread, evidence)
+
+
+def _trust(gain: float, spread: float) -> float:
+    """Return t of the module's card."""
+    return gain**2 / (gain**2 + (CAUTION * spread) ** 2) if gain > 0.0 else 0.0
+
+
+def _are_counts(predictions: Predictions) -> bool:
+    """Whether rows are independent and weights, if any, say how many rows there are."""
+    weight = predictions.sample_weight
+    whole = weight is None or bool((np.floor(weight) == weight).all())
+    return whole and predictions.groups is None and predictions.weight_kind == "frequency"
+
+
+def _named(names: tuple[str, ...], weights: Floats) -> dict[str, float]:
+    return dict(zip(names, weights.tolist(), strict=True))
+
+
+def left_out_logs(fit: LadderFit, folds: Folds) -> Floats:
+    """Return L, one row for each part of `folds`."""
+    n_samples = len(fit.codes)
+    full = np.ones(n_samples) if fit.weight is None else fit.weight
+    weights = [full - folds.left_out(fold, n_samples) for fold in range(folds.n_folds)]
+    logs = np.empty((len(folds.rows), len(fit.whole.names)))
+    for fold, part in enumerate(fit.parts(weights)):
+        own = np.flatnonzero(folds.folds == fold)
+        rows = folds.rows[own]
+        logs[own] = part.logs_of_labels(fit.scores[:, rows], fit.codes[rows])
+    return logs
+
+
+def _honest_pools(logs: Floats, prior: Floats, folds: Folds) -> Floats:
+    """Return the weights for each judge, from the other judges' parts, and last those of all."""
+    judges = folds.judges()
+    others = judges != np.arange(judges.max() + 2)[:, None]
+    return pool_weights(logs, prior, folds.weight * others)
+
+
+def _groups(predictions: Predictions) -> NDArray[np.intp]:
+    """Return which rows depend on each other; each is a group of its own where none are known."""
+    return np.arange(predictions.n_samples) if predictions.groups is None else predictions.groups
+
+
+def _promise(
+    logs: Floats, pools: Floats, folds: Folds, groups: NDArray[np.intp] | None
+) -> tuple[float, float]:
+    """Return the mean gain by weights that have not seen their rows, and its standard error."""
+    gains = pooled_logs(logs, pools[folds.judges()]) - logs[:, 0]
+    gain = float(np.average(gains, weights=folds.weight))
+    return gain, _spread(gains - gain, folds.weight, groups)
+
+
+def _log_evidence(logs: Floats, folds: Folds) -> float:
+    """Return log E."""
+    ratios = folds.weight[:, None] * (logs[:, 1:] - logs[:, :1])
+    sums = [ratios[folds.folds == fold].sum(axis=0) for fold in range(folds.n_folds)]
+    return float(np.logaddexp.reduce(sums, axis=None) - np.log(np.size(sums)))
+
+
+def _spread(deviations: Floats, weight: Floats, groups: NDArray[np.intp] | None = None) -> float:
+    """Return the standard error of a weighted mean; without groups, weights are counts of rows."""
+    total = weight.sum()
+    if groups is None:
+        n, squares = float(total), float(weight @ deviations**2)
+    else:
+        sums = np.bincount(groups, weights=weight * deviations)
+        n, squares = float(len(np.unique(groups))), float(sums @ sums)
+    return float(np.sqrt(squares * n / (n - 1.0)) / total) if n > 1.0 else float("inf")

@@ -1,0 +1,52 @@
+"""Metrics of predicted probabilities, each name saying what it measures.
+
+All take ``(y_true, y_prob, *, sample_weight=None, classes=None, ...)``, the order of
+`sklearn.metrics`, and work in ``make_scorer(metric, response_method="predict_proba")``.
+Probabilities may be 0; row i counts as ``sample_weight[i]`` rows. `y_prob` may also be a
+`Predictions`, with ``y_true=None``.
+"""
+
+from __future__ import annotations
+
+from ._binned import (
+    adaptive_calibration_error,
+    average_calibration_error,
+    classwise_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+)
+from ._debiased import (
+    debiased_calibration_error,
+    debiased_squared_calibration_error,
+    tcal_squared_calibration_error,
+)
+from ._scores import (
+    accuracy,
+    brier_score,
+    decompose_brier,
+    decompose_brier_by_group,
+    decompose_log_loss,
+    label_change,
+    log_loss,
+)
+from ._unbinned import kernel_calibration_error, smooth_calibration_error
+
+__all__ = [
+    "accuracy",
+    "adaptive_calibration_error",
+    "average_calibration_error",
+    "brier_score",
+    "classwise_calibration_error",
+    "debiased_calibration_error",
+    "debiased_squared_calibration_error",
+    "decompose_brier",
+    "decompose_brier_by_group",
+    "decompose_log_loss",
+    "expected_calibration_error",
+    "kernel_calibration_error",
+    "label_change",
+    "log_loss",
+    "maximum_calibration_error",
+    "smooth_calibration_error",
+    "tcal_squared_calibration_error",
+]

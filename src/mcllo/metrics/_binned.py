@@ -1,0 +1,301 @@
+"""Binned calibration errors: how far the mean prediction of a bin is from what came true in it.
+
+With ``w_m`` the rows in bin m, ``conf_m`` their mean prediction, ``acc_m`` the frequency of hits:
+
+====================  =======================================================================
+expected (ECE)        ``(sum_m w_m / n |conf_m - acc_m|^q)^(1/q)``, top-label
+maximum (MCE)         ``max_m |conf_m - acc_m|`` over bins that hold rows, top-label
+average               mean of ``|conf_m - acc_m|`` over bins that hold rows, top-label
+classwise             mean over classes of the expected error of each (Kull 2019)
+adaptive (ACE)        mean over classes and runs of equal size of ``|conf - acc|`` (Nixon 2019)
+====================  =======================================================================
+
+Calibration errors of fixed predictions, for any number of label vectors at once.
+
+With ``w_m`` the rows in bin m, ``conf_m`` their mean prediction, ``acc_m`` the frequency of hits:
+
+==========================  ==================================================================
+top-label, norm q           ``(sum_m w_m / n |conf_m - acc_m|^q)^(1/q)``, prediction
+                            ``max_k x_ik``, hit ``argmax_k x_ik = y_i`` (of ties, the first)
+classwise (Kull 2019)       mean over classes k of ``sum_m w_mk / n |conf_mk - acc_mk|``,
+                            prediction ``x_ik``, hit ``y_i = k``
+==========================  ==================================================================
+
+Which bin a row is in depends on the predictions alone. Labels enter only by the counts of hits: the
+cell that row i hits when its label is k is looked up in a table, for thousands of draws at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._input.predictions import Predictions, scored_predictions
+from ..exceptions import InputError
+from ._bins import Binning, NBins, bin_index, block_totals, inner_edges, n_bins_of, total_weight
+
+Labels = NDArray[np.intp]
+
+
+class _Cells:
+    """Counts of hits per cell: label k of row i hits ``table[i, k]``; the last cell is dropped."""
+
+    def __init__(self, table: Labels, n_cells: int, weight: Floats | None) -> None:
+        self.n_cells, self.weight = n_cells, weight
+        self._flat = table.ravel()
+        self._start = np.arange(len(table)) * table.shape[1]
+
+    def __call__(self, labels: Labels) -> Floats:
+        """Return the weight of hits, shape (n_draws, n_cells), of labels (n_draws, n_samples)."""
+        hit = self._flat[labels + self._start]
+        hit += np.arange(len(labels))[:, None] * (self.n_cells + 1)
+        weight = None if self.weight is None else np.broadcast_to(self.weight, hit.shape).ravel()
+        size = len(labels) * (self.n_cells + 1)
+        counts = np.bincount(hit.ravel(), weights=weight, minlength=size)
+        return counts.reshape(len(labels), -1)[:, : self.n_cells].astype(np.float64)
+
+
+class TopLabelECE:
+    """Top-label calibration errors of fixed predictions, for any number of label vectors.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The probabilities, and weights where there are any.
+    n_bins, binning, norm
+        As in `expected_calibration_error`.
+
+    Attributes
+    ----------
+    weight, predicted : ndarray of shape (n_bins,)
+        Weight of the rows in each bin, and the sum of their predictions.
+    """
+
+    def __init__(
+        self,
+        predictions: Predictions,
+        n_bins: NBins = "sqrt",
+        binning: Binning = "width",
+        norm: int = 1,
+    ) -> None:
+        if norm not in (1, 2):
+            raise InputError(f"norm must be 1 or 2; got norm={norm!r}.")
+        probs, weight = predictions.probs, predictions.sample_weight
+        top = probs.argmax(axis=1)
+        confidence = probs[np.arange(len(probs)), top]
+        edges = inner_edges(confidence, n_bins, binning, weight)
+        index, count = bin_index(confidence, edges), len(edges) + 1
+        table = np.full(probs.shape, count, dtype=np.intp)
+        table[np.arange(len(probs)), top] = index
+        self.norm = norm
+        self.weight, self.predicted = cell_totals(index, confidence, count, weight)
+        self.hits = _Cells(table, count, weight)
+
+    def of_labels(self, labels: Labels) -> Floats:
+        """Return the expected calibration error of each row of `labels`, (n_draws, n_samples)."""
+        share = self.weight / self.weight.sum()
+        power: Floats = (self.gaps(labels) ** self.norm) @ share
+        return power ** (1.0 / self.norm)
+
+    def gaps(self, labels: Labels) -> Floats:
+        """Return ``|conf_m - acc_m|``, shape (n_draws, n_bins); 0 in empty bins."""
+        away = np.abs(self.predicted - self.hits(labels))
+        return np.divide(away, self.weight, out=np.zeros_like(away), where=self.weight > 0.0)
+
+
+class ClasswiseECE:
+    """Classwise calibration errors of fixed predictions, for any number of label vectors.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The probabilities, and weights where there are any.
+    n_bins, binning
+        As in `classwise_calibration_error`.
+    """
+
+    def __init__(
+        self, predictions: Predictions, n_bins: NBins = "sqrt", binning: Binning = "width"
+    ) -> None:
+        probs, weight = predictions.probs, predictions.sample_weight
+        table = np.empty(probs.shape, dtype=np.intp)
+        starts = [0]
+        for k, column in enumerate(probs.T):
+            edges = inner_edges(column, n_bins, binning, weight)
+            table[:, k] = bin_index(column, edges) + starts[-1]
+            starts.append(starts[-1] + len(edges) + 1)
+        rows = None if weight is None else np.repeat(weight, probs.shape[1])
+        self._starts, self._total = np.array(starts[:-1]), total_weight(probs, weight)
+        self.weight, self.predicted = cell_totals(table.ravel(), probs.ravel(), starts[-1], rows)
+        self.hits = _Cells(table, starts[-1], weight)
+
+    def of_labels(self, labels: Labels) -> Floats:
+        """Return the mean over classes for each row of `labels`, (n_draws, n_samples)."""
+        mean: Floats = self.per_class(labels).mean(axis=1)
+        return mean
+
+    def per_class(self, labels: Labels) -> Floats:
+        """Return the error of each class, shape (n_draws, n_classes)."""
+        away = np.abs(self.predicted - self.hits(labels))
+        return np.add.reduceat(away, self._starts, axis=1) / self._total
+
+
+def cell_totals(
+    index: Labels, values: Floats, n_cells: int, weight: Floats | None
+) -> tuple[Floats, Floats]:
+    """Return weight and weighted sum of `values` in each cell."""
+    own = np.ones(len(values)) if weight is None else weight
+    counts: Floats = np.bincount(index, own, n_cells).astype(np.float64)
+    sums: Floats = np.bincount(index, own * values, n_cells).astype(np.float64)
+    return counts, sums
+
+
+Classes = Sequence[Hashable] | None
+
+
+def expected_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_bins: NBins = "sqrt",
+    binning: Binning = "width",
+    norm: Literal[1, 2] = 1,
+    sample_weight: Any = None,
+    classes: Classes = None,
+) -> float:
+    """Return the top-label expected calibration error.
+
+    A number above 0 does not say that predictions are off: a perfectly calibrated model shows one
+    too, the larger the fewer rows there are per bin. `mcllo.assess` reports how large.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    n_bins : int or "sqrt"
+        Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
+    binning : "width" or "mass"
+        Bins of equal width on [0, 1], or holding equally many rows.
+    norm : 1 or 2
+        Mean absolute, or root mean squared, gap.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column.
+
+    Examples
+    --------
+    >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    >>> round(expected_calibration_error([0, 0, 1, 0], y_prob, n_bins=2), 3)
+    0.0
+    >>> round(expected_calibration_error([0, 0, 1, 0], y_prob, n_bins=10), 3)
+    0.3
+    """
+    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    return float(TopLabelECE(p, n_bins, binning, norm).of_labels(p.codes[None])[0])
+
+
+def maximum_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_bins: NBins = "sqrt",
+    binning: Binning = "width",
+    sample_weight: Any = None,
+    classes: Classes = None,
+) -> float:
+    """Return the largest gap between confidence and accuracy over the bins that hold rows.
+
+    Parameters as in `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    >>> round(maximum_calibration_error([0, 0, 1, 0], y_prob, n_bins=10), 3)
+    0.6
+    """
+    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    return float(TopLabelECE(p, n_bins, binning).gaps(p.codes[None]).max())
+
+
+def average_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_bins: NBins = "sqrt",
+    binning: Binning = "width",
+    sample_weight: Any = None,
+    classes: Classes = None,
+) -> float:
+    """Return the plain mean of the top-label gaps over the bins that hold rows (netcal's "ACE").
+
+    A bin of one row counts as much as a bin of a thousand. For Nixon's adaptive calibration error
+    use `adaptive_calibration_error`. Parameters as in `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    >>> round(average_calibration_error([0, 0, 1, 0], y_prob, n_bins=10), 3)
+    0.3
+    """
+    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    bins = TopLabelECE(p, n_bins, binning)
+    return float(bins.gaps(p.codes[None])[0, bins.weight > 0.0].mean())
+
+
+def classwise_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_bins: NBins = "sqrt",
+    binning: Binning = "width",
+    sample_weight: Any = None,
+    classes: Classes = None,
+) -> float:
+    """Return the mean over classes of each class's expected calibration error (Kull 2019).
+
+    Parameters as in `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    >>> round(classwise_calibration_error([0, 0, 1, 0], y_prob, n_bins=10), 3)
+    0.3
+    """
+    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    return float(ClasswiseECE(p, n_bins, binning).of_labels(p.codes[None])[0])
+
+
+def adaptive_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_bins: NBins = "sqrt",
+    sample_weight: Any = None,
+    classes: Classes = None,
+) -> float:
+    """Return Nixon's (2019) ACE: the mean gap over classes and runs of equally many rows.
+
+    Rows of equal probability may fall into different runs, so with ties the value depends on the
+    order of the rows. Parameters as in `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    >>> round(adaptive_calibration_error([0, 0, 1, 0], y_prob, n_bins=2), 3)
+    0.2
+    """
+    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    count = n_bins_of(n_bins, total_weight(p.probs, p.sample_weight))
+    per_class = []
+    for k, column in enumerate(p.probs.T):
+        both = np.stack([column, p.codes == k])
+        weight, (predicted, hits) = block_totals(column, both, count, p.sample_weight)
+        per_class.append(np.mean(np.abs(predicted - hits) / weight))
+    return float(np.mean(per_class))

@@ -1,0 +1,157 @@
+"""The only definition of a bin.
+
+=================  ==========================================================================
+bin m              ``(a_m, a_m+1]``, closed on the right; the value 0 belongs to the first bin
+equal width        inner edges ``m / B``, m = 1 .. B-1, as quotients: ``linspace`` puts the
+                   third of ten at 0.30000000000000004
+equal mass         inner edges are the quantiles ``m / B`` of the values, equal ones merged, so
+                   that equal values never part
+number of bins     an integer, or "sqrt": the least B with ``B**2 >= n``
+=================  ==========================================================================
+
+Two published metrics cut in their own way; those cuts live here too, under names of their own:
+
+=================  ==========================================================================
+`rank_blocks`      Nixon's ACE: B runs of the sorted values, sizes as in ``array_split``; equal
+                   values may part
+`midpoint_edges`   Kumar: midway between neighbouring runs of `rank_blocks`
+=================  ==========================================================================
+
+A weight w counts as w equal rows everywhere: "sqrt" looks at the total weight, quantiles and runs
+are those of the rows written out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from ..exceptions import InputError
+
+Index = NDArray[np.intp]
+NBins = int | Literal["sqrt"]
+Binning = Literal["width", "mass"]
+
+
+def n_bins_of(n_bins: NBins, n_samples: float) -> int:
+    """Return the number of bins for `n_samples` rows (or their total weight).
+
+    Examples
+    --------
+    >>> n_bins_of("sqrt", 396), n_bins_of("sqrt", 100), n_bins_of(15, 100)
+    (20, 10, 15)
+    """
+    if isinstance(n_bins, str) and n_bins == "sqrt":
+        return max(1, math.ceil(math.sqrt(n_samples)))
+    if isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool) and n_bins >= 1:
+        return int(n_bins)
+    raise InputError(f"n_bins must be a whole number >= 1 or 'sqrt'; got n_bins={n_bins!r}.")
+
+
+def inner_edges(
+    values: Floats, n_bins: NBins, binning: Binning = "width", weight: Floats | None = None
+) -> Floats:
+    """Return the edges between the bins of `values`, ascending: one fewer than there are bins."""
+    count = n_bins_of(n_bins, total_weight(values, weight))
+    if binning == "width":
+        return width_edges(count)
+    if binning == "mass":
+        return mass_edges(values, count, weight)
+    raise InputError(f"binning must be 'width' or 'mass'; got binning={binning!r}.")
+
+
+def bin_index(
+    values: Any, inner_edges: Floats, closed: Literal["right", "left"] = "right"
+) -> Index:
+    """Return the bin of each value; bins are closed on the right, as everywhere in this package.
+
+    Examples
+    --------
+    >>> bin_index([0.0, 0.1, 0.7, 0.71, 1.0], width_edges(10))
+    array([0, 0, 6, 7, 9])
+    """
+    side: Literal["left", "right"] = "left" if closed == "right" else "right"
+    index: Index = np.searchsorted(inner_edges, values, side=side)
+    return index
+
+
+def width_edges(n_bins: int) -> Floats:
+    """Return the inner edges of bins of equal width."""
+    return np.arange(1, n_bins) / n_bins
+
+
+def mass_edges(values: Floats, n_bins: int, weight: Floats | None = None) -> Floats:
+    """Return the inner edges of bins of equal mass; fewer than asked where values tie."""
+    levels = np.arange(1, n_bins) / n_bins
+    edges = np.unique(weighted_quantile(values, levels, weight))
+    return edges[edges < 1.0]
+
+
+def midpoint_edges(values: Floats, n_bins: int, weight: Floats | None = None) -> Floats:
+    """Return Kumar's inner edges: midway between neighbouring runs of the sorted values."""
+    cuts = rank_blocks(total_weight(values, weight), n_bins)[1:-1]
+    below, above = _order_statistics(values, np.stack([cuts - 1.0, cuts]), weight)
+    return np.unique((below + above) / 2.0)
+
+
+def rank_blocks(total: float, n_blocks: int) -> Floats:
+    """Return where runs of sorted rows start and end: 0, ..., `total`; no run is empty.
+
+    A whole `total` is cut as ``numpy.array_split`` does, any other into equal parts.
+
+    Examples
+    --------
+    >>> rank_blocks(10, 4)
+    array([ 0.,  3.,  6.,  8., 10.])
+    """
+    if total != math.floor(total):
+        return total * np.arange(n_blocks + 1) / n_blocks
+    count = min(n_blocks, int(total))
+    size, longer = divmod(int(total), count)
+    steps = np.arange(count + 1)
+    return (steps * size + np.minimum(steps, longer)).astype(np.float64)
+
+
+def block_totals(
+    key: Floats, columns: Floats, n_blocks: int, weight: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return weight and sums of `columns` (k, n) over the runs of rows sorted by `key`.
+
+    A row that stands across a cut gives each side its part of the weight, as its copies would.
+    """
+    order = np.argsort(key, kind="stable")
+    own = np.ones(len(key)) if weight is None else weight[order]
+    cuts = rank_blocks(total_weight(key, weight), n_blocks)
+    reach = np.concatenate([[0.0], np.cumsum(own)])
+    sums = np.zeros((len(columns), len(reach)))
+    np.cumsum(columns[:, order] * own, axis=1, out=sums[:, 1:])
+    at_cuts = np.array([np.interp(cuts, reach, row) for row in sums])
+    return np.diff(cuts), np.diff(at_cuts, axis=1)
+
+
+def total_weight(values: Floats, weight: Floats | None) -> float:
+    """Return the number of rows written out."""
+    return float(len(values) if weight is None else weight.sum())
+
+
+def weighted_quantile(values: Floats, levels: Any, weight: Floats | None = None) -> Floats:
+    """Return ``numpy.quantile`` of the rows written out."""
+    if weight is None:
+        return np.asarray(np.quantile(values, levels))
+    position = (total_weight(values, weight) - 1.0) * np.asarray(levels)
+    lower = np.floor(position)
+    below, above = _order_statistics(values, np.stack([lower, lower + 1.0]), weight)
+    return np.asarray(below + (above - below) * (position - lower))
+
+
+def _order_statistics(values: Floats, ranks: Floats, weight: Floats | None) -> Floats:
+    """Return the sorted values at zero-based `ranks` of the rows written out."""
+    order = np.argsort(values, kind="stable")
+    reach = np.cumsum(np.ones(len(values)) if weight is None else weight[order])
+    place = np.searchsorted(reach, ranks, side="right")
+    last = len(values) - 1 if weight is None else int(np.flatnonzero(weight[order])[-1])
+    return values[order][np.clip(place, 0, last)]

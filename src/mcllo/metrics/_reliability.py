@@ -1,0 +1,252 @@
+"""`Predictions` -> `ReliabilityCurve`: numbers, not pictures.
+
+For the rows of bin m, of weight ``w_m``:
+
+==================  =====================================================================
+mean predicted      mean of the confidence ``max_k x_ik``, or of ``x_ik`` for one class k
+observed            frequency of hits: the most probable class, or class k, came true
+interval            Wilson's, for the frequency behind the observed one
+band                central range of the observed frequency if labels were draws from the
+                    predictions (Broecker and Smith 2007); exact, by the Poisson-binomial
+                    distribution of the number of hits
+==================  =====================================================================
+
+A point outside its band is where the predictions and the labels disagree more than chance makes
+them. The bands hold bin by bin: at level 0.95 about one bin in twenty is outside under calibration.
+
+The number of hits among rows with different probabilities, exactly.
+
+The probabilities of 0, 1, ..., n hits are the coefficients of ``prod_i (1 - p_i + p_i z)``; the
+factors are multiplied in pairs, pairs of pairs and so on, by Fourier transforms: O(n log^2 n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._fit.fit import none_for_nan
+from .._ground.results import Floats
+from .._ground.text import Table
+from .._input.labels import find_class
+from .._input.predictions import Predictions, scored_predictions
+from ..exceptions import InputError
+from ._binned import cell_totals
+from ._bins import Binning, NBins, bin_index, inner_edges
+
+
+def poisson_binomial(probs: Floats) -> Floats:
+    """Return the probabilities of 0 .. n hits among n rows that hit with `probs`.
+
+    Examples
+    --------
+    >>> poisson_binomial(np.array([0.5, 0.5])).round(12)
+    array([0.25, 0.5 , 0.25])
+    """
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    n = len(probs)
+    factors = np.zeros((1 << max(0, n - 1).bit_length(), 2))
+    factors[:, 0] = 1.0
+    factors[:n] = np.column_stack([1.0 - probs, probs])
+    while len(factors) > 1:
+        size = 2 * factors.shape[1] - 1
+        length = next_fast_len(size, real=True)
+        waves = rfft(factors, length, axis=1)
+        factors = irfft(waves[0::2] * waves[1::2], length, axis=1)[:, :size]
+    mass: Floats = np.maximum(factors[0, : n + 1], 0.0)
+    return mass
+
+
+def central_range(probs: Floats, level: float) -> tuple[int, int]:
+    """Return numbers of hits (low, high) with at most ``(1 - level) / 2`` below and above."""
+    below = np.cumsum(poisson_binomial(probs))
+    tail = (1.0 - level) / 2.0
+    low, high = np.searchsorted(below, [tail + 1e-12, 1.0 - tail - 1e-12])
+    return int(low), int(min(high, len(probs)))
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Predicted against observed frequencies in bins.
+
+    Attributes
+    ----------
+    label : label or None
+        The class; None for the most probable class of each row.
+    edges : ndarray of shape (n_bins + 1,)
+        Bin m holds values in ``(edges[m], edges[m + 1]]``; 0 is in the first.
+    counts : ndarray of shape (n_bins,)
+        Rows in each bin, or their total weight.
+    mean_predicted, observed : ndarray of shape (n_bins,)
+        Mean prediction and frequency of hits; NaN in empty bins.
+    low, high : ndarray of shape (n_bins,)
+        Wilson interval around `observed`.
+    band_low, band_high : ndarray of shape (n_bins,)
+        Where `observed` lies with probability `level` or more if the predictions are right; NaN in
+        empty bins, and everywhere when weights are not whole numbers.
+    level : float
+        Of the interval and of the band.
+    binning : str
+        "width" or "mass".
+    """
+
+    label: Hashable | None
+    edges: Floats
+    counts: Floats
+    mean_predicted: Floats
+    observed: Floats
+    low: Floats
+    high: Floats
+    band_low: Floats
+    band_high: Floats
+    level: float
+    binning: str
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins, empty ones included."""
+        return len(self.counts)
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Bins whose observed frequency lies outside the band."""
+        rounding = 1e-12
+        mask: NDArray[np.bool_] = (self.observed < self.band_low - rounding) | (
+            self.observed > self.band_high + rounding
+        )
+        return mask
+
+    def to_table(self) -> Table:
+        """Return one row per bin."""
+        columns = {"from": self.edges[:-1], "to": self.edges[1:], **self._columns()}
+        return Table({name: values.tolist() for name, values in columns.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; what an empty bin lacks is None."""
+        columns = {name: none_for_nan(values.tolist()) for name, values in self._columns().items()}
+        return {
+            "label": self.label,
+            "binning": self.binning,
+            "level": self.level,
+            "edges": self.edges.tolist(),
+            **columns,
+        }
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        names = ("mean_predicted", "observed", "low", "high", "band_low", "band_high")
+        whole = bool((self.counts == np.floor(self.counts)).all())
+        counts = self.counts.astype(np.int64) if whole else self.counts
+        return {"counts": counts, **{name: getattr(self, name) for name in names}}
+
+
+def reliability_curve(
+    probs: Any,
+    y: Any = None,
+    *,
+    label: Hashable | None = None,
+    n_bins: NBins = 10,
+    binning: Binning = "width",
+    level: float = 0.95,
+    classes: Any = None,
+    sample_weight: Any = None,
+) -> ReliabilityCurve:
+    """Return the reliability curve of the most probable class, or of one class.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    label : label, optional
+        The class. Default: the most probable class of each row (of ties, the first).
+    n_bins : int or "sqrt"
+        Number of bins; of equal mass there may be fewer, where values tie.
+    binning : "width" or "mass"
+        Bins of equal width on [0, 1], or holding equally many rows.
+    level : float
+        Probability of the intervals and of the band.
+    classes, sample_weight
+        As in `Predictions.from_arrays`.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1, 1])
+    >>> print(reliability_curve(p, n_bins=4).to_table())
+    from    to  counts  mean_predicted  observed    low  high  band_low  band_high
+    0.00  0.25       0               -         -      -     -         -          -
+    0.25  0.50       0               -         -      -     -         -          -
+    0.50  0.75       2            0.65      0.50  0.095  0.91      0.00       1.00
+    0.75  1.00       2            0.85      1.00   0.34  1.00      0.50       1.00
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
+    values, hits = _values_and_hits(predictions, label)
+    weight = predictions.sample_weight
+    inner = inner_edges(values, n_bins, binning, weight)
+    index, count = bin_index(values, inner), len(inner) + 1
+    counts, predicted = cell_totals(index, values, count, weight)
+    successes = cell_totals(index, hits, count, weight)[1]
+    observed = ratio(successes, counts)
+    low, high = wilson(observed, counts, level)
+    band_low, band_high = _bands(predictions, values, index, counts, level)
+    return ReliabilityCurve(
+        label=label,
+        edges=np.concatenate([[0.0], inner, [1.0]]),
+        counts=counts,
+        mean_predicted=ratio(predicted, counts),
+        observed=observed,
+        low=low,
+        high=high,
+        band_low=band_low,
+        band_high=band_high,
+        level=level,
+        binning=binning,
+    )
+
+
+def _values_and_hits(p: Predictions, label: Hashable | None) -> tuple[Floats, Floats]:
+    if label is None:
+        top = p.probs.argmax(axis=1)
+        return p.probs[np.arange(p.n_samples), top], (top == p.codes).astype(np.float64)
+    column = find_class(label, p.classes, "label")
+    return p.probs[:, column], (p.codes == column).astype(np.float64)
+
+
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Return the quotient; NaN where there is nothing to divide by."""
+    quotient: Floats = np.full(len(numerator), np.nan)
+    np.divide(numerator, denominator, out=quotient, where=denominator > 0.0)
+    return quotient
+
+
+def wilson(frequency: Floats, counts: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return Wilson's interval; NaN where there are no rows."""
+    from scipy.special import ndtri
+
+    z2 = float(ndtri(0.5 + level / 2.0)) ** 2
+    centre = ratio(counts * frequency + z2 / 2.0, counts + z2)
+    reach = np.sqrt(z2 * (counts * frequency * (1.0 - frequency) + z2 / 4.0)) / (counts + z2)
+    return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+
+
+def _bands(
+    p: Predictions, values: Floats, index: NDArray[np.intp], counts: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return the central range of the observed frequency of each bin under calibration."""
+    low, high = np.full((2, len(counts)), np.nan)
+    if not p.has_whole_weights:
+        return low, high
+    for m in np.flatnonzero(counts > 0.0):
+        inside = index == m
+        probs = values[inside]
+        if p.sample_weight is not None:
+            probs = np.repeat(probs, p.sample_weight[inside].astype(np.int64))
+        low[m], high[m] = np.array(central_range(probs, level)) / counts[m]
+    return low, high

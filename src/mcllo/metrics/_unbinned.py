@@ -1,0 +1,302 @@
+"""Squared kernel calibration error (Widmann 2019): all classes at once, no bins.
+
+With residual ``e_i = onehot(y_i) - x_i`` and ``h_ij = k(x_i, x_j) e_i . e_j``:
+
+=============  =================================================================
+kernel         ``k(p, q) = exp(-d(p, q) / bandwidth)``; d Euclidean, or total
+               variation ``1/2 sum_k |p_k - q_k|``
+biased         mean of h_ij over all pairs, i = j included; never negative
+unbiased       mean of h_ij over i < j; has mean 0 under calibration
+linear         mean of h over the disjoint pairs (0, 1), (2, 3), ...
+median         bandwidth: median of d over i < j
+=============  =================================================================
+
+Pairs are summed in blocks of rows, so memory does not grow with the square of the rows.
+
+Smooth calibration error (Blasiok and Nakkiran 2023): no bins, and no bandwidth to choose.
+
+===============  ==========================================================================
+residual at t    ``r_s(t) = 1/n sum_i K_s(t, f_i) (hit_i - f_i)``, f the top-label confidence
+kernel           Gaussian of standard deviation s, reflected at 0 and 1 as often as needed
+error at s       ``smECE_s = integral_0^1 |r_s(t)| dt``, falling in s
+smooth error     ``smECE_s*``, where ``smECE_s* = s*``
+===============  ==========================================================================
+
+The reflected Gaussian is the heat kernel of [0, 1]: its effect on ``cos(k pi t)`` is the factor
+``exp(-(k pi s)^2 / 2)``. So the residuals are put on a grid once (each split between its two
+neighbouring cells) and one cosine transform serves every s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._input.predictions import Predictions, scored_predictions
+from ..exceptions import InputError
+from ._bins import total_weight, weighted_quantile
+
+Labels = NDArray[np.intp]
+Estimator = Literal["biased", "unbiased", "linear"]
+Distance = Literal["euclidean", "tv"]
+Bandwidth = float | Literal["median"]
+
+BLOCK_CELLS = 1_000_000
+MEDIAN_ROWS = 1_500
+"""Rows from which the median distance is taken, evenly spaced, when there are more."""
+
+
+def kernel_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    estimator: Estimator = "unbiased",
+    distance: Distance = "tv",
+    bandwidth: Bandwidth = "median",
+    sample_weight: Any = None,
+    classes: Sequence[Hashable] | None = None,
+) -> float:
+    """Return the squared kernel calibration error with a Laplacian kernel.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    estimator : "unbiased", "biased" or "linear"
+        Over all pairs of different rows (may be negative), over all pairs, or over disjoint pairs
+        of neighbouring rows (fast, and noisier).
+    distance : "tv" or "euclidean"
+        Between two rows of probabilities: total variation, or Euclidean.
+    bandwidth : float or "median"
+        The distance at which the kernel has fallen to 1/e; "median" is the median distance of two
+        rows (of 1,500 evenly spaced rows when there are more; the mean where the median is 0).
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows; whole numbers for "linear".
+    classes : sequence, optional
+        The label of each column.
+
+    Examples
+    --------
+    >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    >>> round(kernel_calibration_error([0, 0, 1, 0], y_prob, estimator="biased"), 4)
+    0.0692
+    """
+    if estimator not in ("biased", "unbiased", "linear"):
+        raise InputError(
+            f"estimator must be 'biased', 'unbiased' or 'linear'; got estimator={estimator!r}."
+        )
+    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    width = bandwidth_of(p, bandwidth, distance)
+    total = total_weight(p.probs, p.sample_weight)
+    if estimator != "biased" and not total > 1.0:
+        raise InputError(f"estimator={estimator!r} must have two rows at least; got {total:g}.")
+    if estimator == "linear":
+        return _linear(p, width, distance)
+    residual = residuals(p.probs, p.codes)
+    own = np.ones(p.n_samples) if p.sample_weight is None else p.sample_weight
+    pairs = _sum_of_pairs(p.probs, residual * own[:, None], width, distance)
+    if estimator == "biased":
+        return pairs / total**2
+    diagonal = float(own @ np.einsum("ik,ik->i", residual, residual))
+    return (pairs - diagonal) / (total * (total - 1.0))
+
+
+class KernelError:
+    """Squared kernel errors of fixed predictions, for any number of label vectors.
+
+    Holds the kernel of all pairs: for up to a few thousand rows. Rows have no weights here.
+    """
+
+    def __init__(
+        self,
+        predictions: Predictions,
+        estimator: Literal["biased", "unbiased"] = "biased",
+        distance: Distance = "tv",
+        bandwidth: Bandwidth = "median",
+    ) -> None:
+        if predictions.sample_weight is not None:
+            raise InputError("KernelError must have rows without weights. Write them out first.")
+        probs = predictions.probs
+        width = bandwidth_of(predictions, bandwidth, distance)
+        self.kernel = np.exp(distances(probs, probs, distance) / -width)
+        self.probs, self.estimator = probs, estimator
+        self._cross = self.kernel @ probs
+        self._constant = float(np.vdot(self._cross, probs))
+
+    def of_labels(self, labels: Labels) -> Floats:
+        """Return the error of each row of `labels`, (n_draws, n_samples).
+
+        ``e_i . e_j = 1{y_i = y_j} - x_i[y_j] - x_j[y_i] + x_i . x_j``; only the first part needs
+        the pairs of each draw.
+        """
+        n, c = self.probs.shape
+        own = np.arange(n)
+        pairs = self._constant - 2.0 * self._cross[own, labels].sum(axis=1)
+        for k in range(c):
+            hot = (labels == k).astype(np.float64)
+            pairs += np.einsum("bi,bi->b", hot @ self.kernel, hot)
+        if self.estimator == "unbiased":
+            norms = np.einsum("ik,ik->", self.probs, self.probs)
+            pairs -= n - 2.0 * self.probs[own, labels].sum(axis=1) + norms
+        error: Floats = pairs / (n * (n - 1.0) if self.estimator == "unbiased" else n**2)
+        return error
+
+
+def residuals(probs: Floats, codes: Labels) -> Floats:
+    """Return ``onehot(y) - x``."""
+    residual = -probs
+    residual[np.arange(len(codes)), codes] += 1.0
+    return residual
+
+
+def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
+    """Return the distance of every row of `first` to every row of `second`."""
+    from scipy.spatial.distance import cdist
+
+    if distance == "euclidean":
+        return cdist(first, second)
+    if distance == "tv":
+        return cdist(first, second, "cityblock") * 0.5
+    raise InputError(f"distance must be 'euclidean' or 'tv'; got distance={distance!r}.")
+
+
+def bandwidth_of(p: Predictions, bandwidth: Bandwidth, distance: Distance) -> float:
+    """Return the bandwidth as a number."""
+    if isinstance(bandwidth, str):
+        if bandwidth != "median":
+            raise InputError(f"bandwidth must be positive or 'median'; got {bandwidth!r}.")
+        return _median_distance(p, distance)
+    if not (np.isfinite(bandwidth) and bandwidth > 0.0):
+        raise InputError(f"bandwidth must be positive or 'median'; got bandwidth={bandwidth}.")
+    return float(bandwidth)
+
+
+def _median_distance(p: Predictions, distance: Distance) -> float:
+    if p.n_samples > MEDIAN_ROWS:
+        p = p.take(np.linspace(0, p.n_samples - 1, MEDIAN_ROWS).round().astype(np.intp))
+    first, second = np.triu_indices(p.n_samples, k=1)
+    apart = distances(p.probs, p.probs, distance)[first, second]
+    weight = None
+    if p.sample_weight is not None:
+        own = p.sample_weight
+        apart = np.append(apart, np.zeros(p.n_samples))
+        weight = np.append(own[first] * own[second], np.maximum(own * (own - 1.0) / 2.0, 0.0))
+    if len(apart) == 0 or not apart.any():
+        return 1.0
+    median = float(weighted_quantile(apart, 0.5, weight))
+    return median if median > 0.0 else float(np.average(apart, weights=weight))
+
+
+def _sum_of_pairs(probs: Floats, residual: Floats, width: float, distance: Distance) -> float:
+    """Return the sum of ``k(x_i, x_j) e_i . e_j`` over all pairs, each block of rows once."""
+    n, total = len(probs), 0.0
+    rows = max(1, BLOCK_CELLS // n)
+    for start in range(0, n, rows):
+        stop = min(start + rows, n)
+        kernel = np.exp(distances(probs[start:stop], probs[start:], distance) / -width)
+        products = residual[start:stop] @ residual[start:].T
+        products *= kernel
+        inside = float(products[:, : stop - start].sum())
+        total += inside + 2.0 * float(products[:, stop - start :].sum())
+    return total
+
+
+def _linear(p: Predictions, width: float, distance: Distance) -> float:
+    if p.sample_weight is not None:
+        if not p.has_whole_weights:
+            raise InputError(
+                "sample_weight must hold whole numbers for estimator='linear', which pairs rows. "
+                "Use estimator='unbiased'."
+            )
+        rows = np.repeat(np.arange(p.n_samples), p.sample_weight.astype(np.int64))
+        p = replace(p.take(rows), sample_weight=None)
+    even = p.n_samples // 2 * 2
+    residual = residuals(p.probs, p.codes)[:even]
+    gap = p.probs[0:even:2] - p.probs[1:even:2]
+    apart = np.abs(gap).sum(axis=1) * 0.5 if distance == "tv" else np.sqrt((gap**2).sum(axis=1))
+    products = np.einsum("ik,ik->i", residual[0::2], residual[1::2])
+    return float((np.exp(-apart / width) * products).mean())
+
+
+GRID = 16_384
+TOLERANCE = 1e-9
+
+
+def smooth_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    bandwidth: float | None = None,
+    sample_weight: Any = None,
+    classes: Sequence[Hashable] | None = None,
+) -> float:
+    """Return the smooth calibration error of the top label.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    bandwidth : float, optional
+        Standard deviation of the kernel. Default: the one that equals the error it gives.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column.
+
+    Examples
+    --------
+    >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    >>> round(smooth_calibration_error([0, 0, 1, 0], y_prob), 3)
+    0.132
+    """
+    if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0.0):
+        raise InputError(f"bandwidth must be positive or None; got bandwidth={bandwidth}.")
+    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    top = p.probs.argmax(axis=1)
+    confidence = p.probs[np.arange(p.n_samples), top]
+    error_at = smoothed_error(confidence, (top == p.codes) - confidence, p.sample_weight)
+    return error_at(bandwidth) if bandwidth is not None else _fixed_point(error_at)
+
+
+def smoothed_error(
+    values: Floats, residuals: Floats, weight: Floats | None
+) -> Callable[[float], float]:
+    """Return the function from bandwidth to error."""
+    from scipy.fft import dct, idct
+
+    spectrum = dct(_on_grid(values, residuals, weight))
+    wave = np.pi * np.arange(GRID)
+
+    def error_at(bandwidth: float) -> float:
+        return float(np.abs(idct(spectrum * np.exp(-0.5 * (wave * bandwidth) ** 2))).sum())
+
+    return error_at
+
+
+def _on_grid(values: Floats, residuals: Floats, weight: Floats | None) -> Floats:
+    """Return the mean residual's share of each cell, split linearly between cell centres."""
+    own = residuals / len(values) if weight is None else residuals * weight / weight.sum()
+    place = values * GRID - 0.5
+    lower = np.floor(place)
+    part = place - lower
+    cells = np.clip(np.concatenate([lower, lower + 1.0]), 0, GRID - 1).astype(np.intp)
+    shares = np.concatenate([own * (1.0 - part), own * part])
+    return np.bincount(cells, shares, GRID).astype(np.float64)
+
+
+def _fixed_point(error_at: Callable[[float], float]) -> float:
+    """Return s with ``error_at(s) = s`` by bisection: the difference falls from >= 0 to <= 0."""
+    low, high = 0.0, 1.0
+    while high - low > TOLERANCE:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if error_at(middle) > middle else (low, middle)
+    return 0.5 * (low + high) if low > 0.0 else 0.0

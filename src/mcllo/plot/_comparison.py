@@ -1,0 +1,186 @@
+"""Methods beside each other: a reliability diagram for each, and their numbers as dots.
+
+The numbers of a comparison as dots: p-value, calibration error, log loss; one row per method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from .._ground.results import Floats
+from .._ground.text import format_number, format_p
+from .._workflows.comparison import Comparison, ComparisonRow
+from ..metrics._bins import Binning, NBins
+from ..metrics._reliability import reliability_curve
+from ._layout import OwnFigure, footer, heading, label_outer, panels
+from ._reliability import draw_curve, key
+from ._scales import Estimates, draw_forest, plain_ticks
+from ._style import BAND, BLUE, FAINT, MUTED, VERMILION, beside, marks, plain_axes, styled
+from ._words import caption as caption_of
+
+
+@styled
+def comparison(
+    comparison: Comparison,
+    *,
+    n_bins: NBins = 10,
+    binning: Binning = "width",
+    columns: int | None = None,
+    caption: bool = False,
+) -> list[Axes]:
+    """Draw the reliability diagram of the most probable class before and after each method.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `mcllo.compare` returned.
+    n_bins, binning
+        As in `mcllo.reliability_curve`.
+    columns : int, optional
+        Panels beside each other.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    list of Axes
+        The uncalibrated rows first, then the methods by log loss.
+    """
+    rows = ordered(comparison)
+    axes = panels(len(rows), columns)
+    for ax, row in zip(axes, rows, strict=True):
+        predictions = comparison.recalibrated[row.method]
+        curve = reliability_curve(predictions, n_bins=n_bins, binning=binning)
+        draw_curve(ax, curve, strip=True)
+        heading(ax, title_of(row.method), f"ECE {format_number(row.ece)}, p {p_of(row)}")
+    label_outer(axes, "Predicted probability", "Observed frequency")
+    footer(axes[0], [caption_of("comparison", comparison)] if caption else [], key(curve))
+    return axes
+
+
+def ordered(comparison: Comparison) -> list[ComparisonRow]:
+    """Return the judged rows: the uncalibrated one first, then by log loss."""
+    rows = sorted(comparison.judged, key=lambda row: row.log_loss)
+    return sorted(rows, key=lambda row: row.method != "uncalibrated")
+
+
+def title_of(method: str) -> str:
+    """Return a method's name as words."""
+    return method.replace("_", " ")
+
+
+def p_of(row: ComparisonRow) -> str:
+    """Return a method's p-value as a word; a bound says so."""
+    word = format_p(row.pvalue)
+    return word.replace("=", "≤") if row.pvalue_method == "bound" else word
+
+
+ALPHA = 0.05
+SMALLEST_P = 1e-4
+"""Smaller p-values are arrows at the edge; their size is written beside the axes."""
+FARTHEST = 6.0
+"""A number beyond twice this many medians is an arrow too."""
+
+
+@styled
+def comparison_dots(comparison: Comparison, *, caption: bool = False) -> list[Axes]:
+    """Draw p-value, ECE and log loss of each method, the best log loss on top.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `mcllo.compare` returned.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    list of Axes
+        Of the p-values, of the ECE, and of the log loss less that of the best method.
+    """
+    rows = sorted(comparison.judged, key=lambda row: row.log_loss)
+    figure = OwnFigure(8.6, 1.4 + 0.27 * len(rows))
+    axes = list(figure.subplots(1, 3, sharey=True))
+    _draw_pvalues(axes[0], rows)
+    _draw_errors(axes[1], rows)
+    _draw_losses(axes[2], rows)
+    for ax in axes:
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.hlines(range(len(rows)), *ax.get_xlim(), color=FAINT, lw=0.5, zorder=0)
+        ax.tick_params(axis="y", length=0, pad=7)
+    axes[0].set_yticks(range(len(rows)), [title_of(row.method) for row in rows])
+    footer(axes[0], [caption_of("comparison_dots", comparison)] if caption else [], _key(rows))
+    return axes
+
+
+def last_drawn(values: Floats) -> float:
+    """Return where an axis from 0 ends: at the largest number, unless that dwarfs the others.
+
+    Examples
+    --------
+    >>> last_drawn(np.array([1.0, 2.0, 11.0])), last_drawn(np.array([1.0, 2.0, 100.0]))
+    (11.0, 12.0)
+    """
+    usual, largest = FARTHEST * float(np.median(values)), float(values.max())
+    return max(usual if 0.0 < usual < largest / 2.0 else largest, 1e-6)
+
+
+def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
+    plain_axes(ax)
+    ax.set_xscale("log")
+    ax.set_xlim(SMALLEST_P / 3.0, 1.6)
+    ax.axvspan(SMALLEST_P / 3.0, ALPHA, color=BAND, lw=0, zorder=0)
+    pvalues = np.array([row.pvalue for row in rows])
+    corrected = np.array([row.pvalue_corrected for row in rows], dtype=np.float64)
+    small = pvalues < SMALLEST_P
+    marks(ax, corrected, corrected >= SMALLEST_P, "o", BLUE, "_corrected", "white")
+    marks(ax, pvalues, ~small & (pvalues > ALPHA), "o", BLUE, "_kept")
+    marks(ax, pvalues, ~small & (pvalues <= ALPHA), "D", VERMILION, "_rejected")
+    marks(ax, np.full(len(rows), SMALLEST_P / 2.0), small, "<", VERMILION, "_beyond")
+    beside(ax, [format_p(p).removeprefix("= ") for p in pvalues])
+    plain_ticks(ax, log=True)
+    ax.set_xlabel("p-value (log scale)")
+    heading(ax, "Calibration test", f"grey: rejected at level {ALPHA:g}")
+
+
+def _draw_errors(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
+    plain_axes(ax)
+    errors = np.array([row.ece for row in rows])
+    end = 1.08 * last_drawn(errors)
+    ax.set_xlim(0.0, end)
+    marks(ax, errors, errors <= end, "s", MUTED, "_errors")
+    marks(ax, np.full(len(rows), end), errors > end, ">", MUTED, "_beyond")
+    beside(ax, [format_number(value) for value in errors])
+    plain_ticks(ax, log=False)
+    ax.set_xlabel("ECE (probability)")
+    heading(ax, "Calibration error", "of the most probable class")
+
+
+def _draw_losses(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
+    plain_axes(ax)
+    value, low, high = np.array(
+        [(r.log_loss_difference, r.difference_low, r.difference_high) for r in rows]
+    ).T
+    losses = Estimates(value, low, high, 0.0, last_drawn(np.maximum(value, high)))
+    draw_forest(ax, losses, log=False)
+    plain_ticks(ax, log=False)
+    beside(ax, ["best" if v == 0.0 else format_number(v) for v in value])
+    ax.set_xlabel("Log loss above the best (nats)")
+    heading(ax, "Log loss", "95 % paired intervals")
+
+
+def _key(rows: Sequence[ComparisonRow]) -> list[Artist]:
+    look: dict[str, Any] = {"ls": "none", "markersize": 6.0}
+    kept = Line2D([], [], marker="o", color=BLUE, label="not rejected, not clearly worse", **look)
+    lost = Line2D([], [], marker="D", color=VERMILION, label="rejected, clearly worse", **look)
+    if all(row.pvalue_corrected is None for row in rows):
+        return [kept, lost]
+    hollow = Line2D([], [], marker="o", color=BLUE, markerfacecolor="white", **look)
+    hollow.set_label("corrected p-value")
+    return [kept, lost, hollow]

@@ -1,0 +1,113 @@
+"""Figures as files and as text: the same input gives the same bytes.
+
+SVG keeps text as text, so that it can be read, searched and copied. Dates are left out and ids are
+derived from what is drawn. Files are written under a temporary name and renamed.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .._ground.files import StrPath, replacing
+from ..exceptions import InputError
+from ._layout import settled
+from ._style import THEMED, look
+
+FORMATS = ("svg", "png", "pdf")
+NO_DATES: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": "mcllo"},
+    "png": {"Software": "mcllo"},
+    "pdf": {"CreationDate": None, "Creator": "mcllo", "Producer": "mcllo"},
+}
+
+JOINS = 'style="stroke-linejoin: round; stroke-linecap: butt"'
+"""What matplotlib says in a style sheet, which would reach the rest of a page."""
+
+
+def save(figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.0) -> None:
+    """Write a figure as SVG, PNG or PDF, told by the name of the file.
+
+    Parameters
+    ----------
+    figure : Figure, Axes or list of Axes
+        What a function of this module returned, or its figure.
+    path : str or path
+        Name that ends in ``.svg``, ``.png`` or ``.pdf``.
+    dpi : float
+        Dots per inch of a PNG.
+
+    Raises
+    ------
+    InputError
+        For another ending.
+    """
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise InputError(
+            f"path must end in .svg, .png or .pdf; got {Path(path).name!r}. Choose one of these."
+        )
+    content = _drawn(figure, kind, dpi, "mcllo")
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def to_svg(
+    figure: Figure | Axes | list[Axes],
+    *,
+    alt: str = "",
+    salt: str = "mcllo",
+    themed: bool = False,
+) -> str:
+    """Return a figure as an ``<svg>`` element to put into a page.
+
+    Parameters
+    ----------
+    figure : Figure, Axes or list of Axes
+        What a function of this module returned, or its figure.
+    alt : str
+        What the figure shows, for people who hear the page; it becomes the element's label.
+    salt : str
+        Makes the ids inside the element; give each figure of a page its own.
+    themed : bool
+        Take colours from the page where it sets ``--mcllo-ink``, ``--mcllo-muted``,
+        ``--mcllo-faint``, ``--mcllo-band``, ``--mcllo-paper``, ``--mcllo-blue`` or
+        ``--mcllo-vermilion``.
+    """
+    text = _drawn(figure, "svg", 72.0, salt).decode("utf-8")
+    text = re.sub(r"\s*<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    text = re.sub(r"<[a-z][^>]*>", lambda tag: _page_tag(tag[0], used, themed), text)
+    label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
+    return text.replace("<svg", f"<svg {label} {JOINS}", 1)
+
+
+def figure_of(figure: Figure | Axes | list[Axes]) -> Figure:
+    """Return the figure that holds these axes."""
+    first = figure[0] if isinstance(figure, list) else figure
+    whole = first if isinstance(first, Figure) else first.get_figure(root=True)
+    if whole is None:
+        raise InputError("the axes must be part of a figure; these were removed from theirs.")
+    return whole
+
+
+def _drawn(figure: Figure | Axes | list[Axes], kind: str, dpi: float, salt: str) -> bytes:
+    target, whole = BytesIO(), figure_of(figure)
+    with look(**{"svg.hashsalt": salt}), settled(whole):
+        whole.savefig(target, format=kind, dpi=dpi, metadata=NO_DATES[kind])
+    return target.getvalue()
+
+
+def _page_tag(tag: str, used: set[str], themed: bool) -> str:
+    """Return a tag fit for a page: ids that nothing refers to would repeat in the next figure."""
+    tag = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", tag)
+    if themed:
+        for name, colour in THEMED.items():
+            tag = tag.replace(f": {colour}", f": var(--mcllo-{name}, {colour})")
+    return tag

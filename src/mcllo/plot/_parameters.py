@@ -1,0 +1,189 @@
+"""The fitted map: a forest plot of delta and gamma, and what the map does to a probability."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from .._assessment.words import departure_sizes
+from .._fit.fit import MCLLOFit
+from .._fit.map import MCLLOMap
+from .._ground.results import Floats
+from ._layout import OwnFigure, footer, heading, side_legend
+from ._scales import Estimates, draw_forest, forest_key, plain_ticks
+from ._style import DASHES, FAINT, MUTED, SERIES, plain_axes, styled, unit_axes
+from ._words import caption as caption_of
+from ._words import shown, shown_all, width_of
+
+MAX_CLASSES = 20
+FARTHEST_TAU, FARTHEST_GAMMA = np.log(1000.0), 10.0
+"""Distances from the identity beyond which an estimate is an arrow."""
+
+
+@styled
+def parameters(
+    fit: MCLLOFit, *, ax: Axes | None = None, max_classes: int = MAX_CLASSES, caption: bool = False
+) -> list[Axes]:
+    """Draw delta and gamma of each class with 95 % intervals, and the line where nothing changes.
+
+    Parameters
+    ----------
+    fit : MCLLOFit
+        As in ``assessment.fit`` or ``calibrator.fit_``.
+    ax : Axes, optional
+        Where to draw, divided in two; a new figure when not given.
+    max_classes : int
+        Most rows; of more classes those farthest from the identity are shown, in column order.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    list of Axes
+        That of delta and that of gamma.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    >>> [panel.get_xlabel() for panel in parameters(a.fit)]
+    ['delta (log scale)', 'gamma']
+    """
+    rows, names = worst(fit, max_classes), shown_all(fit.compared)
+    labels = [names[j] for j in rows]
+    if ax is None:
+        beside = max(width_of(label) for label in labels) / 72.0
+        ax = OwnFigure(6.0 + beside, 1.4 + 0.27 * len(rows)).subplots()
+    shift, slope = estimates_of(fit, rows)
+    left = _forest(ax, (0.0, 0.0, 0.48, 1.0), shift, labels, log=True)
+    right = _forest(ax, (0.52, 0.0, 0.48, 1.0), slope, [""] * len(rows), log=False)
+    left.set_xlabel("delta (log scale)")
+    right.set_xlabel("gamma")
+    ours = isinstance(ax.get_figure(), OwnFigure)
+    heading(left, "Shift", "above 1: more likely than predicted" if ours else "")
+    heading(right, "Slope", "below 1: too extreme; above: too timid" if ours else "")
+    ax.set_axis_off()
+    words = [f"Each class against the baseline, {shown(fit.baseline)}.", _status(fit)]
+    words += [_folded(len(rows), len(names)), caption_of("parameters", fit) if caption else ""]
+    footer(ax, words, forest_key([shift, slope]) if ours else [])
+    return [left, right]
+
+
+@styled
+def calibration_map(fit: MCLLOFit, *, ax: Axes | None = None, caption: bool = False) -> Axes:
+    """Draw what the repair does to a probability, class by class.
+
+    Of many classes, those farthest from the identity are coloured and the others grey.
+
+    Parameters
+    ----------
+    fit : MCLLOFit
+        As in ``assessment.fit`` or ``calibrator.fit_``.
+    ax : Axes, optional
+        Where to draw; a new figure when not given.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    Axes
+        One curve for each class other than the baseline.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    >>> calibration_map(a.fit).get_ylabel()
+    'After repair'
+    """
+    names, coloured = shown_all(fit.compared), worst(fit, len(SERIES))
+    if ax is None:
+        longest = max(len(names[j]) for j in coloured)
+        ax = OwnFigure(5.6 + 0.08 * max(longest, 8), 4.7).subplots()
+        ax.set_anchor("W")
+    plain_axes(ax)
+    unit_axes(ax)
+    ax.set_box_aspect(1.0)
+    ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
+    key = list[Artist]()
+    for j in range(len(fit.compared)):
+        p, repaired = section(fit, j)
+        if j not in coloured:
+            ax.plot(p, repaired, color=FAINT, lw=0.9, zorder=1, label=f"_{j}")
+            continue
+        k = coloured.index(j)
+        key += ax.plot(p, repaired, color=SERIES[k], ls=DASHES[k], lw=1.8, zorder=3, label=f"_{j}")
+    entries = [names[j] for j in coloured]
+    rest = len(names) - len(coloured)
+    if rest:
+        key.append(Line2D([], [], color=FAINT, lw=0.9))
+        entries.append(f"{rest} others")
+    ax.set_xlabel("As predicted")
+    ax.set_ylabel("After repair")
+    base = shown(fit.baseline, 16)
+    heading(ax, "What the repair does", f"share of a class among the two, it and {base}")
+    side_legend(ax, key, entries)
+    footer(ax, [_status(fit), caption_of("calibration_map", fit) if caption else ""])
+    return ax
+
+
+def _forest(
+    ax: Axes,
+    place: tuple[float, float, float, float],
+    estimates: Estimates,
+    labels: list[str],
+    *,
+    log: bool,
+) -> Axes:
+    """Draw estimates on a part of an axes."""
+    panel = ax.inset_axes(place)
+    plain_axes(panel)
+    draw_forest(panel, estimates, log=log)
+    plain_ticks(panel, log=log, also=1.0)
+    rows = range(len(labels))
+    panel.hlines(rows, *panel.get_xlim(), color=FAINT, lw=0.5, zorder=0, label="_rows")
+    panel.set_yticks(rows, labels, parse_math=False)
+    panel.tick_params(axis="y", length=0, pad=7)
+    return panel
+
+
+def worst(fit: MCLLOFit, most: int) -> list[int]:
+    """Return the classes farthest from the identity, in column order."""
+    size = departure_sizes(fit)
+    order = sorted(range(len(size)), key=lambda j: -size[j])
+    return sorted(order[: max(1, most)])
+
+
+def estimates_of(fit: MCLLOFit, rows: list[int]) -> tuple[Estimates, Estimates]:
+    """Return log delta and gamma of these classes with their 95 % intervals."""
+    interval = fit.confidence_interval()
+    tau, gamma = interval.tau[rows], interval.gamma[rows]
+    return (
+        Estimates(fit.tau[rows], tau[:, 0], tau[:, 1], 0.0, FARTHEST_TAU),
+        Estimates(fit.gamma[rows], gamma[:, 0], gamma[:, 1], 1.0, FARTHEST_GAMMA),
+    )
+
+
+def section(fit: MCLLOFit, j: int) -> tuple[Floats, Floats]:
+    """Return the share of class j among it and the baseline, before and after the map."""
+    logistic = 1.0 / (1.0 + np.exp(-np.linspace(-7.0, 7.0, 57)))
+    p = np.unique(np.concatenate([logistic, np.arange(1, 100) / 100.0]))
+    pair = (fit.compared[j], fit.baseline)
+    two = MCLLOMap(fit.tau[[j]], fit.gamma[[j]], pair, fit.baseline)
+    return p, two.recalibrate(np.column_stack([p, 1.0 - p]))[:, 0]
+
+
+def _status(fit: MCLLOFit) -> str:
+    if fit.separated:
+        return "The estimates do not exist (the labels are separated); positions have no meaning."
+    if not fit.converged:
+        return "The estimates are not determined by these rows; positions have no meaning."
+    return ""
+
+
+def _folded(n_shown: int, total: int) -> str:
+    if n_shown == total:
+        return ""
+    return f"The {n_shown} of {total} classes farthest from 1, in standard errors."

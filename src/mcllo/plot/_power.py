@@ -1,0 +1,154 @@
+"""Power studies: how often miscalibration is found, and ECE before and after the repair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from .._ground.text import format_count
+from ..exceptions import InputError
+from ..simulate._study import PowerCell, PowerStudy
+from ._layout import OwnFigure, footer, heading, side_legend
+from ._scales import log_ticks, tick_word
+from ._style import BLUE, DASHES, GREEN, INK, MARKERS, MUTED, SERIES, plain_axes, styled
+from ._words import caption as caption_of
+
+WHISKERS = (2.5, 97.5)
+
+
+@styled
+def power(study: PowerStudy, *, ax: Axes | None = None, caption: bool = False) -> Axes:
+    """Draw how often calibration was rejected: against delta, a line per n, or against n.
+
+    Parameters
+    ----------
+    study : PowerStudy
+        What `mcllo.simulate.power` or `power_for` returned.
+    ax : Axes, optional
+        Where to draw; a new figure when not given.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    Axes
+        Bands are the 95 % intervals of the simulation.
+    """
+    if ax is None:
+        ax = OwnFigure(6.4, 4.4).subplots()
+    plain_axes(ax)
+    by_delta = _by_delta(study)
+    names, handles = list[str](), list[Artist]()
+    for k, cells in enumerate(_lines(study)):
+        x = [float(c.delta_1 or 0.0) if by_delta else float(c.n) for c in cells]
+        ends = [c.low for c in cells], [c.high for c in cells]
+        colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
+        look: dict[str, Any] = {"color": colour, "ls": dash, "marker": MARKERS[k % len(MARKERS)]}
+        ax.fill_between(x, *ends, color=colour, alpha=0.15, lw=0)
+        handles += ax.plot(x, [c.power for c in cells], markersize=5.5, label=f"_{k}", **look)
+        names.append(f"n = {format_count(cells[0].n)}")
+    ax.axhline(study.alpha, color=MUTED, lw=1.0, ls=(0, (4, 3)), label="_alpha")
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_ylabel("Rejection rate")
+    _horizontal(ax, study)
+    heading(ax, "Power of the calibration test", f"dashed: its level, {study.alpha:g}")
+    if by_delta:
+        side_legend(ax, handles, names)
+    footer(ax, [caption_of("power", study)] if caption else [])
+    return ax
+
+
+@styled
+def ece_boxplot(
+    study: PowerStudy, *, n: int | None = None, ax: Axes | None = None, caption: bool = False
+) -> Axes:
+    """Draw the expected calibration error of all repetitions before and after recalibration.
+
+    Parameters
+    ----------
+    study : PowerStudy
+        What `mcllo.simulate.power` or `power_for` returned.
+    n : int, optional
+        Number of rows to show, where delta varies; the largest when not given.
+    ax : Axes, optional
+        Where to draw; a new figure when not given.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    Axes
+        Two boxes for each setting.
+    """
+    if ax is None:
+        ax = OwnFigure(6.0, 4.2).subplots()
+    plain_axes(ax)
+    by_delta = _by_delta(study)
+    cells = _lines(study)[0] if n is None or not by_delta else _of_size(study, n)
+    for side, colour, name in ((-0.19, BLUE, "ece_before"), (0.19, GREEN, "ece_after")):
+        ax.boxplot(
+            [getattr(cell, name) for cell in cells],
+            positions=np.arange(len(cells)) + side,
+            widths=0.32,
+            whis=WHISKERS,
+            showfliers=False,
+            patch_artist=True,
+            manage_ticks=False,
+            boxprops={"facecolor": colour, "alpha": 0.55, "edgecolor": INK, "lw": 0.8},
+            medianprops={"color": INK, "lw": 1.6},
+            whiskerprops={"color": INK, "lw": 0.8},
+            capprops={"color": INK, "lw": 0.8},
+        )
+    words = [tick_word(c.delta_1) if c.delta_1 is not None else format_count(c.n) for c in cells]
+    ax.set_xticks(range(len(cells)), words)
+    ax.set_xlim(-0.6, len(cells) - 0.4)
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel("delta of the first class" if by_delta else "Rows in the data set (n)")
+    ax.set_ylabel("ECE (probability)")
+    shown = f"n = {format_count(cells[0].n)}; " if by_delta else ""
+    reps = format_count(cells[0].reps)
+    heading(ax, "Calibration error before and after", f"{shown}{reps} data sets a box")
+    pair = (("as drawn", BLUE), ("after MCLLO", GREEN))
+    key = [Patch(facecolor=c, alpha=0.55, edgecolor=INK, label=word) for word, c in pair]
+    footer(ax, [caption_of("ece_boxplot", study)] if caption else [], key)
+    return ax
+
+
+def _by_delta(study: PowerStudy) -> bool:
+    return len({cell.delta_1 for cell in study.rows}) > 1
+
+
+def _lines(study: PowerStudy) -> list[list[PowerCell]]:
+    """Return the cells of each line: of one n, the largest first; or all by n."""
+    if not _by_delta(study):
+        return [sorted(study.rows, key=lambda cell: cell.n)]
+    return [_of_size(study, n) for n in sorted({cell.n for cell in study.rows}, reverse=True)]
+
+
+def _of_size(study: PowerStudy, n: int) -> list[PowerCell]:
+    cells = [cell for cell in study.rows if cell.n == n]
+    if not cells:
+        known = ", ".join(str(size) for size in sorted({cell.n for cell in study.rows}))
+        raise InputError(f"n must be a size of the study ({known}); got n={n}.")
+    return sorted(cells, key=lambda cell: cell.delta_1 or 0.0)
+
+
+def _horizontal(ax: Axes, study: PowerStudy) -> None:
+    if _by_delta(study):
+        values: Sequence[float] = sorted({float(c.delta_1 or 0.0) for c in study.rows})
+        ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
+    else:
+        sizes = sorted({float(cell.n) for cell in study.rows})
+        ax.set_xscale("log")
+        values = log_ticks(sizes[0], sizes[-1]) if len(sizes) > 6 else sizes
+        ax.set_xlabel("Rows in the data set (n, log scale)")
+    ax.xaxis.set_major_locator(FixedLocator(values))
+    ax.xaxis.set_minor_locator(NullLocator())
+    word = tick_word if _by_delta(study) else format_count
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: word(value)))

@@ -1,0 +1,315 @@
+"""Reliability diagrams of an assessment: of the most probable class, and class by class.
+
+One reliability curve on one axes; `reliability`, `reliability_by_class` and `comparison` use it.
+
+====================  ======================================================================
+boxes                 where the observed frequency of a bin lies with 95 % probability if the
+                      predictions are right (`ReliabilityCurve.band_low`, `band_high`)
+circles, diamonds     observed frequency at the mean prediction of a bin, inside and outside its
+                      box; a vertical line is Wilson's interval where there are no boxes
+bars                  rows in each bin: an axes of their own, or a strip below 0
+====================  ======================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from numpy.typing import NDArray
+
+from .._assessment.assessment import Assessment
+from .._ground.text import format_count, format_number
+from ..metrics._binned import ClasswiseECE
+from ..metrics._bins import Binning, NBins
+from ..metrics._reliability import ReliabilityCurve, reliability_curve
+from ._layout import OwnFigure, footer, heading, label_outer, panel_room, panels
+from ._style import BAND, BLUE, FAINT, INK, MUTED, SMALL, VERMILION, plain_axes, styled, unit_axes
+from ._words import caption as caption_of
+from ._words import shown_all, signed
+
+STRIP = 0.17
+"""Height of the strip of counts, in units of the vertical axis."""
+NARROWEST = 0.08
+"""Width of a bin that has room for its count."""
+MANY_BINS = 20
+"""Bins beyond which points are smaller and not joined: the line would show noise."""
+HALF_BOX = 0.05
+PATH = "#8b949e"
+INSIDE: dict[str, Any] = {"marker": "o", "markersize": 6.5, "color": BLUE}
+OUTSIDE: dict[str, Any] = {"marker": "D", "markersize": 6.5, "color": VERMILION}
+
+
+def draw_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
+    """Draw the line of agreement, the boxes, the points and, if asked, the strip of counts."""
+    plain_axes(ax)
+    ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
+    _draw_boxes(ax, curve)
+    used = curve.counts > 0.0
+    if used.sum() <= MANY_BINS:
+        points = (curve.mean_predicted[used], curve.observed[used])
+        ax.plot(*points, color=PATH, lw=0.9, zorder=3, label="_path")
+    _points(ax, curve, used & ~curve.outside, INSIDE, "_inside")
+    _points(ax, curve, used & curve.outside, OUTSIDE, "_outside")
+    unit_axes(ax, bottom=-STRIP if strip else 0.0)
+    if strip:
+        _draw_strip(ax, curve)
+
+
+def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
+    """Draw the number of rows in each bin, each bar with its number where there is room."""
+    plain_axes(ax)
+    widths = np.diff(curve.edges)
+    ax.bar(
+        curve.edges[:-1], curve.counts, widths, align="edge", color=FAINT, edgecolor=MUTED, lw=0.6
+    )
+    whole = bool((curve.counts == np.floor(curve.counts)).all())
+    ax.set_ylabel("Rows" if whole else "Weight")
+    if widths.min() < NARROWEST:
+        ax.yaxis.set_major_locator(FixedLocator([0.0, float(curve.counts.max())]))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_count(value)))
+        return
+    ax.set_ylim(0.0, 1.4 * curve.counts.max())
+    ax.yaxis.set_major_locator(NullLocator())
+    for middle, count in zip(curve.edges[:-1] + widths / 2.0, curve.counts, strict=True):
+        ax.annotate(
+            short_count(count) if count else "",
+            (middle, count),
+            xytext=(0, 1.5),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=SMALL,
+            color=INK,
+        )
+
+
+def key(curve: ReliabilityCurve) -> list[Artist]:
+    """Return what stands for what, for a legend."""
+    if not np.isfinite(curve.band_low).any():
+        return [Line2D([], [], lw=1.2, label=f"with {100 * curve.level:g} % interval", **INSIDE)]
+    return [
+        Patch(
+            facecolor=BAND,
+            edgecolor=FAINT,
+            label=f"{100 * curve.level:g} % of points, if calibrated",
+        ),
+        Line2D([], [], ls="none", label="inside", **INSIDE),
+        Line2D([], [], ls="none", label="outside", **OUTSIDE),
+    ]
+
+
+def short_count(count: float) -> str:
+    """Return a count of at most five characters.
+
+    Examples
+    --------
+    >>> [short_count(n) for n in (0, 812, 9321, 10234, 4.2e6, 2.5)]
+    ['0', '812', '9,321', '10k', '4M', '2.5']
+    """
+    if count != int(count) and count < 100.0:
+        return f"{count:.1f}"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if count >= size:
+            return f"{count / min(size, 1e3 if letter == 'k' else size):.0f}{letter}"
+    return format_count(count)
+
+
+def _draw_boxes(ax: Axes, curve: ReliabilityCurve) -> None:
+    """Draw the bands over their bins, or the intervals of the points where there are no bands."""
+    known = np.isfinite(curve.band_low)
+    if not known.any():
+        used = curve.counts > 0.0
+        whole = (curve.mean_predicted[used], curve.low[used], curve.high[used])
+        ax.vlines(*whole, color=BLUE, lw=1.2, zorder=3, label="_intervals")
+        return
+    left, right = curve.edges[:-1], curve.edges[1:]
+    if curve.binning == "mass":  # a wide bin's box would stand far from its point
+        left = np.maximum(left, curve.mean_predicted - HALF_BOX)
+        right = np.minimum(right, curve.mean_predicted + HALF_BOX)
+    ax.bar(
+        left[known],
+        (curve.band_high - curve.band_low)[known],
+        (right - left)[known],
+        curve.band_low[known],
+        align="edge",
+        color=BAND,
+        edgecolor=FAINT,
+        lw=0.6,
+        zorder=1,
+        label="_boxes",
+    )
+
+
+def _points(
+    ax: Axes, curve: ReliabilityCurve, which: NDArray[np.bool_], look: dict[str, Any], label: str
+) -> None:
+    if not which.any():
+        return  # an empty line that is not clipped would reach to the corner of the figure
+    small = {"markersize": 4.5} if (curve.counts > 0.0).sum() > MANY_BINS else {}
+    ax.plot(
+        curve.mean_predicted[which],
+        curve.observed[which],
+        ls="none",
+        markeredgecolor="white",
+        markeredgewidth=0.7,
+        zorder=4,
+        clip_on=False,
+        label=label,
+        **look | small,
+    )
+
+
+def _draw_strip(ax: Axes, curve: ReliabilityCurve) -> None:
+    used = curve.counts > 0.0
+    ax.bar(
+        curve.edges[:-1][used],
+        0.82 * STRIP * curve.counts[used] / curve.counts.max(),
+        np.diff(curve.edges)[used],
+        -STRIP,
+        align="edge",
+        color=FAINT,
+        edgecolor=MUTED,
+        lw=0.5,
+        label="_counts",
+    )
+
+
+MAX_CLASSES = 12
+
+
+@styled
+def reliability(
+    assessment: Assessment,
+    *,
+    ax: Axes | None = None,
+    n_bins: NBins = 10,
+    binning: Binning = "width",
+    caption: bool = False,
+) -> Axes:
+    """Draw the reliability diagram of the most probable class.
+
+    Parameters
+    ----------
+    assessment : Assessment
+        What `mcllo.assess` returned.
+    ax : Axes, optional
+        Where to draw, counts as a strip at the foot; a new figure when not given.
+    n_bins, binning
+        As in `mcllo.reliability_curve`.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    Axes
+        Of the diagram; ``.figure`` is the whole, `mcllo.plot.save` writes it.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    >>> reliability(a).get_ylabel()
+    'Observed frequency'
+    """
+    curve = reliability_curve(assessment.predictions, n_bins=n_bins, binning=binning)
+    if ax is None:
+        figure = OwnFigure(5.0, 5.9)
+        ax, counts = figure.subplots(2, 1, sharex=True, height_ratios=[5, 1])
+        draw_curve(ax, curve, strip=False)
+        draw_counts(counts, curve)
+        ax.tick_params(labelbottom=False)
+        foot = counts
+    else:
+        draw_curve(ax, curve, strip=True)
+        foot = ax
+    ax.set_ylabel("Observed frequency")
+    foot.set_xlabel("Predicted probability of the most probable class")
+    heading(ax, "Reliability of the most probable class", _ece_line(assessment))
+    footer(ax, [caption_of("reliability", assessment)] if caption else [], key(curve))
+    return ax
+
+
+@styled
+def reliability_by_class(
+    assessment: Assessment,
+    *,
+    max_classes: int = MAX_CLASSES,
+    n_bins: NBins = 10,
+    binning: Binning = "width",
+    columns: int | None = None,
+    caption: bool = False,
+) -> list[Axes]:
+    """Draw a reliability diagram for each class, the worst first, the rest folded into a line.
+
+    Parameters
+    ----------
+    assessment : Assessment
+        What `mcllo.assess` returned.
+    max_classes : int
+        Most panels; classes with the largest calibration error are shown.
+    n_bins, binning
+        As in `mcllo.reliability_curve`.
+    columns : int, optional
+        Panels beside each other.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    list of Axes
+        One for each class shown.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    >>> [ax.get_title(loc="left") for ax in reliability_by_class(a)]
+    ['0', '1']
+    """
+    predictions = assessment.predictions
+    errors, z = class_errors(assessment), assessment.in_the_large["z"]
+    order = sorted(range(len(errors)), key=lambda j: -round(errors[j], 12))
+    chosen = order[: max(1, max_classes)]
+    axes = panels(len(chosen), columns)
+    names = shown_all(predictions.classes, room=panel_room(axes), bold=True)
+    for ax, j in zip(axes, chosen, strict=True):
+        label = predictions.classes[j]
+        curve = reliability_curve(predictions, label=label, n_bins=n_bins, binning=binning)
+        draw_curve(ax, curve, strip=True)
+        heading(ax, names[j], f"ECE {format_number(errors[j])}, z {signed(z[j])}")
+    label_outer(axes, "Predicted probability", "Observed frequency")
+    folded = _folded(len(order), [errors[j] for j in order[len(chosen) :]])
+    how = caption_of("reliability_by_class", assessment) if caption else ""
+    footer(axes[0], [folded, how], key(curve))
+    return axes
+
+
+def class_errors(assessment: Assessment) -> list[float]:
+    """Return each class's calibration error; their mean is ``metrics["classwise_ece"]``."""
+    predictions = assessment.predictions
+    errors = ClasswiseECE(predictions).per_class(predictions.codes[None])[0]
+    return [float(value) for value in errors]
+
+
+def _folded(total: int, rest: list[float]) -> str:
+    if not rest:
+        return ""
+    return (
+        f"The {total - len(rest)} of {total} classes with the largest calibration error; "
+        f"that of the others is at most {format_number(rest[0])}."
+    )
+
+
+def _ece_line(assessment: Assessment) -> str:
+    line = f"ECE {format_number(assessment.metrics['ece'])}"
+    null = assessment.nulls.get("ece")
+    if null is None:
+        return line
+    low, high = format_number(null.low), format_number(null.high)
+    return f"{line}; calibrated predictions like these show {low} to {high}"

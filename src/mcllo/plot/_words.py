@@ -1,0 +1,296 @@
+"""How to read each figure, in plain words: for pages that show figures, and under the figures.
+
+Class names as a figure can show them: hostile, long and foreign ones included.
+
+A name is shown as plain text on one line: no mathematics between dollar signs, no control or
+direction characters, no glyph that the font lacks (a box stands for it, and matplotlib does not
+warn). Names that look alike after that get the number of their column.
+
+The models of the ladder and changes of probabilities in words, for figures and tables.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+from typing import Any
+
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.textpath import text_to_path
+
+from .._ground.text import ellipsis, format_count, format_number, format_p
+from .._inference.calibration_test import needs_robust
+from .._input.predictions import Predictions
+from ..exceptions import InputError
+from ._style import TITLE
+
+FONT = "DejaVu Sans"
+"""Comes with matplotlib, so figures are the same everywhere."""
+BOX = "□"
+WIDEST, ROOM = 24, 170.0
+"""Most characters of a name, and most points."""
+
+
+def shown(label: object, width: int = WIDEST, room: float = ROOM, bold: bool = False) -> str:
+    """Return a label as one short line of characters that the font has.
+
+    Parameters
+    ----------
+    label : object
+        What ``str`` makes text of.
+    width : int
+        Most characters.
+    room : float
+        Most points that the text may take, bold or not, in the size of a title.
+
+    Examples
+    --------
+    >>> shown("cat"), shown(" a  b "), shown("x" * 30, 8), shown("")
+    ('cat', 'a b', 'xxxxxxx…', '(empty)')
+    """
+    words = " ".join(str(label).split())
+    drawn = "".join(_drawable(letter) for letter in words).strip()
+    for letters in range(width, 1, -1):
+        text = ellipsis(drawn, letters)
+        if width_of(text, bold) <= room:
+            return text or "(empty)"
+    return "…"
+
+
+def shown_all(
+    labels: Sequence[Hashable], width: int = WIDEST, room: float = ROOM, bold: bool = False
+) -> list[str]:
+    """Return the labels of all columns as `shown` does, those that look alike with their number.
+
+    Examples
+    --------
+    >>> shown_all(["cat", "dog"]), shown_all(["cats and dogs 1", "cats and dogs 2"], 12)
+    (['cat', 'dog'], ['cats and… #1', 'cats and… #2'])
+    """
+    names = [shown(label, width, room, bold) for label in labels]
+    alike = Counter(names)
+    for j, label in enumerate(labels):
+        if alike[names[j]] > 1:
+            number = f" #{j + 1}"
+            left = room - width_of(number, bold)
+            names[j] = shown(label, width - len(number), left, bold) + number
+    return names
+
+
+def width_of(text: str, bold: bool = False) -> float:
+    """Return the width in points of a line of text in the size of a title."""
+    font = FontProperties(family=[FONT], size=TITLE, weight="bold" if bold else "normal")
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+
+
+def signed(value: float) -> str:
+    """Return a number with one decimal and its sign, a minus as printers set it.
+
+    Examples
+    --------
+    >>> signed(1.26), signed(-3.0), signed(float("nan"))
+    ('+1.3', '−3.0', '-')
+    """
+    return "-" if value != value else f"{value:+.1f}".replace("-", "−")
+
+
+def _drawable(letter: str) -> str:
+    """Return the letter, a box where the font lacks it, nothing for what has no look of its own."""
+    kind = unicodedata.category(letter)
+    if kind in ("Cc", "Cf"):
+        return ""
+    if ord(letter) in _glyphs():
+        return letter
+    return "" if kind in ("Mn", "Me") else BOX
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    path = findfont(FontProperties(family=[FONT]))
+    return frozenset(get_font(path).get_charmap())
+
+
+def caption(kind: str, result: Any) -> str:
+    """Return how to read a figure.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the function that draws it, such as ``"reliability"``.
+    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity or PowerStudy
+        What is drawn.
+
+    Examples
+    --------
+    >>> from mcllo import MCLLOMap
+    >>> import numpy as np
+    >>> half = MCLLOMap(np.zeros(1), np.full(1, 0.5), ("rain", "sun"), "sun")
+    >>> caption("calibration_map", half)[:50]
+    'What the repair does to a probability, class by cl'
+    """
+    if kind not in CAPTIONS:
+        raise InputError(f"kind must be one of {', '.join(CAPTIONS)}; got {kind!r}.")
+    return CAPTIONS[kind](result)
+
+
+def _reliability(result: Any) -> str:
+    return (
+        "Rows are grouped by the probability of their most probable class; each point shows how "
+        "often that class came true. On the dashed line both agree; below it the predictions are "
+        f"too confident, above it too timid. {_boxes(result.predictions)} The bars count the rows."
+    )
+
+
+def _reliability_by_class(result: Any) -> str:
+    return (
+        "For each class, rows are grouped by its predicted probability; each point shows how often "
+        "the class came true. Below the dashed line it is predicted too often, above it too "
+        f"rarely. {_boxes(result.predictions)} Bars at the foot: rows, relative to the fullest "
+        "group. ECE: mean distance from the line; z: how far the observed number of rows of the "
+        "class is from the predicted one, in standard deviations."
+    )
+
+
+def _boxes(predictions: Predictions) -> str:
+    words = (
+        "Grey boxes: where 95 % of the points fall if the predictions are calibrated; diamonds lie "
+        "outside. Points inside the boxes are no proof of calibration: few rows show little."
+    )
+    if not predictions.has_whole_weights:
+        words = "Lines: 95 % intervals."
+    if needs_robust(predictions):
+        words += " They assume independent rows that each count once, which these are not."
+    return words
+
+
+def _parameters(fit: Any) -> str:
+    return (
+        "The repair multiplies the log odds of each class against the baseline by gamma, and then "
+        "the odds by delta: 1 changes nothing. Lines are 95 % intervals; diamonds mark those that "
+        "exclude 1. Delta: where a prediction gives even odds, the class is in truth delta "
+        "times as likely as the baseline. Gamma below 1: the predictions are too extreme; "
+        "above 1: too timid."
+    )
+
+
+def _calibration_map(fit: Any) -> str:
+    base = shown(fit.baseline)
+    return (
+        f"What the repair does to a probability, class by class against the baseline, {base}: "
+        f"the share p(class) / (p(class) + p({base})) as predicted and as repaired. Other classes "
+        "do not change it. On the dashed line nothing changes; a curve flatter than the line "
+        "pulls extreme predictions in, a steeper one pushes them out."
+    )
+
+
+def _comparison(result: Any) -> str:
+    rows = format_count(result.holdout.n_samples)
+    return (
+        f"The same {rows} rows before and after each method, best log loss first after the "
+        "uncalibrated ones. Points show how often the most probable class came true. "
+        f"{_boxes(result.holdout)} p: likelihood ratio test of calibration; a large p is no proof "
+        "of it, and the largest is not the best."
+    )
+
+
+def _comparison_dots(result: Any) -> str:
+    return (
+        "Methods by log loss, the best on top. Left: p-value of the calibration test; in the grey "
+        "area calibration is rejected. Hollow: corrected for the noise of the fitted map. "
+        "Middle: expected calibration error. Right: how much worse the log loss is than the "
+        "best, with 95 % paired bootstrap intervals."
+    )
+
+
+def _ladder(result: Any) -> str:
+    found = getattr(result, "details", None)
+    found = result if found is None else found.ladder
+    return (
+        "Each row is a model of what is wrong. A mark shows how much better it fits these labels "
+        "than the predictions as they are; the grey bar is what it would gain by chance alone, "
+        "about 1 for each parameter. Models further down contain those above them, but shifts "
+        "contain no slope and slopes no shift. Enough? tests the model against shifts and slopes "
+        "for every class (these against the full matrix); diamonds are rejected by closed testing "
+        f"at level {found.alpha:g}. The smallest model not rejected is ringed: what these labels "
+        "do not contradict, not what is proven."
+    )
+
+
+def _baselines(result: Any) -> str:
+    found = getattr(result, "details", None)
+    found = result if found is None else found.baselines
+    return (
+        "The same rows with each class as the baseline. Left: the likelihood ratio statistic, by "
+        "chi-square rejected or not; picking the baseline with the smallest p-value is not a valid "
+        f"test, the p-value over all of them is (p {format_p(found.pvalue)}). Right: how far a "
+        "repaired probability moves from where the reference puts it, on average and at most."
+    )
+
+
+def _power(study: Any) -> str:
+    return (
+        f"How often the likelihood ratio test rejects calibration in simulated data sets "
+        f"({study.design}; {study.n_classes} classes). Bands are the 95 % intervals of the "
+        "simulation. Where the predictions are calibrated, the line should meet the dashed one."
+    )
+
+
+def _ece_boxplot(study: Any) -> str:
+    return (
+        f"Expected calibration error in simulated data sets ({study.design}; {study.n_classes} "
+        "classes): of the predictions as drawn, and after an MCLLO map fitted to the same rows. "
+        "Boxes hold half of the data sets, whiskers 95 %. It is above 0 for calibrated "
+        "predictions too."
+    )
+
+
+CAPTIONS: dict[str, Callable[[Any], str]] = {
+    "reliability": _reliability,
+    "reliability_by_class": _reliability_by_class,
+    "parameters": _parameters,
+    "calibration_map": _calibration_map,
+    "comparison": _comparison,
+    "comparison_dots": _comparison_dots,
+    "ladder": _ladder,
+    "baselines": _baselines,
+    "power": _power,
+    "ece_boxplot": _ece_boxplot,
+}
+
+
+SMALLEST_CHANGE = 1e-4
+"""Smaller changes of a probability are of no interest to anybody."""
+
+MODEL_NAMES = {
+    "identity": "as predicted",
+    "temperature": "one slope (temperature)",
+    "shift": "shifts",
+    "scale": "slopes",
+    "common_slope": "shifts and one slope",
+    "mcllo": "shifts and slopes (MCLLO)",
+    "full": "full matrix",
+}
+
+
+def model_name(model: str) -> str:
+    """Return a model's name as words.
+
+    Examples
+    --------
+    >>> model_name("common_slope"), model_name("new_model")
+    ('shifts and one slope', 'new model')
+    """
+    return MODEL_NAMES.get(model, model.replace("_", " "))
+
+
+def format_change(change: float) -> str:
+    """Return a change of a probability; tiny ones only say so.
+
+    Examples
+    --------
+    >>> format_change(0.0123), format_change(3e-15)
+    ('0.012', '< 0.0001')
+    """
+    return format_number(change) if change >= SMALLEST_CHANGE else f"< {SMALLEST_CHANGE:g}"

@@ -1,0 +1,269 @@
+"""The repetitions of a power study: draw, fit, test, recalibrate, measure; many at once.
+
+Repetition r of a cell draws from a stream of its own, ``default_rng([seed, *cell, r])``, and the
+batches in which repetitions are worked on are cut in one way only, so that the numbers are the same
+for any number of workers, and a cell's do not depend on which others are in the study.
+
+The workers are processes that start afresh ("spawn"), each with one BLAS thread: threads would
+share the interpreter that small tables keep busy.
+
+The finished cells of a power study on disk, so that a stopped study can go on.
+
+One JSON file: the settings that the numbers depend on, and each finished cell with the numbers of
+its repetitions (JSON keeps every digit of a float). It is written anew, atomically, after each
+cell. A file of other settings is refused, never mixed. The grid is not a setting: cells do not
+depend on each other, so a larger grid keeps what is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.files import StrPath, check_writable, progress, write_text
+from .._ground.results import Floats
+from .._ground.threads import limit_threads, one_blas_thread
+from .._inference.draws import EXCEEDANCES_LARGE
+from .._inference.likelihood_tests import N_RESAMPLES, choose_method, exact_pvalue
+from .._math.likelihood import softmax_against_zero
+from ..exceptions import FileFormatError, InputError
+from ..metrics._binned import cell_totals
+from ..metrics._bins import bin_index, n_bins_of, width_edges
+from ._design import Design, Sample, Streams, model_order
+from ._fits import SmallFits, fit_together
+
+BATCH_CELLS = 150_000
+"""Log odds of one batch: the more tables, the less time in Python; the fewer, the more in cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What every repetition has in common."""
+
+    design: Design
+    test: str
+    n_resamples: int
+    reps: int
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the numbers depend on, as plain values."""
+        draws = {} if self.test == "chi2" else {"n_resamples": self.n_resamples}
+        return {"test": self.test, "reps": self.reps, **draws, **self.design.settings}
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One setting: n rows whose labels follow the map theta; `key` starts its streams."""
+
+    n: int
+    delta_1: float | None
+    theta: Floats
+    key: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Repetitions ``start .. stop`` of a cell."""
+
+    cell: Cell
+    start: int
+    stop: int
+
+
+def run_cells(plan: Plan, cells: Sequence[Cell], n_jobs: int = 1) -> Iterator[tuple[Cell, Floats]]:
+    """Give each cell with its numbers, in order; see `run_batch`."""
+    if not cells:
+        return
+    with _workers(plan, n_jobs) as work, progress("simulating", "repetitions") as advance:
+        for cell in cells:
+            parts = []
+            for part in work(batches(cell, plan.reps)):
+                parts.append(part)
+                advance(part.shape[1])
+            yield cell, np.concatenate(parts, axis=1)
+
+
+def batches(cell: Cell, reps: int) -> list[Batch]:
+    """Return the repetitions of a cell in pieces of a size that depends on the cell alone."""
+    size = max(1, BATCH_CELLS // (cell.n * len(cell.theta) // 2))
+    return [Batch(cell, start, min(start + size, reps)) for start in range(0, reps, size)]
+
+
+def run_batch(plan: Plan, batch: Batch) -> Floats:
+    """Return p-values, chi-square p-values, ECE before and ECE after, shape (4, repetitions)."""
+    from scipy.special import chdtrc
+
+    cell = batch.cell
+    streams = [np.random.default_rng([*cell.key, r]) for r in range(batch.start, batch.stop)]
+    sample = plan.design.sample(cell.theta, cell.n, streams)
+    fits = fit_together(sample.log_odds, sample.model_codes)
+    chi2: Floats = chdtrc(fits.df.astype(np.float64), fits.statistic)
+    pvalues = chi2 if plan.test == "chi2" else _simulated(plan, sample, fits, streams, chi2)
+    before = top_label_errors(sample.by_class, sample.codes)
+    after = top_label_errors(recalibrated(fits.theta, sample), sample.codes)
+    return np.stack([pvalues, chi2, before, after])
+
+
+def _simulated(
+    plan: Plan, sample: Sample, fits: SmallFits, streams: Streams, chi2: Floats
+) -> Floats:
+    """Return exact p-values, for ``test="auto"`` only where chi-square cannot be trusted."""
+    pvalues = chi2.copy()
+    for b, stream in enumerate(streams):
+        predictions = sample.predictions(b)
+        df, value = int(fits.df[b]), float(fits.statistic[b])
+        if plan.test == "auto" and choose_method(predictions, df, "lr", N_RESAMPLES)[0] == "chi2":
+            continue
+        pvalues[b] = exact_pvalue(
+            predictions,
+            "lr",
+            value,
+            "sequential",
+            n_resamples=plan.n_resamples,
+            seed=int(stream.integers(2**63)),
+            exceedances=EXCEEDANCES_LARGE,
+        ).pvalue
+    return pvalues
+
+
+def recalibrated(theta: Floats, sample: Sample) -> Floats:
+    """Return each table's map of its own rows, shape (c, tables, n), classes in column order."""
+    k, tables, n = sample.log_odds.shape
+    g = np.empty((k, 1, tables, n))
+    log_total = softmax_against_zero(theta.T[:, :, None], sample.log_odds[:, None], out=g)
+    order = model_order(k + 1, sample.baseline_index)
+    by_class = np.empty((k + 1, tables, n))
+    by_class[order[:-1]] = g[:, 0]
+    np.exp(-log_total[0], out=by_class[order[-1]])
+    return by_class
+
+
+def top_label_errors(by_class: Floats, codes: NDArray[np.intp]) -> Floats:
+    """Return the top-label ECE of each table: ``sum over bins |sum of (confidence - hit)| / n``."""
+    tables, n = codes.shape
+    confidence, hit = by_class.max(axis=0), by_class.argmax(axis=0) == codes
+    n_bins = n_bins_of("sqrt", n)
+    index = bin_index(confidence, width_edges(n_bins)) + n_bins * np.arange(tables)[:, None]
+    _, sums = cell_totals(index.ravel(), (confidence - hit).ravel(), n_bins * tables, None)
+    errors: Floats = np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
+    return errors
+
+
+_Work = Callable[[Iterable[Batch]], Iterable[Floats]]
+
+
+@contextmanager
+def _workers(plan: Plan, n_jobs: int) -> Iterator[_Work]:
+    """Give a function that runs batches, in order, here or in processes."""
+    if n_jobs == 1:
+        with one_blas_thread():
+            yield partial(map, partial(run_batch, plan))
+        return
+    pool = ProcessPoolExecutor(
+        n_jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(plan,)
+    )
+    try:
+        yield partial(pool.map, _run_planned)
+    except BrokenProcessPool:
+        raise InputError(
+            f"n_jobs={n_jobs} needs processes that can import the program; one could not start or "
+            "was stopped. Call from below `if __name__ == '__main__':`, or pass n_jobs=1."
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_planned: Plan | None = None
+
+
+def _begin(plan: Plan) -> None:
+    """Keep the plan in a worker, which would otherwise get the rows again with every batch."""
+    global _planned
+    _planned = plan
+    limit_threads(1)
+
+
+@one_blas_thread()
+def _run_planned(batch: Batch) -> Floats:
+    assert _planned is not None
+    return run_batch(_planned, batch)
+
+
+Key = tuple[int, float | None]
+
+FORMAT = "mcllo power study, 1"
+ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
+
+
+class FinishedCells:
+    """Finished cells by ``(n, delta_1)``, kept at `path`; None keeps them in memory only."""
+
+    def __init__(self, path: StrPath | None) -> None:
+        self.path = path
+        self.settings: dict[str, Any] = {}
+        self._cells: dict[Key, Floats] = {}
+        if path is not None:
+            check_writable(path)
+            if Path(path).exists():
+                self._read(Path(path))
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the cells on file."""
+        return self.settings.get("seed")
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._cells
+
+    def __getitem__(self, key: Key) -> Floats:
+        return self._cells[key]
+
+    def agree_on(self, settings: dict[str, Any]) -> None:
+        """Refuse to go on with other settings than those on file."""
+        for name, value in settings.items() if self.settings else ():
+            if self.settings.get(name) != value:
+                raise InputError(
+                    f"resume={str(self.path)!r} holds a study with {name}="
+                    f"{self.settings.get(name)!r}; this one has {name}={value!r}. Name another "
+                    "file, or ask for the same."
+                )
+        self.settings = settings
+
+    def add(self, key: Key, numbers: Floats) -> None:
+        """Keep a finished cell: the numbers of `ARRAYS`, shape (4, repetitions)."""
+        self._cells[key] = numbers
+        if self.path is not None:
+            write_text(self.path, json.dumps(self._content()) + "\n")
+
+    def _content(self) -> dict[str, Any]:
+        cells = [
+            {"n": n, "delta_1": shift, **dict(zip(ARRAYS, numbers.tolist(), strict=True))}
+            for (n, shift), numbers in self._cells.items()
+        ]
+        return {"format": FORMAT, "settings": self.settings, "cells": cells}
+
+    def _read(self, path: Path) -> None:
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            assert content["format"] == FORMAT
+            self.settings = dict(content["settings"])
+            for cell in content["cells"]:
+                numbers = np.array([cell[name] for name in ARRAYS], dtype=np.float64)
+                assert numbers.shape == (len(ARRAYS), self.settings["reps"])
+                self._cells[int(cell["n"]), float(cell["delta_1"])] = numbers
+        except (OSError, ValueError, KeyError, TypeError, AssertionError):
+            raise FileFormatError(
+                f"{path} is not an unfinished power study of this package. Name another file."
+            ) from None

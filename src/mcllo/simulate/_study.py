@@ -1,0 +1,273 @@
+"""`PowerStudy`: how often a test rejected, with the Monte Carlo interval of that rate.
+
+Of R repetitions r rejected; ``p = r / R``, z the normal quantile of the level. Wilson's interval,
+
+    ``(p + z^2/2R -/+ z sqrt(p (1-p)/R + z^2/4R^2)) / (1 + z^2/R)``,
+
+stays inside [0, 1] and is honest where p is 0 or 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._fit.map import MCLLOMap
+from .._ground.results import Floats
+from .._ground.text import Table, align, format_count, format_number
+from ..exceptions import InputError
+
+LEVEL = 0.95
+TESTS = {
+    "chi2": "chi-square p-values",
+    "exact": "exact p-values",
+    "auto": "p-values exact where chi-square cannot be trusted",
+}
+
+
+def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
+    """Return Wilson's interval of a rate.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in wilson_interval(0, 10)]
+    [0.0, 0.2775]
+    """
+    from scipy.special import ndtri
+
+    z, rate = float(ndtri(0.5 + level / 2.0)), hits / trials
+    middle = rate + z * z / (2 * trials)
+    reach = z * math.sqrt(rate * (1.0 - rate) / trials + z * z / (4 * trials**2))
+    low, high = ((middle + side * reach) / (1.0 + z * z / trials) for side in (-1.0, 1.0))
+    return (low if hits else 0.0), (high if hits < trials else 1.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PowerCell:
+    """The repetitions of one setting.
+
+    Attributes
+    ----------
+    n : int
+        Rows of each simulated table.
+    delta_1 : float or None
+        The first class's delta; None where the study has one effect for all cells.
+    alpha : float
+        Level of the test.
+    pvalues : ndarray of shape (reps,)
+        Of the study's test.
+    pvalues_chi2 : ndarray of shape (reps,)
+        From chi-square; the same when that is the study's test.
+    ece_before, ece_after : ndarray of shape (reps,)
+        Expected calibration error (top label, ceil(sqrt n) bins) of the rows as drawn, and after
+        the MCLLO map that was fitted to these very rows.
+    """
+
+    n: int
+    delta_1: float | None
+    alpha: float
+    pvalues: Floats
+    pvalues_chi2: Floats
+    ece_before: Floats
+    ece_after: Floats
+
+    @property
+    def reps(self) -> int:
+        """Repetitions."""
+        return len(self.pvalues)
+
+    @property
+    def power(self) -> float:
+        """Part of the repetitions that rejected; the size of the test where H0 holds."""
+        return float(np.mean(self.pvalues <= self.alpha))
+
+    @property
+    def power_chi2(self) -> float:
+        """The same for chi-square p-values."""
+        return float(np.mean(self.pvalues_chi2 <= self.alpha))
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % Wilson interval of `power`."""
+        return self._interval[0]
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95 % Wilson interval of `power`."""
+        return self._interval[1]
+
+    @property
+    def _interval(self) -> tuple[float, float]:
+        return wilson_interval(int(np.sum(self.pvalues <= self.alpha)), self.reps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values; ECE as means."""
+        shift = {} if self.delta_1 is None else {"delta_1": self.delta_1}
+        return {
+            "n": self.n,
+            **shift,
+            "power": self.power,
+            "low": self.low,
+            "high": self.high,
+            "power_chi2": self.power_chi2,
+            "ece_before": float(self.ece_before.mean()),
+            "ece_after": float(self.ece_after.mean()),
+            "reps": self.reps,
+        }
+
+    def __repr__(self) -> str:
+        shift = "" if self.delta_1 is None else f", delta_1={self.delta_1:g}"
+        return f"PowerCell(n={self.n}{shift}, power={self.power:.3f}, reps={self.reps})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PowerStudy:
+    """What `power` and `power_for` found; print it for a table.
+
+    Attributes
+    ----------
+    rows : tuple of PowerCell
+        One for each setting.
+    test : {'chi2', 'exact', 'auto'}
+        Where `PowerCell.pvalues` come from.
+    alpha : float
+        Level of the test.
+    seed : int
+        What the repetitions were made from.
+    design : str
+        Where the rows came from, in words.
+    n_classes : int
+        Number of classes.
+    effect : MCLLOMap or None
+        The map that labels followed in every row; None where rows differ by `delta_1`.
+    """
+
+    rows: tuple[PowerCell, ...]
+    test: str
+    alpha: float
+    seed: int
+    design: str
+    n_classes: int
+    effect: MCLLOMap | None = None
+
+    def smallest_n(self, power: float = 0.8) -> int | None:
+        """Return the fewest rows simulated whose estimated power was at least `power`.
+
+        None when no row reached it. It is one of the sizes asked for: nothing is interpolated.
+        """
+        if not 0.0 < power <= 1.0:
+            raise InputError(f"power must lie in (0, 1]; got power={power}.")
+        if self.effect is None:
+            raise InputError("smallest_n needs a study of one effect; use power_for.")
+        return min((cell.n for cell in self.rows if cell.power >= power), default=None)
+
+    @property
+    def table(self) -> Table:
+        """A row per setting, ECE as means."""
+        rows = [cell.to_dict() for cell in self.rows]
+        return Table({name: [row[name] for row in rows] for name in rows[0]})
+
+    def repetitions(self) -> Table:
+        """Return a row per repetition: p-values, and ECE before and after."""
+        columns: dict[str, list[Any]] = {"n": [], "delta_1": [], "repetition": []}
+        arrays = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
+        for cell in self.rows:
+            columns["n"] += [cell.n] * cell.reps
+            columns["delta_1"] += [cell.delta_1] * cell.reps
+            columns["repetition"] += range(cell.reps)
+        for name in arrays:
+            values = np.concatenate([getattr(cell, name) for cell in self.rows])
+            columns[name.replace("pvalues", "pvalue")] = values.tolist()
+        if self.effect is not None:
+            del columns["delta_1"]
+        return Table(columns)
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame``, a row per setting."""
+        return self.table.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, without the single repetitions."""
+        return {
+            "rows": [cell.to_dict() for cell in self.rows],
+            "test": self.test,
+            "alpha": self.alpha,
+            "seed": self.seed,
+            "design": self.design,
+            "n_classes": self.n_classes,
+            "effect": None if self.effect is None else self.effect.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"<PowerStudy of {len(self.rows)} settings: {self.design}>"
+
+    def __str__(self) -> str:
+        reps = ", ".join(format_count(r) for r in sorted({cell.reps for cell in self.rows}))
+        truth = [] if self.effect is None else [f"Truth: {effect_words(self.effect)}"]
+        lines = [
+            f"How often calibration is rejected at level {self.alpha:g}",
+            f"Test: likelihood ratio, {TESTS[self.test]}",
+            f"Rows: {self.design}; {self.n_classes} classes; {reps} repetitions a line; "
+            f"seed {self.seed}",
+            *truth,
+            "",
+            align([self._head, *(self._cells(cell) for cell in self.rows)], left=0),
+            "",
+            "rejected: with the 95 % interval of the simulation. ECE: mean before and after MCLLO,",
+            "   fitted to the same rows.",
+        ]
+        return "\n".join([*lines, *self._footnotes()])
+
+    @property
+    def _head(self) -> list[str]:
+        shift = ["delta_1"] if self.effect is None else []
+        chi2 = [] if self.test == "chi2" else ["by chi-square"]
+        return ["n", *shift, "rejected", "interval", *chi2, "ECE", "after"]
+
+    def _cells(self, cell: PowerCell) -> list[str]:
+        shift = [] if cell.delta_1 is None else [format_number(cell.delta_1)]
+        chi2 = [] if self.test == "chi2" else [f"{cell.power_chi2:.3f}"]
+        return [
+            format_count(cell.n),
+            *shift,
+            f"{cell.power:.3f}",
+            f"[{cell.low:.3f}, {cell.high:.3f}]",
+            *chi2,
+            _mean(cell.ece_before),
+            _mean(cell.ece_after),
+        ]
+
+    def _footnotes(self) -> list[str]:
+        if self.effect is None:
+            null = [cell for cell in self.rows if cell.delta_1 == 1.0]
+            return ["delta_1 = 1: H0 holds, so the rate is the size of the test."] if null else []
+        found = self.smallest_n()
+        if found is None:
+            return ["No n above has an estimated power of 80 %; try larger ones."]
+        return [f"The smallest n above with an estimated power of 80 %: {format_count(found)}."]
+
+
+def effect_words(effect: MCLLOMap) -> str:
+    """Return the parameters that differ from 1, in words.
+
+    Examples
+    --------
+    >>> effect_words(MCLLOMap(np.zeros(2), np.full(2, 0.8), ("a", "b", "c"), "c"))
+    'gamma 0.80 (baseline c)'
+    """
+    words = []
+    for name, values in (("delta", effect.delta), ("gamma", effect.gamma)):
+        if len(values) > 1 and values[0] != 1.0 and (values == values[0]).all():
+            words.append(f"{name} {format_number(values[0])}")
+            continue
+        apart = [j for j in range(len(values)) if values[j] != 1.0]
+        words += [f"{name} {format_number(values[j])} for {effect.compared[j]}" for j in apart[:4]]
+        words += [f"{name} of {len(apart) - 4} more classes"] if len(apart) > 4 else []
+    return f"{', '.join(words) or 'as predicted'} (baseline {effect.baseline})"
+
+
+def _mean(values: Floats) -> str:
+    return f"{values.mean():.4f}"

@@ -1,0 +1,179 @@
+import json
+import re
+
+import numpy as np
+import pytest
+from block_data import rows
+from toy import TOY_X, TOY_Y
+
+import mcllo
+from mcllo import Assessment, Predictions, assess
+from mcllo._assessment.assessment import calibration_in_the_large
+from mcllo._blocks.assess import BlockAssessment
+from mcllo.exceptions import InputError, SeparationWarning, ZeroProbabilityWarning
+
+
+def sharpened(n, seed, power=2.0):
+    """Labels from honest rows, predictions too extreme: gamma should be 1 / power."""
+    rng = np.random.default_rng(seed)
+    honest = rng.dirichlet([1.0, 1.0, 1.0], size=n)
+    y = (rng.random((n, 1)) > honest.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    probs = honest**power
+    return probs / probs.sum(axis=1, keepdims=True), y
+
+
+def test_toy_assessment():
+    # methods specification 0.4 and 4: TOY
+    a = assess(TOY_X, TOY_Y, seed=0)
+    assert isinstance(a, Assessment)
+    assert a.test.statistic == pytest.approx(1.1462114203, abs=1e-6)
+    assert a.metrics["accuracy"] == pytest.approx(0.5)
+    assert a.metrics["log_loss"] == pytest.approx(0.78771135, abs=1e-8)
+    assert a.metrics["brier"] == pytest.approx(0.4615625)
+    assert a.metrics["ece"] == pytest.approx(0.309375)  # ceil(sqrt(16)) = 4 bins, right-closed
+    assert a.fit.tau == pytest.approx([0.30894668, -0.31270571], abs=1e-6)
+
+
+def test_ece_gets_its_meaning():
+    # an ECE of .31 lies inside what calibrated rows like these show (methods specification 5.3)
+    a = assess(TOY_X, TOY_Y, seed=0)
+    null = a.nulls["ece"]
+    assert null.observed == a.metrics["ece"]
+    assert null.low < null.mean < null.observed < null.high
+    assert 0.0 < null.pvalue < 0.2
+    assert a.nulls["classwise_ece"].observed == a.metrics["classwise_ece"]
+    assert set(a.companions) == {"hosmer_lemeshow", "kernel"}
+
+
+def test_calibration_in_the_large_by_hand():
+    # two rows (.8, .2): expected 1.6 and .4, variance 2 * .16 = .32, observed 1 and 1
+    p = Predictions.from_arrays([[0.8, 0.2], [0.8, 0.2]], [0, 1])
+    shares = calibration_in_the_large(p)
+    assert shares["predicted"] == pytest.approx([0.8, 0.2])
+    assert shares["observed"] == pytest.approx([0.5, 0.5])
+    assert shares["z"] == pytest.approx([-0.6 / np.sqrt(0.32), 0.6 / np.sqrt(0.32)])
+
+
+def test_calibration_in_the_large_does_not_need_a_baseline():
+    first = assess(TOY_X, TOY_Y, baseline=0, method="chi2").in_the_large.to_dict()
+    last = assess(TOY_X, TOY_Y, baseline=2, method="chi2").in_the_large.to_dict()
+    assert first == last
+
+
+def test_everything_hangs_on_the_seed_alone():
+    first, again = (assess(TOY_X, TOY_Y, seed=5).to_dict() for _ in range(2))
+    assert first == again
+
+
+def test_to_dict_is_strict_json_even_when_separated():
+    with pytest.warns(SeparationWarning):
+        a = assess(TOY_X, TOY_X.argmax(axis=1), seed=0)
+    text = json.dumps(a.to_dict(), allow_nan=False)
+    content = json.loads(text)
+    assert content["fit"]["se_tau"] == [None, None]
+    assert content["fit"]["separated"] is True
+    assert content["data"]["n_samples"] == 16
+
+
+def test_weights_equal_repetition():
+    weight = 1 + np.arange(16) % 2
+    rows = np.repeat(np.arange(16), weight)
+    weighted = assess(TOY_X, TOY_Y, sample_weight=weight, seed=1)
+    repeated = assess(TOY_X[rows], TOY_Y[rows], seed=1)
+    assert weighted.test.statistic == pytest.approx(repeated.test.statistic)
+    assert weighted.test.pvalue == repeated.test.pvalue
+    assert weighted.metrics["log_loss"] == pytest.approx(repeated.metrics["log_loss"])
+
+
+def test_fractional_weights_have_no_simulated_nulls():
+    a = assess(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
+    assert a.nulls == {}
+    assert a.companions == {}
+    assert "calibrated predictions like these" not in str(a)
+
+
+def test_logits_are_an_alternative_to_probabilities():
+    from_logits = assess(None, TOY_Y, logits=np.log(TOY_X) + 3.0, seed=0)
+    assert from_logits.test.statistic == pytest.approx(1.1462114203, abs=1e-6)
+
+
+def test_the_report_names_what_is_wrong_and_does_not_overclaim():
+    probs, y = sharpened(2000, 0)
+    names = np.array(["cat", "dog", "truck"])
+    text = str(assess(probs, names[y], seed=0))
+    assert "Verdict: not calibrated." in text
+    assert re.search(r"cat vs truck: too extreme, gamma 0\.(4|5)\d \[0\.4\d, 0\.5\d\]", text)
+    assert "judge it on other rows" in text
+    honest = str(assess(TOY_X, TOY_Y, seed=0))
+    assert "no miscalibration found" in honest
+    assert "not proof of" in honest
+    assert "What is wrong" not in honest
+
+
+def test_the_report_counts_what_was_changed():
+    probs = TOY_X.copy()
+    probs[0] = [0.0, 0.9, 0.1]
+    probs[5] *= 1.0 + 5e-7
+    with pytest.warns(ZeroProbabilityWarning):
+        a = assess(probs, TOY_Y, seed=0)
+    text = str(a)
+    words = " ".join(text.split())
+    assert "1 of 48 probabilities are 0" in words
+    assert "had probability 0" in words
+    assert a.to_dict()["data"]["n_clipped_true"] == 1
+
+
+def test_alpha_moves_the_verdict():
+    a = assess(TOY_X, TOY_Y, method="chi2", seed=0)
+    assert "no miscalibration found at level 0.05" in a.text(0.05)
+    assert "not calibrated" in a.text(0.95)
+
+
+def test_repr_is_one_line():
+    assert "\n" not in repr(assess(TOY_X, TOY_Y, method="chi2", seed=0))
+
+
+def test_predictions_refuse_second_labels():
+    with pytest.raises(InputError, match="y must not be given beside a Predictions"):
+        assess(Predictions.from_arrays(TOY_X, TOY_Y), TOY_Y)
+
+
+def test_many_classes_stay_short():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(40, 0.3), size=3000)
+    y = (rng.random((3000, 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    text = str(mcllo.assess(probs, y, method="chi2", seed=0))
+    assert "... and 27 more classes" in text  # 39 parameters pairs, 12 shown
+    assert len(text.splitlines()) < 60
+
+
+da = pytest.importorskip("dask.array")
+
+
+def test_dask_rows_give_what_arrays_give():
+    probs, y, _ = rows(c=3)
+    plain = assess(probs, y, n_resamples=99, seed=1)
+    found = assess(da.from_array(probs, chunks=800), da.from_array(y, 700), n_resamples=99, seed=1)
+    assert isinstance(plain, Assessment)
+    assert isinstance(found, BlockAssessment)
+    assert found.test.pvalue == plain.test.pvalue
+    np.testing.assert_allclose(found.fit.theta, plain.fit.theta, atol=1e-10)
+    assert found.metrics == pytest.approx(plain.metrics, rel=1e-12)
+    assert str(found).splitlines()[0] == str(plain).splitlines()[0]
+
+
+def test_dask_logits_are_read():
+    probs, y, _ = rows(c=3)
+    found = assess(None, y, logits=da.from_array(np.log(probs), chunks=800), method="chi2", seed=1)
+    assert found.test.statistic == pytest.approx(
+        assess(probs, y, method="chi2", seed=1).test.statistic, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "option", [{"baseline": "auto"}, {"weight_kind": "survey"}, {"groups": np.arange(3000)}]
+)
+def test_what_needs_all_rows_is_refused(option):
+    probs, y, _ = rows(c=3)
+    with pytest.raises(InputError, match=r"needs all rows in memory. Pass probs\.compute\(\)"):
+        assess(da.from_array(probs, chunks=800), y, **option)

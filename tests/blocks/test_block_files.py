@@ -1,0 +1,321 @@
+import gzip
+import io
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from block_data import rows, whole
+from csv_files import csv_text, replaced
+from pyarrow import csv
+from test_block_sources import same_rows
+
+from mcllo import read_predictions
+from mcllo._blocks import spill as _spill
+from mcllo._blocks.files import blocks_of_files, find_files
+from mcllo._blocks.spill import Spill, room_for
+from mcllo._blocks.sums import Block, Layout, Reading
+from mcllo._files.source import Source
+from mcllo.exceptions import FileFormatError, InputError
+
+NAMES = list("01234")
+
+
+def table(probs, y, weight=None, dtype=np.float64):
+    columns = {name: column.astype(dtype) for name, column in zip(NAMES, probs.T, strict=True)}
+    extra = {} if weight is None else {"w": weight}
+    return pa.table({"note": ["x"] * len(y), **columns, "y": y, **extra})
+
+
+def test_parquet_gives_the_rows_of_read_predictions(tmp_path):
+    probs, y, weight = rows(weighted=True)
+    path = tmp_path / "f.parquet"
+    pq.write_table(table(probs, y, weight), path, row_group_size=400)
+    options = {"label": "y", "weight": "w", "classes": NAMES, "baseline": "1"}
+    same_rows(blocks_of_files(path, **options), read_predictions(path, **options))
+    same_rows(
+        blocks_of_files(path, spill=False, n_jobs=1, **options),
+        whole(weighted=True).with_baseline(1),
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_row_group_is_read_in_order(tmp_path, dtype, monkeypatch):
+    monkeypatch.setattr("mcllo._blocks.files.block_rows", lambda _: 700)
+    probs, y, _ = rows()
+    path = tmp_path / "f.parquet"
+    pq.write_table(table(probs, y, dtype=dtype), path)
+    blocks = blocks_of_files(path, label="y", classes=NAMES)
+    same_rows(blocks, read_predictions(path, label="y", classes=NAMES))
+    assert [size for _, size in blocks.first.sizes] == [700, 700, 700, 700, 200]
+
+
+def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcllo._blocks.files.block_rows", lambda _: 1000)
+    probs, y, _ = rows()
+    path = tmp_path / "f.parquet"
+    pq.write_table(table(probs, y), path, row_group_size=300)
+    blocks = blocks_of_files(path, label="y", classes=NAMES)
+    same_rows(blocks, read_predictions(path, label="y", classes=NAMES))
+    assert len(list(blocks.source.units())) == 3  # of 1200, 1200 and 600 rows
+
+
+def test_csv_and_gzip(tmp_path):
+    plain, packed = tmp_path / "f.csv", tmp_path / "g.csv.gz"
+    plain.write_text(csv_text(300))
+    packed.write_bytes(gzip.compress(csv_text(300).encode()))
+    p = read_predictions(plain, label="y")
+    same_rows(blocks_of_files(plain, label="y"), p)
+    same_rows(blocks_of_files(packed, label="y", spill=False), p)
+
+
+def test_other_columns_types_are_read_as_ever(tmp_path):
+    path = tmp_path / "f.parquet"
+    y = pa.array(["a", "b", "a", "b"]).dictionary_encode()
+    half = np.array([0.5, 0.25, 0.75, 1.0])
+    mixed = pa.table({"a": half.astype(np.float32), "b": 1.0 - half, "y": y})
+    pq.write_table(mixed, path)
+    clip = {"label": "y", "clip": 1e-6}
+    same_rows(blocks_of_files(path, **clip), read_predictions(path, **clip))
+
+
+def test_prefix_logits_and_spaces(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("z_a,z_b,y\n1.5,-1, a\n0,2,b\n-1,0.5,a\n")
+    options = {"label": "y", "prefix": "z_", "logits": True}
+    p = read_predictions(path, **options)
+    blocks = blocks_of_files(path, **options)
+    same_rows(blocks, p)
+    np.testing.assert_array_equal(blocks.take().log_odds, p.log_odds)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("labels", [int, float, str])
+@pytest.mark.parametrize("first", [0, 1])
+def test_classes_do_not_depend_on_the_first_rows(tmp_path, monkeypatch, kind, labels, first):
+    # sorted by label: the first rows, and the first blocks, hold one label only
+    monkeypatch.setattr("mcllo._blocks.files.FIRST_ROWS", 5)
+    monkeypatch.setattr("mcllo._blocks.files.block_rows", lambda _: 20)
+    y = (np.sort(np.arange(90) % 3) + first).astype(labels)
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], 90)
+    names = [str(first + j) for j in range(3)]
+    content = pa.table({**dict(zip(names, probs.T, strict=True)), "y": y})
+    path = tmp_path / "f"
+    if kind == "csv":
+        csv.write_csv(content, path)
+    else:
+        pq.write_table(content, path, row_group_size=20)
+    expected = read_predictions(path, label="y")
+    same_rows(blocks_of_files(path, label="y"), expected)
+    assert expected.class_weight.tolist() == [30.0, 30.0, 30.0]
+
+
+def test_a_directory_is_its_files_in_order(tmp_path):
+    probs, y, _ = rows()
+    (tmp_path / "part=2").mkdir()
+    pq.write_table(table(probs[:1000], y[:1000]), tmp_path / "a.parquet")
+    pq.write_table(table(probs[1000:2000], y[1000:2000]), tmp_path / "b.parquet")
+    reordered = table(probs[2000:], y[2000:]).select(["y", *NAMES[::-1], "note"])
+    pq.write_table(reordered, tmp_path / "part=2" / "c.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".hidden").write_text("x")
+    blocks = blocks_of_files(tmp_path, label="y", classes=NAMES)
+    same_rows(blocks, whole())
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "part=2" / "c.parquet"]
+    assert find_files(tmp_path) == files
+    same_rows(blocks_of_files(files, label="y", classes=NAMES), whole())
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_standard_input_can_be_read_again(kind, monkeypatch):
+    content = csv_text(300).encode()
+    if kind == "parquet":
+        buffer = io.BytesIO()
+        pq.write_table(table(*rows(n=300)[:2]), buffer, row_group_size=100)
+        content = buffer.getvalue()
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    classes = NAMES if kind == "parquet" else None
+    blocks = blocks_of_files("-", label="y", classes=classes, spill=False)
+    assert blocks.first.n_samples == 300
+    assert blocks.take().n_samples == 300
+
+
+def test_csv_and_parquet_together(tmp_path):
+    (tmp_path / "a.csv").write_text(csv_text(100))
+    probs, y = np.array([[0.2, 0.3, 0.5]]), ["dog"]
+    more = {name: probs[:, j] for j, name in enumerate(["cat", "dog", "truck"])}
+    pq.write_table(pa.table({**more, "y": y}), tmp_path / "b.parquet")
+    blocks = blocks_of_files(tmp_path, label="y")
+    assert blocks.first.n_samples == 101
+    np.testing.assert_array_equal(blocks.take(np.array([100])).probs, probs)
+
+
+def same_error(path, **options):
+    with pytest.raises((InputError, FileFormatError)) as expected:
+        read_predictions(path, label="y", **options)
+    with pytest.raises(type(expected.value)) as found:
+        _ = blocks_of_files(path, label="y", **options).first
+    assert str(found.value) == str(expected.value)
+    return str(found.value)
+
+
+def test_errors_are_those_of_read_predictions(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcllo._blocks.files.FIRST_ROWS", 5)
+    monkeypatch.setattr("mcllo._blocks.files.block_rows", lambda _: 7)
+    monkeypatch.setattr("mcllo._files.source.BLOCK", 1024)
+    path = tmp_path / "f.csv"
+    probs, y = csv_text().splitlines()[30].rsplit(",", 1)
+    path.write_text(replaced(31, f"{probs},{y}", f"{probs},lorry"))
+    assert "line 31 of" in same_error(path)
+    path.write_text(replaced(31, probs.split(",")[0], "0.99999"))
+    assert "line 31 of" in same_error(path)
+    path.write_text(replaced(31, probs.split(",")[0], ""))
+    same_error(path)
+    path.write_text(replaced(31, f",{y}", ","))
+    same_error(path)
+    path.write_text(replaced(31, probs.split(",")[0], "cat"))
+    same_error(path)
+    path.write_text("cat,dog,truck,y\n")
+    same_error(path)
+    path.write_text(csv_text())
+    same_error(path, classes=["cat", "dgo"])
+
+
+def test_parquet_errors_name_the_row_of_the_file(tmp_path):
+    probs, y, _ = rows()
+    probs[2500, 3] = np.nan
+    path = tmp_path / "f.parquet"
+    pq.write_table(table(probs, y), path, row_group_size=400)
+    message = same_error(path, classes=NAMES)
+    assert "column '3', row 2500 of" in message
+    other = tmp_path / "a.parquet"
+    pq.write_table(table(*rows()[:2]), other)
+    with pytest.raises(InputError, match=r"row 2500 of .*f\.parquet"):
+        _ = blocks_of_files([other, path], label="y", classes=NAMES).first
+
+
+def test_the_remedy_goes_by_the_first_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcllo._blocks.files.HINT_ROWS", 50)
+    asked = []
+    read = Source.read
+    monkeypatch.setattr(Source, "read", lambda self, *a: asked.append(read(self, *a)) or asked[-1])
+    path = tmp_path / "f.csv"
+    lines = csv_text(300, header=("p_cat", "p_dog", "p_truck", "y")).splitlines(keepends=True)
+    path.write_text("".join(lines))
+    with pytest.raises(
+        InputError, match=r"pass prefix='p_' \(by the labels among the first 50 rows"
+    ):
+        blocks_of_files(path, label="y")
+    assert [table.num_rows for table in asked] == [50]
+    path.write_text(csv_text(40) + "0.5,0.5,0,lorry\n")  # all labels looked at: nothing to add
+    with pytest.raises(
+        InputError, match=r"line 42 .*\. Correct that label, or add a column for it\.$"
+    ):
+        _ = blocks_of_files(path, label="y").first
+
+
+def test_a_wrong_label_far_down_is_not_taken_for_another_case(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcllo._blocks.files.HINT_ROWS", 50)
+    path = tmp_path / "f.csv"
+    path.write_text(csv_text(300) + "0.5,0.5,0,lorry\n")
+    with pytest.raises(InputError, match=r"contains 'lorry' \(line 302 .*Correct that label"):
+        _ = blocks_of_files(path, label="y").first
+
+
+def test_a_damaged_file_is_one_sentence(tmp_path):
+    probs, y, _ = rows()
+    path = tmp_path / "f.parquet"
+    pq.write_table(table(probs, y), path, row_group_size=400)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 2000] = bytes(2000)
+    path.write_bytes(bytes(content))
+    with pytest.raises(FileFormatError, match="damaged or cut short"):
+        _ = blocks_of_files(path, label="y", classes=NAMES).first
+
+
+def test_files_must_agree(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,y\n0.5,0.5,a\n")
+    (tmp_path / "b.csv").write_text("a,c,y\n0.5,0.5,a\n")
+    with pytest.raises(FileFormatError, match=r"same class columns; .*a\.csv has \['a', 'b'\]"):
+        blocks_of_files(tmp_path, label="y")
+    with pytest.raises(FileFormatError, match="at least one file"):
+        blocks_of_files([], label="y")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileFormatError, match="must hold CSV or Parquet files; it holds none"):
+        blocks_of_files(tmp_path / "empty", label="y")
+
+
+def kept(p, *, keep=True, reading=None):
+    layout = Layout(p.classes, p.baseline_index, reading or Reading())
+    spill = Spill(layout, whole=keep)
+    half = p.n_samples // 2
+    spill.write(Block(half, p.take(np.arange(half, p.n_samples))))
+    spill.write(Block(0, p.take(np.arange(half))))
+    spill.sort()
+    return spill, half
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_what_comes_back_is_what_was_put_in(weighted, zeros):
+    p = whole(n=101, weighted=weighted, zeros=zeros)
+    spill, half = kept(p)
+    assert [(b.start, b.n_samples) for b in spill.blocks] == [(0, half), (half, 101 - half)]
+    for block, part in zip(spill.blocks, (slice(0, half), slice(half, None)), strict=True):
+        np.testing.assert_array_equal(block.log_odds, p.log_odds[:, part])
+        np.testing.assert_array_equal(block.rows.probs, p.probs[part])
+        np.testing.assert_array_equal(block.rows.codes, p.codes[part])
+        np.testing.assert_array_equal(block.rows.log_odds, p.log_odds[:, part])
+        if zeros:
+            np.testing.assert_array_equal(block.rows.raised, p.raised[part])
+        if weighted:
+            np.testing.assert_array_equal(block.sample_weight, p.sample_weight[part])
+        else:
+            assert block.sample_weight is None
+
+
+def test_logits_come_back_as_logits():
+    scores = np.random.default_rng(0).normal(size=(20, 3))
+    p = _spill.Predictions.from_arrays(None, np.arange(20) % 3, logits=scores)
+    spill, _ = kept(p, reading=Reading(logits=True))
+    np.testing.assert_array_equal(spill.blocks[0].rows.logits, scores[:10])
+    np.testing.assert_array_equal(spill.blocks[0].rows.probs, p.probs[:10])
+
+
+def test_log_odds_alone_take_less_room():
+    p = whole(n=100)
+    small, large = kept(p, keep=False)[0], kept(p)[0]
+    assert small._end == 100 * 4 * 8  # (c - 1) doubles a row
+    assert large._end == 100 * (4 * 8 + 5 * 8 + 4)
+
+
+def test_one_shared_position_works_too(monkeypatch):
+    monkeypatch.delattr(os, "pwrite")
+    monkeypatch.delattr(os, "preadv")
+    p = whole(n=100)
+    spill, half = kept(p)
+    np.testing.assert_array_equal(spill.blocks[1].rows.probs, p.probs[half:])
+
+
+def test_the_file_has_no_name_and_closes(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    spill, _ = kept(whole(n=100))
+    assert not os.listdir(tmp_path)
+    spill.close()
+    with pytest.raises(ValueError, match="closed"):
+        _ = spill.blocks[0].log_odds
+
+
+def test_a_full_disk_is_noticed(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    assert kept(whole(n=100))[0].full
+
+
+def test_room_is_looked_up():
+    assert room_for(1.0)
+    assert not room_for(1e30)

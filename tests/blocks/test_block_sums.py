@@ -1,0 +1,198 @@
+import itertools
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+from block_data import rows, whole
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcllo import Predictions
+from mcllo._blocks.sums import (
+    Block,
+    Layout,
+    Reading,
+    Scores,
+    block_rows,
+    block_terms,
+    in_whole,
+    picked,
+    row_sums,
+    top_label,
+)
+from mcllo._fit.penalty import free_parameters
+from mcllo._inference.likelihood_tests import _least_variance, expected_errors
+from mcllo._math.likelihood import LogPartition, identity_theta, sufficient_statistic
+from mcllo.exceptions import InputError
+from mcllo.metrics import accuracy, brier_score, log_loss
+
+
+def blocks_of(p, at=()):
+    ends = [0, *sorted(at), p.n_samples]
+    return [Block(a, p.take(np.arange(a, b))) for a, b in itertools.pairwise(ends) if b > a]
+
+
+def test_two_rows_by_hand():
+    # x = (.7 .3), (.4 .6), labels 0, 0: one hit; loss -log .7 - log .4; Brier 2 .3^2 + 2 .6^2;
+    # expected errors .3 + .4; predicted 1.1 and .9; spread .21 + .24 in both classes
+    p = Predictions.from_arrays([[0.7, 0.3], [0.4, 0.6]], [0, 0])
+    sums = row_sums(Block(0, p))
+    s = sums.scores
+    assert (s.weight, s.hits) == (2.0, 1.0)
+    assert s.log_loss == pytest.approx(-np.log(0.7) - np.log(0.4))
+    assert s.brier == pytest.approx(0.18 + 0.72)
+    assert s.errors == pytest.approx(0.7)
+    np.testing.assert_allclose(s.predicted, [1.1, 0.9])
+    np.testing.assert_allclose(s.spread, [0.45, 0.45])
+    assert sums.class_weight.tolist() == [2.0, 0.0]
+    assert sums.absent(("a", "b")) == ("b",)
+    assert sums.sizes == ((0, 2),)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_sums_are_those_of_the_package(weighted, zeros):
+    p = whole(weighted=weighted, zeros=zeros)
+    sums = reduce(add, (row_sums(b) for b in blocks_of(p, (1, 700, 701, 2500))))
+    total, k = p.class_weight.sum(), p.n_classes - 1
+    assert sums.n_samples == p.n_samples
+    assert sums.scores.hits / total == pytest.approx(accuracy(None, p), rel=1e-13)
+    assert sums.scores.log_loss / total == pytest.approx(log_loss(None, p), rel=1e-13)
+    assert sums.scores.brier / total == pytest.approx(brier_score(None, p), rel=1e-13)
+    assert sums.scores.errors == pytest.approx(expected_errors(p), rel=1e-12)
+    assert sums.scores.spread.min() == pytest.approx(_least_variance(p), rel=1e-12)
+    np.testing.assert_allclose(sums.class_weight, p.class_weight)
+    expected = sufficient_statistic(p.log_odds, p.model_codes, p.sample_weight)
+    np.testing.assert_allclose(sums.statistic, expected, rtol=1e-12)
+    null = LogPartition(p.log_odds, p.sample_weight)(identity_theta(k))
+    np.testing.assert_allclose(sums.null.hessian, null.hessian, rtol=1e-10, atol=1e-9)
+    assert (sums.weighted, sums.whole) == (weighted, True)
+    np.testing.assert_array_equal(sums.free, free_parameters(p.log_odds))
+
+
+def test_changes_are_counted_once():
+    probs, y, _ = rows(zeros=True)
+    p = Predictions.from_arrays(probs, y, clip=1e-6)
+    parts = [Predictions.from_arrays(q, y[:1000], clip=1e-6) for q in np.split(probs, 3)]
+    sums = reduce(add, (row_sums(Block(0, q)) for q in parts)).changes
+    assert (sums.n_zeros, sums.n_clipped, sums.clip) == (p.n_zeros, p.n_clipped, 1e-6)
+    assert sums.n_zeros > 0
+
+
+@given(st.lists(st.integers(0, 300), max_size=6), st.booleans())
+@settings(deadline=None, max_examples=25)
+def test_any_partition_gives_the_same_terms(at, weighted):
+    p, theta = whole(n=300, c=3, weighted=weighted), np.array([0.3, -0.2, 0.9, 1.2])
+    expected = LogPartition(p.log_odds, p.sample_weight)(theta)
+    found = reduce(add, (block_terms(b, theta) for b in blocks_of(p, at)))
+    assert found.value == pytest.approx(expected.value, rel=1e-13)
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-12)
+    np.testing.assert_allclose(found.hessian, expected.hessian, rtol=1e-10, atol=1e-12)
+
+
+def test_top_label_takes_the_first_of_ties_in_any_layout():
+    probs = np.array([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.3, 0.3, 0.4]])
+    for table in (probs, np.asfortranarray(probs)):
+        index, most = top_label(table)
+        assert index.tolist() == [0, 1, 2]
+        assert most.tolist() == [0.4, 0.4, 0.4]
+
+
+def test_a_lost_probability_gives_an_infinite_log_loss():
+    p = Predictions.from_arrays(None, [0, 1], logits=[[0.0, 2000.0], [0.0, 1.0]])
+    assert Scores.of(p).log_loss == np.inf
+    light = Predictions.from_arrays(
+        None, [0, 1], logits=[[0.0, 2000.0], [0.0, 1.0]], sample_weight=[0.0, 2.0]
+    )
+    assert Scores.of(light).log_loss == pytest.approx(2.0 * np.log1p(np.exp(-1.0)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_picked_rows_are_those_of_the_whole(weighted):
+    p = whole(n=50, zeros=True, weighted=weighted)
+    blocks = blocks_of(p, (10, 30))
+    starts = {b.start: b.start for b in blocks}
+    chosen = np.array([0, 9, 10, 44])
+    changes = reduce(add, (row_sums(b) for b in blocks)).changes
+    found = reduce(add, (picked(b, chosen, starts) for b in blocks)).joined(changes)
+    np.testing.assert_array_equal(found.probs, p.probs[chosen])
+    np.testing.assert_array_equal(found.codes, p.codes[chosen])
+    every = reduce(add, (picked(b, None, starts) for b in blocks)).joined(changes)
+    np.testing.assert_array_equal(every.log_odds, p.log_odds)
+    np.testing.assert_array_equal(every.raised, p.raised)
+    if weighted:
+        np.testing.assert_array_equal(every.sample_weight, p.sample_weight)
+
+
+LAYOUT = Layout(("a", "b", "c"), 1)
+
+
+def test_a_block_reads_as_the_whole_does():
+    probs, y = [[0.2, 0.3, 0.5], [0.6, 0.4, 0.0]], ["a", "c"]
+    block = LAYOUT.read(np.array(probs), y)
+    whole = Predictions.from_arrays(probs, y, classes=["a", "b", "c"], baseline="b", clip=1e-6)
+    np.testing.assert_array_equal(block.probs, whole.probs)
+    np.testing.assert_array_equal(block.log_odds, whole.log_odds)
+    assert (block.classes, block.baseline, block.n_clipped) == (("a", "b", "c"), "b", 1)
+    assert Block(7, block).n_samples == 2
+    np.testing.assert_array_equal(Block(7, block).log_odds, whole.log_odds)
+
+
+def test_the_first_rows_show_the_classes():
+    layout = Layout.of_first(Reading(baseline=0), np.array([[0.2, 0.8]]), [1])
+    assert (layout.classes, layout.baseline, layout.compared) == ((0, 1), 0, (1,))
+
+
+def test_known_codes_need_no_labels():
+    block = LAYOUT.coded(np.array([[0.2, 0.3, 0.5]]), np.array([2]), [0.5])
+    assert block.codes.tolist() == [2]
+    assert block.sample_weight.tolist() == [0.5]
+
+
+def test_logits_are_read_as_logits():
+    scores = np.array([[0.0, 1.0, 2.0]])
+    layout = Layout(("a", "b", "c"), 2, Reading(logits=True))
+    np.testing.assert_allclose(layout.read(scores, ["a"]).log_odds[:, 0], [-2.0, -1.0])
+
+
+def test_blocks_hold_about_the_same_number_of_cells():
+    assert [block_rows(c) for c in (2, 10, 100, 1000)] == [65536, 65536, 6553, 2000]
+    assert block_rows(10_000) == 2**22 // 10_000  # no more than 32 MB, whatever the classes
+    assert block_rows(10**9) == 1
+
+
+def test_a_block_may_weigh_nothing():
+    assert LAYOUT.read([[0.2, 0.3, 0.5]], ["a"], [0.0]).sample_weight.tolist() == [0.0]
+    with pytest.raises(InputError, match=r"sample_weight\[0\]=-1"):
+        LAYOUT.read([[0.2, 0.3, 0.5]], ["a"], [-1.0])
+
+
+@pytest.mark.parametrize(
+    ("message", "moved"),
+    [
+        ("got probs[3, 1]=2.", "got probs[103, 1]=2."),
+        ("row 3 sums to 0.9", "row 103 sums to 0.9"),
+        ("y[3] is missing", "y[103] is missing"),
+        ("y contains 'x' (row 3), ['3', 'row 33']", "y contains 'x' (row 103), ['3', 'row 33']"),
+    ],
+)
+def test_errors_name_the_row_of_the_whole(message, moved):
+    error = in_whole(InputError(message, row=3), 100)
+    assert (str(error), error.row) == (moved, 103)
+
+
+def test_errors_without_a_row_stay():
+    error = InputError("no row")
+    assert in_whole(error, 5) is error
+
+
+def test_other_labels_and_columns_are_refused():
+    with pytest.raises(InputError, match=r"contains 'd' \(row 0\), which is not a class"):
+        LAYOUT.read([[0.2, 0.3, 0.5]], ["d"])
+    with pytest.raises(InputError, match="classes must name each of the 2 columns"):
+        LAYOUT.read([[0.2, 0.8]], ["a"])
+    with pytest.raises(InputError, match="reserved"):
+        Layout.of_classes(Reading(), ("auto", "b"))
+    with pytest.raises(InputError, match="baseline='d' is not a class"):
+        Layout.of_classes(Reading(baseline="d"), ("a", "b"))

@@ -1,0 +1,325 @@
+from contextlib import nullcontext
+
+import calibrator_checks as checks
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+from shared_data import load_hpc_cv
+from sklearn.datasets import load_digits
+from sklearn.model_selection import cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+
+from mcllo import Predictions, load_calibrator
+from mcllo.calibrators import CALIBRATORS, AutoCalibrator, TemperatureScaling
+from mcllo.calibrators._auto import calibrator as auto_module
+from mcllo.calibrators._auto.calibrator import describe, reason, shares
+from mcllo.calibrators._auto.members import Ladder
+from mcllo.calibrators._auto.soft_temperature import SoftTemperature
+from mcllo.calibrators._auto.stack import Stack
+from mcllo.calibrators._mcllo import GateDecision
+from mcllo.exceptions import InputError
+from mcllo.metrics import log_loss
+
+
+def calibrated(n, c=3, seed=0):
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet(np.full(c, 0.7), size=n)
+    return probs, (probs.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, c - 1)
+
+
+def bold(n, c=3, seed=0, power=2.0):
+    probs, y = calibrated(n, c, seed)
+    return probs**power / (probs**power).sum(axis=1, keepdims=True), y
+
+
+# ---- the contract on the toy data, beside tests/test_calibrators.py -----------------------------
+
+
+def test_the_key():
+    assert CALIBRATORS["auto"] is AutoCalibrator
+
+
+def test_zeros():
+    with pytest.warns(match="probabilities were 0"):
+        checks.rows_sum_to_one_and_zeros_are_fine(AutoCalibrator)
+
+
+def test_labels_and_frames():
+    checks.string_labels_and_frames_give_the_same_numbers(AutoCalibrator)
+
+
+def test_absent_classes():
+    checks.an_absent_class_warns_and_keeps_its_column(AutoCalibrator)
+    checks.one_class_alone_is_survived(AutoCalibrator)
+
+
+def test_refit():
+    checks.refit_forgets_and_input_is_untouched(AutoCalibrator)
+
+
+# ---- fixed points ---------------------------------------------------------------------------
+
+
+def test_nothing_is_changed_where_nothing_is_promised():
+    fits = [AutoCalibrator().fit(*calibrated(60, seed=seed)) for seed in range(6)]
+    closed = [fit for fit in fits if fit.expected_gain_ <= 0.0]
+    assert closed
+    probs = calibrated(50, seed=9)[0]
+    for fit in closed:
+        np.testing.assert_allclose(fit.predict_proba(probs), probs, atol=1e-15)
+        assert "no repair promises a gain" in fit.summary()
+
+
+def test_one_row_is_the_identity():
+    probs, y = bold(1)
+    fit = AutoCalibrator(classes=[0, 1, 2])
+    with pytest.warns(match="no row has class"):
+        fit.fit(probs, y)
+    np.testing.assert_allclose(fit.predict_proba(probs), probs, atol=1e-15)
+    assert fit.summary() == "100 % identity: too few rows to leave any out"
+
+
+# ---- it repairs -----------------------------------------------------------------------------
+
+
+def test_bold_predictions_become_honest():
+    honest, _ = calibrated(4000, seed=1)
+    fit = AutoCalibrator().fit(*bold(4000, seed=1))
+    assert np.abs(fit.predict_proba(bold(4000, seed=1)[0]) - honest).mean() < 0.01
+    assert fit.members_.soft.inverse_temperature == pytest.approx(0.5, abs=0.05)
+    assert "predictions are too bold" in fit.summary()
+
+
+def test_the_promise_is_kept_on_new_rows():
+    fit = AutoCalibrator().fit(*bold(2000, seed=2))
+    new, y = bold(8000, seed=3)
+    gain = log_loss(y, new) - log_loss(y, fit.predict_proba(new))
+    assert abs(gain - fit.expected_gain_) < 4.0 * fit.expected_gain_se_
+    assert fit.expected_gain_ > 4.0 * fit.expected_gain_se_
+
+
+def test_leaking_classes():
+    rng = np.random.default_rng(0)
+    z = 2.0 * rng.normal(size=(3000, 4))
+    y = (z + 0.8 * np.roll(z, 1, axis=1) + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fit = AutoCalibrator(on="logits").fit(z, y)
+    assert fit.weights_["full_tight"] + fit.weights_["full_loose"] > 0.5
+    assert "classes leak into each other" in fit.summary()
+
+
+def test_better_than_temperature_and_than_nothing_on_real_predictions():
+    # Cross-validated naive Bayes on digits: 600 rows to learn, 1197 to judge. Temperature scaling
+    # leaves about 0.1 nats that a full map can take.
+    X, y = load_digits(return_X_y=True)
+    probs = cross_val_predict(GaussianNB(var_smoothing=1e-3), X, y, cv=3, method="predict_proba")
+    probs = np.clip(probs, 1e-30, None)
+    probs /= probs.sum(axis=1, keepdims=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    learn, judge = order[:600], order[600:]
+    losses = {
+        method: log_loss(y[judge], method().fit(probs[learn], y[learn]).predict_proba(probs[judge]))
+        for method in (AutoCalibrator, TemperatureScaling)
+    }
+    assert losses[AutoCalibrator] < losses[TemperatureScaling] - 0.02
+    assert losses[AutoCalibrator] < log_loss(y[judge], probs[judge]) - 0.1
+
+
+def test_hpc_cv():
+    data = load_hpc_cv()
+    rows = np.random.default_rng(0).permutation(data.n_samples)
+    learn, judge = data.take(rows[:1000]), data.take(rows[1000:])
+    fit = AutoCalibrator().fit(learn)
+    loss = log_loss(judge.codes, fit.predict_proba(judge))
+    # temperature scaling 0.76, raw 0.80 on such splits
+    assert loss < 0.74
+    assert fit.classes_.tolist() == ["VF", "F", "M", "L"]
+
+
+# ---- invariance -----------------------------------------------------------------------------
+
+
+@given(st.integers(0, 100), st.permutations(range(4)), st.floats(-30.0, 30.0))
+@settings(deadline=None, max_examples=8)
+def test_classes_shifts_and_order_of_rows(seed, order, shift):
+    rng = np.random.default_rng(seed)
+    z = 2.0 * rng.normal(size=(120, 4))
+    y = (0.5 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    names = np.array(list("abcd"))
+    expected = AutoCalibrator(on="logits", classes=list("abcd")).fit(z, names[y]).predict_proba(z)
+    columns, rows = np.array(order), rng.permutation(120)
+    moved = (z + shift)[:, columns]
+    fit = AutoCalibrator(on="logits", classes=names[columns].tolist())
+    answer = fit.fit(moved[rows], names[y[rows]]).predict_proba(moved)
+    np.testing.assert_allclose(answer, expected[:, columns], atol=1e-7)
+
+
+def test_logits_and_probabilities_agree():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(200, 3))
+    y = (0.5 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    on_logits = AutoCalibrator(on="logits").fit(z, y).predict_proba(z)
+    probs = softmax(z, axis=1)
+    np.testing.assert_allclose(
+        AutoCalibrator().fit(probs, y).predict_proba(probs), on_logits, atol=1e-8
+    )
+
+
+def test_rows_are_predicted_alone(monkeypatch):
+    fit = AutoCalibrator().fit(*bold(300))
+    new = bold(100, seed=1)[0]
+    whole = fit.predict_proba(new)
+    monkeypatch.setattr(auto_module, "POOLED_AT_ONCE", 30)
+    np.testing.assert_allclose(fit.predict_proba(new), whole, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_few_rows(n):
+    probs, y = bold(n)
+    fit = AutoCalibrator(classes=[0, 1, 2])
+    with pytest.warns(match="no row has class") if len(set(y)) < 3 else nullcontext():
+        fit.fit(probs, y)
+    answer = fit.predict_proba(bold(20, seed=1)[0])
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0, atol=1e-12)
+    assert answer.min() > 0.0
+
+
+def test_many_classes():
+    rng = np.random.default_rng(0)
+    z = 2.0 * rng.normal(size=(400, 120))
+    y = (2.0 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fit = AutoCalibrator(on="logits", classes=list(range(120)))
+    with pytest.warns(match="no row has class"):
+        fit.fit(z, y)
+    assert list(fit.weights_) == ["identity", "temperature", "vector"]
+    names = list(range(120))
+    raw = log_loss(y, softmax(z, axis=1), classes=names)
+    assert log_loss(y, fit.predict_proba(z), classes=names) < raw
+
+
+def test_groups_are_left_out_together():
+    probs, y = bold(400)
+    groups = np.arange(400) // 8
+    fit = AutoCalibrator(gate=0.05).fit(Predictions.from_arrays(probs, y, groups=groups))
+    assert fit.gate_.recalibrates
+    assert fit.gate_.test != "split_ratio"
+
+
+# ---- the gate -------------------------------------------------------------------------------
+
+
+def test_a_closed_gate_leaves_everything_alone():
+    probs, y = calibrated(300)
+    fit = AutoCalibrator(gate=0.05).fit(probs, y)
+    assert not fit.gate_.recalibrates
+    np.testing.assert_array_equal(fit.predict_proba(probs), probs)
+    np.testing.assert_array_equal(fit.predict_proba([[1.0, 0.0, 0.0]]), [[1.0, 0.0, 0.0]])
+    assert "left alone" in fit.summary()
+
+
+def test_an_open_gate_changes_nothing_else():
+    probs, y = bold(500)
+    gated, plain = AutoCalibrator(gate=0.05).fit(probs, y), AutoCalibrator().fit(probs, y)
+    assert gated.gate_.recalibrates
+    assert gated.gate_.gain == gated.expected_gain_ > 0.0
+    np.testing.assert_array_equal(gated.predict_proba(probs), plain.predict_proba(probs))
+    assert str(gated.gate_).startswith("recalibrated: calibration is rejected at level 0.05")
+    assert gated.summary() == f"{plain.summary()}; {gated.gate_}"
+    assert plain.gate_ is None
+
+
+def test_the_split_ratio_opens_where_the_score_test_is_blind():
+    # Classes 0 and 1 are mistaken for each other as classes 2 and 3 decide: no tau or gamma of any
+    # baseline shows that, a full map does.
+    rng = np.random.default_rng(2)
+    z = 2.0 * rng.normal(size=(1500, 4))
+    eta = z.copy()
+    eta[:, 0] += 0.9 * z[:, 2] - 0.9 * z[:, 3]
+    eta[:, 1] += 0.9 * z[:, 3] - 0.9 * z[:, 2]
+    y = (eta + rng.gumbel(size=z.shape)).argmax(axis=1)
+    fit = AutoCalibrator(on="logits", gate=0.001).fit(z, y)
+    assert fit.gate_.recalibrates
+    assert fit.gate_.test == "split_ratio"
+
+
+def test_words_of_a_gate_that_sees_a_departure_but_no_repair():
+    words = str(GateDecision(False, 0.01, 0.05, "max_score", -0.002))
+    assert words == "left alone: calibration is rejected (p = 0.01), but no repair promises a gain"
+
+
+def test_save_and_load_with_a_gate(tmp_path):
+    probs, y = calibrated(300)
+    for rows in (probs, probs**3 / (probs**3).sum(axis=1, keepdims=True)):
+        fit = AutoCalibrator(gate=0.05).fit(rows, y)
+        fit.save(tmp_path / "auto.json")
+        again = load_calibrator(tmp_path / "auto.json")
+        np.testing.assert_array_equal(again.predict_proba(probs), fit.predict_proba(probs))
+        assert again.summary() == fit.summary()
+        assert again.weights_ == fit.weights_
+
+
+@pytest.mark.slow
+def test_calibrated_predictions_pass_the_gate():
+    # The gate opens in at most 5 % of data sets: at most 0.05 + 2 se = 0.106 of 60.
+    opened = [AutoCalibrator(gate=0.05).fit(*calibrated(100, seed=s)).gate_ for s in range(60)]
+    assert np.mean([gate.recalibrates for gate in opened]) <= 0.106
+
+
+# ---- errors ---------------------------------------------------------------------------------
+
+
+def test_errors():
+    probs, y = bold(50)
+    with pytest.raises(InputError, match=r"on must be one of 'log_probs', 'logits'; got on='odds'"):
+        AutoCalibrator(on="odds").fit(probs, y)
+    with pytest.raises(InputError, match=r"gate must lie in \(0, 1\); got gate=2"):
+        AutoCalibrator(gate=2).fit(probs, y)
+
+
+NAMES = ("identity", "temperature", "mcllo", "full_tight", "full_loose")
+
+
+def stack_of(*weights, u=1.0, gain=0.0475, se=0.01):
+    ladder = Ladder(SoftTemperature(u, 0.01), {})
+    return Stack(ladder, dict(zip(NAMES, weights, strict=True)), 0.2295 - gain, 0.2295, gain, se)
+
+
+def test_the_sentence():
+    words = describe(stack_of(0.002, 0.078, 0.3, 0.2, 0.42))
+    assert words == (
+        "62 % full map, 30 % MCLLO, 8 % temperature: classes leak into each other; "
+        "cross-validated log loss 0.1820 against 0.2295 raw"
+    )
+
+
+def test_full_maps_are_one_kind_and_the_largest_comes_first():
+    kinds = shares(stack_of(0.1, 0.2, 0.3, 0.15, 0.25).weights)
+    assert list(kinds) == ["full map", "MCLLO", "temperature", "identity"]
+    assert kinds["full map"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("stack", "expected"),
+    [
+        (stack_of(0.1, 0.2, 0.6, 0.1, 0.0), "some classes are predicted too often or too boldly"),
+        (stack_of(0.2, 0.7, 0.1, 0.0, 0.0, u=0.5), "predictions are too bold"),
+        (stack_of(0.2, 0.7, 0.1, 0.0, 0.0, u=1.5), "predictions are too cautious"),
+        (stack_of(0.2, 0.7, 0.1, 0.0, 0.0, u=1.01), "sure predictions fail now and then"),
+        (stack_of(0.6, 0.4, 0.0, 0.0, 0.0), "there is little to repair"),
+        (stack_of(1.0, 0.0, 0.0, 0.0, 0.0, gain=-0.01), "no repair promises a gain"),
+    ],
+)
+def test_reasons(stack, expected):
+    assert reason(stack) == expected
+    assert expected in describe(stack)
+
+
+def test_no_gain_is_said_of_the_repair():
+    words = describe(stack_of(1.0, 0.0, 0.0, 0.0, 0.0, gain=-0.01))
+    assert words.endswith("cross-validated log loss of a repair 0.2395 against 0.2295 raw")
+
+
+def test_nothing_left_out():
+    words = describe(stack_of(1.0, 0.0, 0.0, 0.0, 0.0, gain=0.0, se=np.inf))
+    assert words == "100 % identity: too few rows to leave any out"

@@ -1,0 +1,274 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, softmax
+
+from mcllo import Predictions
+from mcllo._fit.all_baselines import fit_all_baselines
+from mcllo.calibrators._auto import members as _auto_members
+from mcllo.calibrators._auto import row_sets as _row_sets
+from mcllo.calibrators._auto.members import Ladder, LadderFit, member_names
+from mcllo.calibrators._auto.row_sets import RowSets, all_rows
+from mcllo.calibrators._auto.soft_temperature import (
+    SoftTemperature,
+    _Problems,
+    features,
+    fit_soft_temperatures,
+)
+
+
+def sample(n=200, c=3, seed=0):
+    """Scores whose labels leak from each class to the next."""
+    rng = np.random.default_rng(seed)
+    scores = 2.0 * rng.normal(size=(c, n))
+    eta = 0.7 * scores + 0.3 * np.roll(scores, 1, axis=0)
+    return scores, (eta + rng.gumbel(size=(c, n))).argmax(axis=0)
+
+
+def test_identity_theta_is_the_temperature():
+    scores = sample()[0]
+    ladder = Ladder(SoftTemperature(0.5, 0.1), {"full_tight": np.eye(3, 4)})
+    answers = ladder.probabilities(scores)
+    expected = 0.9 * softmax(0.5 * scores, axis=0) + 0.1 / 3.0
+    np.testing.assert_allclose(answers["temperature"], expected, atol=1e-14)
+    np.testing.assert_allclose(answers["full_tight"], expected, atol=1e-14)
+
+
+def test_hand_sized_example():
+    # Slip 0, u = 1, p = (0.8, 0.2). Vector map with weights 2: 0.64 : 0.04 = 16/17, 1/17.
+    theta = np.array([[2.0, 0.0], [2.0, 0.0]])
+    ladder = Ladder(SoftTemperature(1.0, 0.0), {"vector": theta})
+    logs = ladder.logs_of_labels(np.log([[0.8], [0.2]]), np.array([1]))
+    np.testing.assert_allclose(np.exp(logs), [[0.2, 0.2, 1.0 / 17.0]], atol=1e-15)
+    assert ladder.names == ("identity", "temperature", "vector")
+
+
+def test_mcllo_against_the_fits_of_single_baselines():
+    scores, codes = sample()
+    fit = LadderFit(scores, codes)
+    logs = fit.whole.soft.logs(scores)
+    soft = Predictions.from_arrays(np.exp(logs).T, codes, classes=range(3))
+    expected = fit_all_baselines(soft, penalty=_auto_members.OWN * 3).recalibrate(np.exp(logs).T)
+    answer = fit.whole.probabilities(scores)["mcllo"].T
+    np.testing.assert_allclose(answer, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("c", "expected"),
+    [
+        (2, ("identity", "temperature", "mcllo")),
+        (20, ("identity", "temperature", "mcllo", "full_tight", "full_loose")),
+        (100, ("identity", "temperature", "vector", "full_tight", "full_loose")),
+        (101, ("identity", "temperature", "vector")),
+    ],
+)
+def test_members_by_number_of_classes(c, expected):
+    assert member_names(c) == expected
+    if c < 100:
+        assert LadderFit(*sample(30, c)).whole.names == expected
+
+
+@pytest.mark.parametrize("most_averaged", [20, 0], ids=["mcllo", "vector"])
+def test_a_part_is_a_fit_of_its_own(most_averaged, monkeypatch):
+    monkeypatch.setattr(_auto_members, "MOST_AVERAGED", most_averaged)
+    monkeypatch.setattr(_auto_members, "TOL_OF_PARTS", 1e-13)
+    monkeypatch.setattr(_auto_members, "TOL", 1e-13)
+    scores, codes = sample(300, 4)
+    weight = np.random.default_rng(1).integers(0, 3, size=300).astype(float)
+    part = LadderFit(scores, codes).parts([np.ones(300), weight])[1]
+    kept = weight > 0.0
+    alone = LadderFit(scores[:, kept], codes[kept], weight[kept]).whole
+    expected = alone.probabilities(scores)
+    for name, answer in part.probabilities(scores).items():
+        np.testing.assert_allclose(answer, expected[name], atol=2e-5, err_msg=name)
+    np.testing.assert_allclose(part.soft.slip, alone.soft.slip, atol=1e-6)
+
+
+def test_parts_forget_the_rows_left_out():
+    # Fits to parts begin at the fit to all rows. What is left of that in the log likelihood of the
+    # rows left out is below TRACE, by far, though the fit to all rows is several nats better.
+    scores, codes = sample(400, 4)
+    weight = (np.arange(400) % 5 > 0).astype(float)
+    out = weight == 0.0
+    fit = LadderFit(scores, codes)
+    found = fit.parts([weight])[0].logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    alone = LadderFit(scores[:, ~out], codes[~out]).whole
+    expected = alone.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    assert np.abs(found - expected).max() < 0.5 * _auto_members.TRACE
+    seen = fit.whole.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    assert (seen - expected)[3:].min() > 1.0
+
+
+def test_float32_and_first_fits_change_little(monkeypatch):
+    scores, codes = sample(3000, 4)
+    exact = LadderFit(scores, codes).whole
+    monkeypatch.setattr(_row_sets, "FLOAT32_PAYS", 1)
+    monkeypatch.setattr(_row_sets, "FIRST", 500)
+    rough = LadderFit(scores, codes).whole
+    answers = rough.probabilities(scores)
+    for name, expected in exact.probabilities(scores).items():
+        assert 0.0 < np.abs(answers[name] - expected).max() < 1e-3, name
+
+
+def test_leaking_classes_are_seen_by_the_full_maps():
+    logs = LadderFit(*sample(3000, 4)).whole.logs_of_labels(*sample(3000, 4, seed=1))
+    losses = dict(zip(member_names(4), -logs.mean(axis=0), strict=True))
+    assert losses["full_loose"] < losses["mcllo"] - 0.01
+    assert losses["temperature"] < losses["identity"]
+
+
+@given(st.integers(0, 1000), st.integers(1, 40), st.floats(-20.0, 20.0))
+@settings(deadline=None, max_examples=15)
+def test_classes_and_shifts(seed, n, shift):
+    scores, codes = sample(n, 4, seed)
+    order = np.array([2, 0, 3, 1])
+    answers = LadderFit(scores, codes).whole.probabilities(scores)
+    moved = scores[order] + shift
+    other = LadderFit(moved, np.argsort(order)[codes]).whole.probabilities(moved)
+    for name, answer in answers.items():
+        np.testing.assert_allclose(other[name], answer[order], atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(answer.sum(axis=0), 1.0, atol=1e-12)
+
+
+def test_round_trip():
+    scores, codes = sample()
+    ladder = LadderFit(scores, codes).whole
+    again = Ladder.from_dict(ladder.to_dict())
+    assert again.names == ladder.names
+    expected = ladder.logs_of_labels(scores, codes)
+    np.testing.assert_array_equal(again.logs_of_labels(scores, codes), expected)
+
+
+def sample_soft_temperature(n, c, u, slip, seed=0):
+    """Scores whose labels follow softmax(u z), but for a share `slip` drawn uniformly."""
+    rng = np.random.default_rng(seed)
+    scores = 4.0 * rng.normal(size=(c, n))
+    codes = (u * scores + rng.gumbel(size=(c, n))).argmax(axis=0)
+    return scores, np.where(rng.random(n) < slip, rng.integers(0, c, n), codes)
+
+
+def plain(x, scores, codes, weight):
+    """The objective in the words of the equation card."""
+    v, e = x[0], expit(x[1])
+    g = (1.0 - e) * softmax(np.exp(v) * scores, axis=0) + e / len(scores)
+    loss = -weight @ np.log(g[codes, np.arange(len(codes))])
+    return loss - 0.5 * (np.log(e) + np.log(1.0 - e)) + 0.5 * (4.0 if v > 0 else 0.05) * v * v
+
+
+def fitted(scores, codes, weight=None, start=None):
+    starts = None if start is None else [start]
+    return fit_soft_temperatures(all_rows(scores, codes, weight), starts)[0]
+
+
+def problems_of(scores, codes, weight=None):
+    return _Problems(all_rows(scores - scores.max(axis=0), codes, weight))
+
+
+def test_no_slip_and_no_change_is_the_softmax():
+    scores = sample_soft_temperature(20, 3, 1.0, 0.0)[0]
+    logs = SoftTemperature(1.0, 0.0).logs(scores)
+    np.testing.assert_allclose(logs, log_softmax(scores, axis=0), atol=1e-13)
+
+
+def test_hand_sized_example_soft_temperature():
+    # u = 2 turns odds 1 : 1/2 into 1 : 1/4, that is 0.8 and 0.2; a slip of 0.1 adds 0.05 to 0.9
+    # times these: 0.77 and 0.23.
+    logs = SoftTemperature(2.0, 0.1).logs(np.log([[2.0], [1.0]]))
+    np.testing.assert_allclose(np.exp(logs), [[0.77], [0.23]], atol=1e-15)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_against_a_general_optimiser(weighted):
+    scores, codes = sample_soft_temperature(400, 4, 0.6, 0.05)
+    weight = np.random.default_rng(1).exponential(size=400) if weighted else None
+    found = fitted(scores, codes, weight)
+    full = np.ones(400) if weight is None else weight
+    best = minimize(plain, [-0.5, -3.0], args=(scores, codes, full), tol=1e-12)
+    assert np.log(found.inverse_temperature) == pytest.approx(best.x[0], abs=1e-4)
+    assert found.slip == pytest.approx(expit(best.x[1]), abs=1e-4)
+
+
+@pytest.mark.parametrize("x", [(0.3, -2.0), (-0.4, -4.0), (-1.5, 0.5)])
+def test_value_and_gradient_against_the_card(x):
+    scores, codes = sample_soft_temperature(50, 3, 0.6, 0.2)
+    weight = np.linspace(0.5, 2.0, 50)
+    (value,), (gradient,) = problems_of(scores, codes, weight).value_gradient(np.array([x]))
+    assert value == pytest.approx(plain(x, scores, codes, weight), rel=1e-12)
+    for j, h in enumerate(1e-6 * np.eye(2)):
+        up, down = (plain(np.array(x) + s * h, scores, codes, weight) for s in (1, -1))
+        assert gradient[j] == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-6)
+
+
+def test_curvature_against_differences_where_it_is_positive():
+    scores, codes = sample_soft_temperature(400, 4, 0.6, 0.1)
+    problems = problems_of(scores, codes)
+    found = fitted(scores, codes)
+    logit = np.log(found.slip / (1.0 - found.slip))
+    x = np.array([[np.log(found.inverse_temperature), logit]])
+    slopes = [
+        problems.value_gradient(x + h)[1][0] - problems.value_gradient(x - h)[1][0]
+        for h in 1e-5 * np.eye(2)
+    ]
+    problems.value_gradient(x)
+    np.testing.assert_allclose(problems.hessian[0], np.array(slopes) / 2e-5, rtol=1e-5)
+
+
+def test_sets_of_rows_are_fitted_by_themselves():
+    single = [
+        all_rows(*sample_soft_temperature(200, 4, u, 0.05, seed=k))
+        for k, u in enumerate((0.5, 1.5))
+    ]
+    rows = RowSets(*(np.concatenate([getattr(s, k) for s in single]) for k in ("scores", "codes")))
+    found = fit_soft_temperatures(rows)
+    for soft, alone in zip(found, single, strict=True):
+        expected = fit_soft_temperatures(alone)[0]
+        assert soft.slip == pytest.approx(expected.slip, rel=1e-4)
+        assert soft.inverse_temperature == pytest.approx(expected.inverse_temperature, rel=1e-4)
+    logs = features(rows, found).scores
+    np.testing.assert_allclose(logs[1, :-1], found[1].logs(rows.scores[1]), atol=1e-14)
+    assert (logs[:, -1] == 1.0).all()
+
+
+def test_float32_and_first_fits_change_little_soft_temperature(monkeypatch):
+    scores, codes = sample_soft_temperature(3000, 4, 0.7, 0.05)
+    expected = fitted(scores, codes)
+    monkeypatch.setattr(_row_sets, "FLOAT32_PAYS", 1)
+    monkeypatch.setattr(_row_sets, "FIRST", 100)
+    found = fitted(scores, codes)
+    assert found.slip == pytest.approx(expected.slip, rel=1e-3)
+    assert found.inverse_temperature == pytest.approx(expected.inverse_temperature, rel=1e-3)
+
+
+def test_finds_what_the_labels_were_drawn_with():
+    # 20,000 rows: standard errors are about 0.01 for u and 0.002 for the slip.
+    found = fitted(*sample_soft_temperature(20_000, 4, 0.7, 0.05))
+    assert found.inverse_temperature == pytest.approx(0.7, abs=0.04)
+    assert found.slip == pytest.approx(0.05, abs=0.01)
+
+
+def test_rows_without_an_error_do_not_sharpen_without_limit():
+    scores = np.log([[0.98] * 200, [0.01] * 200, [0.01] * 200])
+    found = fitted(scores, np.zeros(200, dtype=int))
+    assert 1.0 < found.inverse_temperature < 5.0
+    assert 0.0 < found.slip < 0.01
+
+
+def test_labels_worse_than_chance_give_a_flat_answer():
+    scores = np.log([[0.98] * 200, [0.01] * 200, [0.01] * 200])
+    found = fitted(scores, np.full(200, 2))
+    assert np.abs(np.exp(found.logs(scores)) - 1.0 / 3.0).max() < 0.02
+
+
+@given(st.integers(0, 1000), st.integers(1, 30), st.floats(-50.0, 50.0))
+@settings(deadline=None, max_examples=30)
+def test_shifts_permutations_and_starts_do_not_matter(seed, n, shift):
+    scores, codes = sample_soft_temperature(n, 3, 0.8, 0.1, seed)
+    found = fitted(scores, codes)
+    order = np.array([2, 0, 1])
+    other = fitted(scores[order] + shift, np.argsort(order)[codes])
+    logs = found.logs(scores)
+    np.testing.assert_allclose(other.logs(scores[order] + shift), logs[order], atol=1e-5)
+    again = fitted(scores, codes, start=found)
+    np.testing.assert_allclose(again.logs(scores), logs, atol=1e-5)

@@ -1,0 +1,355 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcllo import Predictions
+from mcllo.calibrators._auto import stack as _auto_folds
+from mcllo.calibrators._auto.members import Ladder, LadderFit
+from mcllo.calibrators._auto.soft_temperature import SoftTemperature
+from mcllo.calibrators._auto.stack import (
+    EM_STEPS,
+    N_FOLDS,
+    Folds,
+    Stack,
+    _log_evidence,
+    _spread,
+    _trust,
+    assign_folds,
+    fit_stack,
+    left_out_logs,
+    pool_weights,
+    pooled_logs,
+)
+from mcllo.calibrators._linear_fit import transposed_scores
+
+
+def sample(n=300, c=3, power=2.0, seed=0, **facts):
+    """Predictions that are `power` times too bold."""
+    rng = np.random.default_rng(seed)
+    honest = rng.dirichlet(np.ones(c), size=n)
+    codes = (honest.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, c - 1)
+    bold = honest**power
+    bold /= bold.sum(axis=1, keepdims=True)
+    return Predictions.from_arrays(bold, codes, classes=range(c), **facts)
+
+
+def test_identity_alone_is_the_identity():
+    ladder = Ladder(SoftTemperature(0.5, 0.1), {})
+    stack = Stack(ladder, {"identity": 1.0, "temperature": 0.0}, 1.0, 1.0, 0.0, 1.0)
+    probs = sample().probs
+    np.testing.assert_allclose(stack.pool(np.log(probs).T, probs), probs, atol=1e-15)
+
+
+def test_hand_sized_pool():
+    # Temperature with u = 0, nearly, gives (1/2, 1/2): half of it and half of (0.9, 0.1).
+    ladder = Ladder(SoftTemperature(1e-300, 0.0), {})
+    stack = Stack(ladder, {"identity": 0.5, "temperature": 0.5}, 1.0, 1.0, 0.0, 1.0)
+    probs = np.array([[0.9, 0.1]])
+    np.testing.assert_allclose(stack.pool(np.log(probs).T, probs), [[0.7, 0.3]], atol=1e-15)
+
+
+def test_hand_sized_evidence():
+    # Two folds, one member beside the identity. Sums of log ratios: 1 + 2 * 3 = 7 and -1.
+    folds = Folds(np.arange(3), np.array([0, 0, 1]), np.array([1.0, 2.0, 1.0]), np.arange(3), 2)
+    logs = np.array([[0.0, 1.0], [-5.0, -2.0], [0.0, -1.0]])
+    expected = np.log((np.exp(7.0) + np.exp(-1.0)) / 2.0)
+    assert _log_evidence(logs, folds) == pytest.approx(expected)
+
+
+def test_hand_sized_spread():
+    # Groups sum to 2 and -2 in 4 rows: sqrt(2 / (2 - 1) * (4 + 4)) / 4 = 1.
+    deviations, unit = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
+    assert _spread(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx(1.0)
+    assert _spread(deviations, unit, np.zeros(4, dtype=int)) == np.inf
+    # Single rows: sqrt(4 / 3 * 4) / 4 = 1 / sqrt(3); a count of 2 is two rows.
+    assert _spread(deviations, unit) == pytest.approx(1.0 / np.sqrt(3.0))
+    twice = _spread(np.array([1.0, -1.0]), np.array([2.0, 2.0]))
+    assert twice == pytest.approx(1.0 / np.sqrt(3.0))
+
+
+def test_left_out_logs_against_separate_fits():
+    predictions = sample(60)
+    scores = transposed_scores(predictions)
+    folds = assign_folds(scores)
+    logs = left_out_logs(LadderFit(scores, predictions.codes), folds)
+    for part in (0, 17, 59):
+        row, kept = folds.rows[part], np.ones(60, dtype=bool)
+        kept[folds.rows[folds.folds == folds.folds[part]]] = False
+        alone = LadderFit(scores[:, kept], predictions.codes[kept]).whole
+        expected = alone.logs_of_labels(scores[:, [row]], predictions.codes[[row]])[0]
+        # fits to parts stop at a decrement of 3e-3, errors are below 0.05 standard errors
+        np.testing.assert_allclose(logs[part], expected, atol=5e-3)
+        own = LadderFit(scores, predictions.codes).whole
+        assert np.abs(logs[part] - own.logs_of_labels(scores, predictions.codes)[row]).max() > 0.0
+
+
+def test_hand_sized_trust():
+    # A third of the standard error counts: 3^2 / (3^2 + (3 / 3)^2) = 0.9.
+    assert _trust(3.0, 3.0) == pytest.approx(0.9)
+    assert _trust(-3.0, 2.0) == _trust(0.0, np.inf) == _trust(1.0, np.inf) == 0.0
+
+
+def test_weights_and_losses_belong_together():
+    predictions = sample()
+    stack = fit_stack(predictions)
+    scores = transposed_scores(predictions)
+    folds = assign_folds(scores)
+    logs = left_out_logs(LadderFit(scores, predictions.codes), folds)
+    weights = pool_weights(logs, np.array([0.5, 0.5, 0.1, 0.1, 0.1]))
+    trust = (1.0 - stack.weights["identity"]) / (1.0 - weights[0])
+    found = np.array(list(stack.weights.values()))
+    np.testing.assert_allclose(found[1:], trust * weights[1:], atol=1e-9)
+    assert trust == pytest.approx(_trust(stack.gain, stack.gain_se), abs=0.01)
+    assert stack.raw_loss == pytest.approx(-logs[:, 0].mean())
+    assert stack.loss == pytest.approx(stack.raw_loss - stack.gain)
+    assert stack.gain > 3.0 * stack.gain_se > 0.0
+    assert stack.pvalue < 0.001
+
+
+def test_one_fold_of_many_rows(monkeypatch):
+    # Enough rows in one fold: its halves judge each other, and the promise is about the same.
+    whole = fit_stack(sample(3000))
+    monkeypatch.setattr(_auto_folds, "ENOUGH", 500)
+    stack = fit_stack(sample(3000))
+    assert stack.gain == pytest.approx(whole.gain, abs=4.0 * stack.gain_se)
+    assert 1.5 * whole.gain_se < stack.gain_se < 3.0 * whole.gain_se  # sqrt(5) in theory
+    assert stack.log_evidence > 0.0
+
+
+def test_a_repair_that_does_not_pay_is_not_made():
+    closed = [fit_stack(sample(60, power=1.0, seed=seed)) for seed in range(6)]
+    assert any(stack.gain <= 0.0 for stack in closed)
+    for stack in closed:
+        assert (stack.weights["identity"] == 1.0) == (stack.gain <= 0.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_rows(n):
+    stack = fit_stack(sample(n))
+    assert sum(stack.weights.values()) == pytest.approx(1.0)
+    if n == 1:
+        assert stack.weights["identity"] == 1.0
+        assert (stack.gain, stack.gain_se) == (0.0, np.inf)
+
+
+def test_evidence_needs_independent_rows_and_counts():
+    assert fit_stack(sample()).log_evidence > 0.0
+    assert fit_stack(sample(sample_weight=np.full(300, 2.0))).log_evidence > 0.0
+    assert fit_stack(sample(sample_weight=np.full(300, 1.5))).log_evidence == 0.0
+    assert fit_stack(sample(groups=np.arange(300) // 10)).log_evidence == 0.0
+    assert fit_stack(sample(groups=np.arange(300) // 10)).pvalue == 1.0
+
+
+def test_groups_widen_the_standard_error():
+    predictions = sample(40)
+    rows = np.repeat(np.arange(40), 8)
+    repeated = Predictions.from_arrays(predictions.probs[rows], predictions.codes[rows])
+    grouped = Predictions.from_arrays(predictions.probs[rows], predictions.codes[rows], groups=rows)
+    assert fit_stack(grouped).gain_se > 1.5 * fit_stack(repeated).gain_se
+
+
+def test_round_trip_and_damage():
+    stack = fit_stack(sample())
+    again = Stack.from_dict(stack.to_dict())
+    assert again.to_dict() == stack.to_dict()
+    alone = Stack.from_dict(fit_stack(sample(1)).to_dict())
+    assert alone.gain_se == np.inf
+    with pytest.raises(ValueError, match="other members"):
+        Stack.from_dict({**stack.to_dict(), "weights": {"identity": 1.0}})
+
+
+@pytest.mark.slow
+def test_evidence_has_its_level():
+    # Labels drawn from the predictions: P(E >= 10) <= 0.1. Of 120 draws at most 0.1 + 2 se = 0.155.
+    draws = [fit_stack(sample(80, power=1.0, seed=seed)).pvalue for seed in range(120)]
+    assert np.mean(np.array(draws) <= 0.1) <= 0.155
+
+
+def scores_of(n, c=3, seed=0):
+    return np.log(np.random.default_rng(seed).dirichlet(np.ones(c), size=n)).T
+
+
+def by_row(folds, n):
+    """The weight of each row in each fold, shape (n, folds)."""
+    return np.column_stack([folds.left_out(k, n) for k in range(folds.n_folds)])
+
+
+def test_hand_sized_example():
+    # Two classes, gaps z - max: rows have sums -3, 0, -1, -2, so their order is 0, 3, 2, 1 and with
+    # four rows there are four folds.
+    scores = np.array([[0.0, 5.0, 2.0, 1.0], [-3.0, 5.0, 3.0, 3.0]])
+    folds = assign_folds(scores)
+    assert folds.n_folds == 4
+    assert folds.rows.tolist() == [0, 3, 2, 1]
+    assert folds.folds.tolist() == [0, 1, 2, 3]
+
+
+def test_a_row_of_weight_w_takes_w_places():
+    # Order 0, 1, 2 (sums -3, -2, -1) with weights 7, 0, 2: places 0-6 and 7-8, modulo 5.
+    scores = np.array([[0.0, 0.0, 0.0], [-3.0, -2.0, -1.0]])
+    parts = by_row(assign_folds(scores, np.array([7.0, 0.0, 2.0])), 3)
+    assert parts.tolist() == [[2, 2, 1, 1, 1], [0, 0, 0, 0, 0], [0, 0, 1, 1, 0]]
+
+
+@given(st.integers(0, 1000), st.integers(1, 40))
+@settings(deadline=None, max_examples=40)
+def test_weights_are_repeated_rows(seed, n):
+    rng = np.random.default_rng(seed)
+    scores, weight = scores_of(n, seed=seed), rng.integers(0, 9, size=n).astype(float)
+    weight[0] += 2.0
+    row = np.repeat(np.arange(n), weight.astype(int))
+    once, many = assign_folds(scores, weight), assign_folds(scores[:, row])
+    assert once.n_folds == many.n_folds
+    together = np.zeros((n, once.n_folds))
+    np.add.at(together, row, by_row(many, len(row)))
+    np.testing.assert_array_equal(by_row(once, n), together)
+    np.testing.assert_array_equal(by_row(once, n).sum(axis=1), weight)
+
+
+def test_order_of_rows_classes_and_shifts_do_not_matter():
+    rng, scores = np.random.default_rng(3), scores_of(103, c=4)
+    parts = by_row(assign_folds(scores), 103)
+    order = rng.permutation(103)
+    np.testing.assert_array_equal(by_row(assign_folds(scores[:, order]), 103), parts[order])
+    np.testing.assert_array_equal(by_row(assign_folds(scores[[2, 0, 3, 1]]), 103), parts)
+    np.testing.assert_array_equal(by_row(assign_folds(scores + 7.0), 103), parts)
+    assert np.ptp(parts.sum(axis=0)) <= 1.0
+
+
+def test_weights_that_are_no_counts_stay_whole():
+    weight = np.linspace(0.0, 3.3, 12)
+    parts = by_row(assign_folds(scores_of(12), weight), 12)
+    assert (np.count_nonzero(parts, axis=1) == (weight > 0.0)).all()
+    np.testing.assert_allclose(parts.sum(axis=1), weight)
+
+
+def test_groups_stay_together():
+    groups = np.random.default_rng(0).integers(0, 8, size=60)
+    parts = by_row(assign_folds(scores_of(60), None, groups), 60)
+    assert parts.shape[1] == N_FOLDS
+    for group in range(8):
+        assert len(np.unique(parts[groups == group].argmax(axis=1))) == 1
+
+
+@pytest.mark.parametrize(("n", "expected"), [(1, 0), (2, 2), (4, 4), (5, 5), (50, 5)])
+def test_fewer_rows_than_folds(n, expected):
+    assert assign_folds(scores_of(n)).n_folds == expected
+
+
+def test_one_group_leaves_nothing_out():
+    assert assign_folds(scores_of(9), None, np.zeros(9, dtype=int)).n_folds == 0
+
+
+@pytest.mark.parametrize(("enough", "expected"), [(10_000, 5), (101, 4), (60, 3), (1, 1)])
+def test_enough_rows_are_left_out(monkeypatch, enough, expected):
+    # 126 rows, folds of 26, 25, 25, 25, 25: cumulated 26, 51, 76, 101, 126.
+    monkeypatch.setattr(_auto_folds, "ENOUGH", enough)
+    folds = assign_folds(scores_of(126)).enough()
+    assert folds.n_folds == expected
+    assert folds.folds.max() == expected - 1
+    assert folds.weight.sum() == [26, 51, 76, 101, 126][expected - 1]
+
+
+def test_rows_of_one_fold_judge_by_halves(monkeypatch):
+    # 12 rows in order 11, 10, ..., 0: fold 0 holds places 0, 5 and 10, that is rows 11, 6 and 1.
+    monkeypatch.setattr(_auto_folds, "ENOUGH", 1)
+    scores = np.vstack([np.zeros(12), -np.arange(12.0)])
+    folds = assign_folds(scores).enough()
+    assert folds.rows.tolist() == [11, 6, 1]
+    assert folds.judges().tolist() == [0, 1, 0]
+    grouped = assign_folds(scores, None, np.repeat([0, 1], 6)).enough()
+    assert len(np.unique(grouped.judges())) == 1  # two groups, two folds, one group in each
+    monkeypatch.setattr(_auto_folds, "ENOUGH", 10_000)
+    np.testing.assert_array_equal(assign_folds(scores).judges(), assign_folds(scores).folds)
+
+
+def test_gaps_without_bound_are_ordered():
+    scores = np.array([[0.0, 0.0, 0.0], [-1e300, -2.0, -1.0]])
+    assert assign_folds(scores).rows.tolist() == [0, 1, 2]
+
+
+def random_logs(seed, n=60, k=4):
+    return np.log(np.random.default_rng(seed).uniform(0.01, 1.0, size=(n, k)))
+
+
+def em(logs, prior, weight, steps=20_000):
+    """The fixed point of EM as the module's card has it, by many steps."""
+    likelihoods, w = np.exp(logs), np.full(len(prior), 1.0 / len(prior))
+    for _ in range(steps):
+        share = w * likelihoods / (likelihoods @ w)[:, None]
+        w = (prior + weight @ share) / (prior.sum() + weight.sum())
+    return w
+
+
+def test_equal_members_get_their_prior():
+    logs = np.log(np.random.default_rng(0).uniform(size=(30, 1))) * np.ones((1, 3))
+    prior = np.array([0.5, 0.3, 0.2])
+    # any w gives the same likelihood, so the prior alone decides: a_k / sum a
+    np.testing.assert_allclose(pool_weights(logs, prior), prior, atol=1e-9)
+
+
+def test_hand_sized_example_pool():
+    # n rows in which member 0 gives 1 and member 1 gives 0: w_0 = (n + a) / (n + 2 a).
+    logs = np.array([[0.0, -800.0]] * 9)
+    w = pool_weights(logs, np.array([0.5, 0.5]))
+    np.testing.assert_allclose(w, [0.95, 0.05], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_against_many_steps_of_em(seed):
+    logs, weight = random_logs(seed), np.random.default_rng(seed).uniform(0.5, 2.0, size=60)
+    prior = np.array([0.5, 0.5, 0.1, 0.1])
+    expected = em(logs, prior, weight)
+    np.testing.assert_allclose(pool_weights(logs, prior, weight), expected, atol=1e-8)
+    assert np.abs(em(logs, prior, weight, EM_STEPS) - expected).max() > 1e-6  # EM alone creeps
+
+
+def test_nothing_to_learn_from():
+    prior = np.array([0.5, 0.1])
+    np.testing.assert_allclose(pool_weights(np.empty((0, 2)), prior), [5 / 6, 1 / 6])
+    np.testing.assert_array_equal(pool_weights(random_logs(0, k=1), np.array([0.5])), [1.0])
+
+
+def test_pooled_logs_do_not_underflow():
+    logs = np.array([[-1000.0, -1001.0], [0.0, -np.inf]])
+    expected = [-1000.0 + np.log(0.25 + 0.75 * np.exp(-1.0)), np.log(0.25)]
+    np.testing.assert_allclose(pooled_logs(logs, np.array([0.25, 0.75])), expected, rtol=1e-14)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 6))
+@settings(deadline=None, max_examples=40)
+def test_weights_are_a_stationary_point_of_em(seed, n, k):
+    rng = np.random.default_rng(seed)
+    logs = rng.normal(scale=3.0, size=(n, k))
+    prior = rng.uniform(0.05, 1.0, size=k)
+    w = pool_weights(logs, prior)
+    assert w.min() > 0.0
+    assert w.sum() == pytest.approx(1.0)
+    share = w * np.exp(logs - pooled_logs(logs, w)[:, None])
+    np.testing.assert_allclose((prior + share.sum(axis=0)) / (prior.sum() + n), w, atol=1e-6)
+
+
+def test_weight_two_is_a_row_twice():
+    logs, prior = random_logs(1), np.full(4, 0.3)
+    weight = np.tile([1.0, 2.0, 0.0], 20)
+    twice = np.repeat(logs, weight.astype(int), axis=0)
+    np.testing.assert_allclose(
+        pool_weights(logs, prior, weight), pool_weights(twice, prior), atol=1e-9
+    )
+
+
+def test_several_weightings_at_once():
+    logs, prior = random_logs(2), np.array([0.5, 0.5, 0.1, 0.1])
+    weights = np.random.default_rng(2).uniform(size=(3, 60))
+    weights[1, ::2] = 0.0
+    expected = [pool_weights(logs, prior, weight) for weight in weights]
+    np.testing.assert_allclose(pool_weights(logs, prior, weights), expected, atol=1e-7)
+    nothing = pool_weights(np.empty((0, 2)), prior[:2], np.empty((3, 0)))
+    np.testing.assert_allclose(nothing, 0.5)
+
+
+def test_pooled_logs_with_weights_of_their_own():
+    logs = np.log([[0.2, 0.4], [0.2, 0.4]])
+    weights = np.array([[1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_allclose(np.exp(pooled_logs(logs, weights)), [0.2, 0.3])

@@ -1,0 +1,77 @@
+import shlex
+
+import pytest
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions, datasets, load_calibrator, read_predictions
+from mcllo.__main__ import run
+from mcllo._cli.demo import draw, image_predictions, own_file, write_csv
+from mcllo.exceptions import InputError
+
+
+def test_the_predictions_are_those_of_the_package():
+    learn, judge = image_predictions()
+    data = datasets.load_cifar10_vgg()
+    assert (learn.n_samples, judge.n_samples) == (8000, 2000)
+    assert (learn.probs == data.train.probs).all()
+    assert (judge.codes == data.holdout.codes).all()
+    assert learn.logits is None
+
+
+def test_csv_round_trip(tmp_path):
+    learn = image_predictions()[1]
+    write_csv(tmp_path / "x.csv", learn)
+    back = read_predictions(tmp_path / "x.csv", label="class")
+    assert (back.probs == learn.probs).all()
+    assert (back.codes == learn.codes).all()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    assert run(["demo", str(folder)]) == 0
+    return folder
+
+
+def test_everything_is_there(made):
+    names = {path.name for path in made.iterdir()}
+    assert names == {
+        "calibration.csv",
+        "holdout.csv",
+        "model.json",
+        "repaired.csv",
+        "report.html",
+    }
+    assert (made / "report.html").stat().st_size < 2_000_000
+    calibrator = load_calibrator(made / "model.json")
+    holdout = read_predictions(made / "holdout.csv", label="class")
+    repaired = read_predictions(made / "repaired.csv", label="class")
+    assert abs(calibrator.predict_proba(holdout.probs) - repaired.probs).max() < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
+def test_the_commands_it_prints_run_as_they_stand(made, capsys):
+    lines = [line.strip() for line in own_file(made).splitlines() if line.startswith("  mcllo")]
+    assert len(lines) == 4
+    for line in lines:
+        assert run([*shlex.split(line)[1:]]) == 0, line
+    capsys.readouterr()
+
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+
+
+KINDS = ("reliability", "by_class", "parameters", "map", "ladder", "baselines")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_writes_an_svg_that_repeats(kind, tmp_path):
+    for name in ("a.svg", "b.svg"):
+        draw(TOY, kind, str(tmp_path / name), seed=0)
+    assert (tmp_path / "a.svg").read_text().lstrip().startswith("<?xml")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_an_unknown_kind(tmp_path):
+    with pytest.raises(InputError, match="kind 'reliabilty' is not known; did you mean"):
+        draw(TOY, "reliabilty", str(tmp_path / "x.svg"))

@@ -1,0 +1,225 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from independent import central_differences, designs, direct_nll, draw, log_odds_of, simplex
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions
+from mcllo._diagnosis.families import (
+    Family,
+    FullDraws,
+    FullPartition,
+    RestrictedRatio,
+    features_of,
+    full_identity,
+    full_statistic,
+    mcllo_places,
+    ratio_to_identity,
+    restricted_fit,
+)
+from mcllo._diagnosis.ladder_models import mcllo_bases
+from mcllo._fit.fit import fit_predictions
+from mcllo._inference.draws import StatisticDraws, draw_labels
+from mcllo._math.likelihood import LogPartition, sufficient_statistic
+from mcllo._math.many_labels import BatchedRatio
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+BASES = mcllo_bases(2)
+
+
+def test_no_freedom_is_the_identity():
+    fit = restricted_fit(Family(TOY), BASES["identity"])
+    assert fit.df == 0
+    assert fit.theta.tolist() == [0.0, 0.0, 1.0, 1.0]
+    # methods specification 0.4, TOY: NLL(theta0)
+    assert fit.log_likelihood == pytest.approx(-12.6033816017, abs=1e-9)
+
+
+def test_a_shift_by_hand():
+    # four rows at (1/2, 1/2), three of class 0: odds 3, so tau = log 3
+    p = Predictions.from_arrays([[0.5, 0.5]] * 4, [0, 0, 0, 1])
+    fit = restricted_fit(Family(p), mcllo_bases(1)["shift"])
+    assert fit.theta[0] == pytest.approx(np.log(3.0), abs=1e-8)
+    assert fit.log_likelihood == pytest.approx(3 * np.log(0.75) + np.log(0.25), abs=1e-10)
+
+
+@pytest.mark.parametrize("model", ["temperature", "shift", "scale", "common_slope", "mcllo"])
+def test_restricted_fits_against_scipy(model):
+    basis, identity = BASES[model], np.array([0.0, 0.0, 1.0, 1.0])
+    odds = log_odds_of(TOY_X)
+    other = minimize(
+        lambda beta: direct_nll(identity + basis @ beta, odds, TOY_Y),
+        np.zeros(basis.shape[1]),
+        method="BFGS",
+        options={"gtol": 1e-8},
+    )
+    fit = restricted_fit(Family(TOY), basis)
+    assert fit.log_likelihood == pytest.approx(-other.fun, abs=1e-9)
+    np.testing.assert_allclose(fit.theta, identity + basis @ other.x, atol=1e-5)
+    assert fit.settled
+
+
+def test_the_start_does_not_matter():
+    family, basis = Family(TOY), BASES["common_slope"]
+    plain = restricted_fit(family, basis)
+    moved = restricted_fit(family, basis, family.identity + basis @ [1.0, -1.0, 0.5])
+    np.testing.assert_allclose(moved.theta, plain.theta, atol=1e-7)
+
+
+def test_separated_rows_are_not_settled():
+    fit = restricted_fit(
+        Family(Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))), BASES["mcllo"]
+    )
+    assert not fit.settled
+    assert fit.log_likelihood > -1e-6
+
+
+def test_constant_log_odds_leave_one_parameter_less():
+    middle = np.linspace(0.1, 0.5, 12)  # class 0 has the baseline's probability in every row
+    probs = np.column_stack([np.full(12, 0.2), middle, 0.6 - middle, np.full(12, 0.2)])
+    p = Predictions.from_arrays(probs, [0, 2, 1, 3, 2, 1, 0, 1, 2, 3, 1, 2])
+    family = Family(p)
+    bases = mcllo_bases(3)
+    assert family.identified(bases["mcllo"]).shape[1] == fit_predictions(p).df == 5
+    assert family.identified(bases["scale"]).shape[1] == 2
+    assert family.identified(bases["shift"]).shape[1] == 3
+    fit = restricted_fit(family, family.identified(bases["mcllo"]))
+    assert fit.log_likelihood == pytest.approx(fit_predictions(p).log_likelihood, abs=1e-7)
+
+
+@pytest.mark.parametrize("model", ["temperature", "shift", "scale", "common_slope", "mcllo"])
+def test_batched_gains_are_those_of_single_fits(model):
+    rng = np.random.default_rng(2)
+    probs = simplex(rng, 60, 3)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    family, drawn = Family(p), StatisticDraws(p, 3)(0, 6)
+    basis = BASES[model]
+    origin = family.identity + 0.2 * basis.sum(axis=1)
+    found = RestrictedRatio(family, basis, origin).statistics(drawn)
+    at_origin = family.partition()(origin).value
+    for s, gained in zip(drawn, found, strict=True):
+        family.statistic = s
+        best = restricted_fit(family, basis).log_likelihood
+        assert gained == pytest.approx(2.0 * (best - origin @ s + at_origin), abs=1e-6)
+
+
+def test_the_full_map_in_batches():
+    family = Family(TOY, full=True)
+    ratio = RestrictedRatio(family, np.eye(6), family.identity)
+    # methods specification 8f, TOY: full multinomial logit
+    assert ratio.statistics(family.statistic[None])[0] == pytest.approx(1.410980507, abs=1e-7)
+
+
+def test_ratio_to_identity_takes_the_quick_way_where_it_can():
+    family = Family(TOY)
+    drawn = StatisticDraws(TOY, 0)(0, 40)
+    for model in ("temperature", "shift", "scale", "common_slope", "mcllo"):
+        quick = ratio_to_identity(family, BASES[model])
+        slow = RestrictedRatio(family, BASES[model], family.identity)
+        assert (type(quick) is BatchedRatio) == (model in ("shift", "scale", "mcllo"))
+        found = quick.statistics(drawn)
+        np.testing.assert_allclose(found, slow.statistics(drawn), atol=1e-5)
+        limit = float(np.median(found))
+        assert (quick.reaches(drawn, limit) == slow.reaches(drawn, limit)).all()
+
+
+@settings(deadline=None, max_examples=25)
+@given(designs(min_rows=15))
+def test_larger_models_fit_better(design):
+    probs, codes = design
+    p = Predictions.from_arrays(probs, codes, classes=list(range(probs.shape[1])))
+    family, bases = Family(p), mcllo_bases(probs.shape[1] - 1)
+    reached = {
+        m: restricted_fit(family, family.identified(b)).log_likelihood for m, b in bases.items()
+    }
+    for small, large in [
+        ("identity", "temperature"),
+        ("identity", "shift"),
+        ("temperature", "scale"),
+        ("temperature", "common_slope"),
+        ("shift", "common_slope"),
+        ("scale", "mcllo"),
+        ("common_slope", "mcllo"),
+    ]:
+        assert reached[small] <= reached[large] + 1e-6
+
+
+def test_the_identity_gives_back_the_rows():
+    # A(theta0) = sum_i log(1 + sum_j x_ij / x_ic) = -sum_i log x_ic
+    value = FullPartition(features_of(log_odds_of(TOY_X)))(full_identity(2)).value
+    assert value == pytest.approx(-np.log(TOY_X[:, -1]).sum(), abs=1e-12)
+
+
+def test_statistic_by_hand():
+    # labels 0, 1, 2 (baseline), 0; features (1, l1, l2)
+    odds = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
+    found = full_statistic(features_of(odds), np.array([0, 1, 2, 0]), None)
+    assert found.tolist() == [2.0, 5.0, 13.0, 1.0, 2.0, 6.0]
+    twice = full_statistic(
+        features_of(odds), np.array([0, 1, 2, 0]), np.array([1.0, 2.0, 1.0, 0.0])
+    )
+    assert twice.tolist() == [1.0, 1.0, 5.0, 2.0, 4.0, 12.0]
+
+
+def test_value_and_derivatives_against_a_direct_sum():
+    rng = np.random.default_rng(0)
+    x, weight = features_of(log_odds_of(simplex(rng, 30, 4))), rng.uniform(0.5, 2.0, 30)
+    partition = FullPartition(x, weight)
+
+    def direct(theta):
+        eta = np.vstack([theta.reshape(3, 4) @ x, np.zeros(30)])
+        return float(logsumexp(eta, axis=0) @ weight)
+
+    theta = full_identity(3) + rng.normal(scale=0.3, size=12)
+    terms = partition(theta)
+    assert terms.value == pytest.approx(direct(theta), rel=1e-12)
+    np.testing.assert_allclose(terms.gradient, central_differences(direct, theta), atol=1e-6)
+    slopes = central_differences(lambda t: partition(t).gradient, theta)
+    np.testing.assert_allclose(terms.hessian, slopes, atol=1e-6)
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    x = features_of(log_odds_of(simplex(np.random.default_rng(1), 900, 3)))
+    whole = FullPartition(x)(full_identity(2))
+    monkeypatch.setattr("mcllo._diagnosis.families.CHUNK_ELEMENTS", 6)  # 256 rows at a time
+    parts = FullPartition(x)(full_identity(2))
+    assert parts.value == pytest.approx(whole.value, rel=1e-12)
+    np.testing.assert_allclose(parts.hessian, whole.hessian, rtol=1e-10)
+
+
+@settings(deadline=None, max_examples=30)
+@given(designs(min_rows=5))
+def test_a_diagonal_map_is_mcllo(design):
+    probs, codes = design
+    odds, k = log_odds_of(probs), probs.shape[1] - 1
+    theta, places = np.linspace(-0.5, 1.5, 2 * k), mcllo_places(k)
+    whole = np.zeros(k * (k + 1))
+    whole[places] = theta
+    ours, theirs = FullPartition(features_of(odds))(whole), LogPartition(odds)(theta)
+    assert ours.value == pytest.approx(theirs.value, rel=1e-10)
+    np.testing.assert_allclose(ours.gradient[places], theirs.gradient, rtol=1e-8, atol=1e-10)
+    statistic = full_statistic(features_of(odds), codes, None)[places]
+    np.testing.assert_allclose(statistic, sufficient_statistic(odds, codes), atol=1e-10)
+
+
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_draws_are_the_statistics_of_drawn_labels(baseline):
+    p = Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline)
+    labels = draw_labels(p.probs, 5, 2, 3)
+    found = FullDraws(p, 5)(2, 3)
+    for drawn, row in zip(labels, found, strict=True):
+        again = Predictions.from_arrays(TOY_X, drawn, classes=[0, 1, 2], baseline=baseline)
+        expected = full_statistic(features_of(p.log_odds), again.model_codes, None)
+        np.testing.assert_allclose(row, expected, atol=1e-12)
+
+
+def test_mean_of_the_draws_is_the_gradient_at_the_identity():
+    rng = np.random.default_rng(3)
+    probs = simplex(rng, 50, 3)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    terms = FullPartition(features_of(p.log_odds))(full_identity(2))
+    drawn = FullDraws(p, 0)(0, 4000)
+    z = (drawn.mean(axis=0) - terms.gradient) / np.sqrt(np.diagonal(terms.hessian) / 4000)
+    assert np.abs(z).max() < 4.0

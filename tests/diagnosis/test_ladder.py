@@ -1,0 +1,498 @@
+"""The nested models against VGAM's (R), whose solver and restrictions are another's."""
+
+import dataclasses
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from independent import draw, power_formula, simplex
+from scipy.stats import chi2
+from shared_data import load_cifar10_vgg16_keras, load_hpc_cv, load_soccer_538
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions, calibration_test, ladder
+from mcllo._diagnosis.families import RestrictedFit
+from mcllo._diagnosis.ladder import ladder_of, ladder_sentence
+from mcllo._diagnosis.ladder_models import (
+    INSIDE,
+    MODELS,
+    NEXT,
+    LadderRow,
+    Models,
+    ladder_rows,
+    mcllo_bases,
+)
+from mcllo._diagnosis.nested import TOO_COSTLY, TOO_MANY, Plan
+from mcllo._fit.fit import fit_predictions
+from mcllo._inference.likelihood_tests import run_test
+from mcllo.exceptions import InputError, SeparationWarning
+
+
+def distorted(n, delta, gamma, seed, c=3):
+    """Rows and labels that follow the map (delta, gamma) of the rows, not the rows."""
+    rng = np.random.default_rng(seed)
+    probs = simplex(rng, n, c, 1.5)
+    return probs, draw(power_formula(probs, np.array(delta), np.array(gamma)), rng)
+
+
+def test_identity_row_is_zero():
+    row = ladder(TOY_X, TOY_Y, method="chi2").row("identity")
+    assert (row.df, row.statistic, row.pvalue) == (0, 0.0, 1.0)
+
+
+def test_toy_statistics():
+    # methods specification 8f, TOY: lambda against the identity
+    found = ladder(TOY_X, TOY_Y, method="chi2")
+    expected = [0.0, 0.601303196, 0.284910732, 0.610456962, 0.930014060, 1.146211420, 1.410980507]
+    assert [row.model for row in found.rows] == list(MODELS)
+    assert [row.statistic for row in found.rows] == pytest.approx(expected, abs=5e-9)
+    assert [row.df for row in found.rows] == [0, 1, 2, 2, 3, 4, 6]
+    for row in found.rows[1:]:
+        assert row.pvalue == pytest.approx(chi2.sf(row.statistic, row.df), rel=1e-9)
+    # "df full vs model" there: 2c-3, c-1, c-1, c-2; MCLLO against full (c-1)(c-2)
+    assert [row.larger_df for row in found.rows] == [4, 3, 2, 2, 1, 2, 0]
+
+
+def test_information_criteria_by_hand():
+    # temperature: one parameter, NLL 12.302730003, n = 16
+    row = ladder(TOY_X, TOY_Y, method="chi2").row("temperature")
+    assert row.aic == pytest.approx(2 + 2 * 12.302730003, abs=1e-7)
+    assert row.bic == pytest.approx(math.log(16) + 2 * 12.302730003, abs=1e-7)
+
+
+def test_next_larger_model():
+    found = ladder(TOY_X, TOY_Y, method="chi2")
+    for name, following in NEXT.items():
+        row, after = found.row(name), found.row(following)
+        assert row.next_model == following
+        assert row.next_statistic == pytest.approx(after.statistic - row.statistic, abs=1e-9)
+        assert row.next_pvalue == pytest.approx(chi2.sf(row.next_statistic, row.next_df))
+        assert row.next_chi2_pvalue == row.next_pvalue
+    assert found.row("full").next_model is None
+
+
+@pytest.mark.parametrize("method", ["chi2", "exact"])
+@pytest.mark.parametrize("baseline", [0, 2])
+def test_mcllo_row_is_the_calibration_test(method, baseline):
+    options = {"method": method, "baseline": baseline, "n_resamples": 99, "seed": 4}
+    found, test = ladder(TOY_X, TOY_Y, **options), calibration_test(TOY_X, TOY_Y, **options)
+    row = found.row("mcllo")
+    assert (row.statistic, row.df, row.pvalue) == (test.statistic, test.df, test.pvalue)
+    assert found.row("identity").larger_pvalue == test.pvalue
+    fit = fit_predictions(Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline))
+    assert row.log_likelihood == fit.log_likelihood
+
+
+def test_cifar_statistics():
+    # methods specification 8b: CIFAR train lambda: temp 946.4, common 991.5, full 1173.4; 7: 1028.6
+    rows = np.random.default_rng(0).permutation(10_000)[:8000]
+    found = ladder(load_cifar10_vgg16_keras().take(rows), method="chi2")
+    expected = {"temperature": 946.4, "common_slope": 991.5, "mcllo": 1028.6, "full": 1173.4}
+    for model, value in expected.items():
+        assert found.row(model).statistic == pytest.approx(value, abs=0.05)
+    assert [row.df for row in found.rows] == [0, 1, 9, 9, 10, 18, 90]
+
+
+@pytest.mark.parametrize(
+    ("delta", "gamma", "chosen", "words"),
+    [
+        ([1.0, 1.0], [0.5, 0.5], "temperature", "One temperature is enough"),
+        ([2.0, 0.5], [1.0, 1.0], "shift", "Class priors have shifted"),
+        ([2.0, 0.5], [0.5, 0.5], "common_slope", "all log odds are too extreme"),
+        ([1.0, 1.0], [0.4, 1.4], "scale", "Classes differ in slope"),
+        ([2.0, 0.5], [0.4, 1.4], "mcllo", "own shift and slope"),
+    ],
+)
+def test_the_kind_of_miscalibration_is_found(delta, gamma, chosen, words):
+    found = ladder(*distorted(4000, delta, gamma, seed=1), alpha=0.01)
+    assert found.chosen == chosen
+    assert words in found.sentence
+    assert "not proof" in found.sentence
+
+
+def test_the_full_map_is_found():
+    rng = np.random.default_rng(5)
+    probs = simplex(rng, 4000, 3, 1.5)
+    odds = np.log(probs[:, :2] / probs[:, 2:])
+    mixed = np.column_stack([odds @ [[1.0, 0.8], [-0.6, 1.0]], np.zeros(4000)])
+    mixed = np.exp(mixed) / np.exp(mixed).sum(axis=1, keepdims=True)
+    found = ladder(probs, draw(mixed, rng))
+    assert found.chosen == "full"
+    assert "depend on the probabilities of the others" in found.sentence
+
+
+def test_little_information_is_simulated_and_repeatable():
+    first, again = (ladder(TOY_X, TOY_Y, n_resamples=99, seed=3) for _ in range(2))
+    assert first.to_dict() == again.to_dict()
+    assert [row.method for row in first.rows] == ["exact"] * 7
+    assert [row.larger_method for row in first.rows] == ["exact", *["bootstrap"] * 5, None]
+    assert first.method == "simulated"
+    assert first.chosen == "identity"
+    assert "No departure found" in first.sentence
+    assert "not proof of calibration" in first.sentence
+
+
+def test_a_fit_and_a_test_made_already_are_used():
+    p = Predictions.from_arrays(TOY_X, TOY_Y)
+    fit, test = fit_predictions(p), calibration_test(p, method="exact", n_resamples=49, seed=9)
+    found = ladder_of(p, fit, test=test, n_resamples=99, seed=3)
+    assert found.row("mcllo").pvalue == found.row("identity").larger_pvalue == test.pvalue
+    score = calibration_test(p, statistic="score", method="exact", n_resamples=49, seed=9)
+    again = ladder_of(p, fit, test=score, n_resamples=99, seed=3)  # not a likelihood ratio
+    assert again.row("mcllo").n_resamples != 49
+    assert again.to_dict() == ladder(TOY_X, TOY_Y, n_resamples=99, seed=3).to_dict()
+
+
+def test_little_work_is_spent_on_scores_and_none_on_chi_square():
+    # 48 cells a draw, 10 tests: 480 cells of work for a draw of each
+    few = ladder(TOY_X, TOY_Y, n_resamples=99, seed=3, work=480 * 50)
+    assert {row.larger_method for row in few.rows[1:5]} == {"score"}
+    assert few.method == "simulated"
+    assert "scores were simulated" in few.reason
+    none = ladder(TOY_X, TOY_Y, n_resamples=99, seed=3, work=100.0)
+    assert [row.larger_method for row in none.rows] == ["exact", *["chi2"] * 4, "chi2", None]
+    assert none.method == "mixed"
+    assert ladder(TOY_X, TOY_Y, method="chi2").method == "chi2"
+
+
+def test_two_classes():
+    probs = TOY_X[:, :2] / TOY_X[:, :2].sum(axis=1, keepdims=True)
+    found = ladder(probs, TOY_Y % 2, n_resamples=99, seed=0)
+    assert found.row("common_slope").larger_pvalue == 1.0  # the same model as mcllo
+    assert found.row("mcllo").larger_pvalue == 1.0
+
+
+def test_separated_rows_have_a_ladder():
+    with pytest.warns(SeparationWarning):
+        found = ladder(TOY_X, TOY_X.argmax(axis=1), n_resamples=99, seed=0)
+    assert all(np.isfinite(row.statistic) for row in found.rows)
+    statistics = [found.row(m).statistic for m in ("identity", "temperature", "scale", "mcllo")]
+    assert statistics == sorted(statistics)
+
+
+def test_weights_count_rows():
+    twice = ladder(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0), method="chi2")
+    rows = ladder(np.repeat(TOY_X, 2, axis=0), np.repeat(TOY_Y, 2), method="chi2")
+    for ours, theirs in zip(twice.rows, rows.rows, strict=True):
+        assert ours.statistic == pytest.approx(theirs.statistic, abs=1e-8)
+        assert ours.bic == pytest.approx(theirs.bic, abs=1e-8)
+
+
+def test_results_as_dict_frame_and_text():
+    found = ladder(TOY_X, TOY_Y, method="chi2")
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert {"model", "df", "statistic", "pvalue", "aic", "bic"} <= set(content["rows"][0])
+    assert content["rows"][6]["larger_pvalue"] is None
+    assert found.to_frame()["model"].tolist() == list(MODELS)
+    assert found.table["df"] == [row.df for row in found.rows]
+    lines = str(found).splitlines()
+    assert lines[0] == found.sentence
+    assert lines[1].split()[:3] == ["model", "df", "statistic"]
+    assert len(lines) == 9
+    assert repr(found) == "<Ladder of 7 models: chosen 'identity'>"
+
+
+def test_what_is_left_out_is_said():
+    found = ladder(TOY_X[:6], [0, 1, 2, 1, 2, 0], method="chi2")
+    assert "the full map is left out" in str(found)
+    assert found.row("mcllo").larger is None
+
+
+@pytest.mark.slow
+def test_size_of_the_exact_p_values():
+    # H0 true: each p-value is at most 0.1 in about a tenth of 120 samples (binomial sd .027)
+    rng = np.random.default_rng(11)
+    probs = simplex(rng, 30, 3, 2.0)
+    found = []
+    for k in range(120):
+        y = draw(probs, rng)
+        p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
+        found.append(ladder_pvalues(p, seed=1000 + k))
+    share = (np.array(found) <= 0.1).mean(axis=0)
+    assert (np.abs(share - 0.1) < 0.08).all(), share
+
+
+def ladder_pvalues(predictions, seed):
+    """Exact p-values of the identity against the models up to MCLLO, without the rest."""
+    from mcllo._diagnosis.families import Family, restricted_fit
+    from mcllo._diagnosis.ladder_models import mcllo_bases
+    from mcllo._diagnosis.nested import Plan, against_identity, gain
+
+    family = Family(predictions)
+    plan = Plan.of(predictions, method="exact", n_resamples=39, seed=seed, n_tests=8)
+    bases = mcllo_bases(2)
+    null = restricted_fit(family, bases.pop("identity"))
+    values = {m: gain(null, restricted_fit(family, basis)) for m, basis in bases.items()}
+    return [against_identity(plan, family, bases[m], value).pvalue for m, value in values.items()]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.SeparationWarning")
+def test_closed_testing_seldom_rejects_a_true_model():
+    # the truth is a temperature: it and what holds it must survive in 95 % of 150 samples (sd .018)
+    wrong = 0
+    for k in range(150):
+        probs, y = distorted(300, [1.0, 1.0], [0.5, 0.5], seed=5000 + k)
+        found = ladder(probs, y, method="chi2")
+        true = ("temperature", "scale", "common_slope", "mcllo")
+        wrong += any(found.row(model).rejected for model in true)
+    assert wrong / 150 < 0.05 + 3 * 0.018
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
+@pytest.mark.parametrize("work", [1e9, 2e4])
+def test_closed_testing_with_few_sharp_rows(work):
+    # 60 sharp rows, so few errors that all is simulated, with refits or by scores; the truth is a
+    # temperature: it and what holds it must survive in 90 % of 60 samples at level .1 (sd .039)
+    wrong, methods = 0, set()
+    for k in range(60):
+        probs, y = distorted(60, [1.0, 1.0], [0.5, 0.5], seed=7000 + k)
+        found = ladder(probs, y, classes=[0, 1, 2], n_resamples=39, seed=k, alpha=0.1, work=work)
+        rows = [found.row(m) for m in ("temperature", "scale", "common_slope", "mcllo")]
+        wrong += any(row.rejected for row in rows)
+        methods |= {row.larger_method for row in rows[:3]}
+    assert methods <= ({"bootstrap", "bound"} if work > 1e6 else {"score", "bound"})
+    assert wrong / 60 < 0.1 + 3 * 0.039
+
+
+def test_arguments_are_checked():
+    with pytest.raises(InputError, match="alpha must lie in"):
+        ladder(TOY_X, TOY_Y, alpha=1.5)
+    with pytest.raises(InputError, match="method must be"):
+        ladder(TOY_X, TOY_Y, method="bayes")
+    with pytest.raises(InputError, match="model must be one of 'identity'"):
+        ladder(TOY_X, TOY_Y, method="chi2").row("vector")
+
+
+def models_of(probs, y, **options):
+    p = Predictions.from_arrays(probs, y, **options)
+    return Models(p, fit_predictions(p))
+
+
+def test_the_lattice_is_closed_under_intersection():
+    # what two hypotheses have in common must be a hypothesis of the family: closed testing needs it
+    below = {name: {name, *INSIDE[name]} for name in MODELS}
+    for a in MODELS:
+        for b in MODELS:
+            common = below[a] & below[b]
+            largest = max(common, key=lambda name: len(below[name]))
+            assert below[largest] == common
+
+
+@pytest.mark.parametrize("model", MODELS[:-1])
+def test_inside_says_what_the_directions_say(model):
+    bases = mcllo_bases(3)
+    for other in MODELS[:-1]:
+        both = np.hstack([bases[model], bases[other]])
+        contained = bases[other].size == 0 or np.linalg.matrix_rank(both) == bases[model].shape[1]
+        assert contained == (other == model or other in INSIDE[model])
+    if model in NEXT:
+        assert model in INSIDE[NEXT[model]]
+
+
+@pytest.mark.parametrize(
+    ("model", "nll", "df"),
+    [
+        ("identity", 12.6033816017, 0),
+        ("temperature", 12.302730003, 1),
+        ("shift", 12.460926236, 2),
+        ("scale", 12.298153121, 2),
+        ("common_slope", 12.138374571, 3),
+        ("mcllo", 12.030275892, 4),
+        ("full", 11.897891348, 6),
+    ],
+)
+def test_toy_likelihoods(model, nll, df):
+    # methods specification 8f, TOY
+    fit = models_of(TOY_X, TOY_Y).fits[model]
+    assert -fit.log_likelihood == pytest.approx(nll, abs=2e-9)
+    assert fit.df == df
+
+
+@pytest.mark.parametrize("model", ["temperature", "shift", "common_slope", "full"])
+def test_models_without_a_baseline(model):
+    # methods specification 8f: shift, common slope and temperature are invariant; so is full
+    reached = {
+        round(models_of(TOY_X, TOY_Y, baseline=b).fits[model].log_likelihood, 8) for b in range(3)
+    }
+    assert len(reached) == 1
+
+
+def test_for_two_classes_models_coincide():
+    probs = TOY_X[:, :2] / TOY_X[:, :2].sum(axis=1, keepdims=True)
+    fits = models_of(probs, TOY_Y % 2).fits
+    assert fits["scale"].log_likelihood == pytest.approx(fits["temperature"].log_likelihood)
+    for model in ("common_slope", "full"):
+        assert fits[model].df == fits["mcllo"].df == 2
+        assert fits[model].log_likelihood == pytest.approx(fits["mcllo"].log_likelihood)
+
+
+def test_the_full_map_is_left_out_with_a_reason():
+    assert "6 parameters for 6 rows" in models_of(TOY_X[:6], [0, 1, 2, 1, 2, 0]).skipped
+    rng = np.random.default_rng(0)
+    probs = simplex(rng, 1200, 31)
+    models = models_of(probs, draw(probs, rng), classes=list(range(31)))
+    assert "more than 30 classes" in models.skipped
+    assert "full" not in models.fits
+    p = Predictions.from_arrays(TOY_X, TOY_Y)  # 16 rows x 6^2 = 576 products at 200 a cell
+    assert "too much data" in Models(p, fit_predictions(p), work=2.0).skipped
+    assert Models(p, fit_predictions(p), work=3.0).skipped == ""
+
+
+def rows_of(alpha, y=TOY_Y, method="chi2"):
+    p = Predictions.from_arrays(TOY_X, y)
+    fit = fit_predictions(p)
+    plan = Plan.of(p, method=method, n_resamples=99, seed=0, n_tests=10)
+    test = run_test(p, fit, method=method, n_resamples=99, seed=0)
+    return {r.model: r for r in ladder_rows(Models(p, fit), plan, test, alpha)}
+
+
+def test_statistics_add_up_along_the_ladder():
+    rows = rows_of(0.05)
+    for name in ("identity", "temperature", "shift", "scale", "common_slope"):
+        total = rows[name].statistic + rows[name].larger_statistic
+        assert total == pytest.approx(rows["mcllo"].statistic, abs=1e-9)
+        assert rows[name].df + rows[name].larger_df == rows["mcllo"].df
+    assert rows["mcllo"].larger == "full"
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.645, 0.7, 0.9, 0.95])
+def test_rejections_are_those_of_closed_testing(alpha):
+    # TOY chi-square p-values lie between .64 and .91, so these levels reject none, some and most
+    rows = rows_of(alpha)
+    local = {name: row.larger_pvalue <= alpha for name, row in rows.items()}
+    for name, row in rows.items():
+        assert row.rejected == (local[name] and all(local[part] for part in INSIDE[name]))
+    assert not rows["full"].rejected
+
+
+def test_chi_square_p_values_are_there_whatever_the_method():
+    chi2, exact = rows_of(0.05), rows_of(0.05, method="exact")
+    for name, row in exact.items():
+        for column in ("chi2_pvalue", "next_chi2_pvalue", "larger_chi2_pvalue"):
+            assert getattr(row, column) == pytest.approx(getattr(chi2[name], column), nan_ok=True)
+        assert chi2[name].pvalue == chi2[name].chi2_pvalue
+    assert exact["temperature"].pvalue != chi2["temperature"].pvalue
+
+
+def test_pairs_that_two_columns_share_have_one_p_value():
+    rows = rows_of(0.05, method="exact")
+    assert rows["identity"].next_pvalue == rows["temperature"].pvalue
+    assert rows["identity"].larger_pvalue == rows["mcllo"].pvalue
+    for name in ("scale", "common_slope", "mcllo"):
+        assert rows[name].next_pvalue == rows[name].larger_pvalue
+        assert rows[name].next_method == rows[name].larger_method == "bootstrap"
+    assert rows["shift"].next_method == "bootstrap"
+    assert rows["shift"].next_model == "common_slope"
+
+
+def test_rows_are_frozen_and_become_plain_values():
+    row = rows_of(0.05)["full"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        row.df = 3
+    content = row.to_dict()
+    assert list(content) == [field.name for field in dataclasses.fields(LadderRow)]
+    assert content["larger_pvalue"] is None
+
+
+TOY = Predictions.from_arrays(TOY_X, np.array(["a", "b", "c"])[TOY_Y])
+ROWS = ladder(TOY, method="chi2").rows
+
+
+def sentence(chosen, theta=(0.1, 0.7, 0.5, 0.5), kept=(), **top):
+    """The sentence when `chosen`, all that holds it and `kept` survive."""
+    order = [row.model for row in ROWS]
+    rows = [
+        replace(
+            row,
+            rejected=order.index(row.model) < order.index(chosen) and row.model not in kept,
+            **(top if row.model == "mcllo" else {}),
+        )
+        for row in ROWS
+    ]
+    fit = RestrictedFit(np.array(theta), -1.0, np.eye(4), True)
+    return ladder_sentence(rows, rows[order.index(chosen)], fit, TOY, 0.05)
+
+
+def test_no_departure_is_not_called_calibrated():
+    text = sentence("identity")
+    assert text == "No departure found. At level 0.05, p = 0.89; that is not proof of calibration."
+
+
+@pytest.mark.parametrize(
+    ("chosen", "theta", "words"),
+    [
+        ("temperature", (0, 0, 0.5, 0.5), "all log odds are too extreme (slope 0.50)"),
+        ("temperature", (0, 0, 1.5, 1.5), "all log odds are too timid (slope 1.50)"),
+        ("temperature", (0, 0, -0.5, -0.5), "ranked the wrong way (slope -0.50)"),
+        ("shift", (0.1, np.log(2), 1, 1), "most for 'b' against 'c', odds times 2.00"),
+        ("scale", (0, 0, 0.4, 2), "Classes differ in slope against 'c'"),
+        ("common_slope", (0.1, -0.7, 0.5, 0.5), "odds times 0.50), and all log odds are too"),
+        ("mcllo", (0.1, -0.7, 0.5, 2), "its own shift and slope against 'c'"),
+        ("full", (0,), "depend on the probabilities of the others"),
+    ],
+)
+def test_kinds(chosen, theta, words):
+    assert words in sentence(chosen, theta)
+
+
+def test_other_models_that_survive_are_named():
+    assert "Not rejected either: shift." in sentence("temperature")
+    assert "Not rejected either: temperature." in sentence("shift", kept=("temperature",))
+    assert "Not rejected either" not in sentence("mcllo")
+    assert "Not rejected either: common_slope." in sentence("scale")
+
+
+def test_the_full_map_above_the_choice_is_mentioned():
+    text = sentence("temperature", larger_pvalue=0.001)
+    assert "But the full map fits better than MCLLO (p = 0.001)" in text
+    weak = sentence("full", larger_pvalue=0.001, larger_reason=f"few errors, but {TOO_COSTLY}")
+    assert "chi-square's, which so little information may not support" in weak
+    assert "But the full map" not in weak
+    many = {"larger_pvalue": 0.4, "larger_reason": f"few errors, but {TOO_MANY}"}
+    assert "chi-square's" in sentence("mcllo", **many)
+    assert "chi-square's" not in sentence("mcllo", larger_method="bound", **many)
+
+
+VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam_ladder.json").read_text())[
+    "sets"
+]
+LOADERS = {
+    "toy": lambda: Predictions.from_arrays(TOY_X, TOY_Y),
+    "hpc_cv": load_hpc_cv,
+    "soccer_538": load_soccer_538,
+}
+MODELS_ladder_reference = ("temperature", "shift", "scale", "common_slope", "mcllo", "full")
+
+
+@pytest.fixture(scope="module", params=LOADERS)
+def fitted(request):
+    predictions = LOADERS[request.param]()
+    return VGAM[request.param], Models(predictions, fit_predictions(predictions)).fits
+
+
+@pytest.mark.parametrize("model", MODELS_ladder_reference)
+def test_likelihoods_are_those_of_vgam(fitted, model):
+    reference, fits = fitted
+    expected = reference[model]["log_likelihood"]
+    assert fits[model].log_likelihood == pytest.approx(expected, rel=1e-11, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS_ladder_reference[:-1])
+def test_estimates_are_those_of_vgam(fitted, model):
+    reference, fits = fitted
+    expected = np.array(reference[model]["coefficients"])
+    theta = fits[model].theta
+    k = len(theta) // 2
+    ours = {
+        "temperature": theta[-1:],
+        "shift": theta[:k],
+        "scale": theta[k:],
+        "common_slope": np.append(theta[:k], theta[-1]),
+        "mcllo": theta,
+    }[model]
+    np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-7)  # VGAM stops at 1e-7 here

@@ -1,0 +1,412 @@
+import numpy as np
+import pytest
+from independent import direct_nll, draw, log_odds_of, power_formula, simplex
+from scipy.optimize import minimize
+from scipy.stats import chi2
+from shared_data import load_cifar10_vgg16_keras
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions, calibration_test
+from mcllo._diagnosis.families import Family, FullDraws, mcllo_places, restricted_fit
+from mcllo._diagnosis.ladder_models import mcllo_bases
+from mcllo._diagnosis.nested import (
+    SCORED,
+    TOO_COSTLY,
+    TOO_MANY,
+    Plan,
+    ProjectedScore,
+    against_identity,
+    against_larger,
+    gain,
+    nested_bound,
+)
+from mcllo._inference.draws import StatisticDraws
+from mcllo._inference.likelihood_tests import split_pvalue
+from mcllo._math.likelihood import recalibrate
+from mcllo._math.many_labels import BatchedRatio
+from mcllo.exceptions import InputError
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+BASES = mcllo_bases(2)
+
+
+def plan_for(predictions=TOY, method="exact", n_resamples=199, **options):
+    options = {"seed": 0, "n_tests": 8} | options
+    return Plan.of(predictions, method=method, n_resamples=n_resamples, **options)
+
+
+def test_nothing_gained_has_p_value_one():
+    family = Family(TOY)
+    tail = against_identity(plan_for(), family, BASES["identity"], 0.0)
+    assert (tail.pvalue, tail.method) == (1.0, "chi2")
+
+
+def test_exact_p_value_of_mcllo_is_that_of_the_calibration_test():
+    family = Family(TOY)
+    value = gain(restricted_fit(family, BASES["identity"]), restricted_fit(family, BASES["mcllo"]))
+    tail = against_identity(plan_for(n_resamples=1999), family, BASES["mcllo"], value)
+    # methods specification 8e, TOY: B = 1999, seed 0
+    assert tail.pvalue == pytest.approx(0.907, abs=1e-12)
+    assert tail.method == "exact"
+    assert tail.pvalue == calibration_test(TOY, method="exact", seed=0).pvalue
+
+
+def test_chi_square_counts_the_difference_of_parameters():
+    family = Family(TOY)
+    small, large = (restricted_fit(family, BASES[m]) for m in ("temperature", "mcllo"))
+    tail = against_larger(plan_for(method="chi2"), family, small, family, large)
+    # methods specification 8f, TOY: 1.146211420 - .601303196 on 2 c - 3 = 3 df
+    assert tail.pvalue == pytest.approx(chi2.sf(1.146211420 - 0.601303196, 3), abs=1e-7)
+
+
+def test_bootstrap_draws_from_the_fitted_smaller_model():
+    # an independent loop: draw labels from the fitted shift, refit both models one by one
+    rng = np.random.default_rng(8)
+    probs = simplex(rng, 40, 3)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    family = Family(p)
+    small, large = (restricted_fit(family, BASES[m]) for m in ("shift", "mcllo"))
+    odds = np.exp(small.theta[:2]) * probs[:, :2] / probs[:, 2:]
+    fitted = np.column_stack([odds, np.ones(40)]) / (1.0 + odds.sum(axis=1, keepdims=True))
+    uniforms, hits = np.random.default_rng(0).random((99, 40)), 0
+    for u in uniforms:
+        codes = (u[:, None] > fitted.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        other = Family(Predictions.from_arrays(probs, codes, classes=[0, 1, 2]))
+        pair = [restricted_fit(other, BASES[m]) for m in ("shift", "mcllo")]
+        hits += gain(*pair) >= gain(small, large) - 1e-6
+    tail = against_larger(plan_for(p, n_resamples=99), family, small, family, large)
+    assert (tail.method, tail.n_resamples) == ("bootstrap", 99)
+    assert tail.pvalue == (1 + hits) / 100
+
+
+def test_weights_are_rows_written_out():
+    weight = np.resize([2.0, 1.0, 0.0], len(TOY_Y))
+    rows = np.repeat(np.arange(len(TOY_Y)), weight.astype(int))
+    found = []
+    for p in (Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight), TOY.take(rows)):
+        family = Family(p)
+        small, large = (restricted_fit(family, BASES[m]) for m in ("scale", "mcllo"))
+        found.append(against_larger(plan_for(p), family, small, family, large).pvalue)
+    assert found[0] == found[1]
+
+
+def test_work_pays_for_refits_then_for_scores_then_for_nothing():
+    # 16 x 3 = 48 cells a draw and 8 tests: work for B refits each is 384 B
+    family = Family(TOY)
+    kinds = {}
+    for work in (384 * 1999, 384 * 150, 384 * 98, 384 * 99 / 25, 384 * 3):
+        choice = plan_for(method="auto", n_resamples=1999, work=work).choose(family, 4)
+        kinds[work] = (choice.kind, choice.n_draws)
+        assert choice.reason.startswith("only 1.6")  # expected errors per parameter: 6.4 / 4
+    assert list(kinds.values()) == [
+        ("refit", 1999),
+        ("refit", 150),
+        ("score", 1999),
+        ("score", 99),
+        ("chi2", 0),
+    ]
+    reason = plan_for(method="auto", work=384 * 98).choose(family, 4).reason
+    assert SCORED in reason
+    assert TOO_MANY in plan_for(method="auto", work=1.0).choose(family, 4).reason
+    assert plan_for(method="sequential", work=1.0).choose(family, 4).kind == "refit"
+
+
+def test_information_is_counted_per_parameter_of_the_larger_model():
+    rng = np.random.default_rng(4)
+    probs = simplex(rng, 200, 3)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    plan, family = plan_for(p, "auto"), Family(p)
+    assert plan.choose(family, 4).kind == "chi2"
+    assert plan.choose(family, 6).kind == "refit"
+    assert "expected errors per parameter" in plan.choose(family, 6).reason
+
+
+def test_few_draws_stop_at_fewer_exceedances():
+    assert plan_for(method="auto").stop_at(1999) == 50
+    assert plan_for(method="auto").stop_at(200) == 20
+    assert plan_for(method="exact").stop_at(200) is None
+
+
+def test_scores_are_exact_against_the_identity():
+    # the score test of `calibration_test` with the same draws, which has no parameter to estimate
+    family = Family(TOY)
+    value = gain(restricted_fit(family, BASES["identity"]), restricted_fit(family, BASES["mcllo"]))
+    plan = plan_for(method="auto", n_resamples=999, work=384 * 60)
+    tail = against_identity(plan, family, BASES["mcllo"], value)
+    expected = calibration_test(
+        TOY, statistic="score", method="sequential", seed=0, n_resamples=999
+    )
+    assert (tail.method, tail.n_resamples) == ("score", expected.n_resamples)
+    assert tail.pvalue == expected.pvalue
+
+
+def test_scores_of_the_fitted_smaller_model():
+    # an independent loop over labels drawn from the fitted shift, scored at that fit
+    family = Family(TOY)
+    small, large = (restricted_fit(family, BASES[m]) for m in ("shift", "mcllo"))
+    odds = np.exp(small.theta[:2]) * TOY_X[:, :2] / TOY_X[:, 2:]
+    fitted = np.column_stack([odds, np.ones(16)]) / (1.0 + odds.sum(axis=1, keepdims=True))
+    terms = family.partition()(small.theta)
+
+    def score(s):
+        u, h = s - terms.gradient, terms.hessian
+        return u @ np.linalg.solve(h, u) - u[:2] @ np.linalg.solve(h[:2, :2], u[:2])
+
+    hits, logs = 0, np.log(TOY_X[:, :2] / TOY_X[:, 2:])
+    for u in np.random.default_rng(0).random((300, 16)):
+        codes = (u[:, None] > fitted.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        marks = codes[:, None] == np.arange(2)
+        s = np.concatenate([marks.sum(axis=0), (marks * logs).sum(axis=0)])
+        hits += score(s) >= score(family.statistic) - 1e-9
+        if hits == 20:
+            break
+    plan = plan_for(method="auto", n_resamples=300, work=384 * 60)
+    tail = against_larger(plan, family, small, family, large)
+    assert tail.method == "score"
+    assert tail.pvalue == 20 / tail.n_resamples
+    assert hits == 20
+
+
+def test_far_off_models_have_a_bound_and_no_draws():
+    rng = np.random.default_rng(0)
+    probs = simplex(rng, 120, 3, 3.0)
+    y = np.where(rng.random(120) < 0.5, probs.argmin(axis=1), draw(probs, rng))
+    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
+    family = Family(p)
+    fits = {m: restricted_fit(family, BASES[m]) for m in ("identity", "shift", "mcllo")}
+    plan = plan_for(p, "auto")
+    null = against_identity(plan, family, BASES["mcllo"], gain(fits["identity"], fits["mcllo"]))
+    tail = against_larger(plan, family, fits["shift"], family, fits["mcllo"])
+    for found in (null, tail):
+        assert (found.method, found.n_resamples) == ("bound", 0)
+        assert found.pvalue < 1 / (20 * 200)
+    asked = against_larger(plan_for(p), family, fits["shift"], family, fits["mcllo"])
+    assert asked.method == "bootstrap"
+
+
+def test_a_full_map_too_large_to_refit_is_scored():
+    rng = np.random.default_rng(4)
+    probs = simplex(rng, 12_000, 12)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=list(range(12)))
+    family = Family(p, full=True)
+    # 144,000 cells x 12^2 / 4: 4e8 pay for 77 refits, or for 150 times as many scores
+    assert plan_for(p).choose(family, 132)[:2] == ("score", 199)
+    assert plan_for(p, n_resamples=50).choose(family, 132).kind == "refit"
+    poor = plan_for(p, "auto", work=1e6).choose(family, 10_000)
+    assert poor.kind == "chi2"
+    assert TOO_COSTLY in poor.reason
+
+
+def test_arguments_are_checked():
+    with pytest.raises(InputError, match="method must be"):
+        plan_for(method="bootstrap")
+    with pytest.raises(InputError, match="n_resamples must be at least 1"):
+        plan_for(n_resamples=0)
+    with pytest.raises(InputError, match="work must be a number of cells >= 0"):
+        plan_for(work=-1.0)
+    weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
+    with pytest.raises(InputError, match="whole-number weights"):
+        plan_for(weighted)
+
+
+def test_too_few_rows_show_nothing():
+    p = Predictions.from_arrays(TOY_X[:3], [0, 1, 2])
+    assert nested_bound(p, BASES["identity"], BASES["mcllo"], full=False) == 1.0
+
+
+def test_against_the_identity_it_is_the_split_ratio():
+    p = Predictions.from_arrays(TOY_X[:, [2, 0, 1]], np.tile([0, 2], 8), classes=range(3))
+    found = nested_bound(p, BASES["identity"], BASES["mcllo"], full=False)
+    assert found == pytest.approx(split_pvalue(p), rel=1e-8)
+
+
+def test_against_scipy():
+    # temperature against common slope on 40 rows; both halves, both ways, ridge 1 to the small fit
+    rng = np.random.default_rng(6)
+    probs = simplex(rng, 40, 3)
+    y = draw(power_formula(probs, np.array([6.0, 0.3]), np.array([1.0, 1.0])), rng)
+    odds, gains = log_odds_of(probs), []
+    temperature, common = BASES["temperature"], BASES["common_slope"]
+    start = np.array([0.0, 0.0, 1.0, 1.0])
+
+    def nll(theta, half):
+        return direct_nll(theta, odds[:, half::2], y[half::2])
+
+    def best(basis, origin, half, ridge):
+        def objective(beta):
+            away = basis @ beta
+            return nll(origin + away, half) + 0.5 * ridge * away @ away
+
+        found = minimize(objective, np.zeros(basis.shape[1]), method="BFGS", options={"gtol": 1e-8})
+        return origin + basis @ found.x
+
+    for half in (0, 1):
+        learned = best(common, best(temperature, start, half, 0.0), half, 1.0)
+        rival = best(temperature, start, 1 - half, 0.0)
+        gains.append(nll(rival, 1 - half) - nll(learned, 1 - half))
+    expected = min(1.0, 2.0 / np.exp(gains).sum())
+    p = Predictions.from_arrays(probs, y, classes=range(3))
+    found = nested_bound(p, temperature, common, full=False)
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert found < 0.5  # the comparison says something
+
+
+def test_a_model_that_is_far_off_is_seen():
+    rng = np.random.default_rng(1)
+    probs = simplex(rng, 2000, 3, 1.5)
+    y = draw(power_formula(probs, np.array([2.0, 0.5]), np.array([0.5, 0.5])), rng)
+    p = Predictions.from_arrays(probs, y, classes=range(3))
+    assert nested_bound(p, BASES["temperature"], BASES["mcllo"], full=False) < 1e-10
+    assert nested_bound(p, BASES["common_slope"], BASES["mcllo"], full=False) > 0.05
+
+
+def test_weights_count_rows():
+    weight = np.resize([2.0, 1.0], 16)  # rows of weight 2 in one half, of weight 1 in the other
+    weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight)
+    halves = np.empty(32, dtype=int)
+    halves[::2] = np.repeat(np.arange(0, 16, 2), 2)
+    halves[1::2] = np.resize(np.arange(1, 16, 2), 16)
+    long = Predictions.from_arrays(
+        TOY_X[halves], TOY_Y[halves], sample_weight=np.resize([1.0, 0.5], 32)
+    )
+    small, large = BASES["shift"], BASES["mcllo"]
+    found = [nested_bound(p, small, large, full=False) for p in (weighted, long)]
+    assert found[0] == pytest.approx(found[1], rel=1e-7)
+
+
+@pytest.mark.slow
+def test_it_seldom_falls_below_the_level():
+    # the truth is a temperature: the bound is at most .2 in at most a fifth of 200 samples
+    rng = np.random.default_rng(2)
+    probs = simplex(rng, 100, 3, 1.5)
+    truth = power_formula(probs, np.ones(2), np.full(2, 0.5))
+    low = 0
+    for _ in range(200):
+        p = Predictions.from_arrays(probs, draw(truth, rng), classes=range(3))
+        low += nested_bound(p, BASES["temperature"], BASES["mcllo"], full=False) <= 0.2
+    assert low / 200 < 0.2
+
+
+def test_the_expected_statistic_has_score_zero():
+    family = Family(TOY)
+    score = ProjectedScore(family, family.identity, BASES["shift"], BASES["mcllo"])
+    assert score(score.mean[None])[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_two_rows_by_hand():
+    # x = (.8, .2) and (.2, .8), both labelled 0: u = (1, log 4 (.2 - .8)) and
+    # H = diag(.32, .32 log(4)^2). All: 1 / .32 + .36 / .32 = 4.25; tau's part is 1 / .32 = 3.125
+    p = Predictions.from_arrays([[0.8, 0.2], [0.2, 0.8]], [0, 0], classes=[0, 1])
+    family, bases = Family(p), mcllo_bases(1)
+    whole = ProjectedScore(family, family.identity, bases["identity"], bases["mcllo"])
+    slope = ProjectedScore(family, family.identity, bases["shift"], bases["mcllo"])
+    assert whole(family.statistic[None])[0] == pytest.approx(4.25)
+    assert slope(family.statistic[None])[0] == pytest.approx(1.125)
+
+
+def test_against_the_identity_it_is_the_score_of_the_calibration_test():
+    family, drawn = Family(TOY), StatisticDraws(TOY, 0)(0, 50)
+    score = ProjectedScore(family, family.identity, BASES["identity"], BASES["mcllo"])
+    np.testing.assert_allclose(score(drawn), BatchedRatio(TOY.log_odds).scores(drawn), rtol=1e-9)
+    # methods specification 0.4, TOY, baseline 2
+    assert score(family.statistic[None])[0] == pytest.approx(0.9895584940, abs=1e-9)
+
+
+def test_at_the_estimate_it_is_the_textbook_score_test():
+    # efficient score: u_j - H_jS H_SS^-1 u_S, whose information is H_jj - H_jS H_SS^-1 H_Sj
+    family = Family(TOY)
+    fit = restricted_fit(family, BASES["shift"])
+    terms = family.partition()(fit.theta)
+    drawn = StatisticDraws(TOY, 1)(0, 20)
+    u, h = drawn - terms.gradient, terms.hessian
+    project = np.linalg.solve(h[:2, :2], h[:2, 2:])
+    left = u[:, 2:] - u[:, :2] @ project
+    spread = h[2:, 2:] - h[2:, :2] @ project
+    expected = np.einsum("bi,ij,bj->b", left, np.linalg.inv(spread), left)
+    score = ProjectedScore(family, fit.theta, BASES["shift"], BASES["mcllo"])
+    np.testing.assert_allclose(score(drawn), expected, rtol=1e-8)
+    assert np.abs((family.statistic - terms.gradient)[:2]).max() < 1e-6
+
+
+def test_the_mean_is_the_difference_of_parameters():
+    # labels drawn at theta: E[S_large - S_small] = df exactly; 1 and 3 here, of 4000 draws
+    family = Family(TOY)
+    for small, df in (("common_slope", 1), ("temperature", 3)):
+        fit = restricted_fit(family, BASES[small])
+        draws = StatisticDraws(TOY, 2)
+        draws.probs = recalibrate(fit.theta, TOY.log_odds, 2)
+        scores = ProjectedScore(family, fit.theta, BASES[small], BASES["mcllo"])(draws(0, 4000))
+        assert scores.mean() == pytest.approx(df, abs=4.0 * scores.std() / np.sqrt(4000))
+        assert scores.min() > -1e-9
+
+
+def test_the_full_map():
+    full, places = Family(TOY, full=True), mcllo_places(2)
+    inside = np.zeros((6, 4))
+    inside[places] = np.eye(4)
+    score = ProjectedScore(full, full.identity, inside, np.eye(6))
+    scores = score(FullDraws(TOY, 3)(0, 4000))
+    assert scores.mean() == pytest.approx(2.0, abs=4.0 * scores.std() / np.sqrt(4000))
+
+
+def test_ties_count_as_reached():
+    family = Family(TOY)
+    score = ProjectedScore(family, family.identity, BASES["identity"], BASES["mcllo"])
+    above = score.mean + 1.001 * (family.statistic - score.mean)
+    below = score.mean + 0.999 * (family.statistic - score.mean)
+    rows = np.array([family.statistic, above, below])
+    assert score.reaches(rows, family.statistic).tolist() == [True, True, False]
+
+
+def test_directions_without_information_are_left_out():
+    # class 0 has the baseline's probability in every row: its log odds are 0, its slope is unseen
+    middle = np.linspace(0.1, 0.5, 12)
+    probs = np.column_stack([np.full(12, 0.2), middle, 0.6 - middle, np.full(12, 0.2)])
+    p = Predictions.from_arrays(probs, np.resize([0, 1, 2, 3], 12))
+    family, bases = Family(p), mcllo_bases(3)
+    score = ProjectedScore(family, family.identity, bases["identity"], bases["mcllo"])
+    scores = score(StatisticDraws(p, 0)(0, 4000))
+    assert scores.mean() == pytest.approx(5.0, abs=4.0 * scores.std() / np.sqrt(4000))
+
+
+def sizes(predictions, basis, truth, n_samples, seed, n_draws=99):
+    """Return p-values of a true smaller model, by scores and 99 draws each."""
+    rng = np.random.default_rng(seed)
+    k, b = predictions.n_classes - 1, predictions.baseline_index
+    everything, found = np.eye(2 * k), []
+    for sample in range(n_samples):
+        codes = draw(truth, rng)
+        p = Predictions.from_arrays(predictions.probs, codes, classes=range(k + 1))
+        family = Family(p)
+        fit = restricted_fit(family, basis)
+        score = ProjectedScore(family, fit.theta, basis, everything)
+        draws = StatisticDraws(p, 10_000 + sample)
+        draws.probs = recalibrate(fit.theta, p.log_odds, b)
+        reached = score.reaches(draws(0, n_draws), family.statistic)
+        found.append((1 + reached.sum()) / (n_draws + 1))
+    return np.array(found)
+
+
+@pytest.mark.slow
+def test_size_with_few_rows():
+    # class 0 at the identity, class 1 far from it, 60 rows; 300 samples, sd of a rate of .1: .017
+    rng = np.random.default_rng(21)
+    probs = simplex(rng, 60, 3, 1.5)
+    truth = power_formula(probs, np.array([1.0, 2.0]), np.array([1.0, 0.5]))
+    p = Predictions.from_arrays(probs, np.resize([0, 1, 2], 60))
+    found = sizes(p, np.eye(4)[:, [1, 3]], truth, 300, 5)
+    assert abs(np.mean(found <= 0.1) - 0.1) < 3.5 * 0.017
+    assert np.mean(found <= 0.05) < 0.05 + 3.5 * 0.0126
+
+
+@pytest.mark.slow
+def test_size_on_a_sharp_network():
+    # 500 rows of a network, few expected errors for 18 parameters: chi-square rejects a true
+    # temperature in about 11 % at 5 %; scores must not exceed 5 % (200 samples, sd .0154)
+    p = load_cifar10_vgg16_keras().take(np.arange(500))
+    basis = mcllo_bases(9)["temperature"]
+    fit = restricted_fit(Family(p), basis)
+    truth = recalibrate(fit.theta, p.log_odds, p.baseline_index)
+    found = sizes(p, basis, truth, 200, 6)
+    assert np.mean(found <= 0.05) < 0.05 + 3.0 * 0.0154
+    assert np.mean(found <= 0.5) > 0.3  # and not because nothing is ever rejected

@@ -1,0 +1,359 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from csv_files import CLASSES, csv_text, predictions
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from refusal import refusal
+
+import mcllo
+from mcllo import Predictions, read_predictions
+from mcllo._files.read import (
+    Roles,
+    among_first,
+    clean_labels,
+    in_file_words,
+    label_hint,
+    left_out_hint,
+    prefix_hint,
+    stray_hint,
+    with_hint,
+)
+from mcllo.exceptions import FileFormatError, InputError, ZeroProbabilityWarning
+
+PROBS, LABELS = predictions()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="f.csv"):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def table(**changes):
+    return pa.table({**dict(zip(CLASSES, PROBS.T, strict=True)), "y": LABELS, **changes})
+
+
+def test_a_small_file_by_hand(write):
+    p = read_predictions(write("a,b,y\n0.7,0.3,a\n0.2,0.8,b\n0.5,0.5,b\n"), label="y")
+    assert p.classes == ("a", "b")
+    assert p.baseline == "b"
+    np.testing.assert_array_equal(p.probs, [[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
+    np.testing.assert_array_equal(p.codes, [0, 1, 1])
+
+
+def test_a_file_is_its_arrays(write):
+    p = read_predictions(write(csv_text()), label="y", baseline="cat")
+    q = mcllo.Predictions.from_arrays(PROBS, LABELS, classes=CLASSES, baseline="cat")
+    np.testing.assert_array_equal(p.probs, q.probs)
+    np.testing.assert_array_equal(p.codes, q.codes)
+    assert (p.classes, p.baseline) == (q.classes, q.baseline)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000))
+def test_any_doubles_come_through_exactly(tmp_path_factory, seed):
+    probs, y = predictions(5, seed)
+    path = tmp_path_factory.mktemp("io") / "f.csv"
+    path.write_text(csv_text(5, seed))
+    p = read_predictions(path, label="y")
+    q = mcllo.Predictions.from_arrays(probs, y, classes=CLASSES)
+    np.testing.assert_array_equal(p.probs, q.probs)
+
+
+def test_csv_and_parquet_give_the_same(tmp_path, write):
+    parquet.write_table(table(), tmp_path / "f.parquet")
+    p = read_predictions(tmp_path / "f.parquet", label="y")
+    q = read_predictions(write(csv_text()), label="y")
+    np.testing.assert_array_equal(p.probs, q.probs)
+    np.testing.assert_array_equal(p.codes, q.codes)
+    assert p.classes == q.classes
+
+
+def test_classes_choose_columns_and_their_order(write):
+    path = write("id,a,y,b\n1,0.7,a,0.3\n2,0.2,b,0.8\n")
+    p = read_predictions(path, label="y", classes=["b", "a"])
+    assert (p.classes, p.baseline) == (("b", "a"), "a")
+    np.testing.assert_array_equal(p.probs, [[0.3, 0.7], [0.8, 0.2]])
+
+
+def test_integer_classes(write, tmp_path):
+    path = write("7,8,y\n0.7,0.3,7\n0.2,0.8,8\n")
+    assert read_predictions(path, label="y", classes=[7, 8], baseline=7).baseline == "7"
+    parquet.write_table(pa.table({"7": [0.7], "8": [0.3], "y": [8]}), tmp_path / "f.parquet")
+    p = read_predictions(tmp_path / "f.parquet", label="y")
+    assert p.classes == (7, 8)
+
+
+@pytest.mark.parametrize("header", [",a,b,y", "__index_level_0__,a,b,y"])
+def test_an_index_written_by_pandas_is_no_class(write, header):
+    path = write(f"{header}\n0,0.7,0.3,a\n1,0.2,0.8,b\n")
+    assert read_predictions(path, label="y").classes == ("a", "b")
+
+
+def test_an_index_may_be_asked_for(write):
+    path = write(",a,y\n0.3,0.7,a\n0.8,0.2,a\n")
+    assert read_predictions(path, label="y", classes=["", "a"]).classes == ("", "a")
+
+
+def test_a_prefix_chooses_columns_and_is_left_out(write):
+    path = write("id,p_a,p_b,y\n5,0.7,0.3,a\n6,0.2,0.8,b\n")
+    p = read_predictions(path, label="y", prefix="p_")
+    assert p.classes == ("a", "b")
+    q = read_predictions(path, label="y", prefix="p_", classes=["b", "a"], baseline="a")
+    assert (q.classes, q.baseline) == (("b", "a"), "a")
+    np.testing.assert_array_equal(p.probs[:, ::-1], q.probs)
+
+
+def test_weights(write):
+    p = read_predictions(write("a,b,y,w\n0.7,0.3,a,2\n0.2,0.8,b,0.5\n"), label="y", weight="w")
+    np.testing.assert_array_equal(p.sample_weight, [2.0, 0.5])
+    assert p.classes == ("a", "b")
+
+
+def test_logits(write):
+    p = read_predictions(write("a,b,y\n800,0,a\n1,3,b\n"), label="y", logits=True)
+    np.testing.assert_array_equal(p.log_odds, [[800.0, -2.0]])
+
+
+def test_normalize_and_clip(write):
+    path = write("a,b,y\n0.6,0.3,a\n0,1,b\n")
+    p = read_predictions(path, label="y", normalize=True, clip=1e-3)
+    np.testing.assert_allclose(p.probs, [[2 / 3, 1 / 3], [1e-3 / 1.001, 1 / 1.001]])
+    with pytest.warns(ZeroProbabilityWarning):
+        read_predictions(path, label="y", normalize=True)
+
+
+# labels as people write them
+
+
+def cleaned(labels, names):
+    return clean_labels(pa.chunked_array([pa.array(labels)]), names).to_pylist()
+
+
+def test_spaces_around_labels_do_not_count():
+    assert cleaned([" cat", "dog ", "cat"], ["cat", "dog"]) == ["cat", "dog", "cat"]
+    assert cleaned(["  ", None], ["cat", "dog"]) == [None, None]
+
+
+def test_whole_numbers_may_have_a_point():
+    assert cleaned(["1.0", "2.", "1", "-3.00"], ["1", "2", "-3"]) == ["1", "2", "1", "-3"]
+    assert cleaned(["1.0", "1"], ["1.0", "1"]) == ["1.0", "1"]  # both are classes
+    assert cleaned(["1.5", "7.0"], ["1", "2"]) == ["1.5", "7.0"]  # left for the validator
+
+
+def test_what_is_a_class_as_written_stays():
+    assert cleaned([" a", "a"], [" a", "a"]) == [" a", "a"]
+
+
+def test_parquet_labels_stay_as_they_are(tmp_path):
+    parquet.write_table(table(y=[f" {label}" for label in LABELS]), tmp_path / "f.parquet")
+    with pytest.raises(InputError, match=r"column 'y' contains ' .*' \(row 0 of .*f\.parquet\)"):
+        read_predictions(tmp_path / "f.parquet", label="y")
+
+
+# errors
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "kind", "match"),
+    [
+        ("a,b,y\n0.7,0.3,a\n", {"label": "z"}, FileFormatError, "no label column 'z'"),
+        ("a,b,y\n0.7,0.3,a\n", {"weight": "w"}, FileFormatError, "no weight column 'w'"),
+        ("a,b,y\n0.7,0.3,a\n", {"weight": "y"}, InputError, "'y' is named twice"),
+        ("a,b,y\n0.7,0.3,a\n", {"classes": ["a", "y"]}, InputError, "'y' is named twice"),
+        ("a,b,y\n0.7,0.3,a\n", {"classes": ["a", "c"]}, FileFormatError, "no class column 'c'"),
+        ("a,b,y\n0.7,0.3,a\n", {"classes": ["a", "a"]}, InputError, "'a' occurs twice"),
+        ("a,b,y\n0.7,0.3,a\n", {"classes": "ab"}, InputError, "must be a list of labels"),
+        ("a,b,y\n0.7,0.3,a\n", {"classes": []}, InputError, "at least two columns; got none"),
+        ("a,b,y\n0.7,0.3,a\n", {"prefix": "p"}, FileFormatError, "columns beginning with 'p'"),
+        ("a,y\n1,a\n", {}, FileFormatError, r"at least two class columns .* got \['a'\]"),
+        ("a,b,y\n", {}, FileFormatError, "only a header"),
+        ("a,b,y\n0.7,0.3,a\n0.7,0.2,a\n", {}, InputError, r"line 3 of .*f\.csv sums to 0\.9\."),
+        ("a,b,y\n0.7,0.3,c\n", {}, InputError, r"column 'y' contains 'c' \(line 2 of .*f\.csv\)"),
+        (
+            "a,b,y\n0.7,0.3,a\n0.7,,a\n",
+            {},
+            InputError,
+            "an empty cell or NaN in column 'b', line 3",
+        ),
+        (
+            "id,a,b,y\n1,0.7,0.3,a\n2,0.2,0.8,b\n",
+            {},
+            InputError,
+            r"If 'id' is not a class, pass classes=\['a', 'b'\]\.$",
+        ),
+        (
+            "name,a,b,y\nx,0.7,0.3,a\nx,0.2,0.8,b\n",
+            {},
+            FileFormatError,
+            r"line 2 has 'x'\. If 'name' is not a class, pass classes=\['a', 'b'\]\.$",
+        ),
+        ("p_a,p_b,y\n0.7,0.3,a\n0.2,0.8,b\n", {}, InputError, r"pass prefix='p_'\.$"),
+        (
+            "id,p_a,p_b,y\n1,0.7,0.3,a\n2,0.2,0.8,b\n",
+            {},
+            InputError,
+            r"pass prefix='p_'\.$",
+        ),
+        (
+            "a,b,c,y\n0.6,0.3,0.1,a\n0.2,0.7,0.1,c\n",
+            {"classes": ["a", "b"]},
+            InputError,
+            r"Add 'c', which is a label, to classes=\.$",
+        ),
+    ],
+)
+def test_errors_name_the_line_the_column_and_the_remedy(write, text, options, kind, match):
+    with pytest.raises(kind, match=match) as caught:
+        read_predictions(write(text), **{"label": "y", **options})
+    assert "\n" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_the_row_of_an_error_stays_a_row(write):
+    with pytest.raises(InputError) as caught:
+        read_predictions(write("a,b,y\n0.7,0.3,a\n0.7,0.2,a\n"), label="y")
+    assert caught.value.row == 1
+
+
+ROLES = Roles(["p_cat", "p_dog"], "truth", "w")
+PLACE = "line 4 of f.csv"
+GOOD = [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]]
+
+
+def with_row(*values):
+    return np.array([[0.5, 0.5], [0.25, 0.75], values])
+
+
+# every message of the validator that has a row, as it is raised
+@pytest.mark.parametrize(
+    ("probs", "y", "options", "words"),
+    [
+        (with_row(1.5, 0.5), "aab", {}, "got 1.5 in column 'p_cat', line 4 of f.csv. Divide"),
+        (with_row(0.5, -1e-9), "aab", {}, "got -1e-09 in column 'p_dog', line 4 of f.csv."),
+        (with_row(0.5, np.nan), "aab", {}, "got an empty cell or NaN in column 'p_dog', line 4 of"),
+        (with_row(np.inf, 0.5), "aab", {}, "got inf in column 'p_cat', line 4 of f.csv."),
+        (with_row(0.5, 0.4), "aab", {}, "line 4 of f.csv sums to 0.9."),
+        (with_row(1.0, 0.0), "aab", {"clip": 0}, "got 0 in column 'p_dog', line 4 of f.csv."),
+        (GOOD, "abx", {"classes": "ab"}, "column 'truth' contains 'x' (line 4 of f.csv), which"),
+        (GOOD, ["a", "b", None], {}, "a label; column 'truth' is empty in line 4 of f.csv. Drop"),
+        (
+            GOOD,
+            [0, 1, 0.5],
+            {},
+            "column 'truth' must hold class labels; got 0.5 in column 'truth',",
+        ),
+        (GOOD, "aab", {"sample_weight": [1, 1, -2]}, "got -2 in column 'w', line 4 of f.csv. Drop"),
+    ],
+)
+def test_rows_become_places(probs, y, options, words):
+    if "classes" in options:
+        options = {"classes": list(options["classes"])}
+    error = refusal(Predictions.from_arrays, probs, list(y), **options)
+    found = in_file_words(error, PLACE, ROLES)
+    assert words in str(found)
+    assert found.row == error.row == 2
+    for word in ("probs", "y[", "sample_weight", "row 2"):
+        assert word not in str(found)
+
+
+def test_logits_too():
+    error = refusal(Predictions.from_arrays, None, list("aab"), logits=with_row(np.nan, 0))
+    assert "in column 'p_cat', line 4 of f.csv" in str(in_file_words(error, PLACE, ROLES))
+
+
+def test_a_row_without_mention_gets_its_place():
+    error = InputError("something is wrong.", row=2)
+    assert str(in_file_words(error, PLACE, ROLES)) == f"something is wrong ({PLACE})."
+
+
+def test_messages_without_a_row_keep_their_words():
+    message = "baseline='x' is not a class; classes are ['row 2', 'y[2]']."
+    assert str(in_file_words(InputError(message), "", ROLES)) == message
+
+
+def test_names_may_hold_what_regular_expressions_mean():
+    roles = Roles([r"\1", r"a\g<0>"], r"\d", None)
+    error = InputError("probs must be finite; got probs[2, 1]=inf. Drop it.", row=2)
+    text = str(in_file_words(error, r"line 4 of \2.csv", roles))
+    assert text == (
+        r"probabilities must be finite; got inf in column 'a\\g<0>', line 4 of \2.csv. Drop it."
+    )
+
+
+def test_a_hint_takes_the_place_of_the_remedy():
+    assert with_hint("a must be b; got 0.5. Do this. Or that.", "Do better.") == (
+        "a must be b; got 0.5. Do better."
+    )
+    assert with_hint("a must be b; got c.", "") == "a must be b; got c."
+
+
+def test_strays_are_columns_that_no_label_names():
+    columns, labels = ["id", "cat", "dog"], ["dog", "cat"]
+    hint = "If 'id' is not a class, pass classes=['cat', 'dog']."
+    assert stray_hint(columns, labels, "line 2 sums to 3") == hint
+    assert stray_hint(columns, labels, "got 7 in column 'id'") == hint
+    assert stray_hint(columns, labels, "got 7 in column 'cat'") == ""
+    assert stray_hint(["cat", "dog"], labels, "line 2 sums to 3") == ""
+    assert stray_hint(["id", "x"], labels, "line 2 sums to 3") == ""
+    many = [str(k) for k in range(20)]
+    assert stray_hint(["id", *many], many, "sums to 3") == (
+        "If 'id' is not a class, choose the columns that are with classes=."
+    )
+
+
+def test_a_label_that_is_a_column_was_left_out():
+    assert left_out_hint(["cat", "dog"], ["cat", "dog", "ship", "y"], ["dog", "ship"]) == (
+        "Add 'ship', which is a label, to classes=."
+    )
+    assert left_out_hint(["cat", "dog"], ["cat", "dog", "y"], ["ship"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("labels", "hint"),
+    [
+        (["0", "1"], "The labels are numbers and the columns names"),
+        (["Cat", "dog"], "differ in upper and lower case"),
+        (["cat", "lorry"], "Correct that label, or add a column for it."),
+        (["cat", "dog"], "Correct that label, or add a column for it."),  # the wrong one is below
+        ([], "Correct that label, or add a column for it."),
+    ],
+)
+def test_labels_that_do_not_meet_their_columns(labels, hint):
+    assert hint in label_hint(["cat", "dog"], labels)
+
+
+def test_numbers_beside_numbered_columns_are_wrong_labels():
+    assert label_hint(["0", "1"], ["0", "1", "7"]) == "Correct that label, or add a column for it."
+
+
+def test_only_remedies_that_go_by_labels_say_how_many_rows():
+    message = "each row must sum to 1; row 3 sums to 2. For rounded files pass normalize=True."
+    assert among_first(message, 10) == message
+    hinted = with_hint(message, stray_hint(["id", "a", "b"], ["a", "b"], message))
+    assert among_first(hinted, 1000).endswith(
+        "not a class, pass classes=['a', 'b'] (by the labels among the first 1,000 rows)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "hint"),
+    [
+        (["id", "p_cat", "p_dog"], ["cat", "dog"], "prefix='p_'"),
+        (["p_cat", "p_dog", "p_ship"], ["cat", "dog"], "prefix='p_'"),
+        (["prob a", "prob ab"], ["a", "ab"], "prefix='prob '"),
+        (["cat_p", "dog_p"], ["cat", "dog"], "'_p' after them; rename them"),
+        (["p_cat", "q_dog"], ["cat", "dog"], ""),
+        (["cat", "dog"], ["cat", "dog"], ""),
+        (["cat", "dog"], [], ""),
+    ],
+)
+def test_prefix(columns, labels, hint):
+    found = prefix_hint(columns, labels)
+    assert hint in found
+    assert bool(hint) == bool(found)

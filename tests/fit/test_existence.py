@@ -1,0 +1,339 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from independent import designs, draw, log_odds_of, simplex
+from shared_data import load_cifar10_vgg16_keras
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions
+from mcllo._fit import existence as module
+from mcllo._fit import existence as separation
+from mcllo._fit.estimate import estimate
+from mcllo._fit.existence import (
+    RecessionCone,
+    existence,
+    separated_classes,
+    separating_direction,
+    unbounded_parameters,
+)
+from mcllo._fit.fit import fit_predictions
+from mcllo._fit.penalty import FreeLikelihood
+from mcllo.exceptions import ConvergenceWarning, SeparationWarning
+
+quick = settings(deadline=None, max_examples=50)
+TOY_L = log_odds_of(TOY_X)
+
+
+def margins(log_odds, codes, direction):
+    """Return ``eta_{i, y_i} - eta_{ik}`` for all rows i and classes k, along `direction`."""
+    k, n = log_odds.shape
+    eta = np.vstack([direction[:k, None] + direction[k:, None] * log_odds, np.zeros(n)])
+    return eta[codes, np.arange(n)] - eta
+
+
+def lp_value(log_odds, codes, direction):
+    return margins(log_odds, codes, direction).sum()
+
+
+def test_one_overlapping_pair_by_hand():
+    # labels 0 at log odds 2 and -1, baseline at 1 and -2: no threshold splits them
+    odds = np.array([[2.0, -1.0, 1.0, -2.0]])
+    assert separating_direction(odds, np.array([0, 0, 1, 1])) is None
+    # swap the middle rows' labels and 0 splits them; |v_gamma| <= 1 / 2 because columns are divided
+    # by their largest value, so the margins add up to at most (2 + 1 + 1 + 2) / 2 = 3
+    codes = np.array([0, 1, 0, 1])
+    direction = separating_direction(odds, codes)
+    assert direction[1] == pytest.approx(0.5)
+    assert lp_value(odds, codes, direction) == pytest.approx(3.0)
+
+
+def test_toy_has_a_maximum():
+    assert separating_direction(TOY_L, TOY_Y) is None
+
+
+@pytest.mark.parametrize(
+    ("codes", "value"),
+    [
+        (TOY_X.argmax(axis=1), 15.1751),  # methods specification 8c: labels = first argmax
+        (np.where(TOY_Y == 2, 0, TOY_Y), 16.0),  # 8c: baseline absent, all 16 rows kept
+    ],
+)
+def test_toy_separated_values(codes, value):
+    direction = separating_direction(TOY_L, codes)
+    assert margins(TOY_L, codes, direction).min() >= -1e-9
+    assert lp_value(TOY_L, codes, direction) == pytest.approx(value, abs=5e-5)
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_an_absent_class_separates(absent):
+    codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
+    direction = separating_direction(TOY_L, codes)
+    lead = margins(TOY_L, codes, direction)
+    assert lead.min() >= -1e-9
+    assert lead.max() > 1e-3
+
+
+@quick
+@given(
+    st.lists(st.integers(-6, 6), min_size=2, max_size=12),
+    st.lists(st.booleans(), min_size=12, max_size=12),
+)
+def test_two_classes_equal_the_textbook_condition(values, labels):
+    # with an intercept and one regressor, labels are (quasi-)separated iff a threshold splits them
+    odds, codes = np.array([values], dtype=float), np.array(labels[: len(values)], dtype=int)
+    assume(np.ptp(odds) > 0.0)
+    first, second = odds[0, codes == 0], odds[0, codes == 1]
+    if len(first) == 0 or len(second) == 0:
+        split = True
+    else:
+        split = first.max() <= second.min() or second.max() <= first.min()
+    assert (separating_direction(odds, codes) is not None) == split
+
+
+@quick
+@given(designs(min_rows=4, max_rows=15, max_classes=4))
+def test_a_direction_never_lowers_the_likelihood(design):
+    probs, codes = design
+    odds = log_odds_of(probs)
+    direction = separating_direction(odds, codes)
+    if direction is not None:
+        lead = margins(odds, codes, direction)
+        assert lead.min() >= -1e-8
+        assert lead.max() > 0.0
+
+
+@quick
+@given(designs(min_rows=6, max_rows=30, max_classes=4), st.integers(0, 2**32 - 1))
+def test_starting_with_few_rows_gives_the_same_answer(design, seed):
+    probs, codes = design
+    odds = log_odds_of(probs)
+    whole = separating_direction(odds, codes) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(separation, "FIRST_ROWS", 3)
+        assert (separating_direction(odds, codes) is None) == whole
+    order = np.random.default_rng(seed).permutation(len(codes))
+    assert (separating_direction(odds[:, order], codes[order]) is None) == whole
+
+
+def test_starting_with_few_rows_finds_separation_too(monkeypatch):
+    rng = np.random.default_rng(5)
+    probs = simplex(rng, 300, 3, 2.0)
+    odds, codes = log_odds_of(probs), probs.argmax(axis=1)
+    monkeypatch.setattr(separation, "FIRST_ROWS", 2)
+    assert separating_direction(odds, codes) is not None
+
+
+def test_constant_log_odds_do_not_separate():
+    # moving gamma against tau changes nothing, which is not separation
+    odds = np.full((1, 4), 0.7)
+    assert separating_direction(odds, np.array([0, 0, 1, 1])) is None
+    assert separating_direction(np.zeros((1, 4)), np.array([0, 0, 1, 1])) is None
+
+
+@pytest.mark.parametrize("overlap", [1e-3, 1e-6])
+def test_nearly_separated_rows_have_a_maximum(overlap):
+    odds = np.array([[1.0, 2.0, 3.0, -overlap, overlap, -1.0, -2.0, -3.0]])
+    assert separating_direction(odds, np.array([0, 0, 0, 0, 1, 1, 1, 1])) is None
+
+
+def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
+    # a solver may return what meets its constraints only to its tolerance: value 1, violation 1e-3
+    odds, codes = np.array([[1.0, -1e-3, 1e-3, -1.0]]), np.array([0, 0, 1, 1])
+    monkeypatch.setattr(separation, "_solve", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
+    assert separating_direction(odds, codes) is None
+
+
+def test_extreme_log_odds():
+    odds = np.array([[700.0, -700.0, 700.0, -700.0]])
+    assert separating_direction(odds, np.array([0, 1, 0, 1])) is not None
+    assert separating_direction(odds, np.array([0, 1, 1, 0])) is None
+
+
+def test_one_row_separates():
+    assert separating_direction(np.array([[0.3], [-0.2]]), np.array([1])) is not None
+
+
+# --- which classes
+
+
+def classes_of(probs, codes, **options):
+    c = np.shape(probs)[1]
+    return separated_classes(Predictions.from_arrays(probs, codes, classes=range(c), **options))
+
+
+def test_two_classes_separate_each_other():
+    probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]]
+    assert classes_of(probs, [0, 0, 1, 1]) == (0, 1)
+    assert classes_of(probs, [0, 1, 0, 1]) == ()
+
+
+def test_toy_causes():
+    assert classes_of(TOY_X, TOY_Y) == ()
+    assert classes_of(TOY_X, TOY_X.argmax(axis=1)) == (0, 1, 2)
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_an_absent_class_is_the_cause(absent):
+    codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
+    assert classes_of(TOY_X, codes) == (absent,)
+    assert classes_of(TOY_X, TOY_Y, sample_weight=(absent != TOY_Y).astype(float)) == (absent,)
+
+
+@pytest.mark.parametrize("found", [0, 1, 2])
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_the_class_that_is_always_found_is_the_cause(found, baseline):
+    # the rows of one class have its probability near 1, all others have it near 0; among
+    # themselves the other two overlap. As the baseline it has no log odds of its own to rise: both
+    # others would have to fall together, and then they must not overlap
+    rng = np.random.default_rng(found)
+    a, b = np.delete(np.arange(3), found)
+    probs, codes = np.empty((60, 3)), np.empty(60, dtype=int)
+    share = np.repeat([0.3, 0.5, 0.7], 20)
+    probs[:, found] = rng.uniform(0.01, 0.1, size=60)
+    probs[:20, found] = rng.uniform(0.8, 0.9, size=20)
+    probs[:, a], probs[:, b] = (1 - probs[:, found]) * share, (1 - probs[:, found]) * (1 - share)
+    codes[:] = np.where(rng.random(60) < share, a, b)
+    codes[:20] = found
+    shuffled = rng.permutation(60)
+    probs = probs[shuffled]
+    named = classes_of(probs, codes[shuffled], baseline=baseline)
+    assert named == (() if found == baseline else (found,))
+
+
+def test_a_pair_is_named_where_no_class_leaves_all_others():
+    # class 0 has log odds 1 in its own rows and in those of the baseline, half and half, and in
+    # class 1's rows less: gamma_0 up and tau_0 down by as much moves only the rows of class 1
+    odds = np.array(
+        [[1.0] * 4 + [0.2, 0.5, -0.4, 0.1] + [1.0] * 4, np.tile([0.5, -0.3, 0.9, 0.1], 3)]
+    )
+    codes = np.repeat([0, 1, 2], 4)
+    predictions = Predictions.from_arrays(
+        None, codes, logits=np.vstack([odds, np.zeros(12)]).T, classes=range(3)
+    )
+    assert separated_classes(predictions) == (0, 1)
+
+
+@quick
+@given(designs(min_rows=5, max_rows=15, max_classes=4))
+def test_causes_exist_where_a_direction_does(design):
+    probs, codes = design
+    assume(len(set(codes.tolist())) == probs.shape[1])
+    separated = separating_direction(log_odds_of(probs), codes) is not None
+    assert bool(classes_of(probs, codes)) == separated
+
+
+def test_all_pairs_of_perfect_labels_are_found():
+    rng = np.random.default_rng(5)
+    probs = simplex(rng, 60, 4, 2.0)
+    apart, directions = RecessionCone(log_odds_of(probs), probs.argmax(axis=1)).pairs()
+    np.testing.assert_array_equal(apart, ~np.eye(4, dtype=bool))
+    assert len(directions) >= 1
+
+
+# --- which parameters
+
+
+def unbounded(codes, **options):
+    return unbounded_parameters(Predictions.from_arrays(TOY_X, codes, classes=range(3), **options))
+
+
+def test_nothing_is_unbounded_where_a_maximum_exists():
+    assert not unbounded(TOY_Y).any()
+
+
+def test_two_classes_by_hand():
+    # 0 splits the labels: gamma may only grow, and tau may be anything beside it
+    logits = np.array([[2.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0]])
+    found = unbounded_parameters(Predictions.from_arrays(None, [0, 0, 1, 1], logits=logits))
+    np.testing.assert_array_equal(found, [[True, True], [False, True]])
+
+
+def test_an_absent_class_may_fall_and_turn():
+    # its log odds have both signs: tau falls, or gamma goes either way while tau falls faster
+    found = unbounded(np.where(TOY_Y == 1, 0, TOY_Y))
+    np.testing.assert_array_equal(
+        found, [[False, False], [True, False], [False, False], [True, True]]
+    )
+
+
+@quick
+@given(designs(min_rows=4, max_rows=12, max_classes=3))
+def test_unbounded_parameters_equal_one_program_each(design):
+    probs, codes = design
+    odds = log_odds_of(probs)
+    predictions = Predictions.from_arrays(probs, codes, classes=range(probs.shape[1]))
+    cone, found = RecessionCone(odds, codes), unbounded_parameters(predictions)
+    for j, side in np.ndindex(*found.shape):
+        goal = np.zeros(len(found))
+        goal[j] = (-1.0, 1.0)[side] * cone.scale[j]
+        assert found[j, side] == (cone.furthest(goal) is not None)
+
+
+@pytest.mark.slow
+def test_sharp_network_subsets_agree_with_what_fits_find():
+    # methods specification 8e: of subsets of 500 rows with labels drawn from the rows, a third to
+    # two thirds have no maximum; there, and only there, some direction never lowers the likelihood
+    rows, rng = load_cifar10_vgg16_keras().probs, np.random.default_rng(3)
+    found = []
+    for _ in range(20):
+        probs = rows[rng.permutation(len(rows))[:500]]
+        odds, codes = log_odds_of(probs), draw(probs, rng)
+        direction = separating_direction(odds, codes)
+        found.append(direction is not None)
+        if direction is not None:
+            lead = margins(odds, codes, direction)
+            assert lead.min() >= -1e-9 * lead.sum()
+    assert 3 <= sum(found) <= 17
+
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+PERFECT = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
+ABSENT = Predictions.from_arrays(TOY_X, np.where(TOY_Y == 2, 0, TOY_Y), classes=range(3))
+
+
+def found(predictions, penalty=0.0):
+    end = estimate(FreeLikelihood(predictions), predictions, penalty, "identity")
+    return existence(end, predictions)
+
+
+def test_it_exists():
+    assert found(TOY) == module.Existence((), True, False)
+
+
+@pytest.mark.parametrize("predictions", [PERFECT, ABSENT])
+@pytest.mark.parametrize("penalty", [1.0, "firth"])
+def test_a_penalty_makes_it_exist(predictions, penalty):
+    assert found(predictions, penalty).determined
+
+
+def test_causes():
+    assert found(ABSENT) == module.Existence((2,), False, False)
+    assert found(PERFECT).causes == (0, 1, 2)
+
+
+def test_a_program_that_is_too_large_decides_nothing(monkeypatch):
+    monkeypatch.setattr(module, "MOST_CONSTRAINTS", 2.0 * 2 * 2 * 16 - 1.0)  # K = 2, n = 16
+    assert found(PERFECT) == module.Existence((), False, True)
+    with pytest.warns(ConvergenceWarning, match="Whether a maximum exists was not decided"):
+        fit = fit_predictions(PERFECT)
+    assert not fit.converged
+    assert not fit.separated
+    assert np.isnan(fit.se_tau).all()
+
+
+def test_one_of_many_that_its_own_log_odds_drive_apart():
+    rng = np.random.default_rng(0)
+    probs = simplex(rng, 1500, 122, 0.5)
+    codes = draw(probs, rng)
+    logits, own = np.log(probs), codes == 3
+    logits[own, 3] = logits[own, -1] + (logits[:, 3] - logits[:, -1]).max() + 0.1
+    predictions = Predictions.from_arrays(y=codes, logits=logits, classes=range(122))
+    assert found(predictions).causes == (3,)
+
+
+def test_what_is_said():
+    with pytest.warns(SeparationWarning, match=r"no row has class 2\)"):
+        fit_predictions(ABSENT)
+    with pytest.warns(SeparationWarning, match=r"separate the labels: class 0, 1, 2\)"):
+        fit_predictions(PERFECT)

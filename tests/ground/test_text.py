@@ -1,0 +1,183 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcllo._ground.text import (
+    Table,
+    align,
+    ellipsis,
+    format_count,
+    format_interval,
+    format_number,
+    format_p,
+)
+
+
+@pytest.mark.parametrize(
+    ("pvalue", "text"),
+    [
+        (1.0, "= 1"),
+        (0.5, "= 0.5"),
+        (0.11839659, "= 0.12"),
+        (0.0341, "= 0.034"),
+        (0.0005, "= 0.0005"),
+        (1e-4, "= 0.0001"),
+        (2.134e-5, "= 2.1e-05"),
+        (1.9e-22, "= 1.9e-22"),
+        (1e-300, "= 1.0e-300"),
+        (9.9e-301, "< 1e-300"),
+        (0.0, "< 1e-300"),
+        (math.nan, "not available"),
+    ],
+)
+def test_p_values(pvalue, text):
+    assert format_p(pvalue) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.00"),
+        (-0.0, "0.00"),
+        (1.0, "1.00"),
+        (0.94538, "0.95"),
+        (0.5, "0.50"),
+        (0.05, "0.050"),
+        (-3.14159, "-3.14"),
+        (12.345, "12.3"),
+        (123.45, "123"),
+        (1220.97, "1221"),
+        (1234567.0, "1234567"),
+        (1e7, "1e+07"),
+        (1.23e8, "1.2e+08"),
+        (1e-4, "0.00010"),
+        (3.1e-7, "3.1e-07"),
+        (math.nan, "-"),
+        (math.inf, "inf"),
+        (-math.inf, "-inf"),
+    ],
+)
+def test_numbers(value, text):
+    assert format_number(value) == text
+
+
+def test_numbers_with_other_digits():
+    # 4 digits: three decimals at 1, none at 1000
+    assert format_number(1.23456, 4) == "1.235"
+    assert format_number(1234.56, 4) == "1235"
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.floats(min_value=1e-300, max_value=1e300) | st.floats(-1e300, -1e-300))
+def test_a_number_reads_back_as_nearly_itself(value):
+    # two significant digits at least: relative error at most 5 per cent
+    assert float(format_number(value)) == pytest.approx(value, rel=0.0501)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.floats(min_value=0.0, max_value=1.0))
+def test_a_p_value_never_prints_as_zero(pvalue):
+    assert float(format_p(pvalue).split()[1]) > 0.0
+
+
+def test_intervals():
+    assert format_interval(0.514, 0.6) == "[0.51, 0.60]"
+    assert format_interval(0.514, math.inf) == "[0.51, inf]"
+    assert format_interval(math.nan, 0.6) == "[-, -]"
+    assert format_interval(0.5, math.nan) == "[-, -]"
+
+
+def test_counts_have_thousands_separators():
+    assert format_count(10000) == "10,000"
+    assert format_count(16.0) == "16"
+
+
+def test_align_pads_the_first_column_right_and_the_others_left():
+    assert align([["class", "n"], ["a", "10"]]) == "class   n\na      10"
+    assert align([["class", "n"], ["a", "10"]], left=2) == "class  n\na      10"
+
+
+def test_align_leaves_no_blanks_at_the_end_of_a_line():
+    assert align([["a", ""], ["b", "word"]]) == "a\nb  word"
+
+
+def test_align_refuses_rows_of_unequal_length():
+    with pytest.raises(ValueError, match="zip"):
+        align([["a", "b"], ["c", "d", "e"]])
+
+
+def test_ellipsis_cuts_and_stays_on_one_line():
+    assert ellipsis("cat") == "cat"
+    assert ellipsis("two\nlines\tand  gaps") == "two lines and gaps"
+    assert ellipsis("x" * 24) == "x" * 24
+    assert ellipsis("x" * 25) == "x" * 23 + "…"
+    assert ellipsis(12345, width=4) == "123…"
+
+
+@pytest.fixture
+def table():
+    return Table({"class": ["cat", "dog"], "n": np.array([3, 1200]), "delta": [1.0, 0.948]})
+
+
+def test_reads_as_columns(table):
+    assert table.columns == ("class", "n", "delta")
+    assert len(table) == 2
+    assert table["n"] == [3, 1200]
+
+
+def test_rows_are_dicts(table):
+    assert table.rows() == [
+        {"class": "cat", "n": 3, "delta": 1.0},
+        {"class": "dog", "n": 1200, "delta": 0.948},
+    ]
+
+
+def test_numpy_scalars_become_python_ones():
+    table = Table({"x": np.array([1.5]), "k": [np.int64(2)], "s": [np.str_("a")]})
+    assert [type(v) for v in table.rows()[0].values()] == [float, int, str]
+
+
+def test_prints_aligned(table):
+    assert str(table) == "class     n  delta\ncat       3   1.00\ndog    1200   0.95"
+
+
+def test_prints_missing_numbers_as_a_dash_and_long_names_cut():
+    text = str(Table({"class": ["x" * 40], "se": [math.nan]}))
+    assert text.splitlines()[1] == "x" * 23 + "…   -"
+
+
+def test_repr_says_what_it_holds(table):
+    assert repr(table) == "<Table of 2 rows: class, n, delta>"
+
+
+def test_to_dict_gives_copies(table):
+    table.to_dict()["n"].append(5)
+    assert len(table["n"]) == 2
+
+
+def test_frame_and_arrow_hold_the_same(table):
+    assert table.to_frame().to_dict("list") == table.to_dict()
+    assert table.to_arrow().to_pydict() == table.to_dict()
+
+
+def test_arrow_takes_labels_of_mixed_type():
+    assert Table({"class": ["a", 1]}).to_arrow().to_pydict() == {"class": ["a", "1"]}
+
+
+def test_empty_tables():
+    assert len(Table({})) == 0
+    assert Table({"a": []}).rows() == []
+    assert str(Table({"a": []})) == "a"
+
+
+def test_refuses_columns_of_unequal_length():
+    with pytest.raises(ValueError, match="one length"):
+        Table({"a": [1], "b": [1, 2]})
+
+
+def test_an_unknown_column_is_a_key_error(table):
+    with pytest.raises(KeyError, match="gamma"):
+        table["gamma"]

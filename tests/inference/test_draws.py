@@ -1,0 +1,347 @@
+"""The exact null distribution of a metric."""
+
+import json
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+from independent import draw, log_odds_of, simplex
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions
+from mcllo._fit.fit import fit_predictions
+from mcllo._inference.draws import (
+    MonteCarloP,
+    StatisticDraws,
+    _search_labels,
+    check_resamples,
+    draw_labels,
+    entropy_of,
+    metric_nulls,
+    monte_carlo_p,
+    uniforms,
+    whole_weights,
+    written_out,
+)
+from mcllo._math.likelihood import sufficient_statistic
+from mcllo._math.many_labels import BatchedRatio
+from mcllo.exceptions import InputError
+from mcllo.metrics._binned import ClasswiseECE, TopLabelECE
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+
+
+def stretch(values):
+    """Return what `monte_carlo_p` asks for: a stretch of the given hits."""
+    return lambda start, size: np.array(values[start : start + size], dtype=bool)
+
+
+# --- p-values by hand
+
+
+def test_all_draws_by_hand():
+    # 2 of 5 draws reach the observed statistic: p = (1 + 2) / (1 + 5)
+    found = monte_carlo_p(stretch([0, 1, 0, 1, 0]), n_resamples=5, batch=2, seed=7)
+    assert isinstance(found, MonteCarloP)
+    assert (found.pvalue, found.n_resamples, found.n_exceed) == (0.5, 5, 2)
+    assert found.seed == 7
+
+
+def test_a_p_value_is_never_zero():
+    assert monte_carlo_p(stretch([0] * 99), n_resamples=99, batch=50, seed=0).pvalue == 0.01
+
+
+def test_stopping_by_hand():
+    # the second hit is the fourth draw: p = 2 / 4, and nothing is drawn after it
+    hits = [0, 1, 0, 1, 1, 1]
+    found = monte_carlo_p(stretch(hits), n_resamples=6, batch=6, seed=0, stop_at=2)
+    assert (found.pvalue, found.n_resamples, found.n_exceed) == (0.5, 4, 2)
+    # with too few hits the run is a plain one
+    found = monte_carlo_p(stretch(hits), n_resamples=6, batch=6, seed=0, stop_at=5)
+    assert (found.pvalue, found.n_resamples, found.n_exceed) == (5 / 7, 6, 4)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 100])
+@pytest.mark.parametrize("stop_at", [None, 1, 3, 30])
+def test_batches_do_not_change_the_answer(batch, stop_at):
+    hits = np.random.default_rng(3).random(200) < 0.2
+    whole = monte_carlo_p(stretch(hits), n_resamples=200, batch=200, seed=0, stop_at=stop_at)
+    parts = monte_carlo_p(stretch(hits), n_resamples=200, batch=batch, seed=0, stop_at=stop_at)
+    assert (parts.pvalue, parts.n_resamples) == (whole.pvalue, whole.n_resamples)
+
+
+@pytest.mark.parametrize("stop_at", [None, 1, 2, 3])
+def test_p_values_are_exact_by_enumeration(stop_at):
+    # observed and four draws are exchangeable under H0: all 120 orders are equally likely, and
+    # P(p <= a) = a at every attainable a (Besag and Clifford 1991)
+    found = []
+    for order in permutations(range(5)):
+        observed, drawn = order[0], np.array(order[1:])
+        p = monte_carlo_p(
+            lambda start, size, o=observed, d=drawn: d[start : start + size] >= o,
+            n_resamples=4,
+            batch=4,
+            seed=0,
+            stop_at=stop_at,
+        ).pvalue
+        found.append(Fraction(p).limit_denominator(100))
+    for level in set(found):
+        assert Fraction(sum(p <= level for p in found), 120) == level
+
+
+# --- the sampler
+
+
+def test_the_sampler_is_that_of_the_specification():
+    # methods specification 5.3: u = rng.random((B, n)), label = sum_k 1{u > cum_k}
+    u = np.random.default_rng(0).random((20, 16))
+    expected = (u[:, :, None] > TOY_X.cumsum(axis=1)[:, :-1]).sum(axis=2)
+    np.testing.assert_array_equal(draw_labels(TOY_X, 0, 0, 20), expected)
+
+
+def test_a_batch_starts_anywhere_in_the_stream():
+    whole = uniforms(5, 0, 30, 7)
+    np.testing.assert_array_equal(uniforms(5, 11, 19, 7), whole[11:])
+    np.testing.assert_array_equal(
+        np.vstack([draw_labels(TOY_X, 5, 0, 3), draw_labels(TOY_X, 5, 3, 9)]),
+        draw_labels(TOY_X, 5, 0, 12),
+    )
+    assert (uniforms(6, 0, 30, 7) != whole).all()
+
+
+@pytest.mark.parametrize("c", [64, 65, 66, 150, 300])
+def test_many_classes_are_drawn_like_few(c):
+    probs = simplex(np.random.default_rng(c), 9, c, 2.0)
+    u = uniforms(1, 0, 40, 9)
+    expected = (u[:, :, None] > probs.cumsum(axis=1)[:, :-1]).sum(axis=2)
+    found = draw_labels(probs, 1, 0, 40)
+    np.testing.assert_array_equal(found, expected)
+    assert found.max() < c
+
+
+def test_a_uniform_on_an_edge_belongs_to_the_class_below():
+    # label = number of edges that u exceeds: u = .5 does not exceed .5
+    u, below = np.array([[0.5, 0.5]]), np.array([[0.2, 0.5], [0.5, 0.7]])
+    np.testing.assert_array_equal(_search_labels(u, below), [[1, 0]])
+
+
+def test_a_sure_class_is_always_drawn():
+    assert (draw_labels(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), 2, 0, 500) == [1, 0]).all()
+
+
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_draws_enter_through_their_sufficient_statistic(baseline):
+    predictions = TOY.with_baseline(baseline)
+    found = StatisticDraws(predictions, 3)(4, 10)
+    labels = draw_labels(TOY_X, 3, 4, 10)
+    for row, drawn in zip(found, labels, strict=True):
+        redrawn = Predictions.from_arrays(TOY_X, drawn, classes=range(3), baseline=baseline)
+        expected = sufficient_statistic(redrawn.log_odds, redrawn.model_codes)
+        np.testing.assert_allclose(row, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_mean_of_the_draws_is_the_gradient_at_the_identity():
+    # E s = grad A(theta0) and Cov s = H(theta0): both sides of the score
+    draws = StatisticDraws(TOY, 1)(0, 4000)
+    null = fit_predictions(TOY).null_terms
+    expected = null.gradient + sufficient_statistic(TOY.log_odds, TOY.model_codes)
+    se = np.sqrt(np.diagonal(null.hessian) / 4000)
+    assert np.abs((draws.mean(axis=0) - expected) / se).max() < 4.0
+    np.testing.assert_allclose(np.cov(draws.T), null.hessian, atol=0.5)
+
+
+def test_weights_are_repetitions():
+    rng = np.random.default_rng(0)
+    repeat = rng.integers(0, 4, size=16)
+    weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=repeat)
+    repeated = Predictions.from_arrays(np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat))
+    np.testing.assert_array_equal(whole_weights(weighted), repeat)
+    np.testing.assert_allclose(
+        StatisticDraws(weighted, 2)(3, 8), StatisticDraws(repeated, 2)(3, 8), rtol=1e-12
+    )
+
+
+def test_batches_fit_in_memory():
+    few = StatisticDraws(TOY, 0).batch
+    probs = simplex(np.random.default_rng(0), 300_000, 2)
+    many = StatisticDraws(Predictions.from_arrays(probs, [0, 1] * 150_000), 0).batch
+    assert few == 512
+    assert many == 1
+
+
+# --- reference values
+
+
+def test_toy_monte_carlo():
+    # methods specification 8e, TOY, B = 1999, seed 0: p_LR .907, p_S .9185, mean lambda* 4.717
+    draws = StatisticDraws(TOY, 0)(0, 1999)
+    ratio = BatchedRatio(TOY.log_odds)
+    observed = fit_predictions(TOY).statistic
+    found = ratio.statistics(draws)
+    assert found.mean() == pytest.approx(4.717, abs=5e-4)
+    lr = monte_carlo_p(
+        lambda a, m: ratio.reaches(draws[a : a + m], observed), n_resamples=1999, batch=512, seed=0
+    )
+    assert lr.pvalue == pytest.approx(0.907, abs=1e-12)
+    assert (found >= observed - 1e-8).sum() == lr.n_exceed
+    scores = ratio.scores(draws)
+    assert (1 + (scores >= 0.9895584940).sum()) / 2000 == pytest.approx(0.9185, abs=1e-12)
+
+
+@pytest.mark.parametrize("guess", [None, 0.001, 0.3, 1.0])
+def test_a_guess_changes_no_answer(guess):
+    hits = np.random.default_rng(0).random(999) < 0.3
+    asked = []
+
+    def exceeds(start, size):
+        asked.append(size)
+        return hits[start : start + size]
+
+    found = monte_carlo_p(exceeds, n_resamples=999, batch=512, seed=0, stop_at=20, guess=guess)
+    last = int(np.flatnonzero(hits)[19]) + 1
+    assert (found.pvalue, found.n_resamples) == (20 / last, last)
+    assert asked[0] == {None: 64, 0.001: 512, 0.3: 80, 1.0: 24}[guess]
+
+
+@pytest.mark.slow
+def test_sequential_p_values_hold_their_level():
+    # 800 label vectors drawn from TOY's rows: the sequential score test at nominal 20 %
+    ratio = BatchedRatio(TOY.log_odds)
+    observed = ratio.scores(StatisticDraws(TOY, 12345)(0, 800))
+    rejected = 0
+    for i, value in enumerate(observed):
+        draws = StatisticDraws(TOY, i)
+        p = monte_carlo_p(
+            lambda a, m, d=draws, v=value: ratio.scores(d(a, m)) >= v - 1e-9,
+            n_resamples=199,
+            batch=64,
+            seed=i,
+            stop_at=20,
+        ).pvalue
+        rejected += p <= 0.2
+    # binomial standard error .014; ties make the test a little conservative
+    assert 0.16 < rejected / 800 < 0.24
+
+
+# --- errors
+
+
+def test_whole_weights():
+    assert whole_weights(TOY) is None
+    assert TOY.has_whole_weights
+    half = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=[1.0] * 3 + [2.5] + [1.0] * 12)
+    assert not half.has_whole_weights
+    with pytest.raises(InputError, match=r"whole-number weights.*sample_weight\[3\]=2\.5"):
+        StatisticDraws(half, 0)
+
+
+def test_seeds():
+    assert entropy_of(12) == 12
+    assert entropy_of(np.int64(12)) == 12
+    assert entropy_of(np.random.default_rng(1)) == entropy_of(np.random.default_rng(1))
+    generator = np.random.default_rng(1)
+    assert entropy_of(generator) != entropy_of(generator)
+    assert entropy_of(None) != entropy_of(None)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "zero", True, [1]])
+def test_bad_seeds_are_refused(seed):
+    with pytest.raises(InputError, match="seed must be a whole number >= 0"):
+        entropy_of(seed)
+
+
+@pytest.mark.parametrize("n_resamples", [0, -5, 99.0, True, "many"])
+def test_bad_numbers_of_draws_are_refused(n_resamples):
+    with pytest.raises(InputError, match="n_resamples must be"):
+        check_resamples(n_resamples)
+    with pytest.raises(InputError, match="n_resamples must be"):
+        monte_carlo_p(stretch([0]), n_resamples=n_resamples, batch=1, seed=0)
+
+
+def test_draws_do_not_depend_on_the_observed_labels():
+    other = Predictions.from_arrays(TOY_X, draw(TOY_X, np.random.default_rng(9)), classes=range(3))
+    np.testing.assert_array_equal(StatisticDraws(other, 0)(0, 5), StatisticDraws(TOY, 0)(0, 5))
+    np.testing.assert_allclose(TOY.log_odds, log_odds_of(TOY_X), rtol=1e-13)
+
+
+def ten_bins(p):
+    return TopLabelECE(p, 10)
+
+
+def test_certain_predictions_leave_nothing_to_chance():
+    eye = np.eye(3)[TOY_Y] * (1 - 3e-12) + 1e-12
+    null = metric_nulls(Predictions.from_arrays(eye, TOY_Y), {"ece": TopLabelECE}, n_resamples=99)
+    assert null["ece"].pvalue == 1.0
+    assert null["ece"].mean == pytest.approx(0.0, abs=1e-11)
+
+
+def test_reference_values():
+    # methods.md 5.3, TOY with 10 bins, 9999 draws, seed 0: p = .1013, mean .2151
+    null = metric_nulls(TOY, {"ece": ten_bins}, n_resamples=9999, seed=0)["ece"]
+    assert null.observed == pytest.approx(0.309375, abs=1e-12)
+    assert null.pvalue == pytest.approx(0.1013, abs=1e-12)
+    assert null.mean == pytest.approx(0.2151, abs=5e-5)
+
+
+def test_enumeration():
+    # methods.md 5.3, TOY: exact p = .0971007424 and mean .2146640625. Only hit or miss matters to
+    # the top label, so the 2^16 patterns of hits are all there is.
+    confidence, top = TOY_X.max(axis=1), TOY_X.argmax(axis=1)
+    hits = (np.arange(2**16)[:, None] >> np.arange(16)) & 1
+    chance = np.where(hits == 1, confidence, 1 - confidence).prod(axis=1)
+    labels = np.where(hits == 1, top, (top + 1) % 3)
+    errors = ten_bins(TOY).of_labels(labels)
+    observed = ten_bins(TOY).of_labels(TOY.codes[None])[0]
+    assert chance.sum() == pytest.approx(1.0)
+    assert chance @ errors == pytest.approx(0.2146640625, abs=1e-10)
+    assert chance @ (errors >= observed - 1e-12) == pytest.approx(0.0971007424, abs=1e-10)
+
+
+def test_batches_do_not_matter(monkeypatch):
+    whole = metric_nulls(TOY, {"a": TopLabelECE, "b": ClasswiseECE}, n_resamples=500, seed=3)
+    monkeypatch.setattr("mcllo._inference.draws.BATCH_CELLS", 7 * 16)
+    parts = metric_nulls(TOY, {"b": ClasswiseECE, "a": TopLabelECE}, n_resamples=500, seed=3)
+    for name, null in whole.items():
+        assert null.to_dict() == parts[name].to_dict()
+        assert json.loads(json.dumps(null.to_dict()))["seed"] == 3
+
+
+def test_whole_weights_are_rows():
+    w = np.arange(16) % 3
+    weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=w)
+    long = Predictions.from_arrays(np.repeat(TOY_X, w, axis=0), np.repeat(TOY_Y, w))
+    np.testing.assert_array_equal(written_out(weighted).probs, long.probs)
+    a = metric_nulls(weighted, {"ece": TopLabelECE}, n_resamples=199, seed=1)["ece"]
+    b = metric_nulls(long, {"ece": TopLabelECE}, n_resamples=199, seed=1)["ece"]
+    assert a.to_dict() == b.to_dict()
+
+
+@pytest.mark.slow
+def test_size_is_nominal():
+    # H0 true: the exact p-value is at most .05 in at most 5 % of samples. 400 samples of 60 rows,
+    # 199 draws each; a rate above .05 + 3 standard errors (.083) would be a defect.
+    rng = np.random.default_rng(11)
+    probs = rng.dirichlet(np.full(5, 0.4), 60).clip(1e-9)
+    probs /= probs.sum(axis=1, keepdims=True)
+    labels = draw_labels(probs, 12, 0, 400)
+    pvalues = []
+    for i, y in enumerate(labels):
+        p = Predictions.from_arrays(probs, y)
+        nulls = metric_nulls(
+            p, {"ece": TopLabelECE, "classwise": ClasswiseECE}, n_resamples=199, seed=1000 + i
+        )
+        pvalues.append([nulls["ece"].pvalue, nulls["classwise"].pvalue])
+    rates = (np.array(pvalues) <= 0.05).mean(axis=0)
+    assert (rates < 0.083).all()
+    assert (rates > 0.02).all()
+
+
+def test_errors():
+    with pytest.raises(InputError, match="n_resamples must be at least 1"):
+        metric_nulls(TOY, {}, n_resamples=0)
+    with pytest.raises(InputError, match=r"level must lie in \(0, 1\); got level=95"):
+        metric_nulls(TOY, {}, level=95)
+    half = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
+    with pytest.raises(InputError, match="whole-number weights"):
+        metric_nulls(half, {"ece": TopLabelECE})

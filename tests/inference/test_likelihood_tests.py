@@ -1,0 +1,366 @@
+import json
+import warnings
+
+import numpy as np
+import pytest
+from independent import draw
+from refusal import refusal
+from scipy.stats import chi2
+from shared_data import load_cifar10_vgg16_keras
+from toy import TOY_X, TOY_Y
+
+from mcllo import CalibrationTest, Predictions, assess, calibration_test, robust_test
+from mcllo._fit.fit import fit_predictions
+from mcllo._inference.calibration_test import fit_and_test, needs_robust, split_baseline
+from mcllo._inference.likelihood_tests import (
+    SMALLEST,
+    _gain,
+    _likelihood,
+    choose_method,
+    expected_errors,
+    split_pvalue,
+)
+from mcllo._inference.max_score import best_baseline
+from mcllo.exceptions import InputError
+
+
+def honest(n, c, seed, concentration=1.0):
+    """Rows and labels drawn from them: H0 is true."""
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet(np.full(c, concentration), size=n)
+    return probs, (rng.random((n, 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+
+
+def test_data_that_equal_their_expectation_give_statistic_zero():
+    # four rows at (1/2, 1/2), two labels each: shares equal predictions, the log odds never vary
+    test = calibration_test([[0.5, 0.5]] * 4, [0, 0, 1, 1], method="chi2")
+    assert test.statistic == pytest.approx(0.0, abs=1e-12)
+    assert test.df == 1  # constant log odds: gamma cannot be told from tau
+    assert test.pvalue == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "lr", "p", "score", "wald"),
+    [
+        (2, 1.1462114203, 0.88687265, 0.9895584940, 0.9515609514),
+        (0, 1.1250835514, 0.89027227, 0.9559480156, 0.9099841956),
+        (1, 0.9305895999, 0.92013181, 0.8315366381, 0.8052434186),
+    ],
+)
+def test_toy_statistics(baseline, lr, p, score, wald):
+    # methods specification 0.4, TOY
+    def run(statistic):
+        return calibration_test(TOY_X, TOY_Y, baseline=baseline, statistic=statistic, method="chi2")
+
+    assert run("lr").statistic == pytest.approx(lr, abs=1e-6)
+    assert run("lr").pvalue == pytest.approx(p, abs=1e-6)
+    assert run("score").statistic == pytest.approx(score, abs=1e-6)
+    assert run("wald").statistic == pytest.approx(wald, abs=1e-6)
+    assert {run(s).df for s in ("lr", "score", "wald")} == {4}
+
+
+@pytest.mark.parametrize(("statistic", "p"), [("lr", 0.907), ("score", 0.9185)])
+def test_toy_exact_p_values(statistic, p):
+    # methods specification 8e: B = 1999, seed 0
+    test = calibration_test(TOY_X, TOY_Y, statistic=statistic, method="exact", seed=0)
+    assert test.pvalue == pytest.approx(p, abs=1e-12)
+    assert (test.method, test.n_resamples, test.sequential) == ("exact", 1999, False)
+
+
+def test_sequential_agrees_with_all_draws_and_makes_fewer():
+    full = calibration_test(TOY_X, TOY_Y, method="exact", seed=0)
+    some = calibration_test(TOY_X, TOY_Y, method="sequential", seed=0)
+    assert some.n_resamples < full.n_resamples
+    assert some.sequential
+    # 50 exceedances: the relative standard error is at most 1/7
+    assert some.pvalue == pytest.approx(full.pvalue, rel=0.3)
+
+
+def test_chi_square_p_is_scipys_tail():
+    probs, y = honest(600, 4, 1)
+    test = calibration_test(probs**2 / (probs**2).sum(axis=1, keepdims=True), y)
+    assert test.method == "chi2"
+    assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 6), rel=1e-9)
+    assert 0.0 < test.pvalue < 1e-20  # a survival function, not 1 - cdf
+
+
+def test_exact_p_is_never_zero_and_says_how_many_draws():
+    wrong = np.roll(TOY_Y, 1)
+    probs = TOY_X**8 / (TOY_X**8).sum(axis=1, keepdims=True)
+    test = calibration_test(probs, wrong, method="exact", n_resamples=99, seed=1)
+    assert test.pvalue == pytest.approx(1 / 100)
+    assert "exact, 99 simulated" in str(test)
+    assert "p = 0.01" in str(test)
+
+
+def test_same_seed_same_answer_and_a_generator_is_accepted():
+    first = calibration_test(TOY_X, TOY_Y, method="exact", n_resamples=199, seed=7)
+    again = calibration_test(TOY_X, TOY_Y, method="exact", n_resamples=199, seed=7)
+    other = calibration_test(TOY_X, TOY_Y, method="exact", n_resamples=199, seed=8)
+    assert first.pvalue == again.pvalue
+    assert other.pvalue != first.pvalue
+    drawn = calibration_test(
+        TOY_X, TOY_Y, method="exact", n_resamples=199, seed=np.random.default_rng(3)
+    )
+    repeat = calibration_test(TOY_X, TOY_Y, method="exact", n_resamples=199, seed=drawn.seed)
+    assert drawn.pvalue == repeat.pvalue
+
+
+def test_a_predictions_object_gives_the_same_test():
+    direct = calibration_test(TOY_X, TOY_Y, baseline=0, method="chi2")
+    held = calibration_test(Predictions.from_arrays(TOY_X, TOY_Y), baseline=0, method="chi2")
+    assert direct.statistic == held.statistic
+
+
+def test_rejects_and_to_dict():
+    test = calibration_test(TOY_X, TOY_Y, method="chi2")
+    assert not test.rejects(0.05)
+    assert test.rejects(0.9)
+    assert json.loads(json.dumps(test.to_dict()))["df"] == 4
+    assert isinstance(test, CalibrationTest)
+
+
+def test_auto_looks_at_the_information_not_at_n():
+    flat, _ = honest(500, 3, 2)
+    sharp, _ = honest(500, 3, 2, concentration=0.02)
+    sharp = np.clip(sharp, 1e-9, None)
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    for probs, method in ((flat, "chi2"), (sharp, "sequential")):
+        predictions = Predictions.from_arrays(probs, np.arange(500) % 3)
+        enough = expected_errors(predictions) / 4 >= 20
+        assert enough == (method == "chi2")
+        assert choose_method(predictions, 4, "lr", 1999)[0] == method
+
+
+def test_auto_simulates_when_zeros_were_raised_or_a_class_is_rare():
+    probs, y = honest(2000, 3, 3)
+    probs[0] = [1.0, 0.0, 0.0]
+    zeros = Predictions.from_arrays(probs, y, clip=1e-6)
+    assert choose_method(zeros, 4, "lr", 1999) == ("sequential", "zeros were raised")
+    rare = np.column_stack([np.full(2000, 0.499), np.full(2000, 0.499), np.full(2000, 0.002)])
+    rare = Predictions.from_arrays(rare, np.arange(2000) % 2)
+    assert "too rare" in choose_method(rare, 4, "lr", 1999)[1]
+
+
+def test_auto_says_why_it_cannot_simulate():
+    weight = np.full(len(TOY_Y), 1.5)
+    test = calibration_test(TOY_X, TOY_Y, sample_weight=weight)
+    assert test.method == "chi2"
+    assert "fractional weights cannot be simulated" in test.reason
+    big = Predictions.from_arrays(TOY_X, TOY_Y)
+    assert "too large to simulate" in choose_method(big, 4, "lr", 10**9)[1]
+
+
+def test_whole_weights_equal_repeated_rows():
+    weight = np.arange(len(TOY_Y)) % 3
+    once = calibration_test(TOY_X, TOY_Y, sample_weight=weight, method="exact", seed=4)
+    rows = np.repeat(np.arange(len(TOY_Y)), weight)
+    repeated = calibration_test(TOY_X[rows], TOY_Y[rows], method="exact", seed=4)
+    assert once.statistic == pytest.approx(repeated.statistic, rel=1e-9)
+    assert once.pvalue == repeated.pvalue
+
+
+def test_hockey():
+    # BRcal's data: methods specification 0.4, checked with VGAM (tests/reference/vgam.json)
+    from shared_data import load_hockey
+
+    test = calibration_test(load_hockey(), method="chi2")
+    assert test.statistic == pytest.approx(4.26743065, abs=1e-7)
+    assert test.pvalue == pytest.approx(0.11839659, abs=1e-7)
+    assert calibration_test(load_hockey(), statistic="score").statistic == pytest.approx(
+        4.16134009, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"statistic": "lrt"}, "statistic must be 'lr', 'score' or 'wald'; got 'lrt'"),
+        ({"method": "bootstrap"}, "method must be 'auto', 'chi2', 'exact' or 'sequential'"),
+        ({"statistic": "wald", "method": "exact"}, "Wald statistic has no exact p-value"),
+        ({"n_resamples": 0}, "n_resamples must be at least 1; got 0"),
+        ({"n_resamples": 10.5}, "n_resamples must be a whole number"),
+        ({"seed": -1, "method": "exact"}, "seed must be a whole number >= 0"),
+        ({"seed": "x", "method": "exact"}, "seed must be a whole number >= 0"),
+    ],
+)
+def test_errors(options, message):
+    with pytest.raises(InputError, match=message):
+        calibration_test(TOY_X, TOY_Y, **options)
+
+
+def test_fractional_weights_refuse_exact():
+    with pytest.raises(InputError, match=r"whole-number weights .* sample_weight\[0\]=0.5"):
+        calibration_test(TOY_X, TOY_Y, sample_weight=[0.5] * 16, method="exact")
+
+
+def test_alpha_must_be_a_level():
+    with pytest.raises(InputError, match="alpha must lie in"):
+        calibration_test(TOY_X, TOY_Y, method="chi2").rejects(5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
+def test_size_of_the_default_p_value_on_a_sharp_network():
+    # Rows of a real VGG, labels drawn from those rows: H0 is true. Chi-square rejects 11 to 18 %.
+    rows, seed, reps = load_cifar10_vgg16_keras().probs, np.random.default_rng(11), 250
+    default, plain = [], []
+    for rep in range(reps):
+        probs = rows[seed.choice(len(rows), 500, replace=False)]
+        y = (seed.random((500, 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        test = calibration_test(Predictions.from_arrays(probs, y, classes=range(10)), seed=rep)
+        assert test.method == "exact"
+        default.append(test.pvalue)
+        plain.append(chi2.sf(test.statistic, test.df))
+    for alpha in (0.05, 0.1, 0.2):
+        error = 2.6 * np.sqrt(alpha * (1 - alpha) / reps)
+        assert abs(np.mean(np.array(default) <= alpha) - alpha) < error
+    assert np.mean(np.array(plain) <= 0.05) > 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / reps)
+
+
+@pytest.mark.slow
+def test_size_of_the_default_p_value_on_flat_predictions():
+    reps = 400
+    pvalues = [
+        calibration_test(*honest(300, 3, seed), method="auto", seed=seed).pvalue
+        for seed in range(reps)
+    ]
+    for alpha in (0.05, 0.1, 0.2):
+        error = 2.6 * np.sqrt(alpha * (1 - alpha) / reps)
+        assert abs(np.mean(np.array(pvalues) <= alpha) - alpha) < error
+
+
+def test_a_fit_that_was_read_from_a_file_has_no_score():
+    predictions = Predictions.from_arrays(TOY_X, TOY_Y)
+    fit = fit_predictions(predictions)
+    copy = type(fit).from_dict(fit.to_dict())
+    assert copy.statistic == fit.statistic
+    assert copy.null_terms is None
+
+
+def test_where_refits_are_too_many_and_errors_too_few_the_score_stands_in(monkeypatch):
+    from mcllo._inference import likelihood_tests as _calibration_test
+
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(20, 0.05), size=300).clip(1e-9)
+    probs /= probs.sum(axis=1, keepdims=True)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(20))
+    monkeypatch.setattr(_calibration_test, "MOST_WORK", 300 * 20 * 199.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = calibration_test(p, n_resamples=199, seed=1)
+        score = calibration_test(p, n_resamples=199, seed=1, statistic="score", method="sequential")
+    assert (found.kind, found.method) == ("score", "exact")
+    assert (found.statistic, found.pvalue) == (score.statistic, score.pvalue)
+    assert "too many refits" in found.reason
+
+
+def rows(n, seed, power=1.0, concentration=0.05, c=4):
+    """Sharp rows; `power` 1 draws labels from them, less makes them overconfident."""
+    rng = np.random.default_rng(seed)
+    probs = np.clip(rng.dirichlet(np.full(c, concentration), size=n), 1e-6, None)
+    probs /= probs.sum(axis=1, keepdims=True)
+    truth = probs**power
+    truth /= truth.sum(axis=1, keepdims=True)
+    y = (rng.random((n, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    return Predictions.from_arrays(probs, y, classes=range(c))
+
+
+def test_the_gain_is_that_of_a_ridge_fit_on_the_other_half():
+    p = Predictions.from_arrays(TOY_X, TOY_Y)
+    fit = fit_predictions(p.take(np.arange(0, 16, 2)), penalty=1.0)
+    other = p.take(np.arange(1, 16, 2))
+    own = np.arange(8)
+    after = np.log(fit.recalibrate(other.probs)[own, other.codes]).sum()
+    before = np.log(other.probs[own, other.codes]).sum()
+    halves = [_likelihood(p, slice(k, None, 2)) for k in (0, 1)]
+    assert _gain(*halves) == pytest.approx(after - before, abs=1e-9)
+
+
+def test_it_is_one_at_most_and_never_zero():
+    assert split_pvalue(Predictions.from_arrays(TOY_X[:3], TOY_Y[:3], classes=range(3))) == 1.0
+    assert 0.0 < split_pvalue(Predictions.from_arrays(TOY_X, TOY_Y)) <= 1.0
+    wrong = rows(20_000, 0, power=0.1)
+    assert split_pvalue(wrong) == SMALLEST
+
+
+def test_weights_are_repetitions_of_rows():
+    p = rows(200, 1, power=0.5)
+    twice = Predictions.from_arrays(
+        p.probs, p.codes, sample_weight=np.full(200, 2.0), classes=range(4)
+    )
+    assert split_pvalue(twice) < split_pvalue(p)
+
+
+def test_the_default_reports_the_bound_where_simulation_cannot_tell_more():
+    test = calibration_test(rows(400, 2, power=0.3), seed=0)
+    assert test.method == "bound"
+    assert test.n_resamples == 0
+    assert test.pvalue < 1 / (20 * 2000)
+    assert "p <= " in str(test)
+    assert "guaranteed bound" in str(test)
+    assert test.rejects(0.001)
+    asked = calibration_test(rows(400, 2, power=0.3), method="exact", n_resamples=99, seed=0)
+    assert asked.method == "exact"
+    assert asked.pvalue == pytest.approx(0.01)
+
+
+@pytest.mark.slow
+def test_its_expectation_under_calibration_is_at_most_one():
+    # E has mean 1; Markov: P(p <= a) <= a. 2000 repetitions
+    values = np.array([split_pvalue(rows(60, seed)) for seed in range(2000)])
+    for alpha in (0.01, 0.05, 0.2):
+        assert np.mean(values <= alpha) <= alpha + 2.6 * np.sqrt(alpha * (1 - alpha) / 2000)
+
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+
+
+@pytest.mark.parametrize("baseline", [None, 0, "cat", "Auto"])
+def test_classes_are_no_rules(baseline):
+    assert split_baseline(baseline) == ("", baseline)
+
+
+def test_all_is_for_recalibration():
+    assert split_baseline("auto") == ("auto", None)
+    assert split_baseline("all", allowed=("auto", "all")) == ("all", None)
+    assert "is for recalibration (MCLLOCalibrator)" in str(refusal(split_baseline, "all"))
+    assert "is for recalibration" in str(refusal(assess, TOY_X, TOY_Y, baseline="all"))
+
+
+def test_auto_is_the_likeliest_baseline_and_pays_for_it():
+    chosen = best_baseline(TOY, seed=1)
+    found = fit_and_test(TOY, "auto", seed=1)
+    assert found.predictions.baseline == found.fit.baseline == chosen.baseline
+    assert (found.test.statistic, found.test.pvalue) == (chosen.max_score, chosen.pvalue)
+    assert found.test.kind == "max_score"
+    assert str(found.test).startswith("largest score (over all baselines) statistic 0.990 on")
+
+
+def test_permuting_classes_does_not_change_the_answer_of_auto():
+    order = [2, 0, 1]
+    here = calibration_test(TOY_X, TOY_Y, baseline="auto", seed=1)
+    there = calibration_test(TOY_X[:, order], TOY_Y, classes=order, baseline="auto", seed=1)
+    assert there.statistic == pytest.approx(here.statistic, rel=1e-12)
+
+
+def test_groups_choose_the_robust_test():
+    groups = np.arange(16) // 2
+    test = calibration_test(TOY_X, TOY_Y, groups=groups, seed=3)
+    robust = robust_test(TOY_X, TOY_Y, groups=groups, seed=3)
+    assert (test.kind, test.method, test.pvalue) == ("robust_score", robust.method, robust.pvalue)
+    assert "sign flips" in str(test)
+
+
+def test_survey_weights_choose_the_robust_test():
+    options = {"sample_weight": np.linspace(1, 2, 16), "weight_kind": "survey"}
+    assert calibration_test(TOY_X, TOY_Y, **options, seed=3).kind == "robust_score"
+    assert needs_robust(Predictions.from_arrays(TOY_X, TOY_Y, **options))
+    counted = {"sample_weight": np.full(16, 2.0)}
+    assert not needs_robust(Predictions.from_arrays(TOY_X, TOY_Y, **counted))
+
+
+def test_nothing_pays_for_a_chosen_baseline_of_dependent_rows():
+    groups = np.arange(16) // 2
+    message = str(refusal(calibration_test, TOY_X, TOY_Y, groups=groups, baseline="auto"))
+    assert "must not be combined with groups" in message

@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from toy import TOY_X, TOY_Y
+
+import mcllo
+from mcllo import Predictions, calibration_test, omnibus_test
+from mcllo._inference.omnibus import MOST_KERNEL_ROWS, HosmerLemeshow, kernel_companion
+from mcllo.exceptions import InputError
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+
+
+def wave(n, seed):
+    """Predictions off by a wave that has no shift and no slope (methods specification 8h)."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0.1, 0.9, n)
+    truth = x + 0.08 * np.cos(4 * np.pi * (x - 0.5) / 0.8)
+    return np.column_stack([1 - x, x]), (rng.random(n) < truth).astype(int)
+
+
+def test_one_group_is_the_multinomial_chi_square_by_hand():
+    # one group of 4 rows at (1/2, 1/2), labels 0 0 0 1: D = 3 - 2 = 1, V = 4 * 1/4 = 1
+    p = Predictions.from_arrays([[0.5, 0.5]] * 4, [0, 0, 0, 1])
+    assert HosmerLemeshow(p, 1).of_labels(p.codes[None]) == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize(("reference", "value"), [(0, 2.05239011), (2, 6.27578671)])
+def test_toy_quadratic_form(reference, value):
+    # methods specification 5.1, TOY, 4 groups
+    statistic = HosmerLemeshow(TOY, 4, reference)
+    assert statistic.of_labels(TOY_Y[None])[0] == pytest.approx(value, abs=1e-7)
+
+
+def test_toy_classical_statistic():
+    # methods specification 5.1: R generalhoslem, reference 0
+    assert HosmerLemeshow(TOY, 4, 0).classical(TOY_Y[None])[0] == pytest.approx(
+        1.81411415, abs=1e-7
+    )
+
+
+def test_many_labels_at_once_equal_one_by_one():
+    labels = np.random.default_rng(0).integers(0, 3, size=(7, 16))
+    statistic = HosmerLemeshow(TOY, 4)
+    assert statistic.of_labels(labels) == pytest.approx(
+        [statistic.of_labels(row[None])[0] for row in labels]
+    )
+
+
+def test_its_mean_under_calibration_is_its_degrees_of_freedom():
+    test = omnibus_test(TOY, n_groups=4, n_resamples=4000, seed=0)
+    # g (c - 1) = 8 exactly; the standard deviation of a draw is about 4
+    assert test.expected == pytest.approx(8, abs=4 * 4 / np.sqrt(4000))
+
+
+def test_kernel_p_value_of_the_toy_rows():
+    # methods specification 5.4 has .9835 for the Euclidean kernel; here total variation, median
+    test = omnibus_test(TOY, kind="kernel", n_resamples=1999, seed=0)
+    assert test.statistic == pytest.approx(0.0109168663, abs=1e-9)
+    assert 0.9 < test.pvalue <= 1.0
+
+
+def test_it_sees_what_the_likelihood_ratio_test_cannot():
+    probs, y = wave(5000, seed=0)
+    assert not calibration_test(probs, y).rejects(0.05)
+    assert omnibus_test(probs, y, seed=1).pvalue <= 0.001
+
+
+def test_assess_says_so_in_words():
+    probs, y = wave(5000, seed=0)
+    text = str(mcllo.assess(probs, y, seed=1))
+    assert "no miscalibration found" in text
+    assert "But these reject: something is wrong that is no shift or slope" in text
+
+
+@pytest.mark.slow
+def test_power_against_the_wave():
+    # methods specification 8h: LRT .050 (its size), Hosmer-Lemeshow 1.0 at n = 5000
+    lr = np.mean([calibration_test(*wave(5000, s)).rejects(0.05) for s in range(200)])
+    hl = np.mean(
+        [omnibus_test(*wave(5000, s), n_resamples=99, seed=s).pvalue <= 0.05 for s in range(30)]
+    )
+    assert abs(lr - 0.05) < 2.6 * np.sqrt(0.05 * 0.95 / 200)
+    assert hl == 1.0
+
+
+@pytest.mark.slow
+def test_size_with_sharp_rows():
+    rng = np.random.default_rng(2)
+    pvalues = []
+    for seed in range(400):
+        probs = rng.dirichlet([0.1] * 4, size=150)
+        probs = np.clip(probs, 1e-9, None)
+        probs /= probs.sum(axis=1, keepdims=True)
+        y = (rng.random((150, 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        pvalues.append(omnibus_test(probs, y, classes=range(4), n_resamples=199, seed=seed).pvalue)
+    for alpha in (0.05, 0.2):
+        error = 2.6 * np.sqrt(alpha * (1 - alpha) / 400)
+        assert abs(np.mean(np.array(pvalues) <= alpha) - alpha) < error
+
+
+def test_more_groups_than_rows_and_whole_weights():
+    assert HosmerLemeshow(TOY, 100).n_groups == 16
+    weight = np.arange(16) % 3
+    rows = np.repeat(np.arange(16), weight)
+    weighted = omnibus_test(TOY_X, TOY_Y, sample_weight=weight, seed=3)
+    written = omnibus_test(TOY_X[rows], TOY_Y[rows], seed=3)
+    assert weighted.to_dict() == written.to_dict()
+
+
+def test_the_kernel_companion_is_for_few_rows():
+    assert set(kernel_companion(TOY, 19, 0)) == {"kernel"}
+    probs, y = wave(MOST_KERNEL_ROWS + 1, seed=0)
+    assert kernel_companion(Predictions.from_arrays(probs, y), 19, 0) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "hl"}, "kind must be 'hosmer_lemeshow' or 'kernel'"),
+        ({"n_groups": 0}, "n_groups must be a whole number >= 1; got 0"),
+        ({"n_resamples": 0}, "n_resamples must be at least 1"),
+        ({"sample_weight": [0.5] * 16}, "whole-number weights"),
+    ],
+)
+def test_errors(options, message):
+    with pytest.raises(InputError, match=message):
+        omnibus_test(TOY_X, TOY_Y, **options)
+
+
+def test_very_many_rows_use_chi_square(monkeypatch):
+    probs, y = wave(3000, seed=0)
+    monkeypatch.setattr("mcllo._assessment.assessment.MOST_CELLS", 10)
+    a = mcllo.assess(probs, y, seed=1)
+    test = a.companions["hosmer_lemeshow"]
+    assert a.nulls == {}
+    assert (test.n_resamples, test.expected) == (0, 10.0)
+    assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 10))
+    assert test.statistic == pytest.approx(omnibus_test(probs, y, seed=1).statistic)

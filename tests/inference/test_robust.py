@@ -1,0 +1,549 @@
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2, f
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions, robust_test
+from mcllo._fit.fit import fit_predictions
+from mcllo._inference import row_scores as module
+from mcllo._inference.likelihood_tests import run_test
+from mcllo._inference.robust import Mixture, flip_pvalue, robust_covariance, robust_fit, whitening
+from mcllo._inference.row_scores import group_scores, row_sums, score_sums, unit_scores
+from mcllo._math.likelihood import identity_theta
+from mcllo.exceptions import InputError
+
+GROUPS = np.arange(16) // 3  # 5 groups of 3 rows and one of 1
+WEIGHT = np.array([1, 2, 3, 1, 1, 2, 4, 1, 2, 1, 1, 3, 1, 2, 1, 2])
+BINARY_X = np.column_stack([TOY_X[:, 0], 1 - TOY_X[:, 0]])
+BINARY_Y = (TOY_Y != 0).astype(int)
+
+
+def robust_se(probs, y, **options):
+    p = Predictions.from_arrays(probs, y, **options)
+    return np.sqrt(np.diag(robust_covariance(p, fit_predictions(p))))
+
+
+def dependent(rng, n_groups, size, same=False):
+    """Return probs, labels, groups: one uniform decides all labels of a group (comonotone).
+
+    Each row's label follows its probabilities; the labels of a group are as alike as they can be.
+    """
+    groups = np.repeat(np.arange(n_groups), size)
+    probs = rng.dirichlet([1, 1, 1], n_groups)[groups] if same else None
+    probs = rng.dirichlet([1, 1, 1], len(groups)) if probs is None else probs
+    u = rng.random(n_groups)[groups]
+    return probs, (u[:, None] > np.cumsum(probs, axis=1)[:, :-1]).sum(axis=1), groups
+
+
+# --- fixed points
+
+
+def test_groups_of_one_are_no_groups():
+    own = {"groups": np.arange(16)}
+    assert robust_se(TOY_X, TOY_Y, **own) == pytest.approx(robust_se(TOY_X, TOY_Y))
+    a, b = robust_test(TOY_X, TOY_Y, seed=1), robust_test(TOY_X, TOY_Y, seed=1, **own)
+    assert (a.statistic, a.pvalue) == pytest.approx((b.statistic, b.pvalue))
+    assert (a.kind, b.kind, a.design_effect) == ("sandwich", "cluster", 1.0)
+    assert b.design_effect == pytest.approx(1.0)
+
+
+def test_robust_twice_is_robust_once():
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
+    once = robust_fit(p, fit_predictions(p))
+    assert robust_fit(p, once).cov_theta == pytest.approx(once.cov_theta)
+
+
+# --- by hand
+
+
+def test_two_groups_by_hand():
+    # all rows (1/2, 1/2), so gamma is fixed at 1 and tau = log(5/3) from 5 of 8 labels.
+    # H = 8 * 5/8 * 3/8 = 15/8. Groups of 4 with 4 and 1 labels 0: U = 4 - 4 * 5/8 = 3/2, and -3/2.
+    # M = 2/1 * (9/4 + 9/4) = 9; variance 9 / (15/8)^2 = 64/25, standard error 8/5
+    p = Predictions.from_arrays(
+        [[0.5, 0.5]] * 8, [0, 0, 0, 0, 0, 1, 1, 1], groups=[0] * 4 + [1] * 4
+    )
+    fit = robust_fit(p, fit_predictions(p))
+    assert fit.se_tau == pytest.approx([8 / 5])
+    assert np.isnan(fit.se_gamma).all()
+    # at the identity U = (2, -1), H = 2: S = 1/2, V = 5, lambda = 5/2; S / lambda = 1/5
+    test = robust_test(p, method="f")
+    assert (test.statistic, test.df) == (pytest.approx(1 / 5), 1)
+    assert test.pvalue == pytest.approx(f.sf(1 / 5, 1, 1))  # above chi-square's .48
+    # scores by rows: 5 of +1/2, 3 of -1/2: 8/7 * (2 - 1/8) = 15/7; by groups 2 * (5 - 1/2) = 9
+    assert test.design_effect == pytest.approx(9 / (15 / 7))
+
+
+# --- independent implementation
+
+
+def plain_sandwich(probs, y, groups, theta, penalty=0.0):
+    """The sandwich in loops; the Hessian from central differences of the score."""
+    score = np.zeros(len(theta))
+    by_group = {}
+    for u, g in zip(loop_scores(probs, y, theta), groups, strict=True):
+        by_group[g] = by_group.get(g, 0.0) + u
+        score += u
+    bread = np.empty((len(theta), len(theta)))
+    for j, step in enumerate(1e-6 * np.eye(len(theta))):
+        up, down = (loop_scores(probs, y, theta + s).sum(axis=0) for s in (step, -step))
+        bread[j] = (down - up) / 2e-6
+    bread += penalty * np.eye(len(theta))
+    n = len(by_group)
+    meat = sum(np.outer(u - score / n, u - score / n) for u in by_group.values()) * n / (n - 1)
+    return np.linalg.inv(bread) @ meat @ np.linalg.inv(bread)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 2.0])
+def test_plain_loops_give_the_same_covariance(penalty):
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
+    fit = fit_predictions(p, penalty=penalty)
+    theta = np.concatenate([fit.tau, fit.gamma])
+    expected = plain_sandwich(TOY_X, TOY_Y, GROUPS, theta, penalty)
+    assert robust_covariance(p, fit) == pytest.approx(expected, rel=1e-6)
+
+
+def test_plain_algebra_gives_the_same_test():
+    test = robust_test(TOY_X, TOY_Y, groups=GROUPS, method="f")
+    theta0 = np.array([0.0, 0.0, 1.0, 1.0])
+    rows = loop_scores(TOY_X, TOY_Y, theta0)
+    by_group = np.array([rows[g == GROUPS].sum(axis=0) for g in range(6)])
+    p = Predictions.from_arrays(TOY_X, TOY_Y)
+    h = fit_predictions(p).null_terms.hessian
+    u, m = by_group.sum(axis=0), np.linalg.solve(h, by_group.T @ by_group)
+    score, total = u @ np.linalg.solve(h, u), np.trace(m)
+    assert score == pytest.approx(0.9895584940)  # methods.md 0.4: the score statistic
+    nu = total**2 / np.trace(m @ m)
+    assert test.statistic == pytest.approx(4 * score / total)
+    assert test.pvalue == pytest.approx(max(f.sf(score / total, nu, 5 * nu), chi2.sf(score, 4)))
+
+
+# --- reference values
+
+
+def test_toy_sandwich_of_the_specification():
+    # methods.md 0.4: sandwich SE without the small-sample factor, here 16 / 15
+    expected = [0.77226102, 0.90163308, 0.34561587, 0.59413475]
+    assert robust_se(TOY_X, TOY_Y) * np.sqrt(15 / 16) == pytest.approx(expected, abs=1e-7)
+
+
+# statsmodels 0.15.0, y = 1 for class 0, X = [1, log odds], without its own small-sample factors:
+# Logit(...).fit(cov_type="HC0"); cov_type="cluster", cov_kwds={"groups": GROUPS,
+# "use_correction": False}; the same of the rows written out WEIGHT times; and survey weights as
+# GLM(..., Binomial(), var_weights=WEIGHT).fit(cov_type="HC0").
+STATSMODELS = [
+    ({}, 16, [0.7040304014, 0.4437975117]),
+    ({"groups": GROUPS}, 6, [0.4420788235, 0.2495177461]),
+    ({"sample_weight": WEIGHT}, 28, [0.4551053850, 0.3911408869]),
+    ({"sample_weight": WEIGHT, "groups": GROUPS}, 6, [0.4117813595, 0.3508728017]),
+    ({"sample_weight": WEIGHT, "weight_kind": "survey"}, 16, [0.6739027757, 0.5407065687]),
+]
+
+
+@pytest.mark.parametrize(("options", "n_units", "expected"), STATSMODELS)
+def test_two_classes_agree_with_statsmodels(options, n_units, expected):
+    factor = n_units / (n_units - 1)
+    found = robust_se(BINARY_X, BINARY_Y, **options)
+    assert found == pytest.approx(np.sqrt(factor) * np.array(expected), abs=1e-8)
+
+
+def test_three_classes_agree_with_statsmodels():
+    # statsmodels 0.15.0, GenericLikelihoodModel of Eq. (5) with its numerical scores, fitted with
+    # cov_type="cluster", use_correction=False; 6 groups
+    expected = np.array([0.5887033518, 0.7978694788, 0.2010389314, 0.5325835747])
+    found = robust_se(TOY_X, TOY_Y, groups=GROUPS)
+    assert found == pytest.approx(np.sqrt(6 / 5) * expected, abs=1e-6)
+
+
+# --- properties
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_frequencies_are_repeated_rows(grouped):
+    options = {"groups": GROUPS} if grouped else {}
+    again = np.repeat(np.arange(16), WEIGHT)
+    longer = {"groups": GROUPS[again]} if grouped else {}
+    a = robust_test(TOY_X, TOY_Y, sample_weight=WEIGHT, seed=1, **options)
+    b = robust_test(TOY_X[again], TOY_Y[again], seed=1, **longer)
+    assert a.to_dict() == pytest.approx(b.to_dict())
+    se = robust_se(TOY_X, TOY_Y, sample_weight=WEIGHT, **options)
+    assert se == pytest.approx(robust_se(TOY_X[again], TOY_Y[again], **longer))
+
+
+def test_label_counts_with_their_rows_as_groups_are_repeated_rows():
+    counts = np.array([[3, 1, 0], [0, 2, 0], [1, 0, 4], [0, 0, 1], [2, 2, 1]])
+    probs = TOY_X[:5]
+    rows, labels = np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5)
+    rows, labels = (np.repeat(values, counts.ravel()) for values in (rows, labels))
+    a = robust_test(probs, counts, groups=np.arange(5), seed=1)
+    b = robust_test(probs[rows], labels, groups=rows, seed=1)
+    assert a.to_dict() == pytest.approx(b.to_dict())
+    assert a.n_groups == 5
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10_000), kind=st.sampled_from(["frequency", "survey"]))
+def test_order_of_rows_and_names_of_groups_change_nothing(seed, kind):
+    rng = np.random.default_rng(seed)
+    order, names = rng.permutation(16), rng.permutation(6)
+    options = {"weight_kind": kind, "seed": 1}
+    a = robust_test(TOY_X, TOY_Y, groups=GROUPS, sample_weight=WEIGHT, **options)
+    b = robust_test(
+        TOY_X[order],
+        TOY_Y[order],
+        groups=[f"animal {names[g]}" for g in GROUPS[order]],
+        sample_weight=WEIGHT[order],
+        **options,
+    )
+    assert a.to_dict() == pytest.approx(b.to_dict())
+
+
+@pytest.mark.parametrize("method", ["flip", "f"])
+@pytest.mark.parametrize("groups", [None, GROUPS])
+def test_the_scale_of_survey_weights_does_not_matter(method, groups):
+    options = {"groups": groups, "weight_kind": "survey"}
+    tests = [
+        robust_test(TOY_X, TOY_Y, sample_weight=s * WEIGHT, method=method, seed=1, **options)
+        for s in (1.0, 10.0)
+    ]
+    assert tests[0].to_dict() == pytest.approx(tests[1].to_dict())
+    se = [robust_se(TOY_X, TOY_Y, sample_weight=s * WEIGHT, **options) for s in (1.0, 10.0)]
+    assert se[0] == pytest.approx(se[1])
+
+
+def test_for_two_classes_the_baseline_does_not_matter():
+    options = {"groups": GROUPS, "seed": 1}
+    a = robust_test(BINARY_X, BINARY_Y, baseline=0, **options)
+    b = robust_test(BINARY_X, BINARY_Y, baseline=1, **options)
+    assert a.to_dict() == pytest.approx(b.to_dict())
+
+
+def test_groups_given_to_the_covariance_take_the_place_of_the_predictions_own():
+    plain = Predictions.from_arrays(TOY_X, TOY_Y)
+    fit = fit_predictions(plain)
+    grouped = robust_covariance(replace(plain, groups=GROUPS), fit)
+    assert robust_covariance(plain, fit, groups=GROUPS) == pytest.approx(grouped)
+    assert not np.allclose(grouped, robust_covariance(plain, fit))
+
+
+def test_the_baseline_of_the_fit_counts():
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
+    moved = p.with_baseline(0)
+    fit = fit_predictions(moved)
+    assert robust_covariance(p, fit) == pytest.approx(robust_covariance(moved, fit))
+
+
+def test_where_no_estimate_exists_there_is_no_robust_one():
+    p = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
+    with pytest.warns(UserWarning, match="does not exist"):
+        fit = fit_predictions(p)
+    assert np.isnan(robust_covariance(p, fit)).all()
+    assert 0 < robust_test(p, seed=1).pvalue <= 1
+
+
+def test_it_sees_wrong_predictions():
+    rng = np.random.default_rng(0)
+    probs, _, groups = dependent(rng, 100, 5)
+    y = np.array([rng.choice(3, p=row) for row in probs])
+    wrong = probs**3 / (probs**3).sum(axis=1, keepdims=True)
+    test = robust_test(wrong, y, groups=groups, seed=1)
+    assert test.pvalue == 1 / 2000
+    assert robust_test(wrong, y, groups=groups, method="f").pvalue < 1e-8
+
+
+# --- choices and words
+
+
+def test_auto_flips_few_groups_and_not_many():
+    rng = np.random.default_rng(0)
+    probs, y = rng.dirichlet([1, 1], 1200), rng.integers(0, 2, 1200)
+    assert robust_test(probs[:1000], y[:1000], seed=1).method == "flip"
+    many = robust_test(probs, y)
+    assert (many.method, many.reason, many.n_resamples) == ("f", "1,200 rows", 0)
+
+
+def test_fractional_frequencies_are_not_flipped():
+    test = robust_test(TOY_X, TOY_Y, sample_weight=WEIGHT / 2)
+    assert test.method == "f"
+    assert test.reason.startswith("14 rows with fractional weights")
+    with pytest.raises(InputError, match="whole-number weights"):
+        robust_test(TOY_X, TOY_Y, sample_weight=WEIGHT / 2, method="flip")
+
+
+def test_few_groups_say_what_they_cannot_show():
+    test = robust_test(TOY_X, TOY_Y, groups=np.arange(16) % 4, seed=1)
+    assert "4 groups; so few can give no p-value below 0.12" in test.reason
+    assert test.pvalue > 0.1
+
+
+def test_no_surprise_yet_is_no_evidence():
+    # Eight sharp rows, all right: every score points one way, so flips alone would give 1 / 128.
+    test = robust_test([[0.97, 0.03], [0.03, 0.97]] * 4, [0, 1] * 4, seed=1)
+    assert test.pvalue > 0.5
+    assert "independent rows" in test.reason
+
+
+def test_words_and_plain_values():
+    test = robust_test(TOY_X, TOY_Y, groups=GROUPS, seed=1)
+    assert str(test) == (
+        "robust score statistic 1.850 on 4 df, p = 0.91 (1,999 sign flips; 6 groups, "
+        "design effect 0.85)"
+    )
+    assert json.loads(json.dumps(test.to_dict())) == test.to_dict()
+    assert not test.rejects(0.05)
+
+
+# --- errors
+
+
+def test_errors():
+    with pytest.raises(InputError, match="method must be 'auto', 'flip' or 'f'; got 'chi2'"):
+        robust_test(TOY_X, TOY_Y, method="chi2")
+    with pytest.raises(InputError, match="groups= must not be given beside"):
+        robust_test(Predictions.from_arrays(TOY_X, TOY_Y), groups=GROUPS)
+    with pytest.raises(InputError, match="n_resamples must be at least 1"):
+        robust_test(TOY_X, TOY_Y, n_resamples=0)
+    with pytest.raises(InputError, match="alpha must lie"):
+        robust_test(TOY_X, TOY_Y, seed=1).rejects(1.0)
+
+
+# --- simulations
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("same", [False, True], ids=["rows differ", "row repeated"])
+def test_size_and_coverage_with_repeated_measurements(same):
+    rng, n = np.random.default_rng(2026), 400
+    robust, plain = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    covered = np.zeros((n, 2), dtype=bool)
+    for i in range(n):
+        probs, y, groups = dependent(rng, 60, 5, same)
+        p = Predictions.from_arrays(probs, y, groups=groups)
+        fit = fit_predictions(p)
+        robust[i] = robust_test(p, n_resamples=499, seed=i).rejects(0.05)
+        plain[i] = run_test(p, fit, method="chi2").rejects(0.05)
+        low, high = robust_fit(p, fit).confidence_interval().gamma.T
+        covered[i] = (low <= 1) & (high >= 1)
+    # standard error of a rate of .05 in 400 data sets: .011; three of them
+    assert robust.mean() == pytest.approx(0.05, abs=0.033)
+    assert plain.mean() > 0.15
+    assert covered.mean(axis=0) == pytest.approx(0.95, abs=0.033)
+
+
+@pytest.mark.slow
+def test_size_under_a_sampling_that_depends_on_the_label():
+    rng, n = np.random.default_rng(2027), 400
+    robust = np.zeros(n, dtype=bool)
+    for i in range(n):
+        probs = rng.dirichlet([3, 0.5, 1], 1500)
+        y = (rng.random(1500)[:, None] > np.cumsum(probs, axis=1)[:, :-1]).sum(axis=1)
+        chance = np.array([0.1, 1.0, 0.3])[y]
+        kept = rng.random(1500) < chance
+        robust[i] = robust_test(
+            probs[kept],
+            y[kept],
+            sample_weight=1 / chance[kept],
+            weight_kind="survey",
+            n_resamples=499,
+            seed=i,
+        ).rejects(0.05)
+    assert robust.mean() == pytest.approx(0.05, abs=0.033)  # standard error .011
+    # without weights the last of these samples is far from its probabilities
+    p = Predictions.from_arrays(probs[kept], y[kept])
+    assert run_test(p, fit_predictions(p), method="chi2").pvalue < 1e-6
+
+
+def test_no_score_gives_p_1():
+    null = Mixture.of(np.eye(2), np.zeros(2), np.eye(2), 10)
+    assert (null.statistic, null.f_pvalue) == (0.0, 1.0)
+    scores = np.array([[1.0], [-1.0]])
+    assert flip_pvalue(scores, np.eye(1), n_resamples=99, seed=0).pvalue == 1.0
+
+
+def test_two_directions_by_hand():
+    # H = I, U = (3, 1), V = diag(4, 1): S = 10, sum of lambda 5, nu = 25 / 17
+    null = Mixture.of(np.eye(2), np.array([3.0, 1.0]), np.diag([4.0, 1.0]), 11)
+    assert null.score == pytest.approx(10)
+    assert null.statistic == pytest.approx(10 / 2.5)
+    assert null.f_pvalue == pytest.approx(f.sf(10 / 5, 25 / 17, 10 * 25 / 17))
+
+
+def test_independent_rows_give_chi_square():
+    # V = H: all eigenvalues 1, and with many units F is chi-square over its degrees of freedom
+    h = np.array([[3.0, 1.0], [1.0, 2.0]])
+    u = np.array([2.0, -1.0])
+    null = Mixture.of(whitening(h), u, h, 1e9)
+    assert null.eigenvalues == pytest.approx([1, 1])
+    assert null.statistic == pytest.approx(u @ np.linalg.solve(h, u))
+    assert null.f_pvalue == pytest.approx(chi2.sf(null.statistic, 2))
+
+
+@pytest.mark.parametrize("rank", [3, 2, 0])
+def test_whitening_is_a_root_of_the_pseudo_inverse(rank):
+    half = np.random.default_rng(0).normal(size=(3, rank))
+    h = half @ half.T
+    root = whitening(h)
+    assert root.shape == (3, rank)
+    if rank:
+        # a generalised inverse: H W W' H = H
+        assert h @ root @ root.T @ h == pytest.approx(h)
+
+
+def test_five_units_against_every_sign():
+    scores = np.array([[1.0, 0.5], [2.0, -0.3], [0.7, 0.9], [-0.4, 0.2], [1.5, 1.1]])
+    root = whitening(np.array([[2.0, 0.4], [0.4, 1.0]]))
+    white = scores @ root
+    drawn = [((np.array(s) @ white) ** 2).sum() for s in product([-1, 1], repeat=5)]
+    exact = np.mean(np.array(drawn) >= drawn[-1] * (1 - 1e-9))
+    found = flip_pvalue(scores, root, n_resamples=20_000, seed=0)
+    # 5 standard errors of 20,000 draws; all signs equal, or one opposite, is the least
+    assert found.pvalue == pytest.approx(exact, abs=5 * np.sqrt(exact * (1 - exact) / 20_000))
+    assert exact >= 2 / 32
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10_000), factor=st.floats(1e-3, 1e3))
+def test_order_and_units_of_measurement_change_nothing(seed, factor):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(12, 3))
+    a = flip_pvalue(scores, np.eye(3), n_resamples=200, seed=1)
+    b = flip_pvalue(factor * scores[rng.permutation(12)], np.eye(3), n_resamples=200, seed=1)
+    assert a.pvalue == b.pvalue
+
+
+@pytest.mark.slow
+def test_flips_are_exact_for_symmetric_scores_however_unequal():
+    rng = np.random.default_rng(0)
+    sizes = 2.0 ** np.arange(8)[:, None]  # the last group outweighs all others together
+    pvalues = [
+        flip_pvalue(sizes * rng.normal(size=(8, 2)), np.eye(2), n_resamples=99, seed=s).pvalue
+        for s in range(2000)
+    ]
+    # exact: P(p <= .2) <= .2; standard error .009
+    assert np.mean(np.array(pvalues) <= 0.2) == pytest.approx(0.2, abs=0.03)
+
+
+THETA = np.array([0.2, -0.3, 0.8, 1.5])
+
+
+def loop_scores(probs, y, theta):
+    """Scores row by row, the baseline last, in plain Python loops."""
+    scores = []
+    for row, label in zip(probs, y, strict=True):
+        k = len(row) - 1
+        odds = [np.log(row[j] / row[k]) for j in range(k)]
+        eta = [theta[j] + theta[k + j] * odds[j] for j in range(k)]
+        total = 1.0 + sum(np.exp(e) for e in eta)
+        residual = [(label == j) - np.exp(eta[j]) / total for j in range(k)]
+        scores.append(residual + [r * o for r, o in zip(residual, odds, strict=True)])
+    return np.array(scores)
+
+
+def test_scores_sum_to_the_score_of_the_specification():
+    # methods.md 0.4: minus the gradient at theta0, TOY
+    total = score_sums(Predictions.from_arrays(TOY_X, TOY_Y), identity_theta(2)).total
+    assert total == pytest.approx([0.8, -0.8, 0.77466884, 0.89888965], abs=1e-8)
+
+
+def test_two_rows_by_hand():
+    # (.5, .5) with label 0: residual .5, log odds 0; (.8, .2) with label 1: -.8, log 4
+    p = Predictions.from_arrays([[0.5, 0.5], [0.8, 0.2]], [0, 1])
+    sums = score_sums(p, identity_theta(1))
+    odds = np.log(4)
+    assert sums.gram == pytest.approx(
+        np.array([[0.25 + 0.64, 0.64 * odds], [0.64 * odds, 0.64 * odds**2]])
+    )
+    assert sums.n_units == 2
+    # two units: the centred covariance is (a - b)(a - b)' with factor 2 / 1 * 1 / 2
+    away = np.array([0.5 + 0.8, 0.8 * odds])
+    assert sums.covariance == pytest.approx(np.outer(away, away))
+
+
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_plain_loops_agree_for_any_baseline(baseline):
+    p = Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline, groups=GROUPS)
+    order = [j for j in range(3) if j != baseline] + [baseline]
+    rows = loop_scores(TOY_X[:, order], [order.index(label) for label in TOY_Y], THETA)
+    by_group = np.array([rows[g == GROUPS].sum(axis=0) for g in range(6)])
+    assert group_scores(p, THETA) == pytest.approx(by_group)
+    assert score_sums(p, THETA).gram == pytest.approx(by_group.T @ by_group)
+    assert row_sums(p, THETA).gram == pytest.approx(rows.T @ rows)
+    assert unit_scores(p, THETA) == pytest.approx(by_group)
+
+
+@pytest.mark.parametrize(("kind", "power"), [("frequency", 1), ("survey", 2)])
+def test_what_weights_mean_for_the_gram_matrix(kind, power):
+    rows = loop_scores(TOY_X, TOY_Y, THETA)
+    p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=WEIGHT, weight_kind=kind)
+    sums = score_sums(p, THETA)
+    assert sums.total == pytest.approx(WEIGHT @ rows)
+    assert sums.gram == pytest.approx((rows.T * WEIGHT**power) @ rows)
+    assert sums.n_units == (28 if kind == "frequency" else 16)
+    units = unit_scores(p, THETA)
+    assert units.T @ units == pytest.approx(sums.gram)
+    assert len(units) == sums.n_units
+
+
+def test_in_groups_both_kinds_of_weight_give_the_same_sums():
+    both = [
+        score_sums(
+            Predictions.from_arrays(
+                TOY_X, TOY_Y, groups=GROUPS, sample_weight=WEIGHT, weight_kind=kind
+            ),
+            THETA,
+        ).gram
+        for kind in ("frequency", "survey")
+    ]
+    assert both[0] == pytest.approx(both[1])
+
+
+def test_rows_of_weight_0_are_no_rows_and_their_groups_no_groups():
+    weight = np.where(GROUPS == 5, 0.0, WEIGHT)
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS, sample_weight=weight)
+    assert score_sums(p, THETA).n_units == 5
+    survey = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight, weight_kind="survey")
+    assert score_sums(survey, THETA).n_units == len(unit_scores(survey, THETA)) == 15
+
+
+def test_chunks_change_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y = rng.dirichlet([1, 1, 1], 2000), rng.integers(0, 3, 2000)
+    p = Predictions.from_arrays(x, y, groups=rng.integers(0, 7, 2000))
+    whole = group_scores(p, THETA), row_sums(p, THETA).gram
+    monkeypatch.setattr(module, "CHUNK_ELEMENTS", 600)
+    assert group_scores(p, THETA) == pytest.approx(whole[0])
+    assert row_sums(p, THETA).gram == pytest.approx(whole[1])
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10_000))
+def test_order_of_rows_and_names_of_groups_change_nothing_scores_by_row(seed):
+    rng = np.random.default_rng(seed)
+    order, names = rng.permutation(16), rng.permutation(6)
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
+    q = Predictions.from_arrays(TOY_X[order], TOY_Y[order], groups=names[GROUPS[order]])
+    assert score_sums(q, THETA).gram == pytest.approx(score_sums(p, THETA).gram)
+
+
+def test_groups_left_over_by_take_may_have_gaps():
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
+    part = p.take(np.flatnonzero((GROUPS == 1) | (GROUPS == 4)))
+    assert group_scores(part, THETA) == pytest.approx(group_scores(p, THETA)[[1, 4]])
+
+
+def test_one_group_is_refused():
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS).take([0, 1, 2])
+    with pytest.raises(InputError, match="at least two groups"):
+        score_sums(p, THETA)
+
+
+def test_weights_that_count_no_two_rows_are_refused():
+    p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 1 / 16))
+    with pytest.raises(InputError, match="pass weight_kind='survey'"):
+        score_sums(p, THETA)

@@ -1,0 +1,375 @@
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+from refusal import refusal
+
+from mcllo._input.frames import (
+    as_column,
+    as_matrix,
+    as_numbers,
+    column_names,
+    did_you_mean,
+    first_word,
+    n_columns,
+    shorten,
+)
+
+P = np.array([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
+COLUMNS = {"a": P[:, 0], "b": P[:, 1]}
+DECIMALS = {"a": [Decimal("0.7"), Decimal("0.2"), Decimal("0.5")], "b": [Decimal("0.3")] * 3}
+
+FRAMES = {
+    "pandas": pd.DataFrame(COLUMNS),
+    "pandas, other index": pd.DataFrame(COLUMNS, index=[7, 7, "x"]),
+    "pandas nullable": pd.DataFrame(COLUMNS).astype("Float64"),
+    "pandas arrow": pd.DataFrame(COLUMNS).astype("float64[pyarrow]"),
+    "polars": pl.DataFrame(COLUMNS),
+    "pyarrow": pa.table(COLUMNS),
+    "pyarrow, chunked": pa.concat_tables([pa.table(COLUMNS)[:1], pa.table(COLUMNS)[1:]]),
+}
+
+
+class Gradient:
+    """An array of another library that refuses to become NumPy's, in its own words."""
+
+    shape = (3, 2)
+
+    def __array__(self, *args, **options):
+        raise RuntimeError("Can't call numpy() on a tensor that requires grad.")
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_frames_give_values_and_names(frame):
+    values, names = as_matrix(frame, "probs")
+    np.testing.assert_array_equal(values, P)
+    assert values.dtype == np.float64
+    assert names == ["a", "b"] == column_names(frame)
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_columns_are_chosen_and_ordered_by_name(frame):
+    values, names = as_matrix(frame, "probs", ["b", "a"])
+    np.testing.assert_array_equal(values, P[:, ::-1])
+    assert names == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        P,
+        P.tolist(),
+        tuple(map(tuple, P)),
+        list(P),
+        P.astype(object),
+        P.view(np.matrix),
+        P.astype(">f8"),
+    ],
+    ids=["array", "lists", "tuples", "list of arrays", "objects", "matrix", "big-endian"],
+)
+def test_arrays_and_lists_have_no_names(table):
+    values, names = as_matrix(table, "probs", ["ignored", "for arrays"])
+    np.testing.assert_array_equal(values, P)
+    assert names is None
+    assert column_names(table) is None
+
+
+def test_an_array_is_not_copied():
+    assert as_matrix(P, "probs")[0] is P
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+def test_frames_keep_their_precision(make, precision):
+    # the tolerance of row sums depends on it
+    frame = make({name: column.astype(precision) for name, column in COLUMNS.items()})
+    assert as_matrix(frame, "probs")[0].dtype == precision
+
+
+def test_column_names_that_are_not_text():
+    frame = pd.DataFrame(np.column_stack([P, [9, 9, 9]]), columns=[1, 0, ("x", "y")])
+    values, names = as_matrix(frame, "probs", [0, 1])
+    np.testing.assert_array_equal(values, P[:, ::-1])
+    assert names == ["0", "1"]
+
+
+@pytest.mark.parametrize("written", ["true", "True", "TRUE"])
+def test_truth_values_find_their_columns_in_any_case(written):
+    frame = pd.DataFrame({"False": P[:, 0], written: P[:, 1]})
+    np.testing.assert_array_equal(as_matrix(frame, "probs", [True, False])[0], P[:, ::-1])
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table], ids=["polars", "pyarrow"])
+def test_decimal_columns_are_numbers(make):
+    values, _ = as_matrix(make(DECIMALS), "probs")
+    np.testing.assert_array_equal(values, [[0.7, 0.3], [0.2, 0.3], [0.5, 0.3]])
+
+
+def test_nulls_in_numbers_become_nan():
+    gap = [0.7, None, 0.5]
+    for frame in (
+        pd.DataFrame({"a": pd.array(gap, dtype="Float64"), "b": 0.5}),
+        pl.DataFrame({"a": gap, "b": [0.5] * 3}),
+        pa.table({"a": gap, "b": [0.5] * 3}),
+        [[v, 0.5] for v in gap],
+        np.ma.array(P, mask=[[0, 0], [1, 0], [0, 0]]),
+    ):
+        assert np.argwhere(np.isnan(as_matrix(frame, "probs")[0])).tolist() == [[1, 0]]
+
+
+# ---- columns ------------------------------------------------------------------------------------
+
+WORDS = ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        WORDS,
+        tuple(WORDS),
+        np.array(WORDS),
+        np.array(WORDS, dtype=object),
+        [[word] for word in WORDS],
+        pd.Series(WORDS, index=[9, 9, 1]),
+        pd.Series(WORDS, dtype="string"),
+        pd.Series(WORDS, dtype="category"),
+        pd.Categorical(WORDS),
+        pd.Index(WORDS),
+        pd.DataFrame({5: WORDS}),
+        pl.Series(WORDS),
+        pl.Series(WORDS, dtype=pl.Categorical),
+        pl.Series(WORDS, dtype=pl.Enum(["b", "a"])),
+        pl.DataFrame({"y": WORDS}),
+        pa.array(WORDS),
+        pa.array(WORDS).dictionary_encode(),
+        pa.chunked_array([WORDS[:1], WORDS[1:]]),
+        pa.chunked_array([pa.array(WORDS).dictionary_encode()]),
+        pa.table({"y": WORDS}),
+    ],
+    ids=lambda column: type(column).__module__.split(".")[0] + " " + type(column).__name__,
+)
+def test_columns_of_words(column):
+    array = as_column(column, "y")
+    assert array.shape == (3,)
+    assert array.tolist() == WORDS
+
+
+def test_a_nan_among_words_does_not_become_a_word():
+    # np.asarray(["a", nan]) is ["a", "nan"]
+    assert as_column(["a", float("nan")], "y")[1] != "nan"
+    assert as_column([["a"], [float("nan")]], "y")[1] != "nan"
+    assert as_column(pd.Series(["a", None], dtype="category"), "y")[1] != "nan"
+
+
+def test_numbers_stay_numbers():
+    assert as_column(pl.Series([1, 2]), "y").dtype == np.int64
+    assert np.isnan(as_column(pl.Series([1, None]), "y")[1])
+    assert np.isnan(as_column(pd.Series([1, None], dtype="Int64"), "y")[1])
+
+
+def test_a_masked_entry_is_missing():
+    assert as_column(np.ma.array([1, 2], mask=[0, 1]), "y").tolist() == [1, None]
+    assert as_column(np.ma.array([1, 2], mask=[0, 0]), "y").tolist() == [1, 2]
+
+
+def test_a_wide_frame_stays_a_table():
+    assert as_column(pd.DataFrame(COLUMNS), "y").shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "n"),
+    [
+        (P, 2),
+        (P[:, 0], 1),
+        (P[:, :1], 1),
+        (P.tolist(), 2),
+        (list(P), 2),
+        (WORDS, 1),
+        ([[word] for word in WORDS], 1),
+        ([np.array(1.0), np.array(2.0)], 1),
+        (FRAMES["pyarrow"], 2),
+        (pa.chunked_array([WORDS]), 1),
+        (pl.Series(WORDS), 1),
+        ((None, [[]]), 1),
+        (([None, []], None), 2),
+        ([], 0),
+        (None, 0),
+        ("word", 0),
+        (np.zeros((2, 2, 2)), 0),
+        (pd.DataFrame, 0),
+    ],
+)
+def test_n_columns_is_seen_without_reading(values, n):
+    assert n_columns(values) == n
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i8", "u1", "?"])
+def test_numbers_pass_as_they_are(dtype):
+    array = np.zeros((2, 2), dtype)
+    assert as_numbers(array, "probs") is array
+
+
+def test_long_doubles_and_number_objects_become_float64():
+    assert as_numbers(P.astype(np.longdouble), "probs").dtype == np.float64
+    objects = np.array([Fraction(1, 4), Decimal("0.25"), True, None], dtype=object)
+    np.testing.assert_array_equal(as_numbers(objects, "probs"), [0.25, 0.25, 1.0, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("array", "word"),
+    [
+        (np.array([["0.7", "0.3"]]), "0.7"),
+        (np.array([["0.7", 0.3]], dtype=object), "0.7"),
+        (np.array([[0.7, "many\nlines"]], dtype=object), "many lines"),
+        (np.array([[b"0.7"]]), "b'0.7'"),
+        (np.array([[0.7 + 0j]]), "0.7+0j"),
+        (np.zeros((1, 1), "M8[D]"), "1970-01-01"),
+        (np.zeros((1, 1), "m8[s]"), "0 seconds"),
+        (np.zeros(1, "f8,f8"), "0.0, 0.0"),
+        (np.array([[pd.NA, 0.3]], dtype=object), "<NA>"),
+        (np.array([[10**400]], dtype=object), "1000"),
+        (np.array([{"a": 1}], dtype=object), "{'a': 1}"),
+    ],
+)
+def test_what_is_not_a_number_is_refused_and_shown(array, word):
+    message = str(refusal(as_numbers, array, "weights"))
+    assert message.startswith("weights must hold numbers; got values such as")
+    assert word in message
+    assert "swapped" not in message
+    assert "swapped" in str(refusal(as_numbers, array, "probs"))
+
+
+def test_first_word_is_cut():
+    assert first_word(np.array(["x" * 60])) == "x" * 39 + "…"
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+NOT_TABLES = {
+    "set": {0.1, 0.2},
+    "dict": {"a": [0.7], "b": [0.3]},
+    "generator": (row for row in P),
+    "str": "0.7 0.3",
+    "float": 0.7,
+    "NoneType": None,
+    "type": pd.DataFrame,
+    "ellipsis": ...,
+    "builtin_function_or_method": len,
+    "csr_matrix": scipy.sparse.csr_matrix(P),
+    "coo_array": scipy.sparse.coo_array(P),
+    "LazyFrame": pl.LazyFrame(COLUMNS),
+    "RecordBatch": pa.record_batch(COLUMNS),
+    "Gradient": Gradient(),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_TABLES)
+@pytest.mark.parametrize("read", [as_matrix, as_column])
+def test_what_is_no_table_is_refused_by_its_type(read, kind):
+    error = refusal(read, NOT_TABLES[kind], "probs")
+    assert f"got {kind}." in str(error)
+
+
+def test_the_remedy_names_the_method():
+    assert "Pass probs.toarray()." in str(refusal(as_matrix, NOT_TABLES["csr_matrix"], "probs"))
+    assert "Pass probs.collect()." in str(refusal(as_matrix, NOT_TABLES["LazyFrame"], "probs"))
+
+
+def test_ragged_rows():
+    assert "rows differ in length" in str(refusal(as_matrix, [[0.7, 0.3], [1.0]], "probs"))
+    assert "rows differ in length" in str(refusal(as_column, [["a"], ["b", "c"]], "y"))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame(P, columns=["a", "a"]),
+        pa.Table.from_arrays([pa.array(P[:, 0]), pa.array(P[:, 1])], names=["a", "a"]),
+    ],
+    ids=["pandas", "pyarrow"],
+)
+def test_repeated_column_names(frame):
+    for read in (as_matrix, as_column):
+        message = "column names must be distinct; x has 'a' twice. Rename one."
+        assert str(refusal(read, frame, "x")) == message
+
+
+def test_column_names_equal_as_text():
+    frame = pd.DataFrame(P, columns=[1, "1"])
+    assert "probs has '1' twice" in str(refusal(as_matrix, frame, "probs"))
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (["x", "y", "z"], "String"),
+        ([datetime.date(2020, 1, 1)] * 3, "Date"),
+        ([True, False, True], "Boolean"),
+        (pl.Series(["x", "y", "x"], dtype=pl.Categorical), "Categorical"),
+        ([[1], [2], [3]], "List"),
+        ([None] * 3, "Unknown"),
+    ],
+)
+def test_columns_that_are_not_numbers_are_named(column, kind):
+    frame = pl.DataFrame({"a": P[:, 0], "id": column})
+    message = str(refusal(as_matrix, frame, "probs"))
+    assert f"column 'id' is {kind}" in message
+    assert "classes=" in message
+
+
+@pytest.mark.parametrize("kind", ["object", "complex", "category", "Sparse[float]"])
+def test_odd_pandas_columns_are_named(kind):
+    frame = pd.DataFrame(COLUMNS).astype({"b": kind})
+    assert "column 'b' is" in str(refusal(as_matrix, frame, "probs"))
+
+
+def test_numbers_that_numpy_does_not_have():
+    wide = pl.Series([2**70, 1, 1], dtype=pl.Int128)
+    for read, data in (
+        (as_matrix, pl.DataFrame({"a": wide, "b": wide})),
+        (as_column, wide),
+        (as_column, pl.DataFrame({"a": wide})),
+    ):
+        assert "convert its columns to floats" in str(refusal(read, data, "probs"))
+
+
+def test_an_odd_column_does_not_matter_when_others_are_chosen():
+    frame = pd.DataFrame({"id": WORDS, **COLUMNS})
+    assert as_matrix(frame, "probs", ["a", "b"])[1] == ["a", "b"]
+
+
+def test_an_unknown_column_is_answered_with_a_near_one():
+    frame = pd.DataFrame(COLUMNS).rename(columns={"a": "truck"})
+    assert str(refusal(as_matrix, frame, "probs", ["trcuk", "b"])) == (
+        "probs has no column 'trcuk'; did you mean 'truck'?"
+    )
+    assert str(refusal(as_matrix, frame, "probs", [7, "b"])) == (
+        "probs has no column '7'; it has ['truck', 'b']."
+    )
+
+
+# ---- words of errors ----------------------------------------------------------------------------
+
+
+def test_did_you_mean():
+    assert did_you_mean("trcuk", ["car", "truck"]) == "did you mean 'truck'?"
+    assert did_you_mean("zebra", ["car", "truck"]) == "it has ['car', 'truck']."
+    assert did_you_mean(10, [1, 100]) == "did you mean '100'?"
+
+
+def test_shorten_leaves_out_the_middle():
+    assert shorten([1, "a"]) == "[1, 'a']"
+    assert shorten(range(100), most=4) == "[0, 1, ..., 99]"
+    assert shorten(range(4), most=4) == "[0, 1, 2, 3]"

@@ -1,0 +1,458 @@
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from independent import (
+    central_differences,
+    designs,
+    direct_nll,
+    draw,
+    log_odds_of,
+    maps,
+    power_formula,
+    simplex,
+)
+from scipy.special import logsumexp
+from toy import TOY_X, TOY_Y
+
+from mcllo._ground.threads import ordered_map
+from mcllo._math import kernel as kernel
+from mcllo._math import likelihood as model
+from mcllo._math.kernel import SAFE, LogPartition, Terms, exponentials, softmax_against_zero
+from mcllo._math.likelihood import (
+    Likelihood,
+    identity_theta,
+    log_odds_from_logs,
+    recalibrate,
+    sufficient_statistic,
+)
+from mcllo._math.likelihood import LogPartition as LogPartition_model
+from mcllo._math.likelihood import Terms as Terms_model
+from mcllo._math.newton import minimize
+
+quick = settings(deadline=None, max_examples=50)
+THETA = np.array([0.2, -0.3, 0.8, 1.5])
+TOY_L = log_odds_of(TOY_X)
+
+
+def likelihood(log_odds, codes):
+    return Likelihood(LogPartition(log_odds), sufficient_statistic(log_odds, codes))
+
+
+def test_terms_add():
+    one, two = Terms(1.0, np.ones(2), np.eye(2)), Terms(2.0, np.zeros(2), np.ones((2, 2)))
+    both = one + two
+    assert both.value == 3.0
+    np.testing.assert_array_equal(both.gradient, [1.0, 1.0])
+    np.testing.assert_array_equal(both.hessian, [[2.0, 1.0], [1.0, 2.0]])
+
+
+def test_softmax_against_zero_by_hand():
+    # eta = (log 2, log 5) against 0: total 1 + 2 + 5 = 8
+    out, total = np.empty((2, 1)), np.empty(1)
+    log_total = softmax_against_zero(
+        np.array([np.log(2.0), 0.0, 0.0, 1.0]), np.array([[9.0], [np.log(5.0)]]), out, total=total
+    )
+    assert log_total is total
+    np.testing.assert_allclose(out[:, 0], [2.0 / 8.0, 5.0 / 8.0], rtol=1e-14)
+    np.testing.assert_allclose(total, np.log(8.0), rtol=1e-14)
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 30.0, 650.0, 1e5, 1e100]))
+def test_log_totals_equal_scipy(seed, scale):
+    rng = np.random.default_rng(seed)
+    odds, theta = scale * rng.normal(size=(3, 20)), rng.normal(size=6)
+    out = np.empty((3, 20))
+    log_total = softmax_against_zero(theta, odds, out)
+    eta = np.vstack([theta[:3, None] + theta[3:, None] * odds, np.zeros(20)])
+    np.testing.assert_allclose(log_total, logsumexp(eta, axis=0), rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(out, np.exp(eta - logsumexp(eta, axis=0))[:3], rtol=1e-11)
+
+
+def test_only_rows_that_would_overflow_are_shifted():
+    odds = np.array([[SAFE + 1.0, 2.0], [1.0, 3.0]])
+    total, top = exponentials(identity_theta(2), odds, np.empty((2, 2)))
+    np.testing.assert_array_equal(top, [SAFE + 1.0, 0.0])
+    np.testing.assert_allclose(total, [1.0, 1.0 + np.exp(2.0) + np.exp(3.0)], rtol=1e-15)
+    assert exponentials(identity_theta(2), odds - 2.0, np.empty((2, 2)))[1] is None
+
+
+def test_the_range_of_the_log_odds_bounds_eta():
+    partition = LogPartition(np.array([[-3.0, 2.0], [0.5, 0.25]]))
+    assert partition.largest == 3.0
+    theta = np.array([1.0, 0.0, -2.0, 4.0])  # eta: 1 + 6 and 2 at most
+    assert partition.is_below(7.1, theta)
+    assert not partition.is_below(7.0, theta)
+    assert not partition.is_below(1e300, np.array([np.nan, 0.0, 1.0, 1.0]))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_number_of_threads_changes_no_bit(monkeypatch, weighted, dtype):
+    monkeypatch.setattr(kernel, "CHUNK_ELEMENTS", 1)
+    monkeypatch.setattr(model, "CHUNK_ELEMENTS", 1)
+    rng = np.random.default_rng(2)
+    odds = rng.normal(scale=3.0, size=(3, 256 * 70 + 5)).astype(dtype)  # 71 chunks in 24 groups
+    weight = rng.uniform(size=odds.shape[1]) if weighted else None
+    theta = rng.normal(size=6)
+    one, *others = [LogPartition(odds, weight, n_jobs=n) for n in (1, 2, 3)]
+    assert one._rows == 256
+    assert one._group == 3 * 256
+    exact, rough = one(theta), one._rough(theta)
+    for partition in others:
+        for first, second in ((exact, partition(theta)), (rough, partition._rough(theta))):
+            assert first.value == second.value
+            np.testing.assert_array_equal(first.gradient, second.gradient)
+            np.testing.assert_array_equal(first.hessian, second.hessian)
+    rows = [recalibrate(theta, odds, baseline=1, n_jobs=n) for n in (1, 2, 3)]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_array_equal(rows[0], rows[2])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("far", [3.0, 900.0])
+def test_the_value_alone_is_that_of_the_terms(monkeypatch, far, weighted):
+    monkeypatch.setattr(kernel, "CHUNK_ELEMENTS", 1)
+    rng = np.random.default_rng(6)
+    odds, codes = rng.normal(scale=far, size=(3, 1000)), rng.integers(0, 4, size=1000)
+    weight = rng.uniform(size=1000) if weighted else None
+    theta = rng.normal(size=6)
+    values = [LogPartition(odds, weight, n_jobs=n).value(theta) for n in (1, 2, 3)]
+    assert values[0] == values[1] == values[2]
+    assert values[0] == pytest.approx(LogPartition(odds, weight)(theta).value, rel=1e-13)
+    own = likelihood(odds, codes)
+    assert own.value(theta) == pytest.approx(own(theta).value, rel=1e-12)
+
+
+def test_several_threads_may_call_at_once():
+    rng = np.random.default_rng(3)
+    partition = LogPartition(rng.normal(size=(9, 20_000)))
+    thetas = rng.normal(size=(8, 18))
+    alone = [partition(theta) for theta in thetas]
+    together = ordered_map(lambda i: partition(thetas[i]), 8, 4)
+    for first, second in zip(alone, together, strict=True):
+        assert first.value == second.value
+        np.testing.assert_array_equal(first.gradient, second.gradient)
+        np.testing.assert_array_equal(first.hessian, second.hessian)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rough_terms_are_good_to_five_digits(weighted):
+    rng = np.random.default_rng(4)
+    odds = rng.normal(scale=2.0, size=(4, 20_000))
+    weight = rng.uniform(0.5, 2.0, size=20_000) if weighted else None
+    partition, theta = LogPartition(odds, weight), identity_theta(4)
+    exact, rough = partition(theta), partition.rough(theta)
+    assert rough.value == pytest.approx(exact.value, rel=1e-6)
+    np.testing.assert_allclose(rough.gradient, exact.gradient, rtol=1e-5)
+    scale = np.sqrt(np.diagonal(exact.hessian))
+    np.testing.assert_allclose(
+        rough.hessian / np.outer(scale, scale), exact.hessian / np.outer(scale, scale), atol=1e-5
+    )
+    own = Likelihood(partition, np.ones(8))
+    assert own.rough(theta).value == pytest.approx(rough.value - 4.0)
+    np.testing.assert_allclose(own.rough(theta).gradient, rough.gradient - 1.0)
+
+
+def test_rough_terms_are_not_offered_where_they_would_not_help():
+    assert LogPartition(TOY_L).rough is None  # too small to gain
+    assert likelihood(TOY_L, TOY_Y).rough is None
+    wide = np.tile(np.array([[200.0, -1.0]]), 40_000)
+    assert np.isnan(LogPartition(wide).rough(identity_theta(1)).value)  # exp(200) in float32
+
+
+def test_the_statistic_of_float32_log_odds_is_that_of_their_float64_copy():
+    # stored in float32, computed in float64: the likelihood ratio agrees to 1e-8, not to 1e-4
+    rng = np.random.default_rng(5)
+    probs = simplex(rng, 30_000, 4, 2.0)
+    odds = log_odds_of(probs).astype(np.float32)
+    codes = draw(probs**0.7 / (probs**0.7).sum(axis=1, keepdims=True), rng)
+    found = []
+    for stored in (odds, odds.astype(np.float64)):
+        own = likelihood(stored, codes)
+        solution = minimize(own, identity_theta(3), rough=own.rough)
+        assert solution.converged
+        found.append(2.0 * (solution.start.value - solution.value))
+    assert found[0] > 100.0
+    assert found[0] == pytest.approx(found[1], abs=1e-8)
+
+
+@pytest.mark.parametrize("far", [590.0, 610.0, 1e100])
+def test_a_row_has_the_same_digits_in_any_company(far):
+    # beyond eta = 600 a row is shifted before exp; its neighbours are not
+    odds = np.array([[far, 0.3, -2.0], [-far, 1.7, 0.2]])
+    together = recalibrate(THETA, odds, baseline=2)
+    for i in range(3):
+        np.testing.assert_array_equal(recalibrate(THETA, odds[:, [i]], 2)[0], together[i])
+    assert np.isfinite(together).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_log_odds_of_1e100_stay_finite():
+    # the square of the largest log odds, times the rows, is far from the largest number
+    odds = np.array([[1e100, -1e100, 1e100, 0.1], [-1e100, -1e100, 1e100, 0.2]])
+    terms = LogPartition(odds)(identity_theta(2))
+    assert terms.value == pytest.approx(2e100)
+    assert np.isfinite(terms.gradient).all()
+    assert np.isfinite(terms.hessian).all()
+    with np.errstate(over="ignore"):
+        assert np.isnan(LogPartition(np.tile(odds, 10_000)).rough(identity_theta(2)).value)
+
+
+def likelihood_model(log_odds, codes, weight=None):
+    statistic = sufficient_statistic(log_odds, codes, weight)
+    return Likelihood(LogPartition_model(log_odds, weight), statistic)
+
+
+def assert_same(first, second, rtol=1e-12):
+    assert first.value == pytest.approx(second.value, rel=rtol, abs=1e-12)
+    np.testing.assert_allclose(first.gradient, second.gradient, rtol=rtol, atol=1e-11)
+    np.testing.assert_allclose(first.hessian, second.hessian, rtol=rtol, atol=1e-11)
+
+
+@quick
+@given(designs())
+def test_the_identity_changes_nothing(design):
+    probs, _ = design
+    k = probs.shape[1] - 1
+    same = recalibrate(identity_theta(k), log_odds_of(probs), baseline=k)
+    np.testing.assert_allclose(same, probs, rtol=1e-12)
+
+
+def test_one_row_by_hand():
+    # x = (.8, .2): odds 4; delta = 2, gamma = 1/2 give odds 2 * sqrt(4) = 4, so g = (.8, .2);
+    # A = log(1 + 4); dA/dtau = .8, dA/dgamma = .8 log 4; curvature .8 * .2 = .16 times (1, l, l^2)
+    odds, theta, own = np.log([[4.0]]), np.array([np.log(2.0), 0.5]), np.log(4.0)
+    curvature = 0.16 * np.array([[1.0, own], [own, own * own]])
+    terms = LogPartition_model(odds)(theta)
+    assert terms.value == pytest.approx(np.log(5.0), rel=1e-14)
+    np.testing.assert_allclose(terms.gradient, [0.8, 0.8 * own], rtol=1e-14)
+    np.testing.assert_allclose(terms.hessian, curvature, rtol=1e-13)
+    np.testing.assert_allclose(recalibrate(theta, odds, baseline=1), [[0.8, 0.2]], rtol=1e-14)
+
+
+def test_sufficient_statistic_by_hand():
+    # labels 0, 2 (baseline), 0, 1 with weights 1, 2, 3, 4: counts (1 + 3, 4); sums of own log odds
+    odds = np.array([[0.5, 9.0, -1.0, 9.0], [9.0, 9.0, 9.0, 2.0]])
+    s = sufficient_statistic(odds, np.array([0, 2, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]))
+    np.testing.assert_allclose(s, [4.0, 4.0, 0.5 - 3.0, 8.0])
+
+
+@quick
+@given(designs(max_sharpness=3.0), st.data())
+def test_equals_the_power_formula_of_the_paper(design, data):
+    probs, _ = design
+    delta, gamma = data.draw(maps(probs.shape[1] - 1))
+    theta = np.concatenate([np.log(delta), gamma])
+    ours = recalibrate(theta, log_odds_of(probs), baseline=probs.shape[1] - 1)
+    np.testing.assert_allclose(ours, power_formula(probs, delta, gamma), rtol=1e-9, atol=1e-12)
+
+
+@quick
+@given(designs(), st.data())
+def test_value_equals_the_sum_over_rows(design, data):
+    probs, codes = design
+    theta = np.concatenate(data.draw(maps(probs.shape[1] - 1)))
+    odds = log_odds_of(probs)
+    weight = np.arange(1.0, len(codes) + 1.0)
+    found = likelihood_model(odds, codes, weight)(theta).value
+    assert found == pytest.approx(direct_nll(theta, odds, codes, weight), rel=1e-11, abs=1e-11)
+
+
+@quick
+@given(designs(), st.data())
+def test_derivatives_match_finite_differences(design, data):
+    probs, codes = design
+    theta = np.concatenate(data.draw(maps(probs.shape[1] - 1)))
+    odds = log_odds_of(probs)
+    terms = likelihood_model(odds, codes)(theta)
+    slope = central_differences(lambda t: direct_nll(t, odds, codes), theta)
+    curvature = central_differences(lambda t: likelihood_model(odds, codes)(t).gradient, theta)
+    scale = 1.0 + np.abs(odds).max() ** 2 * len(codes)
+    np.testing.assert_allclose(terms.gradient, slope, atol=1e-7 * scale)
+    np.testing.assert_allclose(terms.hessian, curvature, atol=1e-7 * scale)
+
+
+def test_derivatives_match_50_digits():
+    # two rows, three classes, log odds near and far; mpmath differentiates Eq. (5) itself
+    odds, codes = np.array([[0.3, -30.0], [-1.1, 2.0]]), [0, 1]
+
+    def nll(*theta):
+        total = mpmath.mpf(0)
+        for i, y in enumerate(codes):
+            eta = [theta[j] + theta[2 + j] * mpmath.mpf(odds[j, i]) for j in range(2)] + [0]
+            total += mpmath.log(sum(mpmath.exp(e) for e in eta)) - eta[y]
+        return total
+
+    with mpmath.workdps(50):
+        point = [mpmath.mpf(t) for t in THETA]
+        unit = np.eye(4, dtype=int)
+        value = float(nll(*point))
+        gradient = [float(mpmath.diff(nll, point, tuple(e))) for e in unit]
+        hessian = [[float(mpmath.diff(nll, point, tuple(e + f))) for f in unit] for e in unit]
+    terms = likelihood_model(odds, np.array(codes))(THETA)
+    assert terms.value == pytest.approx(value, rel=1e-14)
+    np.testing.assert_allclose(terms.gradient, gradient, rtol=1e-12)
+    np.testing.assert_allclose(terms.hessian, hessian, rtol=1e-10)
+
+
+def test_toy_gradient_and_hessian():
+    # methods specification 0.4, TOY, baseline 2, at theta = (.2, -.3, .8, 1.5)
+    terms = likelihood_model(TOY_L, TOY_Y)(THETA)
+    assert terms.value == pytest.approx(12.432299736356, rel=1e-12)
+    expected = [-0.51703510, 0.49214269, -1.88607023, 0.37044143]
+    np.testing.assert_allclose(terms.gradient, expected, atol=6e-9)
+    upper = [
+        [2.95923143, -1.52432517, 0.70168355, -1.10133928],
+        [0.0, 2.55783988, -1.08148279, 1.33966546],
+        [0.0, 0.0, 5.24113455, -1.32287545],
+        [0.0, 0.0, 0.0, 2.77459233],
+    ]
+    np.testing.assert_allclose(np.triu(terms.hessian), upper, atol=6e-9)
+    np.testing.assert_allclose(terms.hessian, terms.hessian.T, atol=1e-12)
+    g = recalibrate(THETA, TOY_L, baseline=2)[0]
+    np.testing.assert_allclose(g, [0.65176965, 0.23572924, 0.11250111], atol=6e-9)
+
+
+def test_toy_gradient_and_hessian_at_the_identity():
+    # methods specification 0.4, TOY, baseline 2, at theta0
+    terms = likelihood_model(TOY_L, TOY_Y)(identity_theta(2))
+    assert terms.value == pytest.approx(12.6033816017, rel=1e-11)
+    np.testing.assert_allclose(terms.gradient, [-0.8, 0.8, -0.77466884, -0.89888965], atol=6e-9)
+    upper = [
+        [2.72, -1.6025, 1.1679991, -1.15904058],
+        [0.0, 3.09, -1.07675746, 1.17403546],
+        [0.0, 0.0, 4.26876982, -1.36154283],
+        [0.0, 0.0, 0.0, 3.67947098],
+    ]
+    np.testing.assert_allclose(np.triu(terms.hessian), upper, atol=6e-9)
+
+
+@quick
+@given(designs(max_sharpness=50.0), st.data())
+def test_recalibrated_rows_lie_on_the_simplex(design, data):
+    probs = np.maximum(design[0], 1e-300)
+    k = probs.shape[1] - 1
+    theta = np.concatenate(data.draw(maps(k)))
+    rows = recalibrate(theta, log_odds_of(probs), data.draw(st.integers(0, k)))
+    assert (rows >= 0.0).all()
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-12)
+
+
+@quick
+@given(designs(min_rows=3), st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_any_partition_into_blocks_adds_to_the_same_terms(design, seed, n_blocks):
+    probs, codes = design
+    odds, rng = log_odds_of(probs), np.random.default_rng(seed)
+    theta = rng.normal(size=2 * len(odds))
+    owner = rng.integers(0, n_blocks, size=len(codes))
+    blocks = [np.flatnonzero(owner == b) for b in range(n_blocks) if (owner == b).any()]
+    parts = [likelihood_model(odds[:, rows], codes[rows])(theta) for rows in blocks]
+    added = parts[0]
+    for part in parts[1:]:
+        added = added + part
+    assert isinstance(added, Terms_model)
+    assert_same(added, likelihood_model(odds, codes)(theta))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_chunks_do_not_change_the_terms(monkeypatch, weighted):
+    rng = np.random.default_rng(1)
+    probs = simplex(rng, 1000, 3, 2.0)
+    odds, codes = log_odds_of(probs), draw(probs, rng)
+    weight = rng.uniform(size=1000) if weighted else None
+    whole = likelihood_model(odds, codes, weight)(THETA)
+    rows = recalibrate(THETA, odds, baseline=1)
+    monkeypatch.setattr(kernel, "CHUNK_ELEMENTS", 2)
+    monkeypatch.setattr(model, "CHUNK_ELEMENTS", 2)
+    chunked = likelihood_model(odds, codes, weight)
+    assert chunked.partition._rows == 256  # 1000 rows in four chunks, the last one shorter
+    assert_same(chunked(THETA), whole, rtol=1e-11)
+    np.testing.assert_array_equal(recalibrate(THETA, odds, baseline=1), rows)
+
+
+@quick
+@given(designs(), st.integers(0, 2**32 - 1))
+def test_weights_count_as_repetitions(design, seed):
+    probs, codes = design
+    rng = np.random.default_rng(seed)
+    repeat = rng.integers(0, 4, size=len(codes))
+    repeat[0] = 1
+    odds, theta = log_odds_of(probs), rng.normal(size=2 * (probs.shape[1] - 1))
+    weighted = likelihood_model(odds, codes, repeat.astype(float))(theta)
+    repeated = likelihood_model(np.repeat(odds, repeat, axis=1), np.repeat(codes, repeat))(theta)
+    assert_same(weighted, repeated)
+
+
+def test_the_buffers_are_reused_without_memory_of_the_last_call():
+    partition = LogPartition_model(TOY_L)
+    first = partition(THETA)
+    partition(identity_theta(2))
+    assert_same(partition(THETA), first, rtol=0.0)
+
+
+def test_float32_log_odds_are_computed_in_float64():
+    small = TOY_L.astype(np.float32)
+    terms = likelihood_model(small, TOY_Y)(THETA)
+    assert terms.hessian.dtype == np.float64
+    assert_same(terms, likelihood_model(small.astype(float), TOY_Y)(THETA), rtol=1e-14)
+
+
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_log_odds_refer_to_the_baseline(baseline):
+    logs = np.log(TOY_X.T)
+    odds = log_odds_from_logs(logs.copy(), baseline)
+    others = [j for j in range(3) if j != baseline]
+    np.testing.assert_allclose(odds, logs[others] - logs[baseline], rtol=1e-15)
+    back = recalibrate(identity_theta(2), odds, baseline)
+    np.testing.assert_allclose(back, TOY_X, rtol=1e-13)
+
+
+@pytest.mark.parametrize("far", [40.0, 700.0, 1e5])
+def test_extreme_log_odds_give_finite_terms_and_rows(far):
+    # rows at every corner, labels right and wrong
+    odds = np.array([[far, far, -far, -far, far, 0.1], [-far, far, far, -far, 0.0, -0.2]])
+    codes = np.array([0, 2, 0, 1, 1, 2])
+    for theta in (identity_theta(2), THETA, -THETA, 100.0 * THETA):
+        terms = likelihood_model(odds, codes)(theta)
+        assert terms.value == pytest.approx(direct_nll(theta, odds, codes), rel=1e-12)
+        assert np.isfinite(terms.gradient).all()
+        assert np.isfinite(terms.hessian).all()
+        assert np.linalg.eigvalsh(terms.hessian)[0] >= -1e-16 * far**2
+        rows = recalibrate(theta, odds, baseline=2)
+        np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-14)
+
+
+def test_probabilities_of_1e_minus_300():
+    # g_1 / g_2 = x_1 / x_2 = 1e-300 at the identity, and its square root with gamma = 1/2
+    odds = log_odds_of(np.array([[1e-300, 1.0]]))
+    assert recalibrate(identity_theta(1), odds, baseline=1)[0, 0] == pytest.approx(
+        1e-300, rel=1e-12
+    )
+    half = recalibrate(np.array([0.0, 0.5]), odds, baseline=1)
+    assert half[0, 0] == pytest.approx(1e-150, rel=1e-12)
+
+
+def test_saturated_rows_leave_a_positive_definite_hessian():
+    rng = np.random.default_rng(0)
+    odds = rng.choice([-1.0, 1.0], size=(3, 500)) * rng.uniform(300.0, 700.0, size=(3, 500))
+    hessian = LogPartition_model(odds)(identity_theta(3)).hessian
+    scale = np.sqrt(np.diagonal(hessian))
+    assert np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0] > 0.0
+
+
+@pytest.mark.parametrize("baseline", [0, 2, 4])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_rows_are_recalibrated_as_their_log_odds_are(baseline, n_jobs):
+    from mcllo._math.likelihood import log_odds_from_logs, recalibrate, recalibrate_rows
+
+    rng = np.random.default_rng(1)
+    probs = rng.dirichlet(np.ones(5), size=40_000)
+    theta = rng.normal(1.0, 0.3, size=8)
+    whole = recalibrate(theta, log_odds_from_logs(np.log(probs.T), baseline), baseline)
+    np.testing.assert_array_equal(recalibrate_rows(theta, probs, baseline, n_jobs=n_jobs), whole)
+    np.testing.assert_array_equal(
+        recalibrate_rows(theta, np.log(probs), baseline, logarithms=True), whole
+    )

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax
+from toy import TOY_X, TOY_Y
+
+from mcllo._math import linear_map as _linear_loss
+from mcllo._math.linear_map import LinearMapLoss
+
+Z = np.log(TOY_X).T.copy()
+KINDS = pytest.mark.parametrize("diagonal", [True, False], ids=["vector", "matrix"])
+
+
+def plain_loss(theta, z, y, weight, diagonal):
+    """The loss row by row, in the words of the equation card."""
+    slope = theta[:, :1] * z if diagonal else theta[:, :-1] @ z
+    eta = slope + theta[:, -1:]
+    return float(-weight @ log_softmax(eta, axis=0)[y, np.arange(len(y))])
+
+
+def random_problem(seed, n, c, diagonal):
+    rng = np.random.default_rng(seed)
+    z, y = rng.normal(size=(c, n)), rng.integers(0, c, n)
+    theta = rng.normal(size=(c, 2 if diagonal else c + 1))
+    return z, y, rng.exponential(size=n), theta
+
+
+@KINDS
+def test_identity_on_toy(diagonal):
+    # methods.md 0.4: NLL at the identity 12.6033816017.
+    theta = np.array([[1.0, 0.0]] * 3) if diagonal else np.eye(3, 4)
+    value = LinearMapLoss(Z, TOY_Y, diagonal=diagonal)(theta.ravel()).value
+    assert value == pytest.approx(12.6033816017, abs=1e-9)
+
+
+def test_hand_sized_example():
+    # One row, z = (1, 0), label 0, theta = 0: g = (1/2, 1/2). Features of class 0 are (1, 1), of
+    # class 1 (0, 1). Gradient (g - 1[y]) x = (-1/2, -1/2, 0, 1/2); g_0 g_1 = 1/4 fills the Hessian.
+    terms = LinearMapLoss(np.array([[1.0], [0.0]]), np.array([0]), diagonal=True)(np.zeros(4))
+    assert terms.value == pytest.approx(np.log(2.0))
+    np.testing.assert_allclose(terms.gradient, [-0.5, -0.5, 0.0, 0.5])
+    expected = 0.25 * np.array([[1, 1, 0, -1], [1, 1, 0, -1], [0, 0, 0, 0], [-1, -1, 0, 1]])
+    np.testing.assert_allclose(terms.hessian, expected)
+
+
+@KINDS
+def test_value_against_the_plain_loss(diagonal):
+    z, y, weight, theta = random_problem(0, 500, 4, diagonal)
+    loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
+    expected = plain_loss(theta, z, y, weight, diagonal)
+    assert loss(theta.ravel()).value == pytest.approx(expected, rel=1e-13)
+
+
+@KINDS
+@pytest.mark.parametrize("weighted", [True, False])
+def test_derivatives_against_finite_differences(diagonal, weighted):
+    z, y, weight, theta = random_problem(1, 60, 3, diagonal)
+    loss = LinearMapLoss(z, y, weight if weighted else None, diagonal=diagonal)
+    terms, h = loss(theta.ravel()), 1e-5
+    for k, step in enumerate(h * np.eye(theta.size)):
+        up, down = loss(theta.ravel() + step), loss(theta.ravel() - step)
+        assert terms.gradient[k] == pytest.approx((up.value - down.value) / (2 * h), abs=1e-7)
+        slope = (up.gradient - down.gradient) / (2 * h)
+        np.testing.assert_allclose(terms.hessian[k], slope, atol=1e-7)
+
+
+@KINDS
+def test_value_and_gradient_are_those_of_the_terms(diagonal):
+    z, y, weight, theta = random_problem(2, 300, 5, diagonal)
+    loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
+    value, gradient = loss.value_and_gradient(theta.ravel())
+    terms = loss(theta.ravel())
+    assert value == pytest.approx(terms.value, rel=1e-13)
+    np.testing.assert_allclose(gradient, terms.gradient, atol=1e-10)
+
+
+@KINDS
+def test_feature_gram(diagonal):
+    z, y, weight, _ = random_problem(3, 700, 3, diagonal)
+    gram = LinearMapLoss(z, y, weight, diagonal=diagonal).feature_gram()
+    ones = np.ones(700)
+    features = [np.stack([row, ones]) for row in z] if diagonal else [np.vstack([z, ones])]
+    np.testing.assert_allclose(gram, [(x * weight) @ x.T for x in features])
+
+
+@KINDS
+def test_some_classes_modelled(diagonal):
+    # The softmax runs over classes 0 and 2; a matrix map still sees the score of class 1.
+    z, _, weight, theta = random_problem(4, 80, 3, diagonal)
+    y = np.random.default_rng(5).integers(0, 2, 80)
+    rows = theta[[0, 2]]
+    loss = LinearMapLoss(z, y, weight, classes=np.array([0, 2]), diagonal=diagonal)
+    expected = plain_loss(rows, z[[0, 2]] if diagonal else z, y, weight, diagonal)
+    assert loss(rows.ravel()).value == pytest.approx(expected, rel=1e-13)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 900), diagonal=st.booleans())
+def test_any_chunks_give_the_same_terms(seed, n, diagonal):
+    z, y, weight, theta = random_problem(seed, n, 3, diagonal)
+    whole = LinearMapLoss(z, y, weight, diagonal=diagonal)(theta.ravel())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_linear_loss, "CHUNK_ELEMENTS", 1)  # chunks of 256 rows
+        parts = LinearMapLoss(z, y, weight, diagonal=diagonal)(theta.ravel())
+    assert parts.value == pytest.approx(whole.value, rel=1e-12)
+    np.testing.assert_allclose(parts.gradient, whole.gradient, atol=1e-9)
+    np.testing.assert_allclose(parts.hessian, whole.hessian, atol=1e-9)
+
+
+@KINDS
+def test_weights_count_rows(diagonal):
+    z, y, _, theta = random_problem(6, 40, 3, diagonal)
+    times = np.arange(40) % 3
+    weighted = LinearMapLoss(z, y, times.astype(float), diagonal=diagonal)(theta.ravel())
+    repeated = np.repeat(np.arange(40), times)
+    written = LinearMapLoss(z[:, repeated], y[repeated], diagonal=diagonal)(theta.ravel())
+    assert weighted.value == pytest.approx(written.value, rel=1e-13)
+    np.testing.assert_allclose(weighted.gradient, written.gradient, atol=1e-12)
+    np.testing.assert_allclose(weighted.hessian, written.hessian, atol=1e-12)
+
+
+def test_small_losses_keep_their_digits():
+    # One row, label leading by 50: the loss is log(1 + e^-50), 1.9e-22, not the rounding of 1e6.
+    z = np.array([[1e6 + 50.0], [1e6]])
+    loss = LinearMapLoss(z, np.array([0]), diagonal=True)
+    assert 0.0 <= loss(np.array([1.0, 0.0, 1.0, 0.0])).value < 1e-15

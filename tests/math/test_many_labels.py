@@ -1,0 +1,405 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from independent import direct_nll, draw, log_odds_of, simplex
+from shared_data import load_cifar10_vgg16_keras
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions
+from mcllo._diagnosis.families import (
+    Family,
+    FullDraws,
+    RestrictedRatio,
+    mcllo_places,
+    restricted_fit,
+)
+from mcllo._diagnosis.ladder_models import mcllo_bases
+from mcllo._fit.fit import fit_predictions, free_parameters
+from mcllo._ground.threads import threads
+from mcllo._inference.draws import StatisticDraws, draw_labels
+from mcllo._math import many_labels as batch
+from mcllo._math.likelihood import LogPartition, identity_theta, recalibrate, sufficient_statistic
+from mcllo._math.many_labels import BatchedRatio, NestedRatio
+from mcllo.exceptions import MclloWarning
+
+quick = settings(deadline=None, max_examples=25)
+TOY_L = log_odds_of(TOY_X)
+
+
+def drawn(probs, rng, size):
+    """Return label vectors drawn from the rows and their sufficient statistics."""
+    labels = np.array([draw(probs, rng) for _ in range(size)])
+    odds = log_odds_of(probs)
+    return labels, np.array([sufficient_statistic(odds, codes) for codes in labels])
+
+
+def fitted_statistic(probs, codes, weight=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MclloWarning)
+        predictions = Predictions.from_arrays(
+            probs, codes, classes=range(probs.shape[1]), sample_weight=weight, clip=0.0
+        )
+        return fit_predictions(predictions).statistic
+
+
+def assert_decisions_equal_convergence(ratio, statistics, thresholds):
+    full = ratio.statistics(statistics)
+    for threshold in thresholds:
+        clear = np.abs(full - threshold) > 1e-5 * max(1.0, threshold)
+        found = ratio.reaches(statistics, threshold)
+        np.testing.assert_array_equal(found[clear], full[clear] >= threshold)
+
+
+def sharp_rows(rng, n, c, tie, far):
+    """Return rows whose winner leads by `far` in log odds, but for four that lead by `tie`."""
+    scores = np.zeros((n, c))
+    scores[np.arange(n), rng.integers(0, c, size=n)] = far
+    scores[:4] *= tie / far
+    rows = np.exp(scores)
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+# --- fixed point, hand
+
+
+def test_the_expected_statistic_has_ratio_and_score_zero():
+    ratio = BatchedRatio(TOY_L)
+    expected = LogPartition(TOY_L)(identity_theta(2)).gradient
+    np.testing.assert_allclose(ratio.statistics(expected[None]), 0.0, atol=1e-12)
+    np.testing.assert_allclose(ratio.scores(expected[None]), 0.0, atol=1e-12)
+
+
+def test_two_rows_by_hand():
+    # log odds +-log 3: x = 3/4 and 1/4. Labels (0, baseline): likelihood (3/4)^2 at the identity,
+    # supremum 1: lambda = -4 log(3/4). Labels (0, 0): 3/4 * 1/4, supremum 1: -2 log(3/16).
+    # s = (counts of 0; sum of their log odds) = (1, log 3) and (2, 0)
+    odds = np.array([[np.log(3.0), -np.log(3.0)]])
+    found = BatchedRatio(odds).statistics(np.array([[1.0, np.log(3.0)], [2.0, 0.0]]))
+    np.testing.assert_allclose(found, [-4.0 * np.log(0.75), -2.0 * np.log(3.0 / 16.0)], rtol=1e-8)
+
+
+def test_toy_score():
+    # methods specification 0.4, TOY, baseline 2
+    s = sufficient_statistic(TOY_L, TOY_Y)
+    assert BatchedRatio(TOY_L).scores(s[None])[0] == pytest.approx(0.9895584940, rel=1e-9)
+    assert BatchedRatio(TOY_L).statistics(s[None])[0] == pytest.approx(1.1462114203, rel=1e-8)
+
+
+# --- an independent implementation: one fit for each draw
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(2, 40), st.floats(0.3, 6.0))
+def test_statistics_equal_single_fits(seed, c, n, sharpness):
+    rng = np.random.default_rng(seed)
+    probs = np.maximum(simplex(rng, n, c, sharpness), 1e-12)
+    probs /= probs.sum(axis=1, keepdims=True)
+    labels, statistics = drawn(probs, rng, 5)
+    found = BatchedRatio(log_odds_of(probs)).statistics(statistics)
+    expected = [fitted_statistic(probs, codes) for codes in labels]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_statistics_equal_single_fits_with_weights():
+    rng = np.random.default_rng(2)
+    weight = rng.integers(0, 4, size=16).astype(float)
+    labels = np.array([draw(TOY_X, rng) for _ in range(20)])
+    statistics = np.array([sufficient_statistic(TOY_L, codes, weight) for codes in labels])
+    found = BatchedRatio(TOY_L, weight).statistics(statistics)
+    expected = [fitted_statistic(TOY_X, codes, weight) for codes in labels]
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
+
+
+def test_statistics_equal_single_fits_with_constant_log_odds():
+    # class 0 is always twice the baseline: its gamma is fixed
+    rng = np.random.default_rng(3)
+    middle = rng.uniform(0.05, 0.9, size=30)
+    probs = np.column_stack([(1.0 - middle) * 2 / 3, middle, (1.0 - middle) / 3])
+    labels, statistics = drawn(probs, rng, 20)
+    odds = log_odds_of(probs)
+    free = free_parameters(odds)
+    assert free.tolist() == [True, True, False, True]
+    ratio = BatchedRatio(odds, None, free)
+    expected = [fitted_statistic(probs, codes) for codes in labels]
+    np.testing.assert_allclose(ratio.statistics(statistics), expected, rtol=1e-7, atol=1e-8)
+    assert_decisions_equal_convergence(ratio, statistics, [1.0, 3.0, 6.0])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_evaluate_equals_the_model_in_blocks_and_one_by_one(monkeypatch, weighted):
+    rng = np.random.default_rng(4)
+    odds = log_odds_of(simplex(rng, 50, 4, 2.0))
+    weight = rng.uniform(size=50) if weighted else None
+    theta = rng.normal(size=(7, 6))
+    expected = [LogPartition(odds, weight)(row) for row in theta]
+    for elements in (75_000, 3 * odds.size, 1):  # one block, blocks of three, one by one
+        monkeypatch.setattr(batch, "CHUNK_ELEMENTS", elements)
+        value, gradient, hessian = BatchedRatio(odds, weight).evaluate(theta)
+        np.testing.assert_allclose(value, [t.value for t in expected], rtol=1e-12)
+        np.testing.assert_allclose(gradient, [t.gradient for t in expected], rtol=1e-10)
+        np.testing.assert_allclose(hessian, [t.hessian for t in expected], rtol=1e-9, atol=1e-12)
+
+
+def test_blocks_do_not_change_decisions(monkeypatch):
+    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 0)(0, 200)
+    whole = BatchedRatio(TOY_L).reaches(statistics, 5.0)
+    for elements, together in ((1, 64), (3 * TOY_L.size, 7)):
+        monkeypatch.setattr(batch, "CHUNK_ELEMENTS", elements)
+        monkeypatch.setattr(batch, "TOGETHER", together)
+        np.testing.assert_array_equal(BatchedRatio(TOY_L).reaches(statistics, 5.0), whole)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_threads_do_not_change_decisions(monkeypatch, n):
+    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 0)(0, 200)
+    usual = BatchedRatio(TOY_L).statistics(statistics)
+    monkeypatch.setattr(batch, "THREADS_PAY", 1)
+    monkeypatch.setattr(batch, "TOGETHER", 11)
+    with threads(n):
+        np.testing.assert_allclose(BatchedRatio(TOY_L).statistics(statistics), usual, rtol=1e-12)
+        decided = BatchedRatio(TOY_L).reaches(statistics, 5.0)
+    np.testing.assert_array_equal(decided, usual >= 5.0)
+
+
+# --- decisions
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(3, 60), st.floats(0.3, 12.0))
+def test_decisions_equal_full_convergence(seed, c, n, sharpness):
+    rng = np.random.default_rng(seed)
+    probs = np.maximum(simplex(rng, n, c, sharpness), 1e-15)
+    _, statistics = drawn(probs / probs.sum(axis=1, keepdims=True), rng, 30)
+    ratio = BatchedRatio(log_odds_of(probs))
+    quantiles = np.quantile(ratio.statistics(statistics), [0.2, 0.5, 0.8, 0.95])
+    assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 4),
+    st.integers(6, 60),
+    st.floats(-3.0, -1.0),
+    st.floats(4.0, 14.0),
+)
+def test_decisions_where_few_rows_are_undecided(seed, c, n, tie, far):
+    # here lambda can be hundreds of score statistics, and the decrement falls a hundredfold before
+    # Newton finds what there is to gain: no rule of thumb on decrements survives this test
+    rng = np.random.default_rng(seed)
+    probs = sharp_rows(rng, n, c, 10.0**tie, far)
+    _, statistics = drawn(probs, rng, 24)
+    odds = log_odds_of(probs)
+    ratio = BatchedRatio(odds, None, free_parameters(odds))
+    quantiles = np.quantile(ratio.statistics(statistics), [0.2, 0.5, 0.8, 0.95])
+    assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.floats(0.3, 4.0))
+def test_decisions_by_the_upper_bound_alone(seed, c, sharpness):
+    # the bound is tried at every step, however far it may be from deciding
+    rng = np.random.default_rng(seed)
+    probs = simplex(rng, 30, c, sharpness)
+    _, statistics = drawn(probs, rng, 30)
+    ratio = BatchedRatio(log_odds_of(probs))
+    quantiles = np.quantile(ratio.statistics(statistics), [0.2, 0.5, 0.8, 0.95])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "PROMISING", 0.0)
+        patch.setattr(batch, "RETRY", 2.0)
+        assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
+
+
+def test_a_design_that_defeats_multiples_of_the_score():
+    # 4 rows at log odds -/+ .01, 1000 at -/+ 10. When the four come out right, lambda is about
+    # 8 log 2 = 5.5, over 100 score statistics; one draw in sixteen does
+    odds = np.concatenate([np.tile([0.01, -0.01], 2), np.tile([10.0, -10.0], 500)])
+    probs = 1.0 / (1.0 + np.exp(np.column_stack([-odds, odds])))
+    right = sufficient_statistic(odds[None], (odds < 0.0).astype(int))[None]
+    ratio = BatchedRatio(odds[None])
+    assert ratio.statistics(right)[0] == pytest.approx(8.0 * np.log(2.0), abs=0.15)
+    assert ratio.statistics(right)[0] > 100.0 * ratio.scores(right)[0]
+    assert ratio.reaches(right, 4.0)[0]
+    _, statistics = drawn(probs, np.random.default_rng(0), 200)
+    assert_decisions_equal_convergence(ratio, statistics, [0.5, 1.0, 2.0, 4.0, 5.0])
+
+
+def test_ties_count_as_reached():
+    # draws repeat the observed labels often when rows are sharp; rounding must not part them
+    rng = np.random.default_rng(6)
+    probs = simplex(rng, 25, 3, 6.0)
+    labels, statistics = drawn(probs, rng, 40)
+    ratio = BatchedRatio(log_odds_of(probs))
+    for codes, s in zip(labels[:10], statistics, strict=False):
+        observed = fitted_statistic(probs, codes)
+        same = (labels == codes).all(axis=1)
+        assert ratio.reaches(statistics, observed)[same].all()
+        assert ratio.reaches(s[None], observed)[0]
+
+
+def test_thresholds_at_the_ends():
+    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 1)(0, 100)
+    ratio = BatchedRatio(TOY_L)
+    assert ratio.reaches(statistics, 0.0).all()
+    assert not ratio.reaches(statistics, 1e6).any()
+    full = ratio.statistics(statistics)
+    assert (ratio.statistics(statistics, 4.0) <= full + 1e-9).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [200, 500])
+def test_decisions_on_a_sharp_network(n):
+    rows, rng = load_cifar10_vgg16_keras().probs, np.random.default_rng(n)
+    probs = rows[rng.permutation(len(rows))[:n]]
+    _, statistics = drawn(probs, rng, 150)
+    ratio = BatchedRatio(log_odds_of(probs))
+    quantiles = np.quantile(ratio.statistics(statistics), [0.1, 0.5, 0.9, 0.99])
+    assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
+
+
+# --- properties of the null distribution
+
+
+def test_the_mean_score_is_the_degrees_of_freedom():
+    # E[U' H^-1 U] = d exactly, because Cov U = H under H0; 4 here, standard error .05
+    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 0)(0, 4000)
+    scores = BatchedRatio(TOY_L).scores(statistics)
+    assert scores.mean() == pytest.approx(4.0, abs=4.0 * scores.std() / np.sqrt(4000))
+
+
+def test_no_draw_exceeds_a_likelihood_of_1():
+    labels = draw_labels(TOY_X, 0, 0, 500)
+    log_likelihood = np.log(TOY_X)[np.arange(16), labels].sum(axis=1)
+    statistics = np.array([sufficient_statistic(TOY_L, codes) for codes in labels])
+    assert (BatchedRatio(TOY_L).statistics(statistics) <= -2.0 * log_likelihood + 1e-8).all()
+
+
+def test_separated_labels_enter_with_their_supremum():
+    best = sufficient_statistic(TOY_L, TOY_X.argmax(axis=1))[None]
+    supremum = -2.0 * np.log(TOY_X.max(axis=1)).sum()
+    assert BatchedRatio(TOY_L).statistics(best)[0] == pytest.approx(supremum, rel=1e-8)
+
+
+def test_extreme_log_odds_give_finite_statistics():
+    # labels that are all right: lambda is -2 log likelihood at the identity; and random labels
+    rng = np.random.default_rng(0)
+    odds = 700.0 * rng.normal(size=(2, 30))
+    right = np.vstack([odds, np.zeros(30)]).argmax(axis=0)
+    labels = [right, rng.integers(0, 3, size=30)]
+    statistics = np.array([sufficient_statistic(odds, codes) for codes in labels])
+    ratio = BatchedRatio(odds)
+    found = ratio.statistics(statistics)
+    assert found[0] == pytest.approx(2.0 * direct_nll(identity_theta(2), odds, right), abs=1e-8)
+    assert np.isfinite(found).all()
+    assert np.isfinite(ratio.scores(statistics)).all()
+
+
+def pair(predictions, small, large, origin):
+    """The ratio of two models of the ladder, both from `origin`, and of plain convergence."""
+    family, bases = Family(predictions), mcllo_bases(predictions.n_classes - 1)
+    low, up = (RestrictedRatio(family, family.identified(bases[m]), origin) for m in (small, large))
+    places = np.arange(len(origin))
+    return NestedRatio(low, up, places), lambda s: up.statistics(s) - low.statistics(s)
+
+
+def fitted_draws(predictions, theta, seed, size):
+    draws = StatisticDraws(predictions, seed)
+    draws.probs = recalibrate(theta, predictions.log_odds, predictions.baseline_index)
+    return draws(0, size)
+
+
+def assert_decisions_equal_convergence_nested_ratio(ratio, converged, statistics):
+    full = converged(statistics)
+    for threshold in np.quantile(full, [0.1, 0.5, 0.9, 0.98]) + 0.01:
+        clear = np.abs(full - threshold) > 1e-5 * max(1.0, threshold)
+        found = ratio.reaches(statistics, float(threshold))
+        np.testing.assert_array_equal(found[clear], full[clear] >= threshold)
+
+
+def test_a_model_gains_nothing_over_itself():
+    p = Predictions.from_arrays(TOY_X, TOY_Y)
+    origin = Family(p).identity
+    ratio, _ = pair(p, "shift", "shift", origin)
+    statistics = StatisticDraws(p, 0)(0, 20)
+    assert ratio.reaches(statistics, 0.0).all()
+    assert not ratio.reaches(statistics, 0.01).any()
+
+
+def test_no_draws():
+    p = Predictions.from_arrays(TOY_X, TOY_Y)
+    ratio, _ = pair(p, "shift", "mcllo", Family(p).identity)
+    assert ratio.reaches(np.empty((0, 4)), 1.0).shape == (0,)
+
+
+def test_toy_statistic_is_its_own_threshold():
+    # methods specification 8f, TOY: MCLLO against temperature is 1.146211420 - .601303196
+    p = Predictions.from_arrays(TOY_X, TOY_Y)
+    family = Family(p)
+    ratio, _ = pair(p, "temperature", "mcllo", family.identity)
+    value = 1.146211420 - 0.601303196
+    assert ratio.reaches(family.statistic[None], value).all()
+    assert not ratio.reaches(family.statistic[None], value + 1e-4).any()
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(3, 4),
+    st.integers(10, 60),
+    st.floats(0.3, 6.0),
+    st.sampled_from(["temperature", "shift", "scale", "common_slope"]),
+)
+def test_decisions_equal_full_convergence_nested_ratio(seed, c, n, sharpness, small):
+    rng = np.random.default_rng(seed)
+    probs = np.maximum(simplex(rng, n, c, sharpness), 1e-12)
+    probs /= probs.sum(axis=1, keepdims=True)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(c))
+    family = Family(p)
+    fit = restricted_fit(family, family.identified(mcllo_bases(c - 1)[small]))
+    origin = fit.theta if fit.settled else family.identity
+    statistics = fitted_draws(p, fit.theta, 1, 25)
+    assert_decisions_equal_convergence_nested_ratio(*pair(p, small, "mcllo", origin), statistics)
+
+
+def test_decisions_for_the_full_map():
+    rng = np.random.default_rng(3)
+    probs = simplex(rng, 60, 3, 2.0)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(3))
+    mcllo, full, places = Family(p), Family(p, full=True), mcllo_places(2)
+    low = RestrictedRatio(mcllo, np.eye(4), mcllo.identity)
+    up = RestrictedRatio(full, np.eye(6), full.identity)
+    statistics = FullDraws(p, 0)(0, 40)
+    assert_decisions_equal_convergence_nested_ratio(
+        NestedRatio(low, up, places),
+        lambda s: up.statistics(s) - low.statistics(s[:, places]),
+        statistics,
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_threads_and_parts_change_nothing(monkeypatch, n):
+    rng = np.random.default_rng(4)
+    probs = simplex(rng, 80, 4, 3.0)
+    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(4))
+    ratio, _ = pair(p, "temperature", "mcllo", Family(p).identity)
+    statistics = StatisticDraws(p, 0)(0, 90)
+    usual = ratio.reaches(statistics, 5.0)
+    assert 0 < usual.sum() < 90
+    monkeypatch.setattr(batch, "THREADS_PAY", 1)
+    monkeypatch.setattr(batch, "TOGETHER", 7)
+    with threads(n):
+        np.testing.assert_array_equal(ratio.reaches(statistics, 5.0), usual)
+
+
+@pytest.mark.slow
+def test_decisions_on_a_sharp_network_nested_ratio():
+    p = load_cifar10_vgg16_keras().take(np.arange(300))
+    family = Family(p)
+    fit = restricted_fit(family, mcllo_bases(9)["shift"])
+    statistics = fitted_draws(p, fit.theta, 2, 60)
+    assert_decisions_equal_convergence_nested_ratio(
+        *pair(p, "shift", "mcllo", fit.theta), statistics
+    )

@@ -1,0 +1,372 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcllo._math.likelihood import Terms
+from mcllo._math.newton import (
+    MAX_HALVINGS,
+    conjugate_gradients,
+    minimize,
+    minimize_sets,
+    newton_direction,
+    newton_directions,
+)
+
+quick = settings(deadline=None, max_examples=50)
+
+
+def quadratic(matrix, target):
+    """``(x - target)' matrix (x - target) / 2``"""
+
+    def objective(x):
+        away = x - target
+        return Terms(0.5 * float(away @ matrix @ away), matrix @ away, matrix)
+
+    return objective
+
+
+def separable(value, slope, curvature):
+    """A sum of one-dimensional functions, one for each coordinate."""
+
+    def objective(x):
+        return Terms(float(value(x).sum()), slope(x), np.diag(curvature(x)))
+
+    return objective
+
+
+log_cosh = separable(
+    lambda x: np.logaddexp(x, -x) - np.log(2.0), np.tanh, lambda x: 1.0 - np.tanh(x) ** 2
+)
+
+
+def test_the_minimum_is_a_fixed_point():
+    found = minimize(log_cosh, np.zeros(3))
+    assert found.converged
+    assert found.n_iter == 1
+    np.testing.assert_array_equal(found.x, np.zeros(3))
+    assert found.value == 0.0
+    assert found.gradient_norm == 0.0
+
+
+def test_a_quadratic_takes_one_step_by_hand():
+    # (x - 1)^2 + 2 (y + 3)^2: from (0, 0) the Newton step is (1, -3), the decrement 2 * 19 = 38
+    found = minimize(quadratic(np.diag([2.0, 4.0]), np.array([1.0, -3.0])), np.zeros(2))
+    assert found.converged
+    assert found.n_iter == 2  # the second sees that nothing is left
+    assert found.start.value == pytest.approx(19.0)
+    np.testing.assert_allclose(found.x, [1.0, -3.0], rtol=1e-15)
+    assert found.value == pytest.approx(0.0, abs=1e-25)
+
+
+def test_the_value_includes_the_last_step():
+    # a tolerance above the decrement 38: the first step ends the run, its point is not evaluated
+    objective = quadratic(np.diag([2.0, 4.0]), np.array([1.0, -3.0]))
+    found = minimize(objective, np.zeros(2), tol=1e6)
+    assert found.n_iter == 1
+    assert found.terms.value == pytest.approx(19.0)
+    assert found.decrement == pytest.approx(38.0)
+    assert found.value == pytest.approx(0.0, abs=1e-14)
+    np.testing.assert_allclose(found.x, [1.0, -3.0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("start", [0.5, 1.2, 3.0, 20.0, -300.0])
+def test_log_cosh_from_where_a_full_step_diverges(start):
+    # beyond |x| = 1.09 the undamped iteration diverges: the step is -sinh(2 x) / 2
+    found = minimize(log_cosh, np.array([start, -0.3]))
+    assert found.converged
+    np.testing.assert_allclose(found.x, 0.0, atol=1e-9)
+
+
+def test_an_infimum_at_infinity_takes_bounded_steps():
+    # exp(-x): each Newton step is 1, so the decrement exp(-x) falls by e a step
+    decay = separable(lambda x: np.exp(-x), lambda x: -np.exp(-x), lambda x: np.exp(-x))
+    found = minimize(decay, np.zeros(1))
+    assert found.converged
+    assert 20 <= found.n_iter <= 40
+    assert found.x[0] == pytest.approx(found.n_iter, rel=1e-12)
+    assert 0.0 <= found.value < 1e-10
+
+
+def test_badly_scaled_coordinates():
+    scale = 10.0 ** np.array([-12.0, -3.0, 0.0, 5.0, 12.0])
+    correlation = np.full((5, 5), 0.9) + 0.1 * np.eye(5)
+    target = np.array([1.0, -2.0, 3.0, -4.0, 5.0]) / scale
+    objective = quadratic(correlation * np.outer(scale, scale), target)
+    found = minimize(objective, np.zeros(5))
+    assert found.converged
+    assert found.n_iter <= 3
+    np.testing.assert_allclose(found.x, target, rtol=1e-9)
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.floats(-6.0, 6.0))
+def test_rescaling_a_coordinate_changes_nothing(seed, exponent):
+    rng = np.random.default_rng(seed)
+    factor = np.array([1.0, 10.0**exponent])
+    start = rng.normal(size=2)
+
+    def scaled(x):
+        terms = log_cosh(x * factor)
+        return Terms(terms.value, terms.gradient * factor, terms.hessian * np.outer(factor, factor))
+
+    plain, other = minimize(log_cosh, start), minimize(scaled, start / factor)
+    assert other.n_iter == plain.n_iter
+    np.testing.assert_allclose(other.x * factor, plain.x, atol=1e-9)
+
+
+def test_an_indefinite_start_goes_downhill():
+    # x^4 / 4 - x^2 / 2 + y^2 has curvature -0.97 in x at the start; its minima are (-1, 0), (1, 0)
+    def objective(x):
+        return Terms(
+            x[0] ** 4 / 4.0 - x[0] ** 2 / 2.0 + x[1] ** 2,
+            np.array([x[0] ** 3 - x[0], 2.0 * x[1]]),
+            np.diag([3.0 * x[0] ** 2 - 1.0, 2.0]),
+        )
+
+    found = minimize(objective, np.array([0.1, 1.0]))
+    assert found.converged
+    assert found.n_iter <= 12
+    np.testing.assert_allclose(found.x, [1.0, 0.0], atol=1e-9)
+    assert found.value == pytest.approx(-0.25)
+
+
+def test_trial_steps_may_leave_the_domain():
+    # x - log x from 10: the first full step lands at -80, where the value is not a number
+    barrier = separable(lambda x: x - np.log(x), lambda x: 1.0 - 1.0 / x, lambda x: 1.0 / x**2)
+    found = minimize(barrier, np.array([10.0]))
+    assert found.converged
+    assert found.x[0] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_value_of_minus_infinity_is_not_a_minimum():
+    # (x - 100)^2, which breaks down beyond 10: the full step lands there and must be shortened
+    def objective(x):
+        value = float((x[0] - 100.0) ** 2) if x[0] < 10.0 else -np.inf
+        return Terms(value, 2.0 * (x - 100.0), np.full((1, 1), 2.0))
+
+    found = minimize(objective, np.zeros(1), max_iter=5)
+    assert np.isfinite(found.value)
+    assert found.x[0] < 10.0
+
+
+def test_trial_steps_may_overflow():
+    # cosh from 0.1 with a curvature 1e4 times too small: the first full step overflows
+    def objective(x):
+        return Terms(float(np.cosh(x[0])), np.sinh(x), 1e-4 * np.cosh(x)[:, None])
+
+    found = minimize(objective, np.array([0.1]), max_iter=400)
+    assert found.x[0] == pytest.approx(0.0, abs=1e-3)
+    assert np.isfinite(found.value)
+
+
+def test_a_flat_objective_stops_at_once():
+    flat = separable(np.zeros_like, np.zeros_like, np.zeros_like)
+    found = minimize(flat, np.ones(2))
+    assert found.converged
+    np.testing.assert_array_equal(found.x, np.ones(2))
+
+
+def test_a_slope_without_curvature_is_not_called_converged():
+    # -x has no minimum and no curvature; the run must end and say so
+    line = separable(lambda x: -x, lambda x: -np.ones_like(x), np.zeros_like)
+    found = minimize(line, np.zeros(1))
+    assert not found.converged
+    assert found.gradient_norm == 1.0
+    assert np.isfinite(found.x).all()
+    assert np.isfinite(found.value)
+
+
+def test_running_out_of_iterations_is_not_called_converged():
+    found = minimize(log_cosh, np.array([3.0]), max_iter=2)
+    assert not found.converged
+    assert found.n_iter == 2
+    assert found.gradient_norm == pytest.approx(abs(np.tanh(found.x[0])))
+    assert found.value == pytest.approx(float(log_cosh(found.x).value))
+
+
+def test_a_gradient_that_lies_ends_the_line_search():
+    # the slope points uphill, so no fraction of the step lowers the value
+    def liar(x):
+        return Terms(float(x @ x), -2.0 * x, 2.0 * np.eye(len(x)))
+
+    found = minimize(liar, np.ones(1))
+    assert not found.converged
+    assert found.n_iter == 1
+    np.testing.assert_array_equal(found.x, np.ones(1))
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_the_direction_solves_the_newton_equation(seed, size):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(size, size + 2))
+    hessian, gradient = root @ root.T, rng.normal(size=size)
+    direction = newton_direction(Terms(0.0, gradient, hessian))
+    np.testing.assert_allclose(hessian @ direction, -gradient, atol=1e-8)
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
+def test_the_direction_of_a_singular_hessian_is_finite_and_downhill(seed, size):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(size, 1))
+    gradient = rng.normal(size=size)
+    direction = newton_direction(Terms(0.0, gradient, root @ root.T))
+    assert np.isfinite(direction).all()
+    assert gradient @ direction < 0.0
+
+
+def test_curvature_next_to_nothing_does_not_overflow():
+    # the Newton step is 1e290 long and its decrement overflows
+    slight = separable(lambda x: -x, lambda x: -np.full(1, 1e30), lambda x: np.full(1, 1e-260))
+    found = minimize(slight, np.zeros(1), max_iter=3)
+    assert not found.converged
+    assert np.isfinite(found.x).all()
+
+
+def blurred(objective, noise=1e-6):
+    """The objective with errors of relative size `noise`, the same at every call."""
+    rng = np.random.default_rng(0)
+
+    def rough(x):
+        terms = objective(x)
+        error = 1.0 + noise * rng.normal(size=(len(x) + 1, len(x)))
+        return Terms(
+            terms.value * (1.0 + noise), terms.gradient * error[0], terms.hessian * error[1:]
+        )
+
+    return rough
+
+
+def counted(objective, calls):
+    def count(x):
+        calls.append(x.copy())
+        return objective(x)
+
+    return count
+
+
+def test_rough_steps_spare_exact_evaluations():
+    exact, plain, rough = [], [], []
+    start = np.array([0.9, -0.5, 0.3])
+    found = minimize(counted(log_cosh, exact), start, rough=counted(blurred(log_cosh), rough))
+    other = minimize(counted(log_cosh, plain), start)
+    assert found.converged
+    assert len(exact) < len(plain)
+    assert len(rough) >= 2
+    assert found.n_iter == len(exact) + len(rough) >= len(plain)
+    np.testing.assert_allclose(found.x, other.x, atol=1e-9)
+    assert found.value == pytest.approx(0.0, abs=1e-12)
+    assert found.start.value == log_cosh(start).value
+
+
+@pytest.mark.parametrize("start", [3.0, 20.0])
+def test_rough_steps_that_diverge_are_forgotten(start):
+    # beyond 1.09 the undamped steps grow, so the run is that of the exact objective alone
+    exact, plain = [], []
+    found = minimize(counted(log_cosh, exact), np.array([start]), rough=log_cosh)
+    other = minimize(counted(log_cosh, plain), np.array([start]))
+    np.testing.assert_array_equal(found.x, other.x)
+    np.testing.assert_array_equal(exact, plain)
+
+
+def test_a_rough_objective_of_another_minimum_does_no_harm():
+    # it leads to 5, where the exact value is higher than at the start
+    wrong = quadratic(np.eye(1), np.array([5.0]))
+    found = minimize(log_cosh, np.array([0.5]), rough=wrong)
+    assert found.converged
+    assert found.x[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_rough_objective_may_refuse():
+    nothing = separable(lambda x: np.nan * x, np.zeros_like, np.ones_like)
+    found = minimize(log_cosh, np.array([0.5]), rough=nothing)
+    assert found.converged
+    assert found.x[0] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_rough_steps_count_as_iterations(max_iter):
+    found = minimize(log_cosh, np.array([0.9]), rough=blurred(log_cosh), max_iter=max_iter)
+    assert not found.converged
+    assert found.n_iter == max_iter
+
+
+def test_the_start_is_not_changed():
+    start = np.array([2.0, 1.0])
+    minimize(log_cosh, start)
+    np.testing.assert_array_equal(start, [2.0, 1.0])
+    assert MAX_HALVINGS >= 30  # enough to come back from a step a billion times too long
+
+
+class Quartics:
+    """``sum_k x_k^4 / 4 + h_k x_k^2 / 2 - b_k x_k`` for each row of b."""
+
+    def __init__(self, b, h=1.0):
+        self.b, self.h, self.rounding, self.calls = b, h, np.zeros(len(b)), 0
+
+    def value_gradient(self, x):
+        self.x, self.calls = x, self.calls + 1
+        value = (x**4 / 4.0 + self.h * x**2 / 2.0 - self.b * x).sum(axis=1)
+        return value, x**3 + self.h * x - self.b
+
+    def direction(self, gradient):
+        return -gradient / (3.0 * self.x**2 + self.h)
+
+
+def positive(seed, n_sets=3, size=6):
+    root = np.random.default_rng(seed).normal(size=(n_sets, size, size))
+    return root @ root.transpose(0, 2, 1) + 0.1 * np.eye(size)
+
+
+def test_the_minimum_is_a_fixed_point_newton_sets():
+    problems = Quartics(np.array([[2.0, 10.0]]))  # 1 + 1 = 2, 8 + 2 = 10
+    x = minimize_sets(problems, np.array([[1.0, 2.0]]), 1e-12)
+    np.testing.assert_array_equal(x, [[1.0, 2.0]])
+    assert problems.calls == 1
+
+
+def test_problems_of_different_size_end_by_themselves():
+    problems = Quartics(np.array([[2.0, 10.0], [0.0, 0.0], [1010.0, 1010.0]]))
+    x = minimize_sets(problems, np.zeros((3, 2)), 1e-12)
+    np.testing.assert_allclose(x, [[1.0, 2.0], [0.0, 0.0], [10.0, 10.0]], atol=1e-8)
+
+
+def test_steps_that_go_too_far_are_halved():
+    problems = Quartics(np.array([[1000.0]]), h=1e-3)  # the first step goes to a million
+    assert minimize_sets(problems, np.zeros((1, 1)), 1e-12)[0, 0] == pytest.approx(10.0, abs=1e-4)
+
+
+def test_a_trace_asks_for_more_steps():
+    # From far away: the first decrement is large, so what may be left is little.
+    few, many = Quartics(np.array([[2.0]])), Quartics(np.array([[2.0]]))
+    rough = minimize_sets(few, np.full((1, 1), 50.0), 0.5)
+    fine = minimize_sets(many, np.full((1, 1), 50.0), 0.5, trace=0.1)
+    assert many.calls > few.calls
+    assert abs(fine - 1.0) < abs(rough - 1.0)
+
+
+def test_newton_directions():
+    hessian = positive(0)
+    gradient = np.random.default_rng(1).normal(size=(3, 6))
+    expected = [-np.linalg.inv(h) @ g for h, g in zip(hessian, gradient, strict=True)]
+    np.testing.assert_allclose(newton_directions(hessian, gradient), expected, rtol=1e-8)
+
+
+@given(st.integers(0, 1000))
+@settings(deadline=None, max_examples=20)
+def test_conjugate_gradients_against_solve(seed):
+    hessian = positive(seed)
+    right = np.random.default_rng(seed + 1).normal(size=(3, 6))
+    right[1] = 0.0  # nothing to do in one of them
+
+    def product(v):
+        return np.einsum("sij,sj->si", hessian, v)
+
+    scale = np.einsum("sii->si", hessian)
+    found = conjugate_gradients(product, lambda v: v / scale, right, 1e-10)
+    np.testing.assert_allclose(product(found), right, atol=1e-6)
+    rough = conjugate_gradients(product, lambda v: v / scale, right, 0.1)
+    left = right - product(rough)
+    assert ((left**2 / scale).sum(axis=1) <= 0.0101 * (right**2 / scale).sum(axis=1)).all()

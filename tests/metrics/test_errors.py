@@ -1,0 +1,355 @@
+"""Calibration errors of many label vectors at once."""
+
+import numpy as np
+import pytest
+from toy import TOY_X, TOY_Y
+
+from mcllo import Predictions
+from mcllo._fit.fit import fit_predictions
+from mcllo._inference.draws import draw_labels, metric_nulls
+from mcllo.exceptions import InputError, ZeroProbabilityWarning
+from mcllo.metrics import _unbinned as _kernel_error
+from mcllo.metrics import (
+    brier_score,
+    classwise_calibration_error,
+    debiased_calibration_error,
+    debiased_squared_calibration_error,
+    decompose_brier,
+    decompose_brier_by_group,
+    decompose_log_loss,
+    expected_calibration_error,
+    kernel_calibration_error,
+    log_loss,
+    tcal_squared_calibration_error,
+)
+from mcllo.metrics._binned import ClasswiseECE, TopLabelECE
+from mcllo.metrics._unbinned import KernelError, bandwidth_of
+
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+
+
+def test_labels_that_match_the_predictions_give_zero():
+    half = Predictions.from_arrays([[0.5, 0.5]] * 4, [0, 1, 0, 1])
+    assert TopLabelECE(half, 3).of_labels(np.array([[0, 1, 0, 1], [0, 0, 0, 0]])).tolist() == [
+        0.0,
+        0.5,
+    ]
+    assert ClasswiseECE(half, 3).of_labels(np.array([[1, 1, 0, 0]])).tolist() == [0.0]
+
+
+def test_each_class_by_name():
+    # methods.md 4, TOY: classwise B=4 (.06875, .075, .1125)
+    per_class = ClasswiseECE(TOY, 4).per_class(TOY.codes[None])
+    np.testing.assert_allclose(per_class, [[0.06875, 0.075, 0.1125]], atol=1e-12)
+
+
+@pytest.mark.parametrize("binning", ["width", "mass"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_draws_equal_one_at_a_time(binning, weighted):
+    rng = np.random.default_rng(2)
+    probs, weight = rng.dirichlet(np.ones(4), 60), rng.random(60) if weighted else None
+    labels = rng.integers(0, 4, (25, 60))
+    p = Predictions.from_arrays(probs, labels[0], sample_weight=weight)
+    top = TopLabelECE(p, 7, binning, 2).of_labels(labels)
+    each = ClasswiseECE(p, "sqrt", binning).of_labels(labels)
+    for y, a, b in zip(labels, top, each, strict=True):
+        options = {"binning": binning, "sample_weight": weight}
+        assert a == pytest.approx(expected_calibration_error(y, probs, n_bins=7, norm=2, **options))
+        assert b == pytest.approx(classwise_calibration_error(y, probs, **options))
+
+
+def test_predictions_are_not_changed_and_labels_neither():
+    labels = np.array([[0] * 16, [1] * 16])
+    labels.setflags(write=False)
+    top = TopLabelECE(TOY, 4)
+    first = top.of_labels(labels)
+    np.testing.assert_array_equal(first, top.of_labels(labels))
+
+
+def test_norm_is_checked():
+    with pytest.raises(InputError, match="norm must be 1 or 2; got norm=3"):
+        TopLabelECE(TOY, norm=3)
+
+
+HAND_X = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+
+
+def test_by_hand():
+    # top label .9 ok .7 ok .8 ok .6 wrong; runs .6 .7 | .8 .9:
+    # gaps .65 - .5 and .85 - 1; chance .25 / 1 and 0: mean of .0225 - .25 and .0225
+    y = [0, 0, 1, 0]
+    assert debiased_squared_calibration_error(y, HAND_X, n_bins=2) == pytest.approx(-0.1025)
+    assert debiased_calibration_error(y, HAND_X, n_bins=2) == 0.0
+    # one bin: sum e = 0, sum e^2 = .5; -.5 / 4 / 4
+    assert tcal_squared_calibration_error(y, HAND_X, n_bins=2) == pytest.approx(-0.03125)
+
+
+def test_bins_of_one_row_give_nothing():
+    assert debiased_squared_calibration_error([1, 1, 1, 0], HAND_X, n_bins=4) == 0.0
+    assert tcal_squared_calibration_error([1, 1, 1, 0], HAND_X, n_bins=10) == pytest.approx(0.0)
+
+
+def test_reference_values():
+    # methods.md 4, TOY: Kumar with 4 equal-mass bins; T-Cal's m = 4, 8
+    square = debiased_squared_calibration_error(TOY_Y, TOY_X, n_bins=4)
+    assert square == pytest.approx(0.09868304, abs=5e-9)
+    root = debiased_calibration_error(TOY_Y, TOY_X, n_bins=4)
+    assert root == pytest.approx(0.31413856, abs=5e-9)
+    assert debiased_calibration_error(TOY_Y, TOY_X, n_bins=4, target="marginal") == 0.0
+    assert debiased_squared_calibration_error(TOY_Y, TOY_X, n_bins=4, target="marginal") < 0.0
+    for n_bins, value in ((4, 0.01954167), (8, 0.05184524)):
+        assert tcal_squared_calibration_error(TOY_Y, TOY_X, n_bins=n_bins) == pytest.approx(
+            value, abs=5e-9
+        )
+
+
+def test_marginal_averages_classes():
+    rng = np.random.default_rng(4)
+    probs, y = rng.dirichlet(np.ones(2), 100), rng.integers(0, 2, 100)
+    # two classes mirror each other, so each one's square is the mean
+    squares = [
+        debiased_squared_calibration_error(y == k, np.stack([1 - p, p], axis=1), target="marginal")
+        for k, p in enumerate(probs.T)
+    ]
+    assert squares[0] == pytest.approx(squares[1])
+    assert debiased_calibration_error(y, probs, target="marginal") == pytest.approx(
+        np.sqrt(squares[0])
+    )
+
+
+def test_the_bias_is_removed():
+    # under calibration both squares average 0, while the plain square does not
+    rng = np.random.default_rng(5)
+    p = Predictions.from_arrays(rng.dirichlet(np.ones(3), 300), rng.integers(0, 3, 300))
+    labels = draw_labels(p.probs, 0, 0, 300)
+    kumar = [debiased_squared_calibration_error(y, p.probs) for y in labels]
+    tcal = [tcal_squared_calibration_error(y, p.probs) for y in labels]
+    options = {"n_bins": 15, "binning": "mass", "norm": 2}
+    plain = [expected_calibration_error(y, p.probs, **options) ** 2 for y in labels]
+    for squares in (kumar, tcal):
+        standard_error = np.std(squares) / np.sqrt(len(squares))
+        assert abs(np.mean(squares)) < 4 * standard_error
+        assert np.mean(plain) > 20 * standard_error
+
+
+def test_target_is_checked():
+    with pytest.raises(InputError, match="must be 'top-label' or 'marginal'; got target='a'"):
+        debiased_calibration_error(TOY_Y, TOY_X, target="a")
+
+
+def pair(y, probs, i, j, width, distance):
+    e = np.eye(probs.shape[1])[y] - probs
+    gap = probs[i] - probs[j]
+    d = np.abs(gap).sum() / 2 if distance == "tv" else np.sqrt((gap**2).sum())
+    return np.exp(-d / width) * (e[i] @ e[j])
+
+
+def test_certain_and_right_is_zero():
+    for estimator in ("biased", "unbiased", "linear"):
+        assert kernel_calibration_error(TOY_Y, np.eye(3)[TOY_Y], estimator=estimator) == 0.0
+
+
+def test_two_rows_by_hand():
+    # residuals (.4, -.4) and (.3, -.3): product .24; total variation .1; so h_01 = .24 exp(-.1)
+    y, probs = [0, 0], [[0.6, 0.4], [0.7, 0.3]]
+    h = 0.24 * np.exp(-0.1)
+    for estimator, value in (
+        ("unbiased", h),
+        ("linear", h),
+        ("biased", (0.32 + 0.18 + 2 * h) / 4),
+    ):
+        assert kernel_calibration_error(
+            y, probs, estimator=estimator, bandwidth=1.0
+        ) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("distance", ["tv", "euclidean"])
+def test_double_loop_agrees(distance, monkeypatch):
+    monkeypatch.setattr(_kernel_error, "BLOCK_CELLS", 7 * 40)  # several blocks, the last shorter
+    rng = np.random.default_rng(8)
+    probs, y = rng.dirichlet(np.ones(4), 40), rng.integers(0, 4, 40)
+    h = np.array([[pair(y, probs, i, j, 0.3, distance) for j in range(40)] for i in range(40)])
+    expected = {
+        "biased": h.mean(),
+        "unbiased": h[np.triu_indices(40, 1)].mean(),
+        "linear": h[np.arange(0, 40, 2), np.arange(1, 40, 2)].mean(),
+    }
+    for estimator, value in expected.items():
+        options = {"estimator": estimator, "distance": distance, "bandwidth": 0.3}
+        assert kernel_calibration_error(y, probs, **options) == pytest.approx(value, abs=1e-12)
+        if estimator != "linear":
+            p = Predictions.from_arrays(probs, y)
+            many = KernelError(p, **options).of_labels(np.stack([y, np.roll(y, 1)]))
+            assert many[0] == pytest.approx(value, abs=1e-12)
+            assert many[1] == pytest.approx(
+                kernel_calibration_error(np.roll(y, 1), probs, **options), abs=1e-12
+            )
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "value"),
+    # methods.md 4, TOY: exp(-euclid), and exp(-TV / median .4)
+    [
+        ("biased", {"distance": "euclidean", "bandwidth": 1.0}, 0.0081278417),
+        ("unbiased", {"distance": "euclidean", "bandwidth": 1.0}, -0.0221011355),
+        ("linear", {"distance": "euclidean", "bandwidth": 1.0}, 0.0116299018),
+        ("biased", {"distance": "tv", "bandwidth": "median"}, 0.0109168663),
+        ("unbiased", {"distance": "tv", "bandwidth": "median"}, -0.0191261760),
+    ],
+)
+def test_reference_values_kernel_error(estimator, options, value):
+    error = kernel_calibration_error(TOY_Y, TOY_X, estimator=estimator, **options)
+    assert error == pytest.approx(value, abs=5e-11)
+
+
+def test_median_distance():
+    # methods.md 4, TOY: the median total variation is .4
+    assert bandwidth_of(TOY, "median", "tv") == pytest.approx(0.4)
+    # three of four rows equal: distances 0 0 0 .5 .5 .5 have median .25
+    p = Predictions.from_arrays([[0.9, 0.1]] * 3 + [[0.4, 0.6]], [0, 0, 0, 1])
+    assert bandwidth_of(p, "median", "tv") == pytest.approx(0.25)
+    # four of five: six zeros and four .5; the median is 0, the mean .2
+    p = Predictions.from_arrays([[0.9, 0.1]] * 4 + [[0.4, 0.6]], [0, 0, 0, 0, 1])
+    assert bandwidth_of(p, "median", "tv") == pytest.approx(0.2)
+    p = Predictions.from_arrays(
+        [[0.9, 0.1]] * 4 + [[0.4, 0.6]], [0, 0, 0, 0, 1], sample_weight=[1, 3, 0, 0, 1]
+    )
+    assert bandwidth_of(p, "median", "tv") == pytest.approx(0.2)
+    p = Predictions.from_arrays([[0.9, 0.1]], [0])
+    assert bandwidth_of(p, "median", "tv") == 1.0
+
+
+def test_median_of_many_rows_is_that_of_some(monkeypatch):
+    rng = np.random.default_rng(9)
+    p = Predictions.from_arrays(rng.dirichlet(np.ones(3), 301), rng.integers(0, 3, 301))
+    whole = bandwidth_of(p, "median", "tv")
+    monkeypatch.setattr(_kernel_error, "MEDIAN_ROWS", 101)
+    some = bandwidth_of(p, "median", "tv")
+    assert some == bandwidth_of(p.take(np.arange(0, 301, 3)), "median", "tv")
+    assert some == pytest.approx(whole, rel=0.1)
+
+
+def test_exact_p_value():
+    # methods.md 5.4, TOY: SKCE_b with exp(-euclid), p = .9835 (9999 draws, seed 0)
+    null = metric_nulls(
+        TOY,
+        {"skce": lambda p: KernelError(p, "biased", "euclidean", 1.0)},
+        n_resamples=9999,
+        seed=0,
+    )["skce"]
+    assert null.pvalue == pytest.approx(0.9835, abs=1e-12)
+
+
+def test_unbiased_has_mean_zero_under_calibration():
+    null = metric_nulls(TOY, {"skce": lambda p: KernelError(p, "unbiased")}, n_resamples=9999)
+    assert abs(null["skce"].mean) < 4 * 0.025 / np.sqrt(9999)
+
+
+def test_errors():
+    with pytest.raises(InputError, match="estimator must be 'biased', 'unbiased' or 'linear'"):
+        kernel_calibration_error(TOY_Y, TOY_X, estimator="quick")
+    with pytest.raises(InputError, match="distance must be 'euclidean' or 'tv'; got distance='l1'"):
+        kernel_calibration_error(TOY_Y, TOY_X, distance="l1")
+    for bandwidth in (0.0, -1.0, "mean"):
+        with pytest.raises(InputError, match="bandwidth must be positive or 'median'; got"):
+            kernel_calibration_error(TOY_Y, TOY_X, bandwidth=bandwidth)
+    with pytest.raises(InputError, match="must have two rows at least; got 1"):
+        kernel_calibration_error([0], [[0.6, 0.4]])
+    with pytest.raises(InputError, match="whole numbers for estimator='linear'"):
+        kernel_calibration_error(TOY_Y, TOY_X, estimator="linear", sample_weight=np.full(16, 0.5))
+    weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.ones(16))
+    with pytest.raises(InputError, match="without weights"):
+        KernelError(weighted)
+
+
+def test_recalibrated_predictions_have_no_miscalibration():
+    fit = fit_predictions(Predictions.from_arrays(TOY_X, TOY_Y))
+    again = fit.recalibrate(TOY_X)
+    before, after = decompose_log_loss(TOY_Y, TOY_X), decompose_log_loss(TOY_Y, again)
+    assert after.miscalibration == pytest.approx(0.0, abs=1e-12)
+    assert after.discrimination == pytest.approx(before.discrimination, abs=1e-9)
+    assert decompose_brier(TOY_Y, again).miscalibration == pytest.approx(0.0, abs=1e-8)
+
+
+def test_groups_by_hand():
+    # equal rows (.75, .25) with labels 0 1: mean label (.5, .5) in both groups and overall
+    parts = decompose_brier_by_group([0, 1], [[0.75, 0.25]] * 2, groups="equal")
+    assert parts.to_dict() == pytest.approx(
+        {
+            "reliability": 0.125,
+            "resolution": 0.0,
+            "uncertainty": 0.5,
+            "within_variance": 0.0,
+            "within_covariance": 0.0,
+            "score": 0.625,
+        }
+    )
+
+
+def test_reference_values_decomposition():
+    # methods.md 4, TOY
+    parts = decompose_log_loss(TOY_Y, TOY_X).to_dict()
+    expected = {
+        "miscalibration": 0.03581911,
+        "discrimination": 0.34288798,
+        "uncertainty": 1.09478023,
+        "score": 0.78771135,
+    }
+    assert parts == pytest.approx(expected, abs=5e-9)
+    brier = decompose_brier(TOY_Y, TOY_X)
+    assert brier.miscalibration == pytest.approx(0.00894271, abs=5e-9)
+    assert brier.discrimination == pytest.approx(0.21144271, abs=5e-9)
+    expected = {
+        "reliability": 0.02936458,
+        "resolution": 0.05989583,
+        "uncertainty": 0.6640625,
+        "within_variance": 0.03219792,
+        "within_covariance": 0.20416667,
+        "score": 0.4615625,
+    }
+    assert decompose_brier_by_group(TOY_Y, TOY_X).to_dict() == pytest.approx(expected, abs=5e-9)
+
+
+@pytest.mark.parametrize("baseline", [0, 1, 2])
+def test_miscalibration_is_the_statistic(baseline):
+    # methods.md 4 (iii): for log loss MCB = lambda / (2 n); 0.4 for lambda of each baseline
+    statistic = {0: 1.1250835514, 1: 0.9305895999, 2: 1.1462114203}[baseline]
+    parts = decompose_log_loss(TOY_Y, TOY_X, baseline=baseline)
+    assert parts.miscalibration == pytest.approx(statistic / 32, abs=1e-10)
+
+
+@pytest.mark.parametrize("groups", ["argmax", "equal"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_add_up(groups, weighted):
+    rng = np.random.default_rng(10)
+    probs, y = rng.multinomial(5, [0.2, 0.3, 0.5], 200) / 5, rng.integers(0, 3, 200)
+    w = rng.integers(0, 3, 200) if weighted else None
+    parts = decompose_brier_by_group(y, probs, groups=groups, sample_weight=w)
+    total = parts.reliability - parts.resolution + parts.uncertainty
+    total += parts.within_variance - parts.within_covariance
+    assert parts.score == pytest.approx(total)
+    assert parts.score == pytest.approx(brier_score(y, probs, sample_weight=w))
+    if groups == "equal":
+        assert parts.within_variance == pytest.approx(0.0, abs=1e-15)
+
+
+def test_parts_of_a_score_add_up():
+    for decompose, score in ((decompose_log_loss, log_loss), (decompose_brier, brier_score)):
+        parts = decompose(TOY_Y, TOY_X)
+        total = parts.miscalibration - parts.discrimination + parts.uncertainty
+        assert parts.score == pytest.approx(total) == pytest.approx(score(TOY_Y, TOY_X))
+
+
+def test_zeros_are_raised_with_a_warning():
+    probs = TOY_X.copy()
+    probs[0] = [0.8, 0.2, 0.0]
+    with pytest.warns(ZeroProbabilityWarning, match="1 of 48 probabilities were 0"):
+        parts = decompose_log_loss(TOY_Y, probs)
+    assert np.isfinite(parts.score)
+
+
+def test_errors_decomposition():
+    with pytest.raises(InputError, match="groups must be 'argmax' or 'equal'; got groups='bins'"):
+        decompose_brier_by_group(TOY_Y, TOY_X, groups="bins")
+    with pytest.raises(InputError, match=r"Call with \(y_true, y_prob\)"):
+        decompose_log_loss(TOY_X, TOY_Y)

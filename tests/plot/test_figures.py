@@ -1,0 +1,666 @@
+"""Reliability diagrams of an assessment."""
+
+import dataclasses
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from figure_checks import (
+    assert_readable,
+    assessment,
+    comparison,
+    hostile,
+    line,
+    lines,
+    predictions,
+    separated,
+    words,
+)
+from matplotlib.figure import Figure
+
+import mcllo
+from mcllo import MCLLOMap, Predictions, baseline_sensitivity, reliability_curve
+from mcllo import ladder as climb
+from mcllo._diagnosis.ladder_models import MODELS
+from mcllo._ground.text import Table, format_number
+from mcllo.exceptions import InputError
+from mcllo.plot import (
+    baselines,
+    calibration_map,
+    comparison_dots,
+    ece_boxplot,
+    ladder,
+    parameters,
+    power,
+    reliability,
+    reliability_by_class,
+)
+from mcllo.plot import comparison as draw
+from mcllo.plot._comparison import SMALLEST_P, last_drawn, ordered, p_of, title_of
+from mcllo.plot._details import baselines_in, enough, ladder_in, shown_rows
+from mcllo.plot._parameters import section, worst
+from mcllo.plot._reliability import STRIP, class_errors, draw_counts, draw_curve, key, short_count
+from mcllo.plot._words import SMALLEST_CHANGE, model_name
+from mcllo.simulate import PowerStudy
+from mcllo.simulate._study import PowerCell
+
+SIZES = [2, 3, 10, 40, 100]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 100])
+def test_the_diagram_is_readable(n_classes):
+    ax = reliability(assessment(n_classes), caption=n_classes == 3)
+    assert len(ax.figure.axes) == 2
+    assert ax.get_ylabel() == "Observed frequency"
+    assert ax.figure.axes[1].get_xlabel() == "Predicted probability of the most probable class"
+    assert ax.figure.axes[1].get_ylabel() == "Rows"
+    assert_readable(ax)
+
+
+@pytest.mark.parametrize("n_classes", SIZES)
+def test_the_panels_are_readable(n_classes):
+    axes = reliability_by_class(assessment(n_classes), caption=n_classes == 100)
+    assert len(axes) == min(n_classes, 12)
+    text = assert_readable(axes)
+    assert ("The 12 of" in text) == (n_classes > 12)
+    if n_classes > 12:
+        assert f"The 12 of {n_classes} classes with the largest calibration error" in text
+
+
+def test_points_are_those_of_the_curve():
+    a = assessment(3)
+    curve = reliability_curve(a.predictions, n_bins=8, binning="mass")
+    ax = reliability(a, n_bins=8, binning="mass")
+    expected = np.column_stack([curve.mean_predicted, curve.observed])
+    np.testing.assert_array_equal(lines(ax, "_inside", "_outside"), expected)
+
+
+def test_the_ece_stands_beside_its_null():
+    a = assessment(3)
+    null, text = a.nulls["ece"], reliability(a).texts[0].get_text()
+    low, high = format_number(null.low), format_number(null.high)
+    ece = f"ECE {format_number(a.metrics['ece'])}"
+    assert text == f"{ece}; calibrated predictions like these show {low} to {high}"
+    alone = dataclasses.replace(a, nulls={})
+    assert reliability(alone).texts[0].get_text() == ece
+
+
+def test_classes_come_worst_first():
+    a = assessment(10)
+    errors = class_errors(a)
+    assert np.mean(errors) == pytest.approx(a.metrics["classwise_ece"])
+    order = np.argsort(-np.array(errors), kind="stable")
+    axes = reliability_by_class(a, max_classes=4)
+    assert [ax.get_title(loc="left") for ax in axes] == [str(k) for k in order[:4]]
+    label = int(order[0])
+    curve = reliability_curve(a.predictions, label=label)
+    path, used = line(axes[0], "_path"), curve.counts > 0
+    np.testing.assert_array_equal(path[:, 1], curve.observed[used])
+    rest = format_number(sorted(errors)[5])
+    assert f"that of the others is at most {rest}." in " ".join(words(axes).split())
+
+
+def test_columns():
+    axes = reliability_by_class(assessment(3), columns=2)
+    assert axes[0].get_subplotspec().get_gridspec().ncols == 2
+    assert_readable(axes)
+
+
+def test_a_given_axes_is_used():
+    figure = Figure(figsize=(6, 6), layout="constrained")
+    ax = figure.subplots()
+    assert reliability(assessment(3), ax=ax, caption=True) is ax
+    assert figure.axes == [ax]
+    assert ax.get_xlabel() == "Predicted probability of the most probable class"
+    assert_readable(figure)
+
+
+def test_hostile_names():
+    axes = reliability_by_class(hostile())
+    assert_readable(axes)
+    titles = [ax.get_title(loc="left") for ax in axes]
+    assert "<script>alert('1')…" in [title[:18] + "…" for title in titles]
+    assert len(set(titles)) == 12
+
+
+def test_separated_and_tiny_data():
+    assert_readable(reliability(separated()))
+    assert_readable(reliability_by_class(separated()))
+    tiny = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    assert_readable(reliability_by_class(tiny))
+
+
+def test_a_class_without_spread_has_no_z():
+    # z of a class is 0 / 0 where its probabilities are all 0 or 1
+    a = assessment(3)
+    columns = a.in_the_large.to_dict()
+    columns["z"][0] = float("nan")
+    axes = reliability_by_class(
+        dataclasses.replace(a, in_the_large=mcllo._ground.text.Table(columns))
+    )
+    assert "z -" in words(axes)
+
+
+def axes_of(curve, strip=True):
+    ax = Figure().subplots()
+    draw_curve(ax, curve, strip=strip)
+    return ax
+
+
+def boxes(ax, label):
+    (found,) = (bars for bars in ax.containers if bars.get_label() == label)
+    return np.array([[b.get_x(), b.get_y(), b.get_width(), b.get_height()] for b in found])
+
+
+def test_by_hand():
+    # confidences .9 .8 | .6 .7 in the bins (.75, 1] and (.5, .75]; hits 1 1 | 1 0
+    p = Predictions.from_arrays([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1, 1])
+    ax = axes_of(reliability_curve(p, n_bins=4))
+    np.testing.assert_allclose(line(ax, "_inside"), [[0.65, 0.5], [0.85, 1.0]])
+    assert line(ax, "_outside") is None
+    np.testing.assert_allclose(boxes(ax, "_boxes"), [[0.5, 0, 0.25, 1], [0.75, 0.5, 0.25, 0.5]])
+
+
+@pytest.mark.parametrize("binning", ["width", "mass"])
+def test_artists_hold_the_numbers_of_the_curve(binning):
+    curve = reliability_curve(predictions(3, 500), n_bins=15, binning=binning)
+    ax, used, out = axes_of(curve), curve.counts > 0, curve.outside
+    points = np.column_stack([curve.mean_predicted, curve.observed])
+    np.testing.assert_array_equal(line(ax, "_outside"), points[out])
+    np.testing.assert_array_equal(line(ax, "_inside"), points[used & ~out])
+    drawn = boxes(ax, "_boxes")
+    assert (drawn[:, 0] <= curve.mean_predicted[used]).all()
+    assert (drawn[:, 0] + drawn[:, 2] >= curve.mean_predicted[used]).all()
+    assert drawn[:, 2].max() <= 0.1 + 1e-12
+    np.testing.assert_allclose(drawn[:, 1], curve.band_low[used])
+    np.testing.assert_allclose(drawn[:, 1] + drawn[:, 3], curve.band_high[used])
+    bars = boxes(ax, "_counts")
+    heights = bars[:, 3] / bars[:, 3].max()
+    np.testing.assert_allclose(heights, curve.counts[used] / curve.counts.max())
+    assert bars[:, 1].tolist() == [-STRIP] * used.sum()
+    assert (bars[:, 1] + bars[:, 3]).max() < 0.0
+
+
+def test_many_points_are_not_joined():
+    curve = reliability_curve(predictions(3, 500), n_bins=60)
+    ax = axes_of(curve)
+    assert line(ax, "_path") is None
+    assert len(lines(ax, "_inside", "_outside")) == (curve.counts > 0).sum() > 20
+
+
+def test_without_bands_there_are_intervals():
+    p = predictions(3, 100)
+    weighted = Predictions.from_arrays(p.probs, p.codes, sample_weight=np.full(100, 0.5))
+    curve = reliability_curve(weighted, n_bins=5)
+    ax = axes_of(curve)
+    (lines,) = (part for part in ax.collections if part.get_label() == "_intervals")
+    used = curve.counts > 0
+    ends = np.array([segment[:, 1] for segment in lines.get_segments()])
+    np.testing.assert_allclose(ends, np.column_stack([curve.low, curve.high])[used])
+    assert [handle.get_label() for handle in key(curve)] == ["with 95 % interval"]
+
+
+def test_the_key_says_the_level():
+    curve = reliability_curve(predictions(3, 100), level=0.9)
+    assert key(curve)[0].get_label() == "90 % of points, if calibrated"
+
+
+def test_counts_carry_their_numbers_where_there_is_room():
+    curve = reliability_curve(predictions(3, 400), n_bins=10)
+    ax = Figure().subplots()
+    draw_counts(ax, curve)
+    numbers = [int(text.get_text()) for text in ax.texts if text.get_text()]
+    assert numbers == curve.counts[curve.counts > 0].astype(int).tolist()
+    narrow = Figure().subplots()
+    draw_counts(narrow, reliability_curve(predictions(3, 400), n_bins=40))
+    assert not narrow.texts
+    assert narrow.yaxis.get_major_locator()().tolist()[0] == 0.0
+
+
+def test_weights_are_named():
+    p = Predictions.from_arrays([[0.9, 0.1], [0.2, 0.8]], [0, 1], sample_weight=[0.5, 1.5])
+    ax = Figure().subplots()
+    draw_counts(ax, reliability_curve(p, n_bins=2))
+    assert ax.get_ylabel() == "Rows"  # the weights of the bin sum to 2
+    odd = Predictions.from_arrays([[0.9, 0.1], [0.2, 0.8]], [0, 1], sample_weight=[0.5, 1.25])
+    ax = Figure().subplots()
+    draw_counts(ax, reliability_curve(odd, n_bins=2))
+    assert ax.get_ylabel() == "Weight"
+    assert [text.get_text() for text in ax.texts] == ["", "1.8"]
+
+
+def test_short_count():
+    counts = (0, 999, 9999, 10_000, 999_400, 0.5, 3.6e6, 1e12, 250.5)
+    words = ["0", "999", "9,999", "10k", "999k", "0.5", "4M", "1000G", "250"]
+    assert [short_count(count) for count in counts] == words
+
+
+@pytest.mark.parametrize("n_classes", SIZES)
+def test_the_forest_is_readable(n_classes):
+    left, right = parameters(assessment(n_classes).fit, caption=n_classes == 10)
+    assert left.get_xlabel() == "delta (log scale)"
+    assert left.get_xscale() == "log"
+    assert right.get_xlabel() == "gamma"
+    assert len(left.get_yticks()) == min(n_classes - 1, 20)
+    text = assert_readable([left])
+    folded = f"The 20 of {n_classes - 1} classes farthest from 1"
+    assert (folded in text) == (n_classes > 21)
+
+
+@pytest.mark.parametrize("n_classes", SIZES)
+def test_the_map_is_readable(n_classes):
+    ax = calibration_map(assessment(n_classes).fit, caption=n_classes == 10)
+    assert len(ax.lines) == n_classes  # one for each class but the baseline, and the diagonal
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("As predicted", "After repair")
+    text = assert_readable(ax)
+    assert (f"{n_classes - 8} others" in text) == (n_classes > 8)
+
+
+def test_marks_are_the_estimates():
+    fit = assessment(10).fit
+    left, right = parameters(fit)
+    for ax, values in ((left, fit.delta), (right, fit.gamma)):
+        marks = lines(ax, "_includes", "_excludes")
+        np.testing.assert_allclose(marks[np.argsort(marks[:, 1]), 0], values)
+    interval = fit.confidence_interval()
+    (drawn,) = (part for part in right.collections if part.get_label() == "_intervals")
+    ends = np.array([segment[:, 0] for segment in drawn.get_segments()])
+    np.testing.assert_allclose(ends, interval.gamma)
+    excluded = (interval.gamma[:, 0] > 1) | (interval.gamma[:, 1] < 1)
+    assert line(right, "_excludes")[:, 1].tolist() == np.flatnonzero(excluded).tolist()
+
+
+def test_the_worst_classes_are_chosen_in_column_order():
+    fit = assessment(10).fit
+    z = np.maximum(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1) / fit.se_gamma))
+    assert worst(fit, 3) == sorted(np.argsort(-z)[:3].tolist())
+    left, _ = parameters(fit, max_classes=3)
+    assert [text.get_text() for text in left.get_yticklabels()] == [str(j) for j in worst(fit, 3)]
+
+
+def test_the_section_is_the_map():
+    # rows that differ only in the third class have the same share before and after
+    fit = assessment(3).fit
+    p, repaired = section(fit, 0)
+    third = 0.3
+    rows = np.column_stack([p * (1 - third), np.full(len(p), third), (1 - p) * (1 - third)])
+    g = fit.recalibrate(rows)
+    np.testing.assert_allclose(repaired, g[:, 0] / (g[:, 0] + g[:, 2]), rtol=1e-9)
+    np.testing.assert_allclose(line(calibration_map(fit), "_0"), np.column_stack([p, repaired]))
+
+
+def test_a_separated_fit_says_so():
+    fit = separated().fit
+    assert fit.separated
+    left, right = parameters(fit)
+    text = assert_readable([left])
+    assert line(right, "_includes").size == line(right, "_excludes").size == 0
+    assert "The estimates do not exist" in text
+    assert "no interval" in text
+    assert "The estimates do not exist" in assert_readable(calibration_map(fit))
+
+
+def test_a_given_axes_is_used_parameters():
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    one, two = figure.subplots(1, 2)
+    left, right = parameters(assessment(3).fit, ax=one, caption=True)
+    assert one.child_axes == [left, right]
+    assert calibration_map(assessment(3).fit, ax=two) is two
+    assert figure.get_size_inches().tolist() == [9.0, 4.0]
+    assert_readable(figure)
+
+
+def test_hostile_names_parameters():
+    fit = hostile().fit
+    assert "<script>alert('1')</scr…" in assert_readable(parameters(fit))
+    ax = calibration_map(fit)
+    assert_readable(ax)
+    assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
+
+
+def test_nobody_is_left_out():
+    assert worst(assessment(3).fit, 0) == [worst(assessment(3).fit, 1)[0]]
+
+
+def test_one_panel_per_method_each_with_its_numbers():
+    c = comparison()
+    axes = draw(c, caption=True)
+    rows = ordered(c)
+    assert [ax.get_title(loc="left") for ax in axes] == [title_of(row.method) for row in rows]
+    for ax, row in zip(axes, rows, strict=True):
+        below = ax.texts[0].get_text()
+        assert below == f"ECE {format_number(row.ece)}, p {p_of(row)}"
+        curve = reliability_curve(c.recalibrated[row.method])
+        used = curve.counts > 0
+        np.testing.assert_array_equal(line(ax, "_path")[:, 1], curve.observed[used])
+    assert "The same 400 rows" in assert_readable(axes)
+
+
+def test_the_uncalibrated_rows_come_first_and_then_the_best():
+    rows = ordered(comparison())
+    assert rows[0].method == "uncalibrated"
+    losses = [row.log_loss for row in rows[1:]]
+    assert losses == sorted(losses)
+    assert "uncalibrated_train" not in [row.method for row in rows]
+
+
+def test_columns_comparison():
+    axes = draw(comparison(), columns=2)
+    assert axes[0].get_subplotspec().get_gridspec().ncols == 2
+
+
+def test_a_bound_says_that_it_is_one():
+    row = comparison().judged[0]
+    assert p_of(replace(row, pvalue=1e-20, pvalue_method="bound")) == "≤ 1.0e-20"
+    assert p_of(replace(row, pvalue=1e-20, pvalue_method="exact")) == "= 1.0e-20"
+    assert p_of(replace(row, pvalue=0.0, pvalue_method="bound")) == "< 1e-300"
+
+
+def test_titles():
+    assert title_of("xu_davoine") == "xu davoine"
+
+
+def marks(ax, *labels):
+    """Return row -> x of the marks with these labels."""
+    found = [line(ax, label) for label in labels]
+    return {int(y): x for part in found if part is not None for x, y in part}
+
+
+def test_dots_are_the_numbers_of_the_rows():
+    c = comparison()
+    rows = sorted(c.judged, key=lambda row: row.log_loss)
+    test, error, loss = comparison_dots(c, caption=True)
+    assert [text.get_text() for text in test.get_yticklabels()] == [
+        title_of(row.method) for row in rows
+    ]
+    ps = {k: row.pvalue for k, row in enumerate(rows) if row.pvalue >= SMALLEST_P}
+    assert marks(test, "_kept", "_rejected") == ps
+    assert marks(test, "_rejected") == {k: p for k, p in ps.items() if p <= 0.05}
+    fixed = {k: row.pvalue_corrected for k, row in enumerate(rows)}
+    assert marks(test, "_corrected") == {
+        k: p for k, p in fixed.items() if p is not None and p >= SMALLEST_P
+    }
+    assert marks(error, "_errors") == {k: row.ece for k, row in enumerate(rows)}
+    drawn = marks(loss, "_includes", "_excludes")
+    assert drawn[0] == 0.0
+    for k, x in drawn.items():
+        assert x == rows[k].log_loss_difference
+    assert_readable([test])
+
+
+def test_axes_are_labelled():
+    axes = comparison_dots(comparison())
+    assert [ax.get_xlabel() for ax in axes] == [
+        "p-value (log scale)",
+        "ECE (probability)",
+        "Log loss above the best (nats)",
+    ]
+    assert axes[2].texts[0].get_text() == "best"
+
+
+def test_tiny_p_values_and_huge_numbers_are_arrows():
+    c = comparison()
+    rows = [replace(row, pvalue=1e-40) if row.method == "mcllo" else row for row in c.rows]
+    rows = [replace(row, ece=0.9 if row.method == "histogram" else 0.02) for row in rows]
+    changed = replace(c, rows=tuple(rows))
+    axes = comparison_dots(changed)
+    place = [row.method for row in sorted(changed.judged, key=lambda row: row.log_loss)]
+    assert place.index("mcllo") in marks(axes[0], "_beyond")
+    assert list(marks(axes[1], "_beyond")) == [place.index("histogram")]
+    text = assert_readable(axes)
+    assert "1.0e-40" in text
+    assert "0.90" in text
+
+
+def test_without_corrected_p_values_there_is_no_key_for_them():
+    c = comparison()
+    plain = replace(c, rows=tuple(replace(row, pvalue_corrected=None) for row in c.rows))
+    for result, entries in ((c, 3), (plain, 2)):
+        (legend,) = comparison_dots(result)[0].figure.legends
+        assert len(legend.get_texts()) == entries
+
+
+def test_last_drawn():
+    assert last_drawn(np.zeros(3)) == 1e-6
+    assert last_drawn(np.array([0.1, 0.2])) == 0.2
+
+
+@cache
+def sensitivity(n_classes=4):
+    return baseline_sensitivity(predictions(n_classes, 500), n_resamples=19, seed=0)
+
+
+def changed(found, **columns):
+    return replace(found, table=Table(found.table.to_dict() | columns))
+
+
+def test_marks_are_the_numbers_of_the_table():
+    found = sensitivity()
+    test, change = baselines(found, caption=True)
+    assert marks(test, "_rejected", "_kept") == dict(enumerate(found.table["statistic"]))
+    others = [j for j, name in enumerate(found.table["baseline"]) if name != found.reference]
+    assert marks(change, "_mean") == {j: found.table["mean_change"][j] for j in others}
+    assert marks(change, "_largest") == {j: found.table["largest_change"][j] for j in others}
+    assert "reference" in assert_readable([test])
+
+
+def test_rejection_is_a_diamond():
+    found = changed(sensitivity(), pvalue=[0.01, 0.2, 0.05, 0.06])
+    test, _ = baselines(found)
+    assert set(marks(test, "_rejected")) == {0, 2}
+    assert set(marks(test, "_kept")) == {1, 3}
+
+
+def test_the_reference_is_marked():
+    test, _ = baselines(sensitivity())
+    assert [text.get_text() for text in test.get_yticklabels()] == ["0", "1", "2", "3 ◂"]
+
+
+def test_tiny_changes_are_arrows():
+    found = changed(sensitivity(), mean_change=[1e-9, 0.01, 0.02, 0.0])
+    _, change = baselines(found)
+    assert list(marks(change, "_beyond")) == [0]
+    assert change.get_xlim()[0] < SMALLEST_CHANGE
+    assert "< 0.0001; " in assert_readable([change])
+
+
+def test_where_no_estimate_exists_no_change_is_drawn():
+    found = changed(sensitivity(), separated=[True, False, False, False])
+    test, change = baselines(found)
+    assert 0 in marks(test, "_rejected", "_kept")
+    assert 0 not in marks(change, "_mean", "_largest")
+    assert "no estimate" in assert_readable([change])
+
+
+def test_of_many_baselines_those_that_move_most_are_shown():
+    found = sensitivity(30)
+    rows = shown_rows(found, 5)
+    moved = np.array(found.table["mean_change"])
+    assert rows == sorted([29, *np.argsort(-moved)[:4].tolist()])
+    text = assert_readable(baselines(found))
+    assert "those of 30 baselines that move most: 20 are shown" in text
+
+
+def test_an_assessment_has_them_and_hostile_names_are_text():
+    a = hostile()
+    assert baselines_in(a) is a.details.baselines
+    assert "<script>alert('1')</scr…" in assert_readable(baselines(a))
+
+
+def test_two_classes_have_nothing_to_draw():
+    with pytest.raises(InputError, match="with two classes every baseline gives the same answer"):
+        baselines(assessment(2))
+
+
+@cache
+def climbed(n_classes=3):
+    return climb(predictions(n_classes, 800), n_resamples=99, seed=0)
+
+
+def test_marks_are_the_statistics_of_the_models():
+    found = climbed()
+    ax = ladder(found, caption=True)
+    rows = dict(enumerate(found.rows))
+    for label, rejected in (("_rejected", True), ("_kept", False)):
+        expected = [[r.statistic, k] for k, r in rows.items() if r.rejected is rejected]
+        np.testing.assert_allclose(line(ax, label), expected)
+    k = [row.model for row in found.rows].index(found.chosen)
+    np.testing.assert_allclose(line(ax, "_chosen"), [[rows[k].statistic, k]])
+    assert_readable(ax)
+
+
+def test_grey_bars_are_what_chance_gives():
+    # the mean of chi-square with d degrees of freedom is d
+    found = climbed()
+    bars = ladder(found).containers[0]
+    assert [bar.get_width() for bar in bars] == [row.df for row in found.rows]
+
+
+def test_parameters_and_p_values_stand_beside():
+    found = climbed()
+    text = assert_readable(ladder(found))
+    for row in found.rows:
+        assert model_name(row.model) in text
+        assert enough(row) in text
+    assert "enough? p" in text
+
+
+def test_the_axis_begins_at_zero():
+    left, right = ladder(climbed()).get_xlim()
+    assert left == 0.0
+    assert right > max(row.statistic for row in climbed().rows)
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+@pytest.mark.parametrize("chosen", MODELS)
+def test_every_choice_is_readable(chosen, numbers):
+    ax = ladder(replace(climbed(), chosen=chosen), numbers=numbers)
+    assert f"smallest not rejected: {model_name(chosen)}" in assert_readable(ax)
+    bold = [t.get_text() for t in ax.get_yticklabels() if t.get_fontweight() == "bold"]
+    assert bold == [model_name(chosen)]
+
+
+def test_an_assessment_has_a_ladder():
+    a = hostile()
+    assert ladder_in(a) is a.details.ladder
+    assert_readable(ladder(a))
+
+
+def test_a_missing_full_map_is_said():
+    found = climbed()
+    short = replace(found, rows=found.rows[:-1], skipped="the full map is left out: too large")
+    assert "The full map is left out: too large." in assert_readable(ladder(short))
+
+
+def test_words_of_a_p_value():
+    row = climbed().rows[0]
+    assert enough(replace(row, larger_pvalue=0.034)) == "0.034"
+    assert enough(replace(row, larger_pvalue=1e-9, larger_method="bound")) == "≤ 1.0e-09"
+    assert enough(climbed().rows[-1]) == "-"
+
+
+def test_a_given_axes_is_used_ladder():
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    ax = figure.subplots()
+    assert ladder(climbed(), ax=ax) is ax
+    assert figure.axes == [ax]
+
+
+def test_dependent_rows_have_none():
+    rows = predictions(3, 60)
+    a = mcllo.assess(rows.probs, rows.codes, groups=np.arange(60) // 3, seed=0, n_resamples=19)
+    with pytest.raises(InputError, match="left out here: it assumes independent rows"):
+        ladder(a)
+
+
+def cell(n, delta_1, seed):
+    rng = np.random.default_rng(seed)
+    p, before, after = rng.random((3, 40))
+    return PowerCell(n, delta_1, 0.05, p ** (n / 100), p, 0.1 * before, 0.05 * after)
+
+
+@cache
+def grid():
+    sizes, shifts = (400, 450, 500, 600, 1000, 5000), (1.0, 1.1, 1.2, 1.3, 1.4)
+    cells = [cell(n, d, [n, k]) for n in sizes for k, d in enumerate(shifts)]
+    return PowerStudy(tuple(cells), "chi2", 0.05, 0, "Dirichlet(3, 0.3, ..., 0.3)", 10)
+
+
+@cache
+def own():
+    effect = MCLLOMap(np.zeros(1), np.full(1, 0.8), ("a", "b"), "b")
+    cells = tuple(cell(n, None, n) for n in (250, 500, 1000))
+    return PowerStudy(cells, "auto", 0.05, 0, "drawn from 500 predictions", 2, effect)
+
+
+def test_a_line_per_n_against_delta():
+    ax = power(grid(), caption=True)
+    assert ax.get_xlabel() == "delta of the first class (1: the predictions are calibrated)"
+    assert ax.get_ylabel() == "Rejection rate"
+    largest = [c for c in grid().rows if c.n == 5000]
+    np.testing.assert_array_equal(
+        line(ax, "_0"), [[c.delta_1, c.power] for c in largest]
+    )  # the largest n first
+    bands = [c for c in ax.collections if len(c.get_paths())]
+    assert len(bands) == 6
+    assert bands[0].get_paths()[0].vertices[:, 1].max() == max(c.high for c in largest)
+    assert line(ax, "_alpha")[:, 1].tolist() == [0.05, 0.05]
+    assert "n = 5,000" in assert_readable(ax)
+
+
+def test_one_line_against_n():
+    ax = power(own())
+    assert ax.get_xscale() == "log"
+    assert ax.get_xlabel() == "Rows in the data set (n, log scale)"
+    np.testing.assert_array_equal(line(ax, "_0"), [[c.n, c.power] for c in own().rows])
+    assert ax.get_legend() is None
+    assert_readable(ax)
+
+
+def boxes_power(ax):
+    """Return (left, bottom, right, top) of each box."""
+    return np.array([patch.get_path().get_extents().extents for patch in ax.patches])
+
+
+def test_boxes_hold_half_of_the_repetitions():
+    ax = ece_boxplot(grid(), caption=True)
+    cells = [c for c in grid().rows if c.n == 5000]
+    drawn = boxes_power(ax)
+    assert len(drawn) == 10
+    for k, c in enumerate(cells):
+        np.testing.assert_allclose(drawn[k, [1, 3]], np.quantile(c.ece_before, [0.25, 0.75]))
+        np.testing.assert_allclose(drawn[k + 5, [1, 3]], np.quantile(c.ece_after, [0.25, 0.75]))
+    assert ax.get_ylim()[0] == 0.0
+    assert ax.get_ylabel() == "ECE (probability)"
+    assert "n = 5,000; 40 data sets a box" in assert_readable(ax)
+
+
+def test_many_repetitions_are_counted_with_a_comma():
+    few = own()
+    ece = np.linspace(0.0, 0.1, 1500)
+    cells = tuple(PowerCell(c.n, None, 0.05, ece, ece, ece, ece) for c in few.rows)
+    ax = ece_boxplot(PowerStudy(cells, "auto", 0.05, 0, few.design, 2, few.effect))
+    assert "1,500 data sets a box" in [text.get_text() for text in ax.texts]
+
+
+def test_another_n_and_a_study_of_one_effect():
+    cells = [c for c in grid().rows if c.n == 450]
+    drawn = boxes_power(ece_boxplot(grid(), n=450))
+    np.testing.assert_allclose(drawn[0, 3], np.quantile(cells[0].ece_before, 0.75))
+    ax = ece_boxplot(own())
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["250", "500", "1,000"]
+    assert_readable(ax)
+
+
+@pytest.mark.parametrize("draw", [power, ece_boxplot])
+def test_a_given_axes_is_used_power(draw):
+    figure = Figure(figsize=(6, 5), layout="constrained")
+    ax = figure.subplots()
+    assert draw(grid(), ax=ax) is ax
+    assert figure.axes == [ax]
+
+
+def test_errors():
+    with pytest.raises(InputError, match=r"n must be a size of the study \(400, 450.*got n=7"):
+        ece_boxplot(grid(), n=7)

@@ -1,0 +1,187 @@
+"""The public names of `mcllo.plot`."""
+
+import importlib.util
+import inspect
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from figure_checks import HOSTILE, assessment, comparison, drawn_texts, hostile
+from matplotlib.axes import Axes
+from shared_data import load_cifar10_vgg16_keras
+
+import mcllo
+from mcllo import plot
+from mcllo.exceptions import FileFormatError, InputError
+from mcllo.plot._files import figure_of
+from mcllo.plot._style import BLUE, INK, PAPER
+from mcllo.plot._words import shown_all
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = sorted(set(plot.__all__) - {"caption", "save", "to_svg"})
+
+
+@pytest.mark.parametrize("name", plot.__all__)
+def test_docstrings_name_every_parameter(name):
+    function = getattr(plot, name)
+    parameters = inspect.signature(function).parameters
+    for parameter in parameters:
+        assert parameter in inspect.getdoc(function)
+    positional = [p for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    assert len(positional) == (1 if name in FIGURES or name == "to_svg" else 2)
+
+
+def test_where_there_is_one_axes_it_may_be_given():
+    for name in FIGURES:
+        several = name in ("reliability_by_class", "comparison", "comparison_dots", "baselines")
+        assert ("ax" in inspect.signature(getattr(plot, name)).parameters) != several
+
+
+def test_figures_leave_settings_and_pyplot_alone():
+    import matplotlib.pyplot as plt
+
+    before = dict(matplotlib.rcParams)
+    assert isinstance(plot.reliability(assessment(3)), Axes)
+    plot.comparison(comparison())
+    assert dict(matplotlib.rcParams) == before
+    assert plt.get_fignums() == []
+
+
+def test_what_is_drawn_is_not_changed():
+    a = assessment(3)
+    before = a.to_dict()
+    plot.reliability(a)
+    plot.parameters(a.fit)
+    assert a.to_dict() == before
+
+
+def test_the_figures_of_the_readme_are_the_same_bytes_twice(tmp_path):
+    path = ROOT / "docs" / "make_figures.py"
+    spec = importlib.util.spec_from_file_location("make_figures", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("one", "two"):
+        module.main(tmp_path / name)
+    for name in ("reliability.svg", "parameters.svg"):
+        content = (tmp_path / "one" / name).read_bytes()
+        assert content == (tmp_path / "two" / name).read_bytes()
+        assert b"<svg" in (ROOT / "docs" / "figures" / name).read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
+def test_svg_of_real_predictions_is_small():
+    rows = load_cifar10_vgg16_keras()
+    a = mcllo.assess(rows, seed=0, n_resamples=99)
+    assert len(plot.to_svg(plot.reliability(a))) < 60_000
+    assert len(plot.to_svg(plot.reliability_by_class(a))) < 300_000
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@cache
+def element(**options):
+    return plot.to_svg(plot.reliability(assessment(3)), **options)
+
+
+def texts(svg):
+    return [element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_the_same_bytes_twice(tmp_path, ending):
+    paths = [tmp_path / f"{name}.{ending}" for name in "ab"]
+    plot.save(plot.reliability(assessment(3)), paths[0], dpi=50)
+    with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other", "axes.grid": True}):
+        plot.save(plot.reliability(assessment(3)).figure, paths[1], dpi=50)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert len(paths[0].read_bytes()) > 1000
+
+
+def test_saving_twice_gives_the_same_bytes(tmp_path):
+    axes = plot.parameters(assessment(3).fit)
+    for name in ("a.svg", "b.svg"):
+        plot.save(axes, tmp_path / name)
+        drawn_texts(axes)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_a_saved_figure_still_lays_itself_out(tmp_path):
+    ax = plot.reliability(assessment(3))
+    plot.save(ax, tmp_path / "a.png", dpi=50)
+    before = ax.get_position().x0
+    ax.set_ylabel("a\nlabel\nof\nfour lines")
+    plot.save(ax, tmp_path / "a.png", dpi=50)
+    assert ax.get_position().x0 > before + 0.05
+    assert ax.get_in_layout()
+
+
+def test_text_is_text_and_no_date(tmp_path):
+    plot.save(plot.reliability(assessment(3)), tmp_path / "a.svg")
+    svg = (tmp_path / "a.svg").read_text()
+    assert "Observed frequency" in texts(svg)
+    assert "<dc:date>" not in svg
+    assert "sans-serif" in svg
+
+
+def test_an_element_for_a_page():
+    svg = element(salt="two", alt='a "b" <c>')
+    assert svg.startswith('<svg role="img" aria-label="a &quot;b&quot; &lt;c&gt;" ')
+    for unwanted in ("<?xml", "<!DOCTYPE", "<style", "<metadata", "var(--"):
+        assert unwanted not in svg
+    assert ElementTree.fromstring(svg).get("aria-label") == 'a "b" <c>'
+    assert 'aria-hidden="true"' in element()
+
+
+def test_ids_are_used_and_belong_to_one_figure():
+    ids = []
+    for svg in (element(), element(salt="two", alt='a "b" <c>')):
+        here = re.findall(r' id="([^"]+)"', svg)
+        assert len(here) == len(set(here))
+        assert all(f"#{name}" in svg for name in here)
+        ids += here
+    assert len(ids) == len(set(ids)) > 2
+
+
+def test_themed_colours_fall_back_to_ours():
+    plain, themed = element(), element(themed=True)
+    for name, colour in (("ink", INK), ("paper", PAPER), ("blue", BLUE)):
+        assert f": var(--mcllo-{name}, {colour})" in themed
+    assert re.sub(r"var\(--mcllo-[a-z]+, (#[0-9a-f]+)\)", r"\1", themed) == plain
+
+
+def test_hostile_names_are_text():
+    svg = plot.to_svg(plot.parameters(hostile().fit, max_classes=99), themed=True)
+    found = texts(svg)
+    for name in shown_all(HOSTILE)[:-1]:
+        assert name in found
+    assert any(shown_all(HOSTILE)[-1] in (word or "") for word in found)  # the baseline
+    assert "<script" not in svg
+
+
+def test_nothing_needs_pyplot(tmp_path):
+    code = (
+        "import sys, mcllo, mcllo.plot\n"
+        "a = mcllo.assess([[.7, .3], [.4, .6], [.2, .8], [.6, .4]], [0, 0, 1, 1], seed=0)\n"
+        f"mcllo.plot.save(mcllo.plot.reliability(a), r'{tmp_path / 'a.png'}')\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    bare = {"PATH": "", "HOME": str(tmp_path)}  # no display
+    subprocess.run([sys.executable, "-c", code], check=True, env=bare)
+    assert (tmp_path / "a.png").exists()
+
+
+def test_errors(tmp_path):
+    ax = plot.reliability(assessment(2))
+    with pytest.raises(InputError, match=r"path must end in .svg, .png or .pdf; got 'a.jpg'"):
+        plot.save(ax, tmp_path / "a.jpg")
+    with pytest.raises(FileFormatError, match="there is no directory"):
+        plot.save(ax, tmp_path / "no" / "a.svg")
+    ax.remove()
+    with pytest.raises(InputError, match="part of a figure"):
+        figure_of(ax)

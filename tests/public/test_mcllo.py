@@ -1,0 +1,145 @@
+import calibrator_checks
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy import TOY_X, TOY_Y
+
+from mcllo import MCLLOCalibrator, Predictions, calibration_test, load_calibrator
+from mcllo.calibrators import Identity
+from mcllo.exceptions import InputError, SeparationWarning
+
+
+def test_recalibrated_training_rows_have_statistic_zero():
+    # closure under composition: methods specification 0.1, finding 4
+    probs = MCLLOCalibrator().fit(TOY_X, TOY_Y).predict_proba(TOY_X)
+    test = calibration_test(probs, TOY_Y, method="chi2")
+    assert test.statistic == pytest.approx(0.0, abs=1e-8)
+
+
+def test_toy_row():
+    # methods specification 0.4: g for row 0
+    for baseline, row in (
+        (2, (0.82582479, 0.12075985, 0.05341536)),
+        (0, (0.83208443, 0.13940939, 0.02850618)),
+        (1, (0.85467970, 0.09987629, 0.04544401)),
+    ):
+        fitted = MCLLOCalibrator(baseline=baseline).fit(TOY_X, TOY_Y)
+        assert fitted.predict_proba(TOY_X)[0] == pytest.approx(row, abs=1e-6)
+
+
+def test_penalty():
+    # methods specification 8c: ridge 1 on TOY
+    fit = MCLLOCalibrator(penalty=1.0).fit(TOY_X, TOY_Y).fit_
+    assert fit.theta == pytest.approx([0.204575, -0.195848, 1.168347, 1.367685], abs=1e-6)
+    assert fit.penalty == 1.0
+
+
+def test_separated_labels_warn_and_a_penalty_repairs():
+    y = TOY_X.argmax(axis=1)
+    with pytest.warns(SeparationWarning, match=r"MCLLOCalibrator\(penalty=1.0\)"):
+        fitted = MCLLOCalibrator().fit(TOY_X, y)
+    assert fitted.fit_.separated
+    assert np.isnan(fitted.fit_.se_tau).all()
+    fit = MCLLOCalibrator(penalty=1.0).fit(TOY_X, y).fit_
+    # methods specification 8c: argmax labels, ridge 1
+    assert fit.theta == pytest.approx([0.129659, -0.109633, 2.275252, 1.926731], abs=1e-6)
+
+
+def test_save_and_load_keep_the_inference(tmp_path):
+    fitted = MCLLOCalibrator(baseline=1).fit(TOY_X, TOY_Y)
+    fitted.save(tmp_path / "m.json")
+    loaded = load_calibrator(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict_proba(TOY_X), fitted.predict_proba(TOY_X))
+    np.testing.assert_array_equal(loaded.fit_.cov_theta, fitted.fit_.cov_theta)
+    assert loaded.fit_.statistic == fitted.fit_.statistic
+    assert loaded.get_params() == fitted.get_params()
+
+
+def test_fit_takes_predictions():
+    held = Predictions.from_arrays(TOY_X, TOY_Y, baseline=0)
+    assert MCLLOCalibrator().fit(held).fit_.baseline == 0
+    assert MCLLOCalibrator(baseline=1).fit(held).fit_.baseline == 1
+
+
+def test_errors():
+    with pytest.raises(InputError, match="penalty must be finite and not negative"):
+        MCLLOCalibrator(penalty=-1.0).fit(TOY_X, TOY_Y)
+    with pytest.raises(InputError, match="baseline='trcuk' is not a class; did you mean 'truck'"):
+        MCLLOCalibrator(baseline="trcuk").fit(TOY_X, np.array(["car", "ship", "truck"])[TOY_Y])
+
+
+def test_dask_rows_give_the_same_fit_and_lazy_predictions():
+    da = pytest.importorskip("dask.array")
+    X, y = da.from_array(TOY_X, chunks=(7, 2)), da.from_array(np.asarray(TOY_Y), chunks=5)
+    found, expected = MCLLOCalibrator().fit(X, y), MCLLOCalibrator().fit(TOY_X, TOY_Y)
+    np.testing.assert_allclose(found.fit_.theta, expected.fit_.theta, atol=1e-10)
+    np.testing.assert_array_equal(found.classes_, expected.classes_)
+    lazy = found.predict_proba(X)
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), expected.predict_proba(TOY_X), atol=1e-10)
+    np.testing.assert_array_equal(found.predict(X).compute(), expected.predict(TOY_X))
+
+
+def test_dask_frames_keep_their_names():
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(TOY_X, columns=list("abc")).assign(y=np.array(list("abc"))[TOY_Y])
+    ddf = dd.from_pandas(table, npartitions=3)
+    fitted = MCLLOCalibrator(baseline="a").fit(ddf[["a", "b", "c"]], ddf["y"])
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    lazy = fitted.predict_proba(ddf)
+    expected = MCLLOCalibrator(baseline="a").fit(table[["a", "b", "c"]], table["y"])
+    np.testing.assert_allclose(lazy.compute(), expected.predict_proba(table), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options", [{"gate": 0.05}, {"center": "temperature", "penalty": 1.0}, {"baseline": "all"}]
+)
+def test_what_dask_rows_cannot_do_is_refused(options):
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(InputError, match="needs all rows in memory"):
+        MCLLOCalibrator(**options).fit(da.from_array(TOY_X), TOY_Y)
+
+
+def test_nothing_changes():
+    np.testing.assert_allclose(Identity().fit(TOY_X, TOY_Y).predict_proba(TOY_X), TOY_X, rtol=1e-15)
+
+
+def test_zeros_stay_zeros():
+    X = [[1.0, 0.0], [0.3, 0.7]]
+    np.testing.assert_array_equal(Identity().fit(X, [0, 1]).predict_proba(X), X)
+
+
+def test_the_answer_is_the_callers_own():
+    held = Predictions.from_arrays(TOY_X, TOY_Y)
+    answer = Identity().fit(held, None).predict_proba(held)
+    answer[0, 0] = 9.0
+    assert held.probs[0, 0] == pytest.approx(0.7)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10**6), c=st.integers(2, 6))
+def test_labels_are_the_most_probable_classes(seed, c):
+    X = np.random.default_rng(seed).dirichlet(np.ones(c), size=30)
+    fitted = Identity(classes=list(range(c))).fit(X, np.arange(30) % c)
+    np.testing.assert_array_equal(fitted.predict(X), X.argmax(axis=1))
+
+
+WITHOUT_EFFECT = (calibrator_checks.weight_two_is_a_row_twice,)
+
+
+@pytest.mark.parametrize(
+    "promise", [check for check in calibrator_checks.PROMISES if check not in WITHOUT_EFFECT]
+)
+def test_contract(promise):
+    promise(Identity)
+
+
+def test_saved_and_loaded(tmp_path, monkeypatch):
+    calibrator_checks.json_round_trip_is_exact(Identity, tmp_path / "i.json", monkeypatch)
+
+
+def test_rows_are_validated():
+    with pytest.raises(InputError, match=r"row 0 sums to 1\.1"):
+        Identity().fit([[0.6, 0.5], [0.5, 0.5]], [0, 1])

@@ -1,0 +1,289 @@
+"""The report in a real browser: Debian's Chromium, driven through its WebDriver.
+
+Skipped where there is no Chromium, no chromedriver or no selenium; the accessibility check is also
+skipped where axe-core cannot be had from npm."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from report_data import HOSTILE, compared, grouped, hostile, many, overconfident, reported
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="needs the Python package selenium")
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (BROWSER and DRIVER), reason="needs Debian's packages chromium and chromium-driver"
+)
+
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
+CASES = {"pets": overconfident, "hostile": hostile, "repairs": compared, "many": many}
+CASES["groups"] = grouped
+PHONE = 390
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(DRIVER)
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture
+def visit(browser, folder):
+    """Return a function that opens a report: ``visit(name, width, dark=False)``."""
+
+    def open_page(name, width=1280, dark=False):
+        path = folder / f"{name}.html"
+        path.write_text(reported(CASES[name]).html(), encoding="utf-8")
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
+        for kind in ("browser", "performance"):
+            browser.get_log(kind)  # forget earlier pages
+        browser.get(path.as_uri())
+        return browser
+
+    return open_page
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_console_error_and_no_request(visit, name):
+    driver = visit(name)
+    assert driver.title == reported(CASES[name]).summary.title
+    assert driver.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    asked = [
+        e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"
+    ]
+    assert [url for url in asked if not url.startswith("data:")] == [driver.current_url]
+
+
+BOXES = """
+return [...document.querySelectorAll("[data-test-figure]")].map(figure => {
+  const boxes = [...figure.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect());
+  return [figure.dataset.testFigure, boxes.filter(b => b.width > 200 && b.height > 100).length];
+});
+"""
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("width", [1280, PHONE])
+def test_every_figure_is_visible_once(visit, name, width):
+    shown = visit(name, width).execute_script(BOXES)
+    assert len(shown) >= 4
+    assert {count for _, count in shown} == {1}, shown
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("width", [1280, 768, PHONE])
+def test_no_sideways_scrolling_of_the_page(visit, name, width):
+    script = "return [document.documentElement.scrollWidth, window.innerWidth]"
+    content, window = visit(name, width).execute_script(script)
+    assert window == width
+    assert content <= width
+
+
+def test_wide_tables_scroll_in_their_own_box(visit):
+    script = """
+    const box = document.querySelector('[data-test-table="repairs"] .scroll');
+    return [box.scrollWidth > box.clientWidth, getComputedStyle(box).overflowX, box.tabIndex];
+    """
+    assert visit("repairs", PHONE).execute_script(script) == [True, "auto", 0]
+
+
+def column(driver, table, place):
+    script = """
+    return [...document.querySelectorAll(`[data-test-table="${arguments[0]}"] tbody tr`)]
+      .map(row => row.cells[arguments[1]]).map(cell => cell.dataset.sort ?? cell.textContent);
+    """
+    return driver.execute_script(script, table, place)
+
+
+def click_head(driver, table, place):
+    path = f'[data-test-table="{table}"] thead th:nth-child({place + 1})'
+    driver.find_element("css selector", f"{path} button").click()
+    return driver.find_element("css selector", path).get_attribute("aria-sort")
+
+
+def test_tables_sort_when_a_head_is_clicked(visit):
+    driver = visit("many")
+    before = [float(v) for v in column(driver, "parameters", 3)]
+    assert before != sorted(before)
+    assert click_head(driver, "parameters", 3) == "ascending"
+    assert [float(v) for v in column(driver, "parameters", 3)] == sorted(before)
+    assert click_head(driver, "parameters", 3) == "descending"
+    assert [float(v) for v in column(driver, "parameters", 3)] == sorted(before, reverse=True)
+    assert click_head(driver, "parameters", 0) == "ascending"
+    names = column(driver, "parameters", 0)
+    assert names == sorted(names)
+
+
+def test_missing_values_sort_last(visit):
+    driver = visit("repairs")
+    for _ in range(2):  # both directions
+        click_head(driver, "repairs", 7)
+        assert column(driver, "repairs", 7)[-1] == "-"
+
+
+def test_words_among_numbers_sort_last(visit):
+    driver = visit("pets")
+    for _ in range(2):  # the baseline has no statistic of its own
+        click_head(driver, "shares", 6)
+        assert column(driver, "shares", 6)[-1] == "baseline"
+
+
+def test_hostile_names_are_text_and_nothing_runs(visit):
+    from selenium.common.exceptions import NoAlertPresentException
+
+    driver = visit("hostile")
+    with pytest.raises(NoAlertPresentException):
+        driver.switch_to.alert.dismiss()
+    assert driver.execute_script("return window.stolen === undefined")
+    assert driver.execute_script("return document.images.length") == 0
+    names = driver.find_elements("css selector", '[data-test-table="shares"] tbody th bdi')
+    assert len(names) == len(HOSTILE)
+    assert names[0].text == "<script>window.stolen = 1; aler…"
+    assert names[2].get_attribute("title") == "x" * 200
+
+
+def test_it_prints(visit):
+    driver = visit("many", dark=True)
+    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert pdf.startswith(b"%PDF")
+    assert len(pdf) > 20_000
+
+
+def test_print_is_light_and_shows_long_tables_whole(visit):
+    driver = visit("many", dark=True)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    script = """
+    const box = document.querySelector(".scroll.tall");
+    const head = getComputedStyle(box.querySelector("th button")).display;
+    const paper = getComputedStyle(document.body).backgroundColor;
+    return [paper, box.scrollHeight - box.clientHeight, head];
+    """
+    background, hidden, head = driver.execute_script(script)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert background == "rgb(255, 255, 255)"
+    assert hidden <= 1
+    assert head == "contents"  # a head that holds a button is not repeated on every sheet
+
+
+def test_folded_tables_open_and_are_printed(visit):
+    driver = visit("pets")
+    box = '[data-test-table="baselines"]'
+    table = driver.find_element("css selector", box)
+    assert not table.is_displayed()
+    driver.find_element("css selector", "details summary").click()
+    assert table.is_displayed()
+    driver = visit("pets")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    height = f"return document.querySelector('{box}').getBoundingClientRect().height"
+    printed = driver.execute_script(height)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert printed > 50
+
+
+CONTRAST = """
+const light = c => { const [r, g, b] = c.match(/[\\d.]+/g).map(v => v / 255)
+  .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const paper = light(getComputedStyle(document.querySelector("#classes")).backgroundColor);
+const ratio = c => { const l = light(c);
+  return (Math.max(l, paper) + .05) / (Math.min(l, paper) + .05); };
+const texts = [...document.querySelectorAll("svg text")];
+return [paper, texts.length, Math.min(...texts.map(t => ratio(getComputedStyle(t).fill)))];
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_in_figures_can_be_read_in_light_and_dark(visit, dark):
+    paper, count, worst = visit("repairs", dark=dark).execute_script(CONTRAST)
+    assert (paper < 0.05) == dark
+    assert count > 50
+    assert worst >= 4.5  # WCAG 2, AA
+
+
+def test_it_is_whole_without_its_script(visit):
+    driver = visit("pets")
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.refresh()
+        heads = driver.find_elements("css selector", '[data-test-table="parameters"] thead th')
+        assert [head.text for head in heads][:2] == ["Class", "δ (shift)"]
+        assert not driver.find_elements("css selector", "th button")
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_keyboard_reaches_the_verdict_first(visit):
+    driver = visit("pets")
+    driver.switch_to.active_element.send_keys("\ue004")  # the tabulator
+    link = driver.switch_to.active_element
+    assert link.get_attribute("class") == "skip"
+    assert link.rect["x"] >= 0
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """Return the text of axe-core, from MCLLO_AXE or from npm."""
+    given = os.environ.get("MCLLO_AXE")
+    if given:
+        with open(given, encoding="utf-8") as file:
+            return file.read()
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs npm, for axe-core")
+    place = tmp_path_factory.mktemp("axe")
+    call = [npm, "install", "--no-audit", "--no-fund", "--silent", "axe-core@4"]
+    try:
+        subprocess.run(call, cwd=place, check=True, capture_output=True, timeout=60)
+    except (subprocess.SubprocessError, OSError):
+        pytest.skip("axe-core could not be had from npm")
+    return (place / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "dark"),
+    [
+        ("pets", 1280, False),
+        ("pets", 1280, True),
+        ("repairs", 1280, True),
+        ("repairs", PHONE, False),
+        ("hostile", PHONE, True),
+        ("many", 1280, False),
+    ],
+)
+def test_accessibility(visit, axe, name, width, dark):
+    driver = visit(name, width, dark)
+    driver.execute_script(axe)
+    found = driver.execute_async_script(
+        "const done = arguments[0]; axe.run().then(r => done(r.violations));"
+    )
+    grave = [
+        (rule["id"], rule["help"], rule["nodes"][0]["html"][:200])
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    ]
+    assert grave == []

@@ -1,0 +1,361 @@
+"""`_report.verdict`: the first screen says what was found and no more."""
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from report_data import PETS, calm, compared, grouped, overconfident, predictions, separated
+
+import mcllo
+from mcllo._inference.likelihood_tests import NAMES, WAYS
+from mcllo._report.verdict import (
+    alerts_and_notes,
+    data_facts,
+    expected_metrics,
+    headline_facts,
+    how_tested,
+    next_steps,
+    refuted_zeros,
+    reproduce_facts,
+    room_left,
+    seed_of,
+    source_fact,
+    sources,
+    status_of,
+    verdict_of,
+    why_so,
+)
+from mcllo._version import __version__
+
+
+def wave():
+    """Two classes whose truth waves around the prediction: no shift, no slope (docs of omnibus)."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.1, 0.9, size=2000)
+    truth = x + 0.08 * np.cos(4 * np.pi * (x - 0.5) / 0.8)
+    y = (rng.random(2000) < truth).astype(int)
+    return mcllo.assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
+
+
+def with_test(a, **changes):
+    return replace(a, test=replace(a.test, **changes))
+
+
+def test_expected_metrics_of_one_row_by_hand():
+    # accuracy max(.7, .3) = .7; log loss -(.7 ln .7 + .3 ln .3) = .61086; Brier 1 - .49 - .09 = .42
+    p = mcllo.Predictions.from_arrays([[0.7, 0.3], [0.7, 0.3]], [0, 1])
+    assert expected_metrics(p) == pytest.approx(
+        {"accuracy": 0.7, "log_loss": 0.6108643, "brier": 0.42}
+    )
+
+
+def test_expected_metrics_weigh_rows():
+    p = mcllo.Predictions.from_arrays([[0.9, 0.1], [0.5, 0.5]], [0, 1], sample_weight=[3, 1])
+    assert expected_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
+
+
+def test_expected_metrics_are_the_mean_over_simulated_labels():
+    p = predictions(4000, PETS, seed=3)
+    expected = expected_metrics(p)
+    # Labels were drawn from these probabilities: 4000 rows leave an error of about 0.01.
+    assert mcllo.metrics.log_loss(None, p) == pytest.approx(expected["log_loss"], abs=0.03)
+    assert mcllo.metrics.brier_score(None, p) == pytest.approx(expected["brier"], abs=0.03)
+
+
+def test_rejected():
+    v = verdict_of(overconfident(), 0.05)
+    assert v.status == "rejected"
+    assert v.headline == "Not calibrated."
+    assert v.sentence == "Labels do not follow these probabilities."
+    assert v.pvalue == "p = 5.5 × 10⁻³³"  # chi2.sf(157.3, 4), as the assessment prints it
+    assert "Likelihood ratio statistic 157.3 on 4 df" in v.how
+
+
+def test_not_rejected_is_not_called_calibrated():
+    v = verdict_of(calm(), 0.05)
+    assert v.status == "not_rejected"
+    assert v.headline == "No miscalibration found at level 0.05."
+    assert v.sentence.startswith("That is not proof of calibration")
+
+
+def test_the_level_decides():
+    a = calm()
+    assert status_of(a, a.test.pvalue + 0.01) == "rejected"
+    assert status_of(a, a.test.pvalue - 0.01) != "rejected"
+
+
+def test_only_an_omnibus_test_rejects():
+    a = wave()
+    v = verdict_of(a, 0.05)
+    assert v.status == "other"
+    assert v.headline == "The main test finds nothing, but an omnibus test rejects."
+    shown = f"Hosmer-Lemeshow, p = {a.companions['hosmer_lemeshow'].pvalue:.2g}"
+    assert shown in v.sentence
+    assert "up to 10 %" in v.sentence
+    assert "reliability diagrams" in next_steps(a, 0.05)[0].text
+
+
+def test_no_statistic_no_verdict():
+    a = with_test(calm(), pvalue=math.nan, statistic=math.nan)
+    v = verdict_of(a, 0.05)
+    assert (v.status, v.headline) == ("unknown", "No verdict.")
+    assert v.sentence == "The statistic does not exist for these rows."
+    assert (v.pvalue, v.how) == ("p not available", "There is no likelihood ratio statistic")
+    assert v.why == ""
+    assert len(next_steps(a, 0.05)) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "draws", "how"),
+    [
+        ("chi2", 0, "from the large-sample chi-square distribution"),
+        ("exact", 1999, "exact, from 1,999 simulated data sets"),
+        ("exact", 0, "exact, from simulated data sets"),
+        ("bound", 0, "a guaranteed upper bound"),
+        ("bonferroni", 0, "times the number of baselines (Bonferroni)"),
+        ("flip", 1999, "from 1,999 random sign flips"),
+        ("f", 0, "from the F distribution"),
+    ],
+)
+def test_how_the_p_value_was_computed(method, draws, how):
+    test = replace(calm().test, method=method, n_resamples=draws)
+    assert how in how_tested(test)
+
+
+def test_why_it_was_computed_that_way():
+    test = calm().test
+    assert "not needed (" in why_so(test)
+    assert "asked for" in why_so(replace(test, reason="as asked"))
+    exact = replace(test, method="exact", n_resamples=199, pvalue=0.005, reason="zeros were raised")
+    assert "cannot be trusted here (zeros were raised)" in why_so(exact)
+    assert "199 draws can give no smaller p-value" in why_so(exact)
+    assert "no smaller" not in why_so(replace(exact, pvalue=0.01))
+    assert "simulation could not show" in why_so(replace(test, method="bound"))
+    assert why_so(replace(test, reason="")) == ""
+
+
+def test_every_way_and_every_statistic_has_words():
+    test = calm().test
+    for method in ("chi2", "exact", *WAYS):
+        for kind in NAMES:
+            text = how_tested(replace(test, method=method, kind=kind, n_resamples=9))
+            assert NAMES[kind].lower() in text.lower()
+            assert method == "exact" or "simulated" not in text
+    assert "by new" in how_tested(replace(test, method="new"))
+
+
+def test_why_a_robust_test_and_one_over_baselines():
+    test = replace(calm().test, kind="robust_score", method="flip", n_resamples=199, pvalue=0.005)
+    why = why_so(replace(test, reason="rows of a group may depend; 60 groups"))
+    assert why.startswith("Rows of a group may depend on each other, and this test allows for it")
+    assert "(60 groups). 199 flips can give no smaller p-value." in why
+    assert why_so(replace(test, reason="survey weights; 60 rows")).startswith("Survey weights are")
+    chosen = replace(test, kind="max_score", method="exact", reason="chosen by these labels")
+    assert "the p-value pays for that choice" in why_so(chosen)
+    assert "chi-square" not in why_so(chosen)
+
+
+def test_the_card_of_dependent_rows():
+    v = verdict_of(grouped(), 0.05)
+    assert v.status == "rejected"
+    assert v.how.startswith("Robust score statistic ")
+    assert "199 random sign flips" in v.how
+    assert "120 groups" in v.why
+
+
+def test_the_card_of_a_baseline_chosen_by_the_labels():
+    rows = predictions(600, PETS, 2.0)
+    v = verdict_of(mcllo.assess(rows, baseline="auto", seed=0, n_resamples=99), 0.05)
+    assert v.how.startswith("Largest score (over all baselines) statistic ")
+    assert "exact, from 99 simulated data sets" in v.how
+
+
+def test_separation_is_an_alert_not_a_note():
+    alerts, notes = alerts_and_notes(separated())
+    assert len(alerts) == 1
+    assert alerts[0].startswith("The maximum likelihood estimate does not exist")
+    assert notes == ()
+
+
+def test_refuted_zeros_are_an_alert_and_raised_ones_a_note():
+    probs = predictions(60, PETS).probs.copy()
+    probs[0] = [0.0, 0.5, 0.5]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a = mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
+    alerts, notes = alerts_and_notes(a)
+    assert alerts[0].startswith("1 label had probability 0: the predictions as given")
+    assert "raised to 1e-06" in notes[0]
+
+
+def test_a_floor_that_raised_more_than_zeros_is_told_apart():
+    p = replace(calm().predictions, clip=0.01, n_zeros=1, n_clipped=5, n_clipped_true=2)
+    text = refuted_zeros(p)
+    assert text.startswith("2 labels had a probability of 0 or below 0.01.")
+    assert "where it did" in text
+
+
+def test_a_doubtful_chi_square_is_an_alert():
+    reason = "only 3 expected errors per parameter, but fractional weights cannot be simulated"
+    alerts, _ = alerts_and_notes(with_test(calm(), reason=reason))
+    assert alerts == (f"The chi-square p-value may be off: {reason}.",)
+
+
+def test_next_steps_after_a_rejection():
+    steps = next_steps(overconfident(), 0.05)
+    assert "Do not read these probabilities as frequencies" in steps[0].text
+    assert "mcllo.compare(train, holdout)" in steps[1].code
+
+
+def test_next_step_where_a_plain_fit_fails_is_a_penalty():
+    a = with_test(separated(), pvalue=0.001)
+    assert "penalty=1.0" in next_steps(a, 0.05)[1].code
+
+
+def test_room_left_is_the_hull_of_the_slope_intervals():
+    a = calm()
+    low, high = a.fit.confidence_interval().gamma.min(), a.fit.confidence_interval().gamma.max()
+    assert f"between {low:.2f} and {high:.2f}" in room_left(a.fit)
+    assert "do not determine the slopes" in room_left(separated().fit)
+
+
+def test_headline_facts_show_the_null_range():
+    a = overconfident()
+    facts = {fact.key: fact for fact in headline_facts(a)}
+    assert facts["accuracy"].value == "60.0 %"  # 360 of 600 rows
+    null = a.nulls["ece"]
+    assert facts["ece"].note == f"{null.low:.4f} to {null.high:.4f} if calibrated"
+    bare = headline_facts(replace(a, nulls={}))
+    assert {fact.key: fact.note for fact in bare}["ece"] == ""
+
+
+def by_key(facts):
+    return {fact.key: fact for fact in facts}
+
+
+def test_checksum_of_known_bytes(tmp_path):
+    # SHA-256 of "abc": FIPS 180-2, appendix B.1
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"abc")
+    fact = source_fact(str(path))
+    assert fact.value == "rows.csv"
+    assert fact.note == ("SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+
+
+def test_what_is_no_file_has_no_checksum(tmp_path):
+    assert source_fact("-").note == "not a file: no checksum"
+    assert source_fact(str(tmp_path)).note == "not a file: no checksum"
+
+
+def test_sources_are_one_or_several(tmp_path):
+    assert sources(None) == []
+    assert sources("a.csv") == ["a.csv"]
+    assert sources([tmp_path, "b.csv"]) == [str(tmp_path), "b.csv"]
+
+
+def test_data_of_an_assessment():
+    facts = by_key(data_facts(overconfident(), None))
+    assert facts["rows"].value == "600"
+    assert facts["classes"].value == "3"
+    assert facts["baseline"].value == "truck"
+    assert facts["weights"].value == "none"
+    assert facts["zeros"].value == "0"
+    assert facts["absent"].value == "none"
+    assert facts["fit"].value == "converged"
+    assert facts["df"].value == "4"
+
+
+def test_rarest_and_commonest_class_by_hand():
+    p = mcllo.Predictions.from_arrays([[0.5, 0.3, 0.2]] * 5, list("aabba"), classes=list("abc"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        facts = by_key(data_facts(mcllo.assess(p, seed=0, n_resamples=19), None))
+    assert (facts["commonest"].value, facts["commonest"].note) == ("a", "3 rows, 60.0 %")
+    assert (facts["rarest"].value, facts["rarest"].note) == ("c", "0 rows, 0.0 %")
+    assert facts["absent"].value == "c"
+
+
+def test_changes_are_counted():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        a = mcllo.assess(
+            [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
+            ["a", "b", "c"] * 4,
+            classes=list("abc"),
+            normalize=True,
+            sample_weight=[0.5, 1.0, 2.0] * 4,
+            seed=0,
+        )
+    facts = by_key(data_facts(a, None))
+    assert facts["zeros"].value == "4"
+    assert "4 raised to 1e-06, 4 of them of the class that came true" in facts["zeros"].note
+    assert facts["renormalized"].value == "12"
+    assert facts["weights"].value == "total 14"
+
+
+def test_separation_is_said():
+    assert "does not exist" in by_key(data_facts(separated(), None))["fit"].value
+
+
+def test_data_of_a_comparison():
+    c = compared()
+    facts = by_key(data_facts(calm(), c))
+    assert facts["rows_fitted"].value == "600"
+    crossed = by_key(data_facts(calm(), replace(c, cross_validated=True)))
+    assert "other folds" in crossed["rows"].note
+
+
+def test_reproduce(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x")
+    facts = reproduce_facts(overconfident(), None, ["mcllo", "assess", "my rows.csv"], path)
+    found = by_key(facts)
+    assert found["version"].value == f"mcllo {__version__}"
+    assert found["command"].value == "mcllo assess 'my rows.csv'"
+    assert found["seed"].value == "0"
+    assert "SHA-256" in found["source"].note
+
+
+def test_without_a_command_the_call_is_shown():
+    call = by_key(reproduce_facts(overconfident(), None, None, None))["command"].value
+    assert call == "mcllo.assess(probs, y, baseline='truck', seed=0)"
+    call = by_key(reproduce_facts(calm(), compared(), None, None))["command"].value
+    assert call == "mcllo.compare(train, holdout, baseline='truck', seed=0)"
+
+
+def test_groups_and_survey_weights_are_said():
+    facts = by_key(data_facts(grouped(), None))
+    assert (facts["groups"].value, facts["weights"].value) == ("120", "none")
+    p = predictions(60, PETS)
+    survey = replace(p, sample_weight=np.full(60, 1.5), weight_kind="survey")
+    note = by_key(data_facts(replace(calm(), predictions=survey), None))["weights"].note
+    assert "no counts" in note
+
+
+def test_the_call_shows_groups_weights_and_a_chosen_baseline():
+    call = by_key(reproduce_facts(grouped(), None, None, None))["command"].value
+    assert call == "mcllo.assess(probs, y, baseline='truck', groups=groups, seed=0)"
+    a, p = calm(), calm().predictions
+    survey = replace(p, sample_weight=np.full(p.n_samples, 1.5), weight_kind="survey")
+    auto = replace(a, predictions=survey, test=replace(a.test, kind="max_score"))
+    call = by_key(reproduce_facts(auto, None, None, None))["command"].value
+    assert "baseline='auto', sample_weight=weight, weight_kind='survey', seed=0" in call
+
+
+def test_details_that_were_simulated_have_a_seed():
+    assert seed_of(replace(calm(), nulls={}, companions={})) == 0  # the p over all baselines
+
+
+def test_no_seed_where_nothing_was_drawn():
+    a = mcllo.assess(predictions(600, ("a", "b")), seed=0, n_resamples=19)
+    a = replace(a, nulls={}, companions={})
+    assert seed_of(a) is None
+    seed = by_key(reproduce_facts(a, None, "run", None))["seed"]
+    assert (seed.value, seed.note) == ("none", "no random numbers were used")
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_the_seed_is_that_of_the_draws(seed):
+    assert seed_of(mcllo.assess(predictions(50, PETS), seed=seed, n_resamples=19)) == seed

@@ -1,0 +1,347 @@
+"""The repetitions of a study: each must be what the package's own functions say of its table."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcllo import MCLLOMap, Predictions, calibration_test, metrics
+from mcllo._fit.fit import fit_predictions
+from mcllo._math.likelihood import identity_theta
+from mcllo.exceptions import FileFormatError, InputError
+from mcllo.simulate import PowerStudy
+from mcllo.simulate._design import Named, Resampled
+from mcllo.simulate._run import (
+    BATCH_CELLS,
+    Batch,
+    Cell,
+    FinishedCells,
+    Plan,
+    batches,
+    recalibrated,
+    run_batch,
+    run_cells,
+    top_label_errors,
+)
+from mcllo.simulate._study import PowerCell, effect_words, wilson_interval
+
+FOUR = Named("dirichlet", 4, np.ones(4), 1.0)
+THETA = np.array([0.3, 0.0, 0.0, 0.8, 1.0, 1.0])
+
+
+def tables(design, cell, reps):
+    """Return the tables of a cell's repetitions, drawn one by one."""
+    for r in range(reps):
+        stream = np.random.default_rng([*cell.key, r])
+        yield design.sample(cell.theta, cell.n, [stream]).predictions(0)
+
+
+def quiet_fit(predictions):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit_predictions(predictions)
+
+
+def ece(p, probs):
+    return metrics.expected_calibration_error(p.codes, probs, classes=range(probs.shape[1]))
+
+
+def test_the_identity_recalibrates_to_the_rows_themselves():
+    sample = FOUR.sample(identity_theta(3), 30, [np.random.default_rng(0)])
+    same = recalibrated(np.tile(identity_theta(3), (1, 1)), sample)
+    np.testing.assert_allclose(same, sample.by_class, rtol=1e-12)
+
+
+def test_ece_by_hand():
+    # n = 4 has two bins, (0, .5] and (.5, 1]. Confidence .6 (hit), .8 (miss), .5 (hit), .9 (hit):
+    # bin 1: |.5 - 1| = .5; bin 2: |.6 + .8 + .9 - 2| = .3; ECE = .8 / 4
+    first = [0.6, 0.8, 0.5, 0.9]
+    by_class = np.array([first, [1.0 - p for p in first]])[:, None]
+    assert top_label_errors(by_class, np.array([[0, 1, 0, 0]])) == pytest.approx([0.2])
+
+
+def test_ece_of_votes_that_tie():
+    rng = np.random.default_rng(0)
+    votes = rng.multinomial(4, [0.4, 0.3, 0.3], size=(3, 50)) / 4  # many ties, on bin edges
+    codes = rng.integers(0, 3, (3, 50))
+    found = top_label_errors(votes.transpose(2, 0, 1), codes)
+    expected = [
+        metrics.expected_calibration_error(y, x, classes=range(3))
+        for x, y in zip(votes, codes, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 500])
+def test_each_repetition_is_what_the_package_says_of_its_table(n):
+    cell = Cell(n, None, THETA, (11, n))
+    numbers = run_batch(Plan(FOUR, "chi2", 199, 8), Batch(cell, 0, 8))
+    for r, p in enumerate(tables(FOUR, cell, 8)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            test = calibration_test(p, method="chi2")
+        after = quiet_fit(p).recalibrate(p.probs)
+        expected = [test.pvalue, test.pvalue, ece(p, p.probs), ece(p, after)]
+        np.testing.assert_allclose(numbers[:, r], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_any_baseline_gives_what_the_package_says():
+    rng = np.random.default_rng(5)
+    probs = rng.dirichlet(np.ones(4), 300)
+    labels = [list("abcd")[k] for k in rng.integers(0, 4, 300)]
+    table = Predictions.from_arrays(probs, labels, classes=list("abcd"), baseline="b")
+    cell = Cell(150, None, THETA, (1,))
+    numbers = run_batch(Plan(Resampled(table), "chi2", 199, 3), Batch(cell, 0, 3))
+    for r, p in enumerate(tables(Resampled(table), cell, 3)):
+        fit = quiet_fit(p)
+        assert p.baseline == "b"
+        assert numbers[1, r] == pytest.approx(calibration_test(p, method="chi2").pvalue, rel=1e-6)
+        assert numbers[3, r] == pytest.approx(ece(p, fit.recalibrate(p.probs)), rel=1e-6)
+
+
+def test_exact_p_values_are_the_packages_from_the_repetitions_stream():
+    cell = Cell(40, None, THETA, (3,))
+    numbers = run_batch(Plan(FOUR, "exact", 99, 4), Batch(cell, 0, 4))
+    for r in range(4):
+        stream = np.random.default_rng([3, r])
+        p = FOUR.sample(THETA, 40, [stream]).predictions(0)
+        seed = int(stream.integers(2**63))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            test = calibration_test(p, method="exact", n_resamples=99, seed=seed)
+        if test.pvalue * 100 <= 20:  # otherwise drawing stopped at the 20th exceedance
+            assert numbers[0, r] == test.pvalue
+        else:
+            assert numbers[0, r] > 0.2
+    assert (numbers[0] != numbers[1]).all()
+
+
+def test_auto_draws_only_where_chi_square_cannot_be_trusted():
+    many, few = Cell(2000, None, THETA, (4,)), Cell(40, None, THETA, (4,))
+    plan = Plan(FOUR, "auto", 99, 3)
+    trusted, doubted = run_batch(plan, Batch(many, 0, 3)), run_batch(plan, Batch(few, 0, 3))
+    assert (trusted[0] == trusted[1]).all()
+    assert (doubted[0] != doubted[1]).all()
+
+
+@pytest.mark.parametrize(("n", "reps"), [(400, 1000), (10, 7), (10**6, 3)])
+def test_batches_cover_every_repetition_once(n, reps):
+    cell = Cell(n, None, identity_theta(9), (0,))
+    pieces = batches(cell, reps)
+    assert [r for b in pieces for r in range(b.start, b.stop)] == list(range(reps))
+    longest = max(b.stop - b.start for b in pieces)
+    assert longest == 1 or longest * n * 9 <= BATCH_CELLS
+
+
+def test_workers_do_not_change_a_digit():
+    cells = [Cell(n, None, THETA, (9, n)) for n in (300, 5000)]  # 5000: several batches
+    plan = Plan(FOUR, "chi2", 199, 25)
+    one, two = list(run_cells(plan, cells, 1)), list(run_cells(plan, cells, 2))
+    for (cell, numbers), (same, others) in zip(one, two, strict=True):
+        assert cell.n == same.n
+        assert numbers.shape == (4, 25)
+        assert (numbers == others).all()
+
+
+def test_the_blas_threads_are_given_back():
+    from threadpoolctl import threadpool_info
+
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    list(run_cells(Plan(FOUR, "chi2", 199, 2), [Cell(20, None, THETA, (0,))], 1))
+    assert [pool["num_threads"] for pool in threadpool_info()][: len(before)] == before
+
+
+def test_nothing_to_do_starts_no_worker():
+    assert list(run_cells(Plan(FOUR, "chi2", 199, 2), [], 64)) == []
+
+
+SETTINGS = {"seed": 5, "reps": 2, "test": "chi2", "concentration": [3.0, 0.3]}
+NUMBERS = np.array([[0.1, 1e-300], [1 / 3, 0.2], [0.0, 1.0], [0.5, 2 / 3]])
+
+
+def begun(path, settings=SETTINGS):
+    cells = FinishedCells(path)
+    cells.agree_on(settings)
+    return cells
+
+
+def test_every_digit_comes_back(tmp_path):
+    path = tmp_path / "study.json"
+    begun(path).add((400, 1.1), NUMBERS)
+    again = begun(path)
+    assert (400, 1.1) in again
+    assert (400, 1.2) not in again
+    assert (again[400, 1.1] == NUMBERS).all()
+    assert again.seed == 5
+    assert [p.name for p in tmp_path.iterdir()] == ["study.json"]  # no temporary file is left
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.floats(0.01, 100.0), st.lists(st.floats(0.0, 1.0), min_size=8, max_size=8))
+def test_any_numbers_come_back(tmp_path_factory, shift, values):
+    path = tmp_path_factory.mktemp("cells") / "study.json"
+    numbers = np.array(values).reshape(4, 2)
+    begun(path).add((7, shift), numbers)
+    assert (begun(path)[7, shift] == numbers).all()
+
+
+def test_without_a_path_cells_live_in_memory():
+    cells = begun(None)
+    cells.add((400, 1.0), NUMBERS)
+    assert (cells[400, 1.0] == NUMBERS).all()
+    assert FinishedCells(None).seed is None
+
+
+@pytest.mark.parametrize(("name", "value"), [("seed", 6), ("reps", 3), ("n_resamples", 99)])
+def test_other_settings_are_refused(tmp_path, name, value):
+    path = tmp_path / "study.json"
+    begun(path).add((400, 1.1), NUMBERS)
+    with pytest.raises(InputError, match=rf"holds a study with {name}=.*this one has {name}="):
+        begun(path, {**SETTINGS, name: value})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": "other"}',
+        json.dumps({"format": "mcllo power study, 1", "settings": {"reps": 1}, "cells": [{}]}),
+    ],
+)
+def test_other_files_are_refused_and_left_alone(tmp_path, text):
+    path = tmp_path / "study.json"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match="not an unfinished power study"):
+        FinishedCells(path)
+    assert path.read_text() == text
+
+
+def test_a_cell_with_missing_repetitions_is_refused(tmp_path):
+    path = tmp_path / "study.json"
+    begun(path).add((400, 1.1), NUMBERS[:, :1])
+    with pytest.raises(FileFormatError, match="not an unfinished power study"):
+        FinishedCells(path)
+
+
+def test_a_place_that_cannot_be_written_is_refused_first(tmp_path):
+    with pytest.raises(FileFormatError, match="there is no directory"):
+        FinishedCells(tmp_path / "absent" / "study.json")
+
+
+P = np.array([0.001, 0.05, 0.2, 0.9])
+
+
+def cell(n=100, delta_1=1.2, pvalues=P, chi2=P):
+    return PowerCell(n, delta_1, 0.05, pvalues, chi2, np.full(4, 0.1), np.full(4, 0.05))
+
+
+def planning(*rates):
+    effect = MCLLOMap(np.zeros(1), np.array([0.8]), ("a", "b"), "b")
+    rows = tuple(
+        cell(100 * (k + 1), None, np.where(np.arange(4) < 4 * rate, 0.01, 0.5))
+        for k, rate in enumerate(rates)
+    )
+    return PowerStudy(rows, "auto", 0.05, 7, "drawn from 50 predictions", 2, effect)
+
+
+GRID = PowerStudy((cell(), cell(200, 1.0)), "chi2", 0.05, 5, "Dirichlet(1, 1)", 2)
+
+
+def test_wilson_by_hand():
+    # 5 of 10, z = 1.959964: z^2 = 3.841459; the middle is .5, the reach
+    # 1.959964 sqrt(.025 + 3.841459/400) / 1.3841459 = .263407
+    assert wilson_interval(5, 10) == pytest.approx((0.236593, 0.763407), abs=1e-6)
+    # 0 of 10: 0 and z^2 / (10 + z^2) = .277533
+    assert wilson_interval(0, 10) == pytest.approx((0.0, 0.277533), abs=1e-6)
+    assert wilson_interval(10, 10) == pytest.approx((0.722467, 1.0), abs=1e-6)
+
+
+def test_wilson_against_scipy():
+    from scipy.stats import binomtest
+
+    for hits, trials in ((1, 20), (37, 200), (999, 1000)):
+        expected = binomtest(hits, trials).proportion_ci(method="wilson")
+        assert wilson_interval(hits, trials) == pytest.approx(tuple(expected), rel=1e-9)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 5000), st.data())
+def test_the_interval_holds_its_rate(trials, data):
+    hits = data.draw(st.integers(0, trials))
+    low, high = wilson_interval(hits, trials)
+    assert 0.0 <= low <= hits / trials <= high <= 1.0
+
+
+def test_a_p_value_equal_to_the_level_rejects():
+    assert cell().power == 0.5  # .001 and .05 of four; as CalibrationTest.rejects
+    assert cell(chi2=np.array([0.01, 0.02, 0.03, 0.9])).power_chi2 == 0.75
+    assert (cell().low, cell().high) == wilson_interval(2, 4)
+
+
+def test_to_dict_is_plain_json_without_repetitions():
+    content = json.loads(json.dumps(GRID.to_dict()))
+    assert {"n", "delta_1", "power", "low", "high"} <= set(content["rows"][0])
+    assert content["rows"][0]["ece_before"] == pytest.approx(0.1)
+    assert all(not isinstance(value, list) for value in content["rows"][0].values())
+    assert content["seed"] == 5
+    one = planning(0.25).to_dict()
+    assert "delta_1" not in one["rows"][0]
+    assert one["effect"]["gamma"] == [0.8]
+
+
+def test_tables():
+    assert GRID.table["n"] == [100, 200]
+    assert GRID.to_frame().shape[0] == 2
+    single = GRID.repetitions()
+    assert len(single) == 8
+    assert single["delta_1"] == [1.2] * 4 + [1.0] * 4
+    assert single["pvalue"] == [*P, *P]
+    assert single["repetition"] == [0, 1, 2, 3] * 2
+    assert "delta_1" not in planning(0.5).repetitions().columns
+
+
+def test_smallest_n():
+    study = planning(0.25, 0.75, 1.0)
+    assert study.smallest_n(0.5) == 200
+    assert study.smallest_n() == 300
+    assert planning(0.25).smallest_n() is None
+
+
+def test_it_prints_what_was_done():
+    text = str(GRID)
+    assert "rejected at level 0.05" in text
+    assert "chi-square p-values" in text
+    assert "seed 5" in text
+    assert "size of the test" in text
+    assert "0.500  [0.150, 0.850]" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert "smallest n above with an estimated power of 80 %: 200" in str(planning(0.5, 1.0))
+    assert "No n above" in str(planning(0.5))
+    assert "by chi-square" in str(planning(0.5))
+    assert repr(GRID) == "<PowerStudy of 2 settings: Dirichlet(1, 1)>"
+    assert repr(GRID.rows[0]) == "PowerCell(n=100, delta_1=1.2, power=0.500, reps=4)"
+
+
+def test_the_effect_in_words():
+    classes = ("a", "b", "c")
+    one = MCLLOMap(np.log([1.5, 1.0]), np.ones(2), classes, "c")
+    assert effect_words(one) == "delta 1.50 for a (baseline c)"
+    assert effect_words(MCLLOMap(np.zeros(2), np.ones(2), classes, "c")).startswith("as predicted")
+    many = MCLLOMap(np.arange(1.0, 7.0), np.ones(6), tuple("abcdefg"), "g")
+    assert effect_words(many).endswith("delta of 2 more classes (baseline g)")
+
+
+@pytest.mark.parametrize("power", [0.0, 1.5, float("nan")])
+def test_impossible_powers_are_refused(power):
+    with pytest.raises(ValueError, match=r"power must lie in \(0, 1\]"):
+        planning(0.5).smallest_n(power)
+
+
+def test_smallest_n_of_a_grid_is_refused():
+    with pytest.raises(ValueError, match="study of one effect"):
+        GRID.smallest_n()

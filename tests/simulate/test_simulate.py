@@ -1,0 +1,386 @@
+"""mcllo.simulate: the generator, the paper's study, and planning from one's own predictions."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from toy import TOY_X
+
+from mcllo import MCLLOMap, Predictions, calibration_test, simulate
+from mcllo.exceptions import InputError, ZeroProbabilityWarning
+from mcllo.simulate._design import (
+    check_alpha,
+    map_of,
+    n_workers,
+    named_design,
+    per_class,
+    shifts,
+    sizes,
+    table_design,
+)
+from mcllo.simulate._study import wilson_interval
+
+SMALL = {"n_classes": 3, "reps": 6, "seed": 1}
+ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
+
+
+def same(study, other):
+    """Whether two studies have the same cells, to the last digit."""
+    assert [(a.n, a.delta_1) for a in study.rows] == [(b.n, b.delta_1) for b in other.rows]
+    return all(
+        (getattr(a, name) == getattr(b, name)).all()
+        for a, b in zip(study.rows, other.rows, strict=True)
+        for name in ARRAYS
+    )
+
+
+def test_public_names_take_keywords():
+    assert simulate.__all__ == ["PowerStudy", "draw", "power", "power_for"]
+    for function, positional in (
+        (simulate.draw, ["n_samples"]),
+        (simulate.power, []),
+        (simulate.power_for, ["probs"]),
+    ):
+        parameters = inspect.signature(function).parameters.values()
+        assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == positional
+        assert inspect.signature(function).parameters["seed"].default is None
+
+
+def test_by_default_a_draw_is_calibrated():
+    p = simulate.draw(5000, seed=3)
+    assert p.classes == tuple(range(10))
+    assert p.baseline == 9
+    assert p.n_clipped == 0
+    # under H0 a p-value below .001 comes once in a thousand seeds; the seed is fixed
+    assert calibration_test(p, method="chi2").pvalue > 0.001
+    assert calibration_test(simulate.draw(5000, delta=1, gamma=1, seed=3)).pvalue > 0.001
+
+
+def test_a_draw_follows_its_parameters():
+    p = simulate.draw(20_000, delta={0: 2.0}, gamma=0.7, n_classes=3, seed=4)
+    truth = MCLLOMap(np.log([2.0, 1.0]), np.full(2, 0.7), (0, 1, 2), 2)
+    g = p.with_probs(truth.recalibrate(p.probs))
+    assert calibration_test(g, method="chi2").pvalue > 0.001
+    assert calibration_test(p, method="chi2").pvalue < 1e-20
+
+
+def test_draws_repeat():
+    one, two = simulate.draw(50, seed=1), simulate.draw(50, seed=1)
+    assert (one.probs == two.probs).all()
+    assert (one.codes == two.codes).all()
+    assert (one.probs != simulate.draw(50, seed=2).probs).any()
+    generator = np.random.default_rng(1)
+    first, second = simulate.draw(50, seed=generator), simulate.draw(50, seed=generator)
+    assert (first.probs != second.probs).any()
+
+
+def test_draws_of_every_distribution():
+    assert simulate.draw(30, distribution="dirichlet", concentration=0.5, seed=0).n_classes == 10
+    assert simulate.draw(30, distribution="softmax_normal", scale=2, n_classes=4, seed=0).n_classes
+    rows = simulate.draw(200, distribution=TOY_X, seed=0)
+    assert rows.n_classes == 3
+    assert {tuple(row) for row in rows.probs.tolist()} == {tuple(row) for row in TOY_X.tolist()}
+
+
+def test_one_repetition_is_one_draw_tested():
+    study = simulate.power(n_samples=200, delta_1=1.3, **SMALL)
+    assert len(study.rows) == 1
+    cell = study.rows[0]
+    assert all(len(getattr(cell, name)) == 6 for name in ARRAYS)
+    assert ((cell.pvalues > 0.0) & (cell.pvalues <= 1.0)).all()
+    assert (cell.pvalues == cell.pvalues_chi2).all()
+    assert study.test == "chi2"
+
+
+def test_the_json_that_the_command_line_prints():
+    study = simulate.power(n_samples=(30, 40), delta_1=(1.0, 1.4), **SMALL)
+    rows = json.loads(json.dumps(study.to_dict()))["rows"]
+    assert [(row["n"], row["delta_1"]) for row in rows] == [
+        (30, 1.0),
+        (30, 1.4),
+        (40, 1.0),
+        (40, 1.4),
+    ]
+    assert all(0.0 <= row["low"] <= row["power"] <= row["high"] <= 1.0 for row in rows)
+
+
+def test_two_workers_give_the_same_study():
+    grid = {"n_samples": (50, 3000), "delta_1": (1.0, 1.4), "reps": 15, "seed": 2}
+    assert same(simulate.power(**grid, n_jobs=1), simulate.power(**grid, n_jobs=2))
+
+
+def test_a_setting_does_not_depend_on_the_rest_of_the_grid():
+    grid = simulate.power(n_samples=(30, 40), delta_1=(1.0, 1.4), **SMALL)
+    one = simulate.power(n_samples=40, delta_1=1.4, **SMALL)
+    assert (grid.rows[3].pvalues == one.rows[0].pvalues).all()
+    assert (grid.rows[2].pvalues != one.rows[0].pvalues).all()
+
+
+def test_a_stopped_study_goes_on(tmp_path, monkeypatch):
+    path = tmp_path / "study.json"
+    grid = {"n_samples": (30, 40), "delta_1": (1.0, 1.4), **SMALL}
+    whole = simulate.power(**grid)
+    run_cells, ran = simulate.run_cells, []
+
+    def stops_after_two(plan, cells, n_jobs):
+        for k, found in enumerate(run_cells(plan, cells, n_jobs)):
+            if k == 2:
+                raise KeyboardInterrupt
+            yield found
+
+    def counted(plan, cells, n_jobs):
+        ran.extend(cells)
+        return run_cells(plan, cells, n_jobs)
+
+    monkeypatch.setattr(simulate, "run_cells", stops_after_two)
+    with pytest.raises(KeyboardInterrupt):
+        simulate.power(**grid, resume=path)
+    monkeypatch.setattr(simulate, "run_cells", counted)
+    assert same(simulate.power(**grid, resume=path), whole)
+    assert [(cell.n, cell.delta_1) for cell in ran] == [(40, 1.0), (40, 1.4)]
+    ran.clear()
+    del grid["seed"]  # taken from the file
+    assert same(simulate.power(**grid, resume=path), whole)
+    assert ran == []
+
+
+def test_a_file_of_another_study_is_refused(tmp_path):
+    path = tmp_path / "study.json"
+    simulate.power(n_samples=30, delta_1=1.0, resume=path, **SMALL)
+    text = path.read_text()
+    for change, name in (({"reps": 7}, "reps"), ({"seed": 2}, "seed"), ({"exact": True}, "test")):
+        with pytest.raises(InputError, match=f"holds a study with {name}="):
+            simulate.power(n_samples=30, delta_1=1.0, resume=path, **{**SMALL, **change})
+    assert path.read_text() == text
+    wider = simulate.power(n_samples=30, delta_1=(1.0, 1.2), resume=path, alpha=0.1, **SMALL)
+    assert len(wider.rows) == 2
+
+
+def test_exact_p_values_stand_beside_chi_square():
+    study = simulate.power(n_samples=40, delta_1=1.0, exact=True, n_resamples=99, **SMALL)
+    cell = study.rows[0]
+    assert study.test == "exact"
+    assert cell.pvalues.min() >= 0.01
+    plain = simulate.power(n_samples=40, delta_1=1.0, **SMALL).rows[0]
+    assert (cell.pvalues_chi2 == plain.pvalues).all()
+    assert (cell.pvalues != plain.pvalues).any()
+
+
+def test_planning_from_ones_own_rows():
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], 300)
+    study = simulate.power_for(probs, gamma=0.5, n_samples=(100, 400), reps=40, seed=0)
+    assert study.test == "auto"
+    assert study.rows[0].power < study.rows[1].power
+    assert study.smallest_n(0.9) == 400
+    assert study.effect.gamma.tolist() == [0.5, 0.5]
+    again = simulate.power_for(probs, gamma=[0.5, 0.5], n_samples=400, reps=40, seed=0)
+    assert (again.rows[0].pvalues == study.rows[1].pvalues).all()
+
+
+def test_planning_by_label_with_any_baseline():
+    probs = np.random.default_rng(0).dirichlet([1, 1, 1], 100)
+    y = np.array(["cat", "dog", "owl"])[np.arange(100) % 3]
+    table = Predictions.from_arrays(probs, y, baseline="cat")
+    options = {"delta": {"owl": 3.0}, "n_samples": 60, "reps": 5, "seed": 0}
+    given = simulate.power_for(table, **options)
+    arrays = simulate.power_for(probs, classes=["cat", "dog", "owl"], baseline="cat", **options)
+    assert same(given, arrays)
+    assert given.effect.delta == pytest.approx([1.0, 3.0])
+    assert "delta 3.00 for owl (baseline cat)" in str(given)
+
+
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
+def test_rows_with_zeros_are_judged_by_exact_p_values():
+    probs = np.random.default_rng(0).dirichlet([1, 1], 4000)
+    probs[0] = [1.0, 0.0]
+    study = simulate.power_for(probs[:50], delta=1, n_samples=3000, reps=2, n_resamples=19, seed=0)
+    assert (study.rows[0].pvalues != study.rows[0].pvalues_chi2).all()
+    clean = simulate.power_for(probs[1:51], delta=1, n_samples=3000, reps=2, seed=0)
+    assert (clean.rows[0].pvalues == clean.rows[0].pvalues_chi2).all()
+
+
+def test_zeros_are_announced():
+    with pytest.warns(ZeroProbabilityWarning, match="labels are drawn from the raised rows"):
+        simulate.power_for([[1.0, 0.0], [0.4, 0.6]], delta=1, n_samples=20, reps=1, seed=0)
+
+
+def test_callers_arrays_are_left_alone():
+    probs = np.array(TOY_X)
+    simulate.power_for(probs, gamma=0.5, n_samples=30, reps=2, seed=0)
+    simulate.draw(20, distribution=probs, seed=0)
+    assert (probs == TOY_X).all()
+    assert probs.flags.writeable
+
+
+@pytest.mark.slow
+def test_power_is_near_our_first_run():
+    # methods.md 7, our run: 500 repetitions at n = 400, 300 at n = 1000
+    first = {
+        400: (500, [0.068, 0.054, 0.140, 0.244, 0.428]),
+        1000: (300, [0.040, 0.090, 0.320, 0.593, 0.893]),
+    }
+    study = simulate.power(n_samples=(400, 1000), reps=250, seed=20)
+    for cell in study.rows:
+        reps, rates = first[cell.n]
+        rate = rates[[1.0, 1.1, 1.2, 1.3, 1.4].index(cell.delta_1)]
+        pooled = (rate * reps + cell.power * cell.reps) / (reps + cell.reps)
+        error = np.sqrt(pooled * (1.0 - pooled) * (1.0 / reps + 1.0 / cell.reps))
+        assert abs(cell.power - rate) < 3.3 * error, cell  # 10 cells: .01 in all by chance
+
+
+@pytest.mark.slow
+def test_ece_is_near_our_first_run():
+    # methods.md 7, our run: mean ECE(X) / ECE(X*) at n = 5000, 60 repetitions, three decimals
+    first = {1.0: (0.034, 0.035), 1.2: (0.043, 0.034), 1.4: (0.061, 0.036)}
+    study = simulate.power(n_samples=5000, delta_1=tuple(first), reps=60, seed=21)
+    for cell in study.rows:
+        for values, mean in zip(
+            (cell.ece_before, cell.ece_after), first[cell.delta_1], strict=True
+        ):
+            error = values.std() * np.sqrt(2.0 / 60.0)
+            assert abs(values.mean() - mean) < 3.3 * error + 0.0005, cell
+    assert study.rows[-1].power == 1.0
+
+
+@pytest.mark.slow
+def test_the_default_p_value_keeps_its_level_where_chi_square_does_not():
+    # methods.md 8e: on sharp rows chi-square rejects far too often, the exact p-value does not
+    logits = np.random.default_rng(0).normal(0.0, 1.0, (3000, 3))
+    logits[np.arange(3000), np.arange(3000) % 3] += 5.0
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    options = {"n_samples": 60, "reps": 120, "n_resamples": 39, "seed": 1}
+    cell = simulate.power_for(probs, delta=1, **options).rows[0]
+    assert cell.low <= 0.05 <= cell.high
+    assert wilson_interval(round(120 * cell.power_chi2), 120)[0] > 0.05
+
+
+def test_a_script_that_does_not_guard_its_workers_is_told_so(tmp_path):
+    script = tmp_path / "study.py"
+    script.write_text(
+        "from mcllo import simulate\n"
+        "simulate.power(n_samples=20, delta_1=1, n_classes=3, reps=2, seed=0, n_jobs=2)\n"
+    )
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1
+    assert "InputError: n_jobs=2 needs processes" in run.stderr
+    assert "if __name__ == '__main__':" in run.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: simulate.draw(0), "n_samples must be a whole number >= 1"),
+        (lambda: simulate.draw(5, distribution="uniform"), "'uniform' is not known"),
+        (lambda: simulate.draw(5, distribution=TOY_X, scale=2), "belong to named distributions"),
+        (lambda: simulate.draw(5, delta=-1), "delta must be positive"),
+        (lambda: simulate.draw(5, seed=-1), "seed must be a whole number >= 0"),
+        (lambda: simulate.power(reps=0), "reps must be a whole number >= 1"),
+        (lambda: simulate.power(alpha=0), "alpha must lie"),
+        (lambda: simulate.power(n_resamples=0), "n_resamples must be at least 1"),
+        (lambda: simulate.power(n_jobs=0), "n_jobs must be"),
+        (lambda: simulate.power(delta_1=0), "delta_1 must be positive"),
+        (lambda: simulate.power_for(TOY_X), "must know how wrong the predictions are"),
+        (lambda: simulate.power_for(TOY_X, gamma={3: 1}), "a label of gamma=3 is not a class"),
+        (lambda: simulate.power_for(TOY_X, gamma={2: 1}), "gamma must not name the baseline 2"),
+        (lambda: simulate.power_for(TOY_X[:, :2], gamma=1), "each row of probs must sum to 1"),
+        (lambda: simulate.power_for(TOY_X, gamma=1, n_samples=()), "n_samples must be distinct"),
+    ],
+)
+def test_wrong_arguments_are_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+CLASSES = ("a", "b", "c")
+ROWS = [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]
+
+
+def test_nothing_given_is_the_identity():
+    effect = map_of(None, None, CLASSES, 2)
+    assert effect.delta.tolist() == [1.0, 1.0]
+    assert effect.gamma.tolist() == [1.0, 1.0]
+    assert effect.baseline == "c"
+
+
+def test_parameters_for_all_for_each_and_by_label():
+    assert map_of(2.0, 0.8, CLASSES, 0).delta == pytest.approx([2.0, 2.0])
+    assert map_of([2.0, 3.0], None, CLASSES, 1).delta == pytest.approx([2.0, 3.0])
+    by_label = map_of({"c": 2.0}, {"a": -0.5}, CLASSES, 1)  # compared: a, c
+    assert by_label.delta == pytest.approx([1.0, 2.0])
+    assert by_label.gamma == pytest.approx([-0.5, 1.0])
+
+
+def test_named_designs():
+    assert named_design("dirichlet_heavy", 3).concentration.tolist() == [3.0, 0.3, 0.3]
+    assert named_design("dirichlet", 2).concentration.tolist() == [1.0, 1.0]
+    assert named_design("dirichlet", 2, [1, 4]).concentration.tolist() == [1.0, 4.0]
+    assert named_design("softmax_normal", 2, scale=3).scale == 3.0
+
+
+def test_tables_of_every_kind():
+    assert table_design(ROWS).classes == (0, 1, 2)
+    frame = table_design(pd.DataFrame(ROWS, columns=["x", "y", "z"]), baseline="x")
+    assert frame.classes == ("x", "y", "z")
+    assert frame.baseline_index == 0
+    given = Predictions.from_arrays(ROWS, ["a", "b"], classes=list(CLASSES))
+    assert table_design(given, baseline="b").table.baseline == "b"
+    picked = pd.DataFrame({"id": [1, 2], "q": [0.5, 0.1], "p": [0.5, 0.9]})
+    assert table_design(picked, ["p", "q"]).table.probs.tolist() == [[0.5, 0.5], [0.9, 0.1]]
+
+
+def test_zeros_are_raised_with_a_warning():
+    with pytest.warns(ZeroProbabilityWarning, match="1 of 6 probabilities were 0"):
+        design = table_design([[0.2, 0.3, 0.5], [0.7, 0.3, 0.0]])
+    assert design.table.clip == 1e-6
+    assert design.table.n_clipped == 1
+
+
+def test_sizes_shifts_and_workers():
+    assert sizes(400) == (400,)
+    assert sizes(np.array([400, 500])) == (400, 500)
+    assert shifts(1) == (1.0,)
+    assert shifts((1.0, 1.4)) == (1.0, 1.4)
+    assert (n_workers(None), n_workers(3), n_workers(-1)) == (1, 3, os.cpu_count())
+    assert check_alpha(0.01) == 0.01
+    assert per_class(2, "scale", 1).tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: map_of(0.0, None, CLASSES, 2), "delta must be positive and finite; got delta=0.0"),
+        (lambda: map_of([1, 2, 3], None, CLASSES, 2), "delta must be one number or 2 of them"),
+        (lambda: map_of(None, np.nan, CLASSES, 2), "gamma must be finite"),
+        (lambda: map_of("x", None, CLASSES, 2), "delta must hold numbers; got values such as 'x'"),
+        (lambda: map_of({"d": 2}, None, CLASSES, 2), "a label of delta='d' is not a class"),
+        (lambda: map_of({"c": 2}, None, CLASSES, 2), "delta must not name the baseline 'c'"),
+        (lambda: named_design("dirichlet_heavi", 3), "did you mean 'dirichlet_heavy'"),
+        (lambda: named_design("normal", 1), "distribution 'normal' is not known"),
+        (lambda: named_design("dirichlet", 1), "n_classes must be a whole number >= 2"),
+        (lambda: named_design("dirichlet", 3, 0), "concentration must be positive and finite"),
+        (lambda: named_design("dirichlet", 3, scale=2), "scale= belongs to .*'softmax_normal'"),
+        (lambda: named_design("softmax_normal", 3, 2), "concentration= belongs to .*'dirichlet'"),
+        (lambda: named_design("softmax_normal", 3, scale=[1, 2]), "scale must be one number; got"),
+        (lambda: table_design([[0.5, 0.6]]), "each row of probs must sum to 1"),
+        (lambda: table_design(ROWS, ["a", "b"]), "classes must name each of the 3 columns"),
+        (lambda: table_design(ROWS, baseline=7), "baseline=7 is not a class"),
+        (lambda: sizes(0), "n_samples must be a whole number >= 1; got n_samples=0"),
+        (lambda: sizes([400, 400]), "n_samples must be distinct"),
+        (lambda: sizes([]), "n_samples must be distinct"),
+        (lambda: sizes("400"), "n_samples must be a whole number"),
+        (lambda: shifts([1.0, -1.0]), "delta_1 must be positive and finite"),
+        (lambda: shifts([1.0, 1.0]), "delta_1 must be distinct"),
+        (lambda: shifts([]), "delta_1 must be distinct"),
+        (lambda: check_alpha(1.0), r"alpha must lie in \(0, 1\); got alpha=1.0"),
+        (lambda: check_alpha("5%"), r"alpha must lie in \(0, 1\)"),
+        (lambda: n_workers(0), "n_jobs must be a whole number >= 1"),
+    ],
+)
+def test_wrong_arguments_are_refused_simulate_arguments(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
