@@ -12,6 +12,7 @@ from pathlib import Path
 import data
 import numpy as np
 import pytest
+from approval import differences
 
 import mcllo
 
@@ -21,7 +22,7 @@ STORED = json.loads(PATH.read_text()) if PATH.exists() else {}
 
 def write(path=PATH):
     """Fit every calibrator, and keep its file, its rows and its probabilities."""
-    classes = ["north", "east", "south", "west"]
+    classes = ["east", "north", "south", "west"]
     X, y = data.drawn(40, classes, 20, power=1.5)
     rows = data.drawn(6, classes, 21, power=1.5)[0].round(6)
     rows[0] = [0.5, 0.25, 0.125, 0.125]
@@ -65,8 +66,8 @@ def test_saving_again_writes_the_same_document(name, tmp_path):
     path = tmp_path / "model.json"
     path.write_text(json.dumps(STORED[name]["file"]))
     mcllo.load_calibrator(path).save(path)
-    again = json.loads(path.read_text())
-    assert again | {"mcllo_version": ""} == STORED[name]["file"] | {"mcllo_version": ""}
+    again = json.loads(path.read_text()) | {"mcllo_version": "0.1.0"}
+    assert not list(differences(STORED[name]["file"], again))
 
 
 def test_every_calibrator_has_a_file():
