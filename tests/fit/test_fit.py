@@ -23,8 +23,9 @@ from shared_data import LOADERS, load_hockey
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOFit, MCLLOMap, Predictions
-from mcllo._fit.fit import fit_predictions, none_for_nan
+from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import read_simplex
+from mcllo._ground.results import none_for_nan
 from mcllo.exceptions import ConvergenceWarning, InputError, MclloWarning, SeparationWarning
 
 quick = settings(deadline=None, max_examples=30)

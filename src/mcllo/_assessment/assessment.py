@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._diagnosis.class_tests import in_the_large
-from .._fit.fit import MCLLOFit, none_for_nan
+from .._fit.fit import MCLLOFit
+from .._ground.results import none_for_nan
 from .._ground.text import Table
 from .._ground.threads import one_blas_thread
 from .._inference.calibration_test import fit_and_test, needs_robust

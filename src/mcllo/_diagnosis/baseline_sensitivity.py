@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.all_baselines import fit_each_baseline
-from .._fit.fit import MCLLOFit, none_for_nan
-from .._ground.results import Floats
+from .._fit.fit import MCLLOFit
+from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
 from .._ground.threads import one_blas_thread
 from .._inference.draws import Seed

@@ -36,8 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from .._fit.fit import MCLLOFit, fit_predictions, free_parameters, none_for_nan
-from .._ground.results import Floats
+from .._fit.fit import MCLLOFit, fit_predictions, free_parameters
+from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
 from .._inference.draws import Seed

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from .._fit.fit import MCLLOFit, free_parameters, none_for_nan
-from .._ground.results import Floats
+from .._fit.fit import MCLLOFit, free_parameters
+from .._ground.results import Floats, none_for_nan
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf
 from .._input.predictions import Predictions
 from .class_tests import closed_test

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .._fit.fit import none_for_nan
+from .._ground.results import none_for_nan
 from .._ground.text import Table, align, format_count, format_number
 from .._inference.calibration_test import fit_and_test
 from .._inference.draws import Seed, entropy_of

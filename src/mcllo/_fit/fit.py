@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from .._ground.results import Floats
+from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table
 from .._input.labels import Classes
 from .._input.predictions import Predictions
@@ -45,7 +45,6 @@ __all__ = [
     "fit_predictions",
     "free_parameters",
     "likelihood_of",
-    "none_for_nan",
 ]
 
 
@@ -326,17 +325,6 @@ class MCLLOFit(MCLLOMap):
             f"baseline={self.baseline!r}, statistic={self.statistic:.6g}, df={self.df}, "
             f"converged={self.converged}, separated={self.separated})"
         )
-
-
-def none_for_nan(value: Any) -> Any:
-    """Return `value` with every number that is not finite replaced by None (strict JSON)."""
-    if isinstance(value, dict):
-        return {key: none_for_nan(v) for key, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [none_for_nan(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
 
 
 def fit_predictions(

@@ -1,9 +1,81 @@
-"""Plain values and types that every result shares."""
+"""What every result shares: plain values for JSON, and the types of arrays.
+
+==================  =========================================================================
+`plain`             arrays, NumPy scalars, tuples, tables and results as plain Python values
+`none_for_nan`      the same with None for every number that is not finite (strict JSON)
+`Result`            a base for frozen dataclasses: `to_dict` holds their fields in order
+==================  =========================================================================
+"""
 
 from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
+
+
+class Result:
+    """Base of frozen results whose dictionary is their fields, in order.
+
+    Fields named in `left_out` stay out of the dictionary; names in `added` (properties) follow the
+    fields.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Found(Result):
+    ...     value: float
+    ...     where: tuple[int, ...]
+    ...     rows: object = None
+    ...     left_out = ("rows",)
+    >>> Found(float("nan"), (1, 2)).to_dict()
+    {'value': None, 'where': [1, 2]}
+    """
+
+    left_out: ClassVar[tuple[str, ...]] = ()
+    added: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        names = [field.name for field in fields(self) if field.name not in self.left_out]  # type: ignore[arg-type]
+        return {name: none_for_nan(getattr(self, name)) for name in (*names, *self.added)}
+
+
+def plain(value: Any) -> Any:
+    """Return plain Python values for arrays, NumPy scalars, tuples, tables and results.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain({"a": np.arange(2), "b": (np.float64(0.5), "x")})
+    {'a': [0, 1], 'b': [0.5, 'x']}
+    """
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    rows = getattr(value, "rows", None)
+    if callable(rows):
+        return plain(rows())
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def none_for_nan(value: Any) -> Any:
+    """Return plain values with None in place of every number that is not finite (strict JSON)."""
+    value = plain(value)
+    if isinstance(value, dict):
+        return {key: none_for_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [none_for_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,11 +7,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 SMALLEST = 1e-300
+
+
+class PWords(NamedTuple):
+    """A p-value in words: ``=``, ``<`` or ``<=``, and the number."""
+
+    relation: str
+    number: str
+
+    def __str__(self) -> str:
+        return f"{self.relation} {self.number}".strip()
+
+
+def p_words(pvalue: float, *, bound: bool = False) -> PWords:
+    """Return the relation and the number of a p-value; never ``= 0``.
+
+    Examples
+    --------
+    >>> tuple(p_words(0.03412)), tuple(p_words(0.0)), str(p_words(2.134e-5, bound=True))
+    (('=', '0.034'), ('<', '1e-300'), '<= 2.1e-05')
+    """
+    if math.isnan(pvalue):
+        return PWords("", "not available")
+    if pvalue < SMALLEST:
+        return PWords("<", f"{SMALLEST:.0e}")
+    return PWords("<=" if bound else "=", f"{pvalue:.1e}" if pvalue < 0.0001 else f"{pvalue:.2g}")
 
 
 def format_p(pvalue: float) -> str:
@@ -22,11 +47,7 @@ def format_p(pvalue: float) -> str:
     >>> format_p(0.03412), format_p(0.0005), format_p(2.134e-5), format_p(0.0), format_p(1.0)
     ('= 0.034', '= 0.0005', '= 2.1e-05', '< 1e-300', '= 1')
     """
-    if math.isnan(pvalue):
-        return "not available"
-    if pvalue < SMALLEST:
-        return f"< {SMALLEST:.0e}"
-    return f"= {pvalue:.1e}" if pvalue < 0.0001 else f"= {pvalue:.2g}"
+    return str(p_words(pvalue))
 
 
 def format_number(value: float, digits: int = 3) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from .._fit.fit import none_for_nan
+from .._ground.results import none_for_nan
 from .._ground.text import Table, align, format_count, format_p
 from .._input.predictions import Predictions
 from .recommend import Recommendation, recommend

@@ -33,8 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from .._fit.fit import none_for_nan
-from .._ground.results import Floats
+from .._ground.results import Floats, none_for_nan
 from .._ground.text import format_count
 from .._input.predictions import Predictions
 

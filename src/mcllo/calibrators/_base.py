@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from .._fit.map import read_simplex
 from .._ground.files import write_text
-from .._ground.results import Floats
+from .._ground.results import Floats, plain
 from .._input.frames import column_names, shorten
 from .._input.labels import RESERVED, class_names
 from .._input.predictions import Predictions, as_predictions
@@ -268,19 +268,6 @@ def _read_json(path: str | os.PathLike[str]) -> Any:
             f"{path} must be a saved calibrator; it is not JSON. "
             "Make one with `mcllo fit` or .save()."
         ) from None
-
-
-def plain(value: Any) -> Any:
-    """Return JSON-ready Python values for arrays, tuples and NumPy scalars."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
 
 
 ZeroRow = Literal["original", "uniform"]

@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import none_for_nan
-from .._ground.results import Floats
+from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table
 from .._input.labels import find_class
 from .._input.predictions import Predictions, scored_predictions

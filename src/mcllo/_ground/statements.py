@@ -1,0 +1,50 @@
+"""What is said, before it is printed: nobody parses a sentence.
+
+A result builds statements; text, JSON, Markdown and HTML pick them by `kind` and print `text`.
+Whatever decides (an exit code, a colour, a second sentence) reads `kind`, `level` or `numbers`,
+never `text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Level = Literal["plain", "good", "doubt", "bad"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing that a result says.
+
+    Attributes
+    ----------
+    kind : str
+        What it is about, such as ``"verdict"`` or ``"zeros"``: the name it is picked by.
+    text : str
+        One or more whole sentences, without markup and line breaks.
+    level : {"plain", "good", "doubt", "bad"}
+        How a reader should take it.
+    numbers : mapping
+        The numbers and names in it, as values.
+
+    Examples
+    --------
+    >>> said = [Statement("verdict", "No miscalibration found.", "doubt", {"pvalue": 0.4})]
+    >>> str(pick(said, "verdict")[0]), pick(said, "zeros")
+    ('No miscalibration found.', [])
+    """
+
+    kind: str
+    text: str
+    level: Level = "plain"
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def pick(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
+    """Return the statements of these kinds, in their order."""
+    return [said for said in statements if said.kind in kinds]
