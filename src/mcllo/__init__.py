@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__ as __version__
 
-_MODULES = ("calibrators", "datasets", "exceptions", "metrics")
-_MODULES += ("model_selection", "plot", "simulate")
+_MODULES = (
+    *("calibrators", "datasets", "exceptions", "metrics"),
+    *("model_selection", "plot", "simulate"),
+)
 _NAMES = {
     "_input.predictions": "Predictions",
     "_files.read": "read_predictions",
