@@ -1,9 +1,11 @@
 """The studies: pages hold the committed results, and a fresh run gives the same."""
 
 import doctest
+import io
 import math
 import re
 import sys
+import zipfile
 from importlib import import_module
 from pathlib import Path
 from urllib.error import URLError
@@ -259,6 +261,13 @@ def test_what_the_repetitions_must_obey():
         assert np.mean(null <= 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / len(null))
 
 
+def test_a_second_drawing_gives_the_same_bytes(tmp_path):
+    rows = results("power", "cells")
+    for name in ("a", "b"):
+        runner.save(power.difference_figure(rows), tmp_path / f"{name}.svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
 def test_the_divergence_is_a_mean_over_rows():
     # independent: the mean of sum_j g_j log(g_j / x_j) over drawn rows of three classes whose
     # first is Beta(3, 2.7), the others sharing the rest
@@ -317,6 +326,11 @@ def test_raw_data_that_are_not_there_or_not_the_same(monkeypatch):
         make.download()
     with pytest.raises(SystemExit, match=r"must hold the levels .*; got \{'Normal_Weight': 1\}"):
         make.read("NObeyesdad\nNormal_Weight\n")
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("ObesityDataSet.csv", "a,b\n1,2\n")
+    monkeypatch.setattr(make, "urlopen", lambda *_, **__: io.BytesIO(content.getvalue()))
+    assert make.download() == "a,b\n1,2\n"
     monkeypatch.setattr(runner, "ROOT", Path("nowhere"))
     with pytest.raises(SystemExit, match=r"cuts.csv of the study ecology must be there.*make it"):
         runner.run("ecology")
