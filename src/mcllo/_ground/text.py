@@ -23,6 +23,12 @@ class PWords(NamedTuple):
     def __str__(self) -> str:
         return f"{self.relation} {self.number}".strip()
 
+    @property
+    def cell(self) -> str:
+        """As it stands in a table: the number alone where it is equal, ``≤ 1e-05`` for a bound."""
+        relation = {"=": "", "<=": "≤"}.get(self.relation, self.relation)
+        return f"{relation} {self.number}".strip()
+
 
 def p_words(pvalue: float, *, bound: bool = False) -> PWords:
     """Return the relation and the number of a p-value; never ``= 0``.
