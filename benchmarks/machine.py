@@ -68,12 +68,10 @@ def installed(name: str) -> str | None:
 
 def r_version() -> str | None:
     """Return the version of R; None where it is not installed."""
-    program = shutil.which("Rscript")
-    if program is None:
+    if shutil.which("Rscript") is None:
         return None
-    command = [program, "-e", "cat(R.version$major, R.version$minor, sep='.')"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or None
+    command = ["Rscript", "-e", "cat(R.version$major, R.version$minor, sep='.')"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout or None
 
 
 def machine(packages: Iterable[str] = PACKAGES) -> Record:

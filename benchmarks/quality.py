@@ -32,7 +32,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -258,7 +258,7 @@ def carry_out(
 ) -> None:
     """Make the sets that are not there yet, and run the cases that have not been run."""
     missing = sets.build(chosen.sets)
-    totals = {name: found.n for name, found in sets.known(chosen.sets).items()}
+    totals = {name: found["n"] for name, found in sets.known(chosen.sets).items()}
     plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
     wanted = [name for name in methods if not chosen.methods or name in chosen.methods]
     absent = warm_up(wanted)
@@ -275,7 +275,10 @@ def carry_out(
     with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
         given = [pool.submit(_when_free, work, *job, end, chosen.pause) for job in jobs]
         done = filter(None, (future.result() for future in as_completed(given)))
-        count = sum(add_case(path, record) for record in done)
+        try:
+            count = sum(add_case(path, record) for record in done)
+        finally:
+            pool.shutdown(cancel_futures=True)  # where the run is stopped by hand
     print(f"{machine.now()}  {count:,} run", flush=True)
 
 
@@ -361,14 +364,14 @@ def collect(harmless: list[Record]) -> None:
     write_cells(CELLS, cells(r for r in read_cases(CASES).values() if r["set"] in known))
     here = machine.machine(PACKAGES)
     here["versions"] = {k: here["versions"][k] for k in ("mcllo", *PACKAGES)}
-    sources = {found.source for found in known.values()}
+    sources = {found["source"] for found in known.values()}
     missing = {
         name: f"not installed: {BROKEN.get(name, reason)}" if name in METHODS else reason
         for name, reason in log["missing"].items()
         if name not in sources
     }
     facts = {"machine": here, "workers": log.get("workers", 1), "date": log["date"]}
-    facts |= {"missing": missing, "sets": {name: asdict(found) for name, found in known.items()}}
+    facts |= {"missing": missing, "sets": known}
     machine.write(FACTS, facts | {"harmless": harmless})
 
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 import os
 import queue
-import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from benchmarks.machine import ONE_THREAD, ROOT, Record
 
@@ -30,51 +30,11 @@ FAILURES = {"over": ("over", "limit"), "missing": ("missing", "reason"),
 """What an answer may hold instead of seconds: the status of the record, and where it is kept."""
 
 
-class Process:
-    """One method's process: a line out, an answer back."""
-
-    def __init__(self, name: str) -> None:
-        command = [sys.executable, "-m", "benchmarks.worker", name]
-        if name.startswith("r-"):
-            program = shutil.which("Rscript")
-            if program is None:
-                raise FileNotFoundError("Rscript")
-            command = [program, str(ROOT / "benchmarks" / "optim.R"), name.removeprefix("r-")]
-        self.child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            bufsize=1,
-            cwd=ROOT,
-            env=os.environ | ONE_THREAD,
-        )
-        self.answers: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        for line in self.child.stdout or ():
-            self.answers.put(line)
-        self.answers.put("")
-
-    def ask(self, line: str, limit: float) -> Record:
-        """Return the answer to a line, or that it took longer than `limit`."""
-        try:
-            self.child.stdin.write(line + "\n")  # type: ignore[union-attr]
-            text = self.answers.get(timeout=limit)
-        except queue.Empty:
-            return {"over": limit}
-        except BrokenPipeError:
-            text = ""
-        return json.loads(text) if text.strip() else {"error": "the process ended"}
-
-
 class Race:
     """Processes of methods, started when first needed and kept for later tables."""
 
     def __init__(self) -> None:
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, tuple[subprocess.Popen[str], queue.Queue[str]]] = {}
 
     def __enter__(self) -> Race:
         return self
@@ -83,19 +43,45 @@ class Race:
         for name in list(self.processes):
             self._stop(name)
 
+    def _start(self, name: str) -> None:
+        """Start a process and a thread that puts its answers, and its end, into a queue."""
+        command = [sys.executable, "-m", "benchmarks.worker", name]
+        if name.startswith("r-"):
+            program = ROOT / "benchmarks" / "optim.R"
+            command = ["Rscript", str(program), name.removeprefix("r-")]
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes |= {"stderr": subprocess.DEVNULL, "bufsize": 1}
+        child = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD, **pipes)
+        answers: queue.Queue[str] = queue.Queue()
+
+        def listen() -> None:
+            for line in child.stdout:
+                answers.put(line)
+            answers.put("")
+
+        threading.Thread(target=listen, daemon=True).start()
+        self.processes[name] = child, answers
+
     def _stop(self, name: str) -> None:
-        child = self.processes.pop(name).child
+        child, _ = self.processes.pop(name)
         child.kill()
         child.wait()
 
     def ask(self, name: str, line: str, limit: float) -> Record:
-        """Return a method's answer; after a failure its process is ended."""
+        """Return a method's answer to a line; after a failure its process is ended."""
         try:
             if name not in self.processes:
-                self.processes[name] = Process(name)
+                self._start(name)
+            child, answers = self.processes[name]
+            child.stdin.write(line + "\n")
+            text = answers.get(timeout=limit).strip()
+            reply = json.loads(text) if text else {"error": "the process ended"}
         except FileNotFoundError as error:
-            return {"missing": str(error)}
-        reply = self.processes[name].ask(line, limit)
+            return {"missing": str(error.filename)}
+        except queue.Empty:
+            reply = {"over": limit}
+        except BrokenPipeError:
+            reply = {"error": "the process ended"}
         if FAILURES.keys() & reply.keys():
             self._stop(name)
         return reply
@@ -118,13 +104,8 @@ class Race:
                 seconds = reply.pop("seconds", None)
                 if seconds is not None and (k >= 0 or seconds > LONG):
                     timed.append(seconds)
-                record |= _noted(reply)
+                for word, (status, where) in FAILURES.items():
+                    if word in reply:
+                        record |= {"status": status, where: reply.pop(word)}
+                record |= reply
         return records
-
-
-def _noted(reply: Record) -> Record:
-    """Return what a call said beside its seconds, or why it failed."""
-    for word, (status, where) in FAILURES.items():
-        if word in reply:
-            return {"status": status, where: reply[word]}
-    return reply

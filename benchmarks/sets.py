@@ -7,7 +7,7 @@ flatter it. Other predictions for rows that took part count as used, too. All el
 is downloaded: packages bring their tables, and `rows.SHARED` lies beside the checkout.
 
 A set is made once and kept in ``cache/sets``: ``probs`` (rows that hold a 0 raised by
-`rows.raised`, the same for every method), ``y`` (from 0), and the facts of `PredictionSet`.
+`rows.raised`, the same for every method), ``y`` (from 0), and facts of the set.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import gzip
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.machine import Record
 from benchmarks.rows import SHARED, raised
 
 HERE = Path(__file__).resolve().parent
@@ -38,29 +38,14 @@ LEAST_IN_CLASS, FOLDS = 6, 3
 Table = tuple[np.ndarray, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
+class Source(NamedTuple):
     """One data set: short name, where it is from, its rows, and the models that predict them."""
 
     name: str
     origin: str
     load: Callable[[], Table]
-    models: tuple[str, ...] = ()
+    models: Sequence[str] = ()
     used: bool = False
-
-
-@dataclass(frozen=True)
-class PredictionSet:
-    """What is known of a prediction set; `zeros` is the share of 0 before they were raised."""
-
-    name: str
-    source: str
-    origin: str
-    model: str
-    n: int
-    c: int
-    used: bool
-    zeros: float
 
 
 def coded(labels: Sequence[Any]) -> np.ndarray:
@@ -206,73 +191,38 @@ def shipped(name: str) -> Table:
     return np.vstack([p.probs for p in parts]), np.concatenate([p.codes for p in parts])
 
 
+def _source(row: dict[str, str]) -> Source:
+    load = partial(globals()[row["reader"]], *row["given"].split())
+    return Source(row["name"], row["origin"], load, row["models"].split(), row["used"] == "used")
+
+
 with open(HERE / "sets.csv", newline="") as _lines:
-    SOURCES = tuple(
-        Source(
-            row["name"],
-            row["origin"],
-            partial(globals()[row["reader"]], *row["given"].split()),
-            tuple(row["models"].split()),
-            row["used"] == "used",
-        )
-        for row in csv.DictReader(_lines)
-    )
+    SOURCES = [_source(row) for row in csv.DictReader(_lines)]
 
 
-def scikit_model(path: str, *given: Any, scaled: bool = False, **options: Any) -> Callable[[], Any]:
-    """Return what makes a scikit-learn model, behind a scaler where asked."""
+# sets
 
-    def make() -> Any:
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        module, _, name = path.rpartition(".")
-        model = getattr(import_module(f"sklearn.{module}"), name)(*given, **options)
-        return make_pipeline(StandardScaler(), model) if scaled else model
-
-    return make
-
-
-def _vectors() -> Any:
-    """Return a support vector machine whose margins Platt scaling made into probabilities."""
-    from sklearn.svm import SVC
-
-    platt = "calibration.CalibratedClassifierCV"
-    return scikit_model(platt, SVC(), scaled=True, ensemble=False, cv=3)()
-
-
-LOGISTIC = "linear_model.LogisticRegression"
-FOREST = "ensemble.RandomForestClassifier"
-MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "lr": ("logistic regression", scikit_model(LOGISTIC, scaled=True, C=1.0, max_iter=300)),
-    "lrw": ("logistic regression, weak penalty",
-            scikit_model(LOGISTIC, scaled=True, C=100.0, max_iter=200)),
-    "lda": ("linear discriminant analysis",
-            scikit_model("discriminant_analysis.LinearDiscriminantAnalysis")),
+_LOGISTIC, _FOREST = "linear_model.LogisticRegression", "ensemble.RandomForestClassifier"
+_FIRST = {"random_state": 0}
+MODELS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
+    "lr": ("logistic regression", _LOGISTIC, True, {"C": 1.0, "max_iter": 300}),
+    "lrw": ("logistic regression, weak penalty", _LOGISTIC, True, {"C": 100.0, "max_iter": 200}),
+    "lda": ("linear discriminant analysis", "discriminant_analysis.LinearDiscriminantAnalysis",
+            False, {}),
     "qda": ("quadratic discriminant analysis",
-            scikit_model("discriminant_analysis.QuadraticDiscriminantAnalysis", reg_param=0.1)),
-    "nb": ("naive Bayes", scikit_model("naive_bayes.GaussianNB")),
-    "rf": ("forest of 100 trees", scikit_model(FOREST, 100, random_state=0)),
-    "rfs": ("forest of 20 shallow trees", scikit_model(FOREST, 20, max_depth=6, random_state=0)),
-    "hgb": ("gradient boosting",
-            scikit_model("ensemble.HistGradientBoostingClassifier", max_iter=60, random_state=0)),
-    "knn": ("15 nearest neighbours",
-            scikit_model("neighbors.KNeighborsClassifier", 15, scaled=True)),
-    "mlp": ("network with 64 hidden units",
-            scikit_model("neural_network.MLPClassifier", (64,), scaled=True, max_iter=60,
-                         random_state=0)),
-    "svc": ("support vectors with Platt scaling", _vectors),
+            "discriminant_analysis.QuadraticDiscriminantAnalysis", False, {"reg_param": 0.1}),
+    "nb": ("naive Bayes", "naive_bayes.GaussianNB", False, {}),
+    "rf": ("forest of 100 trees", _FOREST, False, {"n_estimators": 100, **_FIRST}),
+    "rfs": ("forest of 20 shallow trees", _FOREST, False,
+            {"n_estimators": 20, "max_depth": 6, **_FIRST}),
+    "hgb": ("gradient boosting", "ensemble.HistGradientBoostingClassifier", False,
+            {"max_iter": 60, **_FIRST}),
+    "knn": ("15 nearest neighbours", "neighbors.KNeighborsClassifier", True, {"n_neighbors": 15}),
+    "mlp": ("network with 64 hidden units", "neural_network.MLPClassifier", True,
+            {"hidden_layer_sizes": (64,), "max_iter": 60, **_FIRST}),
+    "svc": ("support vectors with Platt scaling", "svm.SVC", True, {}),
 }  # fmt: skip
-"""Some are sharp, some soft."""
-
-
-def predicted(model: str, X: np.ndarray, y: np.ndarray) -> Table:
-    """Return out-of-fold probabilities of the classes that are frequent enough, labels from 0."""
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-
-    X, y = frequent(X, y)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    return cross_val_predict(MODELS[model][1](), X, y, cv=folds, method="predict_proba"), y
+"""Title, class in scikit-learn, whether features are scaled first, options. Some are sharp."""
 
 
 def frequent(X: np.ndarray, y: np.ndarray) -> Table:
@@ -284,6 +234,24 @@ def frequent(X: np.ndarray, y: np.ndarray) -> Table:
     """
     kept = np.bincount(y)[y] >= LEAST_IN_CLASS
     return X[kept], coded(y[kept])
+
+
+def predicted(key: str, X: np.ndarray, y: np.ndarray) -> Table:
+    """Return out-of-fold probabilities of the classes that are frequent enough, and labels."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    _, path, scaled, options = MODELS[key]
+    module, _, name = path.rpartition(".")
+    model = getattr(import_module(f"sklearn.{module}"), name)(**options)
+    if key == "svc":  # margins, which Platt scaling makes into probabilities
+        model = CalibratedClassifierCV(model, ensemble=False, cv=3)
+    model = make_pipeline(StandardScaler(), model) if scaled else model
+    X, y = frequent(X, y)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    return cross_val_predict(model, X, y, cv=folds, method="predict_proba"), y
 
 
 def planned() -> Iterator[tuple[str, Source, str]]:
@@ -299,15 +267,15 @@ def planned() -> Iterator[tuple[str, Source, str]]:
 
 
 def _save(name: str, source: Source, model: str, table: Table) -> None:
-    """Write one set."""
+    """Write one set; `zeros` is the share of 0 before they were raised."""
     probs, y = np.asarray(table[0], dtype=np.float64), np.asarray(table[1]).astype(np.int64)
-    title, zeros = MODELS[model][0] if model else "as published", float((probs <= 0.0).mean())
-    facts = PredictionSet(
-        name, source.name, source.origin, title, *probs.shape, used=source.used, zeros=zeros
-    )
+    facts = {"name": name, "source": source.name, "origin": source.origin}
+    facts |= {"model": MODELS[model][0] if model else "as published"}
+    facts |= dict(zip("nc", probs.shape, strict=True)) | {"used": source.used}
     FOLDER.mkdir(parents=True, exist_ok=True)
     beside = FOLDER / f"{name}.part.npz"
-    np.savez(beside, probs=raised(probs), y=y, facts=json.dumps(asdict(facts)))
+    zeros = float((probs <= 0.0).mean())
+    np.savez(beside, probs=raised(probs), y=y, facts=json.dumps(facts | {"zeros": zeros}))
     beside.replace(FOLDER / f"{name}.npz")
 
 
@@ -332,14 +300,14 @@ def build(only: Iterable[str] = (), say: Callable[[str], None] = print) -> dict[
     return missing
 
 
-def known(only: Iterable[str] = ()) -> dict[str, PredictionSet]:
+def known(only: Iterable[str] = ()) -> dict[str, Record]:
     """Return the facts of the sets that have been made, all or some, in the order of the plan."""
     found, wanted = {}, set(only)
     for name, source, _ in planned():
         path = FOLDER / f"{name}.npz"
         if path.exists() and (not wanted or {name, source.name} & wanted):
             with np.load(path) as data:
-                found[name] = PredictionSet(**json.loads(str(data["facts"])))
+                found[name] = json.loads(str(data["facts"]))
     return found
 
 

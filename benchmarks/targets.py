@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -165,12 +167,7 @@ def speed_outcomes(results: Record) -> dict[str, Outcome]:
             for k, o in found.items()}  # fmt: skip
 
 
-def by_size(
-    view: View,
-    number: Callable[[int], float | None],
-    words: Callable[[float], str],
-    fits: Callable[[float], bool] = bool,
-) -> Outcome:
+def by_size(view: View, number: Any, words: Any, fits: Callable[[float], bool] = bool) -> Outcome:
     """A demand that must hold at every size."""
     known = {n: value for n in view.sizes if (value := number(n)) is not None}
     text = "; ".join(f"{words(value)} at {rows_words(n)}" for n, value in known.items())
@@ -213,17 +210,10 @@ def quality_outcomes(view: View) -> dict[str, Outcome]:
     found = {"gate": gate(view)}
     for name in GROUPS:
         part = view.group(name)
-        less = {n: part.mean(OURS, n, "d_sms") for n in part.sizes}
-        wins = {n: part.wins(OURS, n) for n in part.sizes}
-        took = {n: part.median(OURS, n, "ratio") for n in part.sizes}
-        found |= {
-            f"lower_{name}": by_size(
-                part, lambda n, m=less: m[n] and m[n].value, signed, lambda v: v < 0.0
-            ),
-            f"wins_{name}": by_size(part, wins.get, percent, lambda v: v >= WIN_RATE),
-            f"harm_{name}": harm(part),
-            f"time_{name}": by_size(
-                part, took.get, lambda v: f"{digits(v)} times", lambda v: v <= 1.0
-            ),
-        }
+        wins, took = (partial(part.wins, OURS), partial(part.median, OURS, column="ratio"))
+        means = {n: mean.value for n in part.sizes if (mean := part.mean(OURS, n, "d_sms"))}
+        times = by_size(part, took, lambda v: f"{digits(v)} times", lambda v: v <= 1.0)
+        found |= {f"harm_{name}": harm(part), f"time_{name}": times}
+        found[f"lower_{name}"] = by_size(part, means.get, signed, lambda v: v < 0.0)
+        found[f"wins_{name}"] = by_size(part, wins, percent, lambda v: v >= WIN_RATE)
     return found

@@ -80,7 +80,7 @@ KNOWN = {"origin": "here", "model": "none", "n": 500, "c": 3, "zeros": 0.0}
 VIEW = quality.View(CELLS, {
     "machine": {"cpu": "A processor", "cores": 2, "versions": {"mcllo": "0.1", "netcal": None}},
     "workers": 2, "date": "2026-01-01 10:00 UTC", "missing": {"dirichletcal": "not installed"},
-    "sets": {"a": KNOWN | {"source": "1", "used": False}, "b": KNOWN | {"source": "2", "used": True}},
+    "sets": {name: KNOWN | {"source": name, "used": name == "b"} for name in "ab"},
     "harmless": harmless.summary(
         {"set": "soccer", "n": 100, "methods": {"auto-gate": g}} for g in GATED)})  # fmt: skip
 
@@ -112,7 +112,8 @@ def test_claims_and_page_say_what_was_measured():
     nothing = targets.quality_outcomes(quality.View([], {"sets": {}}))
     assert {outcome.verdict for outcome in nothing.values()} == {"not measured"}
     text = pages.measured("quality", pages.quality_facts(VIEW))
-    for said in ("2 of 20 seeds were run", "| all sets | 100 | 2 | -0.0250 [", "50 %; 0.001 (0.002)",
+    for said in ("2 of 20 seeds were run", "| all sets | 100 | 2 | -0.0250 [",
+                 "50 %; 0.001 (0.002)",
                  "| probmetrics SMS | 1 of 4 | `ValueError: no` | 0 |",
                  "Not there: dirichletcal (not installed)."):  # fmt: skip
         assert said in text
