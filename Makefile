@@ -52,13 +52,12 @@ $(VENV)/installed-bench: pyproject.toml | $(BIN)/python
 	@touch $@
 
 bench: $(VENV)/installed-bench
-	$(BIN)/python -m benchmarks targets $(BENCH)
+	$(BIN)/python -m benchmarks speed $(BENCH)
 
 quality: $(VENV)/installed-bench
-	$(BIN)/python -m benchmarks.quality sets
-	$(BIN)/python -m benchmarks.quality run --workers 2
-	$(BIN)/python -m benchmarks.quality harmless --workers 2
-	$(BIN)/python -m benchmarks.quality page
+	$(BIN)/python -m benchmarks quality --workers 2
+	$(BIN)/python -m benchmarks harmless --workers 2
+	$(BIN)/python -m benchmarks page
 
 clean:
 	rm -rf $(VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
