@@ -18,7 +18,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from .._assessment.assessment import Assessment
 from .._diagnosis.baseline_sensitivity import LEVEL, BaselineSensitivity
@@ -34,17 +33,18 @@ from ._style import (
     FAINT,
     INK,
     MUTED,
-    SMALL,
     VERMILION,
+    Mask,
     beside,
+    key_mark,
     marks,
+    note,
     plain_axes,
+    row_axes,
     styled,
 )
 from ._words import SMALLEST_CHANGE, format_change, model_name, shown_all, width_of
 from ._words import caption as caption_of
-
-Mask = NDArray[np.bool_]
 
 MAX_BASELINES = 20
 
@@ -81,21 +81,41 @@ def baselines(
     ['Likelihood ratio statistic', 'Change of a probability (log scale)']
     """
     found = baselines_in(result)
-    rows = shown_rows(found, max_baselines)
-    names = shown_all(found.table["baseline"])
-    marked = [f"{names[j]} ◂" if _is_reference(found, j) else names[j] for j in rows]
-    beside = max(width_of(name) for name in marked) / 72.0
-    axes = list(OwnFigure(6.4 + beside, 1.4 + 0.27 * len(rows)).subplots(1, 2, sharey=True))
-    _draw_statistics(axes[0], found, rows)
-    _draw_changes(axes[1], found, rows)
-    for ax in axes:
-        ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.hlines(range(len(rows)), *ax.get_xlim(), color=FAINT, lw=0.5, zorder=0, label="_rows")
-        ax.tick_params(axis="y", length=0, pad=7)
-    axes[0].set_yticks(range(len(rows)), marked, parse_math=False)
-    words = [_folded(len(rows), len(names)), caption_of("baselines", found) if caption else ""]
-    footer(axes[0], words, _key(found, rows))
-    return axes
+    rows, names = shown_rows(found, max_baselines), shown_all(found.table["baseline"])
+    reference = _references(found)[rows]
+    marked = [names[j] + " ◂" * int(own) for j, own in zip(rows, reference, strict=True)]
+    width = max(width_of(name) for name in marked) / 72.0
+    figure = OwnFigure(6.4 + width, 1.4 + 0.27 * len(rows))
+    test, change = figure.subplots(1, 2, sharey=True)
+
+    plain_axes(test)
+    value = np.array(found.table["statistic"], dtype=np.float64)[rows]
+    off = np.array(found.table["pvalue"])[rows] <= LEVEL
+    test.set_xlim(0.0, 1.08 * max(float(np.nanmax(value)), 1.0))
+    marks(test, value, off, "D", VERMILION, "_rejected")
+    marks(test, value, ~off, "o", BLUE, "_kept")
+    beside(test, [format_number(v) for v in value])
+    plain_ticks(test, log=False)
+    test.set_xlabel("Likelihood ratio statistic")
+    heading(test, "The test", "◂ marks the reference")
+
+    _draw_changes(change, found, rows)
+    for ax in (test, change):
+        row_axes(ax, len(rows))
+    test.set_yticks(range(len(rows)), marked, parse_math=False)
+    key: list[Artist] = []
+    if off.any():
+        key.append(key_mark("D", VERMILION, f"rejected at level {LEVEL:g}"))
+    if not off.all():
+        key.append(key_mark("o", BLUE, "not rejected"))
+    key.append(key_mark("s", MUTED, "mean change"))
+    key.append(key_mark("s", MUTED, "largest change", "white"))
+    words = [caption_of("baselines", found)] if caption else []
+    if len(rows) < len(names):
+        most = f"The reference and those of {len(names)} baselines that move most"
+        words.insert(0, f"{most}: {len(rows)} are shown.")
+    footer(test, words, key)
+    return [test, change]
 
 
 def baselines_in(result: BaselineSensitivity | Assessment) -> BaselineSensitivity:
@@ -113,89 +133,40 @@ def baselines_in(result: BaselineSensitivity | Assessment) -> BaselineSensitivit
 def shown_rows(found: BaselineSensitivity, most: int) -> list[int]:
     """Return the reference and the baselines that move probabilities most, in column order."""
     moved = np.nan_to_num(np.array(found.table["mean_change"], dtype=np.float64))
-    moved[[_is_reference(found, j) for j in range(len(moved))]] = np.inf
+    moved[_references(found)] = np.inf
     return sorted(np.argsort(-moved, kind="stable")[: max(1, most)].tolist())
 
 
-def _is_reference(found: BaselineSensitivity, j: int) -> bool:
-    return bool(found.table["baseline"][j] == found.reference)
-
-
-def _column(found: BaselineSensitivity, name: str, rows: Sequence[int]) -> Any:
-    return np.array([found.table[name][j] for j in rows])
-
-
-def _draw_statistics(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> None:
-    plain_axes(ax)
-    value = _column(found, "statistic", rows).astype(np.float64)
-    off = _column(found, "pvalue", rows) <= LEVEL
-    ax.set_xlim(0.0, 1.08 * max(float(np.nanmax(value)), 1.0))
-    marks(ax, value, off, "D", VERMILION, "_rejected")
-    marks(ax, value, ~off, "o", BLUE, "_kept")
-    beside(ax, [format_number(v) for v in value])
-    plain_ticks(ax, log=False)
-    ax.set_xlabel("Likelihood ratio statistic")
-    heading(ax, "The test", "◂ marks the reference")
+def _references(found: BaselineSensitivity) -> Mask:
+    """Return which baseline is the reference."""
+    return np.array([label == found.reference for label in found.table["baseline"]])
 
 
 def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> None:
+    """Draw how far each baseline moves repaired probabilities, where a repair exists."""
     plain_axes(ax)
-    mean, most = (
-        _column(found, name, rows).astype(np.float64) for name in ("mean_change", "largest_change")
-    )
-    known = _known(found, rows) & ~np.array([_is_reference(found, j) for j in rows])
+    mean, most = np.array(
+        [found.table["mean_change"], found.table["largest_change"]], dtype=np.float64
+    )[:, rows]
+    converged, separated = np.array(
+        [found.table["converged"], found.table["separated"]], dtype=bool
+    )[:, rows]
+    exists, reference = converged & ~separated, _references(found)[rows]
+    known, places = exists & ~reference, np.arange(len(rows))
     ax.set_xscale("log")
     ax.set_xlim(SMALLEST_CHANGE / 1.5, 1.3)
     near, far = (np.maximum(change, SMALLEST_CHANGE) for change in (mean, most))
-    places = np.arange(len(rows))
     ax.hlines(places[known], near[known], far[known], color=MUTED, lw=1.2, label="_spans")
     marks(ax, most, known & (most >= SMALLEST_CHANGE), "s", MUTED, "_largest", "white")
     marks(ax, mean, known & (mean >= SMALLEST_CHANGE), "s", MUTED, "_mean")
     edge = np.full(len(rows), SMALLEST_CHANGE / 1.5)
     marks(ax, edge, known & (mean < SMALLEST_CHANGE), "<", MUTED, "_beyond")
-    beside(ax, [_change_words(found, j) for j in rows])
+    words = [f"{format_change(a)}; {format_change(b)}" for a, b in zip(mean, most, strict=True)]
+    words = np.where(exists, words, "no estimate").tolist()
+    beside(ax, np.where(reference, "reference", words).tolist())
     plain_ticks(ax, log=True)
     ax.set_xlabel("Change of a probability (log scale)")
     heading(ax, "The repaired probabilities", "against the reference: mean and largest")
-
-
-def _known(found: BaselineSensitivity, rows: Sequence[int]) -> Mask:
-    """Return where a repair exists."""
-    converged, separated = (
-        _column(found, name, rows).astype(bool) for name in ("converged", "separated")
-    )
-    known: Mask = converged & ~separated
-    return known
-
-
-def _change_words(found: BaselineSensitivity, j: int) -> str:
-    if _is_reference(found, j):
-        return "reference"
-    if not _known(found, [j])[0]:
-        return "no estimate"
-    mean, most = found.table["mean_change"][j], found.table["largest_change"][j]
-    return f"{format_change(mean)}; {format_change(most)}"
-
-
-def _key(found: BaselineSensitivity, rows: Sequence[int]) -> list[Artist]:
-    off = _column(found, "pvalue", rows) <= LEVEL
-    look: dict[str, Any] = {"ls": "none", "markersize": 6.0}
-    entries: list[Artist] = []
-    if off.any():
-        label = f"rejected at level {LEVEL:g}"
-        entries.append(Line2D([], [], marker="D", color=VERMILION, label=label, **look))
-    if not off.all():
-        entries.append(Line2D([], [], marker="o", color=BLUE, label="not rejected", **look))
-    entries.append(Line2D([], [], marker="s", color=MUTED, label="mean change", **look))
-    hollow = Line2D([], [], marker="s", color=MUTED, markerfacecolor="white", **look)
-    hollow.set_label("largest change")
-    return [*entries, hollow]
-
-
-def _folded(n_shown: int, total: int) -> str:
-    if n_shown == total:
-        return ""
-    return f"The reference and those of {total} baselines that move most: {n_shown} are shown."
 
 
 COLUMNS = ((62.0, "parameters"), (128.0, "enough? p"))
@@ -251,19 +222,32 @@ def ladder(
     gain = np.array([row.statistic for row in rows], dtype=np.float64)
     chance = np.array([row.df for row in rows], dtype=np.float64)
     ax.set_xlim(0.0, 1.06 * max(float(np.nanmax(gain)), float(chance.max()), 1.0))
-    _draw_rows(ax, found, gain, chance)
+    places, off = np.arange(len(rows)), np.array([row.rejected for row in rows], dtype=bool)
+    ax.barh(places, chance, height=0.62, color=BAND, lw=0, zorder=1, label="_chance")
+    ax.hlines(places, 0.0, gain, color=FAINT, lw=1.4, zorder=2, label="_gains")
+    marks(ax, gain, off, "D", VERMILION, "_rejected")
+    marks(ax, gain, ~off, "o", BLUE, "_kept")
+    k = [row.model for row in rows].index(found.chosen)
+    ax.plot(gain[k], k, color=INK, clip_on=False, zorder=4, label="_chosen", **RING)
     plain_ticks(ax, log=False)
-    ax.set_yticks(range(len(rows)), [model_name(row.model) for row in rows])
+    ax.set_yticks(places, [model_name(row.model) for row in rows])
     ax.tick_params(axis="y", length=0, pad=10)  # the ring needs room
-    ax.get_yticklabels()[_place(found)].set_fontweight("bold")
+    ax.get_yticklabels()[k].set_fontweight("bold")
     if numbers:
-        _columns(ax, rows)
+        columns = [str(row.df) for row in rows], [enough(row) for row in rows]
+        for (right, head), cells in zip(COLUMNS, columns, strict=True):
+            beside(ax, cells, right)
+            note(ax, head, (1.0, 1.0), (right, 3), ha="right", va="bottom", color=MUTED)
     ax.set_xlabel("Likelihood ratio statistic")
     chosen = model_name(found.chosen)
     heading(ax, "What each model explains", f"smallest not rejected: {chosen}")
+    key: list[Artist] = [key_mark("D", VERMILION, "rejected", size=6.5)] if off.any() else []
+    key.append(key_mark("o", BLUE, "not rejected", size=6.5))
+    key.append(Line2D([], [], color=INK, label="the smallest", **RING))
+    key.append(Patch(facecolor=BAND, label="chance alone"))
     words = [f"{found.skipped[:1].upper()}{found.skipped[1:]}." if found.skipped else ""]
     words.append(caption_of("ladder", found) if caption else "")
-    footer(ax, words, _ladder_key(found))
+    footer(ax, words, key)
     return ax
 
 
@@ -278,54 +262,8 @@ def ladder_in(result: Ladder | Assessment) -> Ladder:
     return found
 
 
-def _draw_rows(ax: Axes, found: Ladder, gain: NDArray[Any], chance: NDArray[Any]) -> None:
-    places = np.arange(len(gain))
-    off = np.array([row.rejected for row in found.rows], dtype=bool)
-    ax.barh(places, chance, height=0.62, color=BAND, lw=0, zorder=1, label="_chance")
-    ax.hlines(places, 0.0, gain, color=FAINT, lw=1.4, zorder=2, label="_gains")
-    marks(ax, gain, off, "D", VERMILION, "_rejected")
-    marks(ax, gain, ~off, "o", BLUE, "_kept")
-    ring = [_place(found)]
-    ax.plot(gain[ring], places[ring], color=INK, clip_on=False, zorder=4, label="_chosen", **RING)
-
-
-def _place(found: Ladder) -> int:
-    """Return the row of the chosen model."""
-    return [row.model for row in found.rows].index(found.chosen)
-
-
-def _columns(ax: Axes, rows: Sequence[LadderRow]) -> None:
-    """Write parameters and p-values in columns at the right of the axes."""
-    columns = [str(row.df) for row in rows], [enough(row) for row in rows]
-    for (right, head), words in zip(COLUMNS, columns, strict=True):
-        beside(ax, words, right)
-        ax.annotate(
-            head,
-            (1.0, 1.0),
-            xytext=(right, 3),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=SMALL,
-            color=MUTED,
-            annotation_clip=False,
-        )
-
-
 def enough(row: LadderRow) -> str:
     """Return the p-value of "this model is enough" as a word; a bound says so."""
     if row.larger is None:
         return "-"
     return p_words(row.larger_pvalue, bound=row.larger_method == "bound").cell
-
-
-def _ladder_key(found: Ladder) -> list[Artist]:
-    look: dict[str, Any] = {"ls": "none", "markersize": 6.5}
-    entries: list[Artist] = []
-    if any(row.rejected for row in found.rows):
-        entries.append(Line2D([], [], marker="D", color=VERMILION, label="rejected", **look))
-    entries.append(Line2D([], [], marker="o", color=BLUE, label="not rejected", **look))
-    entries.append(Line2D([], [], color=INK, label="the smallest", **RING))
-    entries.append(Patch(facecolor=BAND, label="chance alone"))
-    return entries

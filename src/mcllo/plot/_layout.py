@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from ._style import INK, MUTED, SMALL, TITLE
+from ._style import INK, MUTED, SMALL, TITLE, note
 
 
 class OwnFigure(Figure):
@@ -108,19 +108,7 @@ def heading(ax: Axes, title: str, below: str = "") -> None:
         parse_math=False,
     )
     if below:
-        ax.annotate(
-            below,
-            (0.0, 1.0),
-            xytext=(0, 5),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            va="bottom",
-            fontsize=SMALL,
-            color=MUTED,
-            linespacing=1.25,
-            parse_math=False,
-            annotation_clip=False,
-        )
+        note(ax, below, (0.0, 1.0), (0, 5), va="bottom", color=MUTED, linespacing=1.25)
 
 
 def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
@@ -139,44 +127,24 @@ def footer(ax: Axes, parts: Sequence[str], key: Sequence[Artist] = ()) -> None:
     A figure that was given is not resized: the axes hold the key, and the words stand below them.
     """
     figure, text = ax.get_figure(), " ".join(part for part in parts if part)
-    style: dict[str, Any] = {"fontsize": SMALL, "color": MUTED, "linespacing": 1.3}
-    if isinstance(figure, OwnFigure):
-        _grow(figure, wrapped(text, figure.get_size_inches()[0]), key, style)
+    look: dict[str, Any] = {"color": MUTED, "linespacing": 1.3}
+    if not isinstance(figure, OwnFigure):
+        if key:
+            ax.legend(handles=list(key), loc="best", labelcolor=INK, fontsize=SMALL)
+        if text:
+            inches = ax.get_window_extent().width / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+            note(ax, wrapped(text, inches), (0.0, 0.0), (0, -38), va="top", **look)
         return
-    if key:
-        ax.legend(handles=list(key), loc="best", labelcolor=INK, fontsize=SMALL)
-    if text:
-        inches = ax.get_window_extent().width / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
-        ax.annotate(
-            wrapped(text, inches),
-            (0.0, 0.0),
-            xytext=(0, -38),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            va="top",
-            parse_math=False,
-            annotation_clip=False,
-            **style,
-        )
-
-
-def wrapped(text: str, inches: float) -> str:
-    """Return small text in lines of at most this length."""
-    return "\n".join(textwrap.wrap(text, max(24, int(inches * 72 / (0.53 * SMALL)))))
-
-
-def _grow(figure: OwnFigure, text: str, key: Sequence[Artist], style: dict[str, Any]) -> None:
-    """Make room at the foot for both parts, so that the axes above keep their size."""
-    caption = (1.52 * SMALL * (text.count("\n") + 1) + 4) / 72 if text else 0.04
     width, height = figure.get_size_inches()
+    text, left = wrapped(text, width), 0.1 / width
+    caption = (1.52 * SMALL * (text.count("\n") + 1) + 4) / 72 if text else 0.04
     foot = caption + (0.3 if key else 0.0)
     height += foot
     figure.set_size_inches(width, height)
     figure.engine.set(rect=(0.0, foot / height, 1.0, 1.0 - foot / height))
-    left = 0.1 / width
     if text:
-        words = figure.text(left, 0.07 / height, text, va="bottom", parse_math=False, **style)
-        words.set_in_layout(False)
+        look |= {"va": "bottom", "fontsize": SMALL, "parse_math": False, "in_layout": False}
+        figure.text(left, 0.07 / height, text, **look)
     if key:
         legend = figure.legend(
             handles=list(key),
@@ -188,3 +156,8 @@ def _grow(figure: OwnFigure, text: str, key: Sequence[Artist], style: dict[str, 
             columnspacing=1.6,
         )
         legend.set_in_layout(False)
+
+
+def wrapped(text: str, inches: float) -> str:
+    """Return small text in lines of at most this length."""
+    return "\n".join(textwrap.wrap(text, max(24, int(inches * 72 / (0.53 * SMALL)))))

@@ -13,7 +13,7 @@ from .._fit.map import MCLLOMap
 from .._ground.results import Floats
 from ._layout import OwnFigure, footer, heading, side_legend
 from ._scales import Estimates, draw_forest, forest_key, plain_ticks
-from ._style import DASHES, FAINT, MUTED, SERIES, plain_axes, styled, unit_axes
+from ._style import DASHES, FAINT, MUTED, SERIES, plain_axes, row_axes, styled, unit_axes
 from ._words import caption as caption_of
 from ._words import shown, shown_all, width_of
 
@@ -56,7 +56,10 @@ def parameters(
     if ax is None:
         beside = max(width_of(label) for label in labels) / 72.0
         ax = OwnFigure(6.0 + beside, 1.4 + 0.27 * len(rows)).subplots()
-    shift, slope = estimates_of(fit, rows)
+    interval = fit.confidence_interval()
+    (low, high), (flat, steep) = interval.tau[rows].T, interval.gamma[rows].T
+    shift = Estimates(fit.tau[rows], low, high, 0.0, FARTHEST_TAU)
+    slope = Estimates(fit.gamma[rows], flat, steep, 1.0, FARTHEST_GAMMA)
     left = _forest(ax, (0.0, 0.0, 0.48, 1.0), shift, labels, log=True)
     right = _forest(ax, (0.52, 0.0, 0.48, 1.0), slope, [""] * len(rows), log=False)
     left.set_xlabel("delta (log scale)")
@@ -66,7 +69,10 @@ def parameters(
     heading(right, "Slope", "below 1: too extreme; above: too timid" if ours else "")
     ax.set_axis_off()
     words = [f"Each class against the baseline, {shown(fit.baseline)}.", _status(fit)]
-    words += [_folded(len(rows), len(names)), caption_of("parameters", fit) if caption else ""]
+    if len(rows) < len(names):
+        few = f"The {len(rows)} of {len(names)} classes"
+        words.append(f"{few} farthest from 1, in standard errors.")
+    words += [caption_of("parameters", fit)] if caption else []
     footer(ax, words, forest_key([shift, slope]) if ours else [])
     return [left, right]
 
@@ -142,10 +148,8 @@ def _forest(
     plain_axes(panel)
     draw_forest(panel, estimates, log=log)
     plain_ticks(panel, log=log, also=1.0)
-    rows = range(len(labels))
-    panel.hlines(rows, *panel.get_xlim(), color=FAINT, lw=0.5, zorder=0, label="_rows")
-    panel.set_yticks(rows, labels, parse_math=False)
-    panel.tick_params(axis="y", length=0, pad=7)
+    row_axes(panel, len(labels))
+    panel.set_yticks(range(len(labels)), labels, parse_math=False)
     return panel
 
 
@@ -154,16 +158,6 @@ def worst(fit: MCLLOFit, most: int) -> list[int]:
     size = departure_sizes(fit)
     order = sorted(range(len(size)), key=lambda j: -size[j])
     return sorted(order[: max(1, most)])
-
-
-def estimates_of(fit: MCLLOFit, rows: list[int]) -> tuple[Estimates, Estimates]:
-    """Return log delta and gamma of these classes with their 95 % intervals."""
-    interval = fit.confidence_interval()
-    tau, gamma = interval.tau[rows], interval.gamma[rows]
-    return (
-        Estimates(fit.tau[rows], tau[:, 0], tau[:, 1], 0.0, FARTHEST_TAU),
-        Estimates(fit.gamma[rows], gamma[:, 0], gamma[:, 1], 1.0, FARTHEST_GAMMA),
-    )
 
 
 def section(fit: MCLLOFit, j: int) -> tuple[Floats, Floats]:
@@ -181,9 +175,3 @@ def _status(fit: MCLLOFit) -> str:
     if not fit.converged:
         return "The estimates are not determined by these rows; positions have no meaning."
     return ""
-
-
-def _folded(n_shown: int, total: int) -> str:
-    if n_shown == total:
-        return ""
-    return f"The {n_shown} of {total} classes farthest from 1, in standard errors."

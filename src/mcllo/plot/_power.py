@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from .._ground.text import format_count
 from ..exceptions import InputError
 from ..simulate._study import PowerCell, PowerStudy
 from ._layout import OwnFigure, footer, heading, side_legend
 from ._scales import log_ticks, tick_word
-from ._style import BLUE, DASHES, GREEN, INK, MARKERS, MUTED, SERIES, plain_axes, styled
+from ._style import BLUE, DASHES, GREEN, INK, MARKERS, MUTED, SERIES, plain_axes, set_ticks, styled
 from ._words import caption as caption_of
 
 WHISKERS = (2.5, 97.5)
@@ -56,10 +54,17 @@ def power(study: PowerStudy, *, ax: Axes | None = None, caption: bool = False) -
     ax.axhline(study.alpha, color=MUTED, lw=1.0, ls=(0, (4, 3)), label="_alpha")
     ax.set_ylim(-0.02, 1.02)
     ax.set_ylabel("Rejection rate")
-    _horizontal(ax, study)
-    heading(ax, "Power of the calibration test", f"dashed: its level, {study.alpha:g}")
     if by_delta:
+        ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
+        set_ticks(ax.xaxis, sorted({float(c.delta_1 or 0.0) for c in study.rows}), tick_word)
         side_legend(ax, handles, names)
+    else:
+        sizes = sorted({float(cell.n) for cell in study.rows})
+        ax.set_xscale("log")
+        ax.set_xlabel("Rows in the data set (n, log scale)")
+        few = sizes if len(sizes) <= 6 else log_ticks(sizes[0], sizes[-1])
+        set_ticks(ax.xaxis, few, format_count)
+    heading(ax, "Power of the calibration test", f"dashed: its level, {study.alpha:g}")
     footer(ax, [caption_of("power", study)] if caption else [])
     return ax
 
@@ -137,18 +142,3 @@ def _of_size(study: PowerStudy, n: int) -> list[PowerCell]:
         known = ", ".join(str(size) for size in sorted({cell.n for cell in study.rows}))
         raise InputError(f"n must be a size of the study ({known}); got n={n}.")
     return sorted(cells, key=lambda cell: cell.delta_1 or 0.0)
-
-
-def _horizontal(ax: Axes, study: PowerStudy) -> None:
-    if _by_delta(study):
-        values: Sequence[float] = sorted({float(c.delta_1 or 0.0) for c in study.rows})
-        ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
-    else:
-        sizes = sorted({float(cell.n) for cell in study.rows})
-        ax.set_xscale("log")
-        values = log_ticks(sizes[0], sizes[-1]) if len(sizes) > 6 else sizes
-        ax.set_xlabel("Rows in the data set (n, log scale)")
-    ax.xaxis.set_major_locator(FixedLocator(values))
-    ax.xaxis.set_minor_locator(NullLocator())
-    word = tick_word if _by_delta(study) else format_count
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: word(value)))

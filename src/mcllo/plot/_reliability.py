@@ -20,8 +20,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-from numpy.typing import NDArray
+from matplotlib.ticker import NullLocator
 
 from .._assessment.assessment import Assessment
 from .._ground.text import format_count, format_number
@@ -29,7 +28,19 @@ from ..metrics._binned import ClasswiseECE
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import ReliabilityCurve, reliability_curve
 from ._layout import OwnFigure, footer, heading, label_outer, panel_room, panels
-from ._style import BAND, BLUE, FAINT, INK, MUTED, SMALL, VERMILION, plain_axes, styled, unit_axes
+from ._style import (
+    BAND,
+    BLUE,
+    FAINT,
+    INK,
+    MUTED,
+    VERMILION,
+    note,
+    plain_axes,
+    set_ticks,
+    styled,
+    unit_axes,
+)
 from ._words import caption as caption_of
 from ._words import shown_all, signed
 
@@ -51,14 +62,32 @@ def draw_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
     ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
     _draw_boxes(ax, curve)
     used = curve.counts > 0.0
-    if used.sum() <= MANY_BINS:
+    many = used.sum() > MANY_BINS
+    if not many:
         points = (curve.mean_predicted[used], curve.observed[used])
         ax.plot(*points, color=PATH, lw=0.9, zorder=3, label="_path")
-    _points(ax, curve, used & ~curve.outside, INSIDE, "_inside")
-    _points(ax, curve, used & curve.outside, OUTSIDE, "_outside")
+    for which, look, label in (
+        (used & ~curve.outside, INSIDE, "_inside"),
+        (used & curve.outside, OUTSIDE, "_outside"),
+    ):
+        if which.any():  # an empty line that is not clipped would reach to the figure's corner
+            ax.plot(
+                curve.mean_predicted[which],
+                curve.observed[which],
+                ls="none",
+                markeredgecolor="white",
+                markeredgewidth=0.7,
+                zorder=4,
+                clip_on=False,
+                label=label,
+                **look | ({"markersize": 4.5} if many else {}),
+            )
     unit_axes(ax, bottom=-STRIP if strip else 0.0)
     if strip:
-        _draw_strip(ax, curve)
+        height = 0.82 * STRIP * curve.counts / curve.counts.max()
+        left, width = curve.edges[:-1][used], np.diff(curve.edges)[used]
+        look = {"color": FAINT, "edgecolor": MUTED, "lw": 0.5, "label": "_counts"}
+        ax.bar(left, height[used], width, -STRIP, align="edge", **look)
 
 
 def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
@@ -71,34 +100,22 @@ def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
     whole = bool((curve.counts == np.floor(curve.counts)).all())
     ax.set_ylabel("Rows" if whole else "Weight")
     if widths.min() < NARROWEST:
-        ax.yaxis.set_major_locator(FixedLocator([0.0, float(curve.counts.max())]))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_count(value)))
+        set_ticks(ax.yaxis, [0.0, float(curve.counts.max())], short_count)
         return
     ax.set_ylim(0.0, 1.4 * curve.counts.max())
     ax.yaxis.set_major_locator(NullLocator())
     for middle, count in zip(curve.edges[:-1] + widths / 2.0, curve.counts, strict=True):
-        ax.annotate(
-            short_count(count) if count else "",
-            (middle, count),
-            xytext=(0, 1.5),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=SMALL,
-            color=INK,
-        )
+        word, look = short_count(count) if count else "", {"ha": "center", "va": "bottom"}
+        note(ax, word, (middle, count), (0, 1.5), "data", color=INK, **look)
 
 
 def key(curve: ReliabilityCurve) -> list[Artist]:
     """Return what stands for what, for a legend."""
+    share = f"{100 * curve.level:g} %"
     if not np.isfinite(curve.band_low).any():
-        return [Line2D([], [], lw=1.2, label=f"with {100 * curve.level:g} % interval", **INSIDE)]
+        return [Line2D([], [], lw=1.2, label=f"with {share} interval", **INSIDE)]
     return [
-        Patch(
-            facecolor=BAND,
-            edgecolor=FAINT,
-            label=f"{100 * curve.level:g} % of points, if calibrated",
-        ),
+        Patch(facecolor=BAND, edgecolor=FAINT, label=f"{share} of points, if calibrated"),
         Line2D([], [], ls="none", label="inside", **INSIDE),
         Line2D([], [], ls="none", label="outside", **OUTSIDE),
     ]
@@ -143,40 +160,6 @@ def _draw_boxes(ax: Axes, curve: ReliabilityCurve) -> None:
         lw=0.6,
         zorder=1,
         label="_boxes",
-    )
-
-
-def _points(
-    ax: Axes, curve: ReliabilityCurve, which: NDArray[np.bool_], look: dict[str, Any], label: str
-) -> None:
-    if not which.any():
-        return  # an empty line that is not clipped would reach to the corner of the figure
-    small = {"markersize": 4.5} if (curve.counts > 0.0).sum() > MANY_BINS else {}
-    ax.plot(
-        curve.mean_predicted[which],
-        curve.observed[which],
-        ls="none",
-        markeredgecolor="white",
-        markeredgewidth=0.7,
-        zorder=4,
-        clip_on=False,
-        label=label,
-        **look | small,
-    )
-
-
-def _draw_strip(ax: Axes, curve: ReliabilityCurve) -> None:
-    used = curve.counts > 0.0
-    ax.bar(
-        curve.edges[:-1][used],
-        0.82 * STRIP * curve.counts[used] / curve.counts.max(),
-        np.diff(curve.edges)[used],
-        -STRIP,
-        align="edge",
-        color=FAINT,
-        edgecolor=MUTED,
-        lw=0.5,
-        label="_counts",
     )
 
 
@@ -230,7 +213,11 @@ def reliability(
         foot = ax
     ax.set_ylabel("Observed frequency")
     foot.set_xlabel("Predicted probability of the most probable class")
-    heading(ax, "Reliability of the most probable class", _ece_line(assessment))
+    ece, null = f"ECE {format_number(assessment.metrics['ece'])}", assessment.nulls.get("ece")
+    if null is not None:
+        low, high = format_number(null.low), format_number(null.high)
+        ece += f"; calibrated predictions like these show {low} to {high}"
+    heading(ax, "Reliability of the most probable class", ece)
     footer(ax, [caption_of("reliability", assessment)] if caption else [], key(curve))
     return ax
 
@@ -284,32 +271,16 @@ def reliability_by_class(
         draw_curve(ax, curve, strip=True)
         heading(ax, names[j], f"ECE {format_number(errors[j])}, z {signed(z[j])}")
     label_outer(axes, "Predicted probability", "Observed frequency")
-    folded = _folded(len(order), [errors[j] for j in order[len(chosen) :]])
-    how = caption_of("reliability_by_class", assessment) if caption else ""
-    footer(axes[0], [folded, how], key(curve))
+    words = [caption_of("reliability_by_class", assessment)] if caption else []
+    if len(chosen) < len(order):
+        rest = format_number(errors[order[len(chosen)]])
+        most = f"The {len(chosen)} of {len(order)} classes with the largest calibration error"
+        words.insert(0, f"{most}; that of the others is at most {rest}.")
+    footer(axes[0], words, key(curve))
     return axes
 
 
 def class_errors(assessment: Assessment) -> list[float]:
     """Return each class's calibration error; their mean is ``metrics["classwise_ece"]``."""
     predictions = assessment.predictions
-    errors = ClasswiseECE(predictions).per_class(predictions.codes[None])[0]
-    return [float(value) for value in errors]
-
-
-def _folded(total: int, rest: list[float]) -> str:
-    if not rest:
-        return ""
-    return (
-        f"The {total - len(rest)} of {total} classes with the largest calibration error; "
-        f"that of the others is at most {format_number(rest[0])}."
-    )
-
-
-def _ece_line(assessment: Assessment) -> str:
-    line = f"ECE {format_number(assessment.metrics['ece'])}"
-    null = assessment.nulls.get("ece")
-    if null is None:
-        return line
-    low, high = format_number(null.low), format_number(null.high)
-    return f"{line}; calibrated predictions like these show {low} to {high}"
+    return ClasswiseECE(predictions).per_class(predictions.codes[None])[0].tolist()

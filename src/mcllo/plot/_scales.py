@@ -8,18 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._ground.text import format_number
-from ._style import BLUE, MUTED, VERMILION
+from ._style import BLUE, MUTED, VERMILION, Mask, key_mark, marks, set_ticks
 
 LONGEST = 4.0
 """Half an interval may take this many times the median half before it is cut."""
@@ -58,7 +54,7 @@ class Estimates:
         return low - margin, high + margin
 
     @property
-    def beyond(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def beyond(self) -> tuple[Mask, Mask]:
         """Rows that are cut at the left and at the right end of the axis."""
         left, right = self.limits
         known = np.isfinite(self.low)
@@ -66,10 +62,9 @@ class Estimates:
         return low < left, high > right
 
     @property
-    def excludes(self) -> NDArray[np.bool_]:
+    def excludes(self) -> Mask:
         """Where the interval excludes the reference; False where there is none."""
-        mask: NDArray[np.bool_] = (self.low > self.reference) | (self.high < self.reference)
-        return mask
+        return (self.low > self.reference) | (self.high < self.reference)
 
 
 def draw_forest(ax: Axes, estimates: Estimates, *, log: bool) -> None:
@@ -103,19 +98,8 @@ def draw_forest(ax: Axes, estimates: Estimates, *, log: bool) -> None:
             label=label,
         )
     for beyond, edge, marker in zip(estimates.beyond, (left, right), "<>", strict=True):
-        if not beyond.any():
-            continue  # an empty line would reach to the corner of the figure
-        ax.plot(
-            np.full(beyond.sum(), float(scale(edge))),
-            rows[beyond],
-            ls="none",
-            marker=marker,
-            markersize=6.0,
-            color=MUTED,
-            zorder=4,
-            clip_on=False,
-            label=f"_cut{marker}",
-        )
+        end = np.full(len(rows), float(scale(edge)))
+        marks(ax, end, beyond, marker, MUTED, f"_cut{marker}", zorder=4)
     ax.set_ylim(len(rows) - 0.4, -0.6)
 
 
@@ -123,18 +107,14 @@ def forest_key(drawn: Sequence[Estimates]) -> list[Artist]:
     """Return what stands for what, of all that occurs."""
     known = np.concatenate([np.isfinite(part.low) for part in drawn])
     outside = np.concatenate([part.excludes for part in drawn])
-    entries: tuple[Any, ...] = (
-        (known & ~outside, "o", BLUE, BLUE, "interval includes 1"),
-        (known & outside, "D", VERMILION, VERMILION, "interval excludes 1"),
-        (~known, "s", MUTED, "white", "no interval"),
-    )
     cut = np.concatenate([side for part in drawn for side in part.beyond])
-    entries += ((cut, ">", MUTED, MUTED, "beyond the axis"),)
-    return [
-        Line2D([], [], marker=marker, ls="none", color=line, markerfacecolor=fill, label=label)
-        for mask, marker, line, fill, label in entries
-        if mask.any()
-    ]
+    entries = (
+        (known & ~outside, key_mark("o", BLUE, "interval includes 1")),
+        (known & outside, key_mark("D", VERMILION, "interval excludes 1")),
+        (~known, key_mark("s", MUTED, "no interval", "white")),
+        (cut, key_mark(">", MUTED, "beyond the axis")),
+    )
+    return [entry for mask, entry in entries if mask.any()]
 
 
 def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -172,9 +152,7 @@ def plain_ticks(ax: Axes, *, log: bool, also: float | None = None) -> None:
         ticks = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
         if also is not None and all(abs(also - tick) > 0.1 * (high - low) for tick in ticks):
             ticks.append(also)
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: tick_word(value)))
+    set_ticks(ax.xaxis, ticks, tick_word)
 
 
 def tick_word(value: float) -> str:
@@ -185,8 +163,6 @@ def tick_word(value: float) -> str:
     >>> tick_word(0.5), tick_word(1.0), tick_word(-2.0), tick_word(1000.0), tick_word(1e-5)
     ('0.5', '1', '−2', '1000', '1e-05')
     """
-    return (
-        f"{round(value, 12) + 0.0:g}".replace("-", "−")
-        if abs(value) >= 1e-4 or not value
-        else (format_number(value, 1))
-    )
+    if value and abs(value) < 1e-4:
+        return format_number(value, 1)
+    return f"{round(value, 12) + 0.0:g}".replace("-", "−")

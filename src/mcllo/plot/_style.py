@@ -5,7 +5,11 @@ says by colour alone what it says: markers and line styles differ too.
 
 Nothing here touches global settings: artists are made inside `look`, which restores them.
 
-One mark for each row of a dot plot, and words beside the rows.
+===============  ==========================================================================
+axes             `plain_axes`, `unit_axes`, `row_axes`, `set_ticks`
+rows of dots     `marks`, one for each row; `beside`, words at its end; `key_mark`, for a legend
+words            `note`, so many points from a place of the axes
+===============  ==========================================================================
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
@@ -25,6 +31,7 @@ from .._ground.results import Floats
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Mask = NDArray[np.bool_]
 
 BLUE = "#0072b2"
 VERMILION = "#d55e00"
@@ -115,16 +122,24 @@ def unit_axes(ax: Axes, bottom: float = 0.0) -> None:
     """Give both axes the range of a probability, the vertical one from `bottom`."""
     ax.set_xlim(-0.01, 1.01)
     ax.set_ylim(bottom - 0.01, 1.02)
-    ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_locator(FixedLocator(ticks))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        set_ticks(axis, [0.0, 0.25, 0.5, 0.75, 1.0], "{:g}".format)
     ax.spines["left"].set_bounds(0.0, 1.0)
     ax.spines["bottom"].set_bounds(0.0, 1.0)
 
 
-Mask = NDArray[np.bool_]
+def row_axes(ax: Axes, n_rows: int) -> None:
+    """Give a dot plot, drawn already, a faint line for each row, the first on top."""
+    ax.set_ylim(n_rows - 0.4, -0.6)
+    ax.hlines(range(n_rows), *ax.get_xlim(), color=FAINT, lw=0.5, zorder=0, label="_rows")
+    ax.tick_params(axis="y", length=0, pad=7)
+
+
+def set_ticks(axis: Axis, ticks: Sequence[float], word: Callable[[float], str]) -> None:
+    """Give an axis these ticks and no others, each with its word."""
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: word(value)))
 
 
 def marks(
@@ -135,6 +150,7 @@ def marks(
     colour: str,
     label: str,
     fill: str | None = None,
+    zorder: float = 3,
 ) -> None:
     """Draw the marked rows at their values, hollow ones behind; row 0 is at the top."""
     if not which.any():
@@ -148,7 +164,7 @@ def marks(
         color=colour,
         markerfacecolor=fill or colour,
         clip_on=False,
-        zorder=3 if fill is None else 2,
+        zorder=zorder if fill is None else 2,
         label=label,
     )
 
@@ -158,15 +174,37 @@ def beside(ax: Axes, words: Sequence[str], right: float | None = None) -> None:
 
     They begin there, or end `right` points away.
     """
-    look: dict[str, Any] = {"fontsize": SMALL, "color": INK, "va": "center"}
+    place = (8, 0) if right is None else (right, 0)
+    look = {"color": INK, "va": "center", "ha": "left" if right is None else "right"}
     for row, word in enumerate(words):
-        ax.annotate(
-            word,
-            (1.0, row),
-            xytext=(8 if right is None else right, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="left" if right is None else "right",
-            annotation_clip=False,
-            **look,
-        )
+        note(ax, word, (1.0, row), place, ("axes fraction", "data"), **look)
+
+
+def key_mark(
+    marker: str, colour: str, label: str, fill: str | None = None, size: float = 6.0
+) -> Line2D:
+    """Return a mark for a legend."""
+    look: dict[str, Any] = {"marker": marker, "markersize": size, "color": colour}
+    return Line2D([], [], ls="none", markerfacecolor=fill or colour, label=label, **look)
+
+
+def note(
+    ax: Axes,
+    text: str,
+    at: tuple[float, float],
+    offset: tuple[float, float],
+    coordinates: Any = "axes fraction",
+    **look: Any,
+) -> None:
+    """Write small text so many points from a place, outside of the axes too."""
+    ax.annotate(
+        text,
+        at,
+        xytext=offset,
+        xycoords=coordinates,
+        textcoords="offset points",
+        fontsize=SMALL,
+        parse_math=False,
+        annotation_clip=False,
+        **look,
+    )
