@@ -12,7 +12,7 @@ classwise             mean over classes k of the expected error with prediction 
 adaptive (ACE)        mean over classes and runs of equal size of ``|conf - acc|`` (Nixon 2019)
 ====================  =======================================================================
 
-Which bin a row is in depends on the predictions alone. Codes enter only by the counts of hits: the
+Which bin a row is in depends on the predictions alone. Labels enter only by the counts of hits: the
 cell that row i hits when its label is k is looked up in a table, for thousands of draws at once.
 """
 
@@ -166,7 +166,7 @@ def expected_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Codes.
+        Labels.
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities.
     n_bins : int or "sqrt"

@@ -70,7 +70,7 @@ def kernel_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Codes.
+        Labels.
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities.
     estimator : "unbiased", "biased" or "linear"
@@ -241,7 +241,7 @@ def smooth_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Codes.
+        Labels.
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities.
     bandwidth : float, optional

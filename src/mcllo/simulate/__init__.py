@@ -82,7 +82,13 @@ def draw(
     Predictions(n_samples=1000, classes=(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), baseline=9)
     """
     n = whole(n_samples, "n_samples")
-    design = _design(distribution, n_classes, concentration, scale)
+    design: Design
+    if isinstance(distribution, str):
+        design = named_design(distribution, n_classes, concentration, scale)
+    elif concentration is not None or scale is not None:
+        raise InputError("concentration= and scale= belong to named distributions; got a table.")
+    else:
+        design = table_design(distribution)
     effect = map_of(delta, gamma, design.classes, design.baseline_index)
     return design.sample(effect.theta, n, [np.random.default_rng(entropy_of(seed))]).predictions(0)
 
@@ -147,12 +153,17 @@ def power(
     True
     """
     design = named_design(distribution, n_classes, concentration, scale)
-    plan = Plan(design, "exact" if exact else "chi2", _resamples(n_resamples), whole(reps, "reps"))
+    check_resamples(n_resamples)
+    plan = Plan(design, "exact" if exact else "chi2", int(n_resamples), whole(reps, "reps"))
     grid = [(n, shift) for n in sizes(n_samples) for shift in shifts(delta_1)]
     level, workers, finished = check_alpha(alpha), n_workers(n_jobs), FinishedCells(resume)
     entropy = entropy_of(finished.seed if seed is None else seed)
     finished.agree_on({"version": __version__, "seed": entropy, **plan.settings})
-    todo = [_shifted(design, entropy, *key) for key in grid if key not in finished]
+    todo = []
+    for n, shift in (key for key in grid if key not in finished):
+        theta = map_of({0: shift}, None, design.classes, design.baseline_index).theta
+        bits = int(np.float64(shift).view(np.uint64))
+        todo.append(Cell(n, shift, theta, (entropy, n, bits)))
     for cell, numbers in run_cells(plan, todo, workers):
         finished.add((cell.n, cell.delta_1), numbers)
     rows = tuple(PowerCell(*key, level, *finished[key]) for key in grid)
@@ -221,7 +232,8 @@ def power_for(
             "Pass, say, gamma=0.8, or delta=1 for the size of the test."
         )
     design = table_design(probs, classes, baseline)
-    plan = Plan(design, "auto", _resamples(n_resamples), whole(reps, "reps"))
+    check_resamples(n_resamples)
+    plan = Plan(design, "auto", int(n_resamples), whole(reps, "reps"))
     effect = map_of(delta, gamma, design.classes, design.baseline_index)
     level, workers, entropy = check_alpha(alpha), n_workers(n_jobs), entropy_of(seed)
     cells = [Cell(n, None, effect.theta, (entropy, n)) for n in sizes(n_samples)]
@@ -230,22 +242,3 @@ def power_for(
         for cell, numbers in run_cells(plan, cells, workers)
     )
     return PowerStudy(rows, plan.test, level, entropy, design.words, len(design.classes), effect)
-
-
-def _design(distribution: Any, n_classes: int, concentration: Any, scale: Any) -> Design:
-    if isinstance(distribution, str):
-        return named_design(distribution, n_classes, concentration, scale)
-    if concentration is not None or scale is not None:
-        raise InputError("concentration= and scale= belong to named distributions; got a table.")
-    return table_design(distribution)
-
-
-def _resamples(n_resamples: int) -> int:
-    check_resamples(n_resamples)
-    return int(n_resamples)
-
-
-def _shifted(design: Design, entropy: int, n: int, delta_1: float) -> Cell:
-    """Return the cell of n rows whose first class has that delta."""
-    effect = map_of({0: delta_1}, None, design.classes, design.baseline_index)
-    return Cell(n, delta_1, effect.theta, (entropy, n, int(np.float64(delta_1).view(np.uint64))))

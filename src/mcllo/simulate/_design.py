@@ -14,7 +14,7 @@ Named distributions are raised to 1e-6 and divided by their sum: Dirichlet rows 
 parameters come as close to 0 as numbers can. Many tables are drawn at once, each from a stream of
 its own, so that neither batches nor workers change them.
 
-The arguments of `mcllo.simulate`: designs, effects, settings; each refused in a sentence.
+The arguments of `mcllo.simulate` are validated here too, each refused in a sentence.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ import os
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._fit.map import MCLLOMap
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.text import format_count
 from .._input.frames import as_numbers, did_you_mean, show
 from .._input.labels import Classes, class_names, find_class
@@ -38,7 +37,6 @@ from .._input.probabilities import DEFAULT_CLIP, clean_probs
 from .._math.likelihood import log_odds_from_logs, softmax_against_zero
 from ..exceptions import InputError, ZeroProbabilityWarning
 
-Labels = NDArray[np.intp]
 Streams = Sequence[np.random.Generator]
 
 NAMES = ("dirichlet_heavy", "dirichlet", "softmax_normal")
@@ -65,14 +63,14 @@ class Sample:
 
     by_class: Floats
     log_odds: Floats
-    codes: Labels
-    n_clipped: Labels
+    codes: Codes
+    n_clipped: Codes
     classes: Classes
     baseline_index: int
     logits: Floats | None = None
 
     @property
-    def model_codes(self) -> Labels:
+    def model_codes(self) -> Codes:
         """Labels as rows of `log_odds`; K stands for the baseline."""
         return np.argsort(model_order(len(self.classes), self.baseline_index))[self.codes]
 
@@ -87,29 +85,6 @@ class Sample:
             clip=DEFAULT_CLIP if self.n_clipped[table] else None,
             n_clipped=int(self.n_clipped[table]),
         )
-
-
-class Design(Protocol):
-    """Something that rows can be drawn from."""
-
-    @property
-    def classes(self) -> Classes:
-        """Labels in column order."""
-
-    @property
-    def baseline_index(self) -> int:
-        """Column of the baseline."""
-
-    @property
-    def words(self) -> str:
-        """What it is, for people."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What it is, as plain values."""
-
-    def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Sample:
-        """Return a table for each stream: first its rows, then its labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +112,8 @@ class Named:
         if self.name == "softmax_normal":
             return f"softmax of N(0, {self.scale:g}^2)"
         shown = [f"{a:g}" for a in self.concentration]
-        return (
-            f"Dirichlet({', '.join(shown if len(shown) < 4 else [*shown[:2], '...', shown[-1]])})"
-        )
+        few = shown if len(shown) < 4 else [*shown[:2], "...", shown[-1]]
+        return f"Dirichlet({', '.join(few)})"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -162,10 +136,10 @@ class Named:
         by_class /= by_class.sum(axis=0)
         log_odds = log_odds_from_logs(np.log(by_class), self.baseline_index)
         tau, gamma = np.split(theta, 2)
-        plain = bool((gamma == 1.0).all())
-        codes = (
-            draw_tilted(tau, by_class, uniform) if plain else draw_codes(theta, log_odds, uniform)
-        )
+        if (gamma == 1.0).all():
+            codes = draw_tilted(tau, by_class, uniform)
+        else:
+            codes = draw_codes(theta, log_odds, uniform)
         none = np.zeros(len(streams), dtype=np.intp)
         return Sample(by_class, log_odds, codes, none, self.classes, self.baseline_index)
 
@@ -174,8 +148,7 @@ class Named:
             return stream.dirichlet(self.concentration, n_samples)
         z = stream.normal(0.0, self.scale, (n_samples, self.n_classes))
         z = np.exp(z - z.max(axis=1, keepdims=True))
-        rows: Floats = z / z.sum(axis=1, keepdims=True)
-        return rows
+        return z / z.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +181,17 @@ class Resampled:
         """Return a table for each stream: first its rows, then its labels."""
         picked = np.empty((len(streams), n_samples), dtype=np.intp)
         uniform = np.empty(picked.shape)
+        table = self.table
+        reach = None if table.sample_weight is None else np.cumsum(table.sample_weight)
         for b, stream in enumerate(streams):
-            picked[b] = self._pick(stream, n_samples)
+            if reach is None:
+                picked[b] = stream.integers(table.n_samples, size=n_samples)
+            else:
+                place = stream.random(n_samples) * reach[-1]
+                picked[b] = np.searchsorted(reach, place, side="right")
             uniform[b] = stream.random(n_samples)
-        table, log_odds = self.table, np.take(self.table.log_odds, picked, axis=1)
+        np.minimum(picked, table.n_samples - 1, out=picked)
+        log_odds = np.take(table.log_odds, picked, axis=1)
         by_class = np.take(table.probs.T, picked, axis=1)
         order = model_order(len(self.classes), self.baseline_index)
         return Sample(
@@ -224,37 +204,32 @@ class Resampled:
             logits=None if table.logits is None else table.logits[picked],
         )
 
-    def _pick(self, stream: np.random.Generator, n_samples: int) -> Labels:
-        if self.table.sample_weight is None:
-            return stream.integers(self.table.n_samples, size=n_samples)
-        reach = np.cumsum(self.table.sample_weight)
-        index: Labels = np.searchsorted(reach, stream.random(n_samples) * reach[-1], side="right")
-        return index.clip(max=self.table.n_samples - 1)
+
+Design = Named | Resampled
 
 
-def model_order(n_classes: int, baseline: int) -> Labels:
+def model_order(n_classes: int, baseline: int) -> Codes:
     """Return the column of each row of the model: the baseline's comes last."""
     columns = np.arange(n_classes)
     return np.append(np.delete(columns, baseline), baseline)
 
 
-def draw_codes(theta: Floats, log_odds: Floats, uniform: Floats) -> Labels:
+def draw_codes(theta: Floats, log_odds: Floats, uniform: Floats) -> Codes:
     """Return labels drawn from the map, as rows of `log_odds`; K stands for the baseline."""
     odds = log_odds.reshape(len(log_odds), -1)
     below = np.empty_like(odds)
     softmax_against_zero(theta, odds, out=below)
     np.cumsum(below, axis=0, out=below)
-    codes: Labels = np.add.reduce(uniform.ravel() > below, axis=0, dtype=np.intp)
+    codes = np.add.reduce(uniform.ravel() > below, axis=0, dtype=np.intp)
     return codes.reshape(uniform.shape)
 
 
-def draw_tilted(tau: Floats, by_class: Floats, uniform: Floats) -> Labels:
+def draw_tilted(tau: Floats, by_class: Floats, uniform: Floats) -> Codes:
     """Return the same for gamma = 1, where ``g_j`` is in proportion to ``delta_j x_j``."""
     below = by_class[:-1] * np.exp(tau)[:, None, None]
     np.cumsum(below, axis=0, out=below)
     reach = uniform * (below[-1] + by_class[-1])
-    codes: Labels = np.add.reduce(reach > below, axis=0, dtype=np.intp)
-    return codes
+    return np.add.reduce(reach > below, axis=0, dtype=np.intp)
 
 
 def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: Any = None) -> Named:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import free_parameters
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._math.bound import solve
 from .._math.likelihood import (
     ROUNDED_UP,
@@ -60,10 +60,10 @@ class SmallFits:
 
     theta: Floats
     statistic: Floats
-    df: NDArray[np.intp]
+    df: Codes
 
 
-def fit_together(log_odds: Floats, codes: NDArray[np.intp]) -> SmallFits:
+def fit_together(log_odds: Floats, codes: Codes) -> SmallFits:
     """Fit the MCLLO model to each of B tables.
 
     Parameters
@@ -73,14 +73,16 @@ def fit_together(log_odds: Floats, codes: NDArray[np.intp]) -> SmallFits:
     codes : ndarray of shape (B, n)
         Rows of `log_odds` that came true; K stands for the baseline.
     """
+    k, tables, n = log_odds.shape
     s = statistics_of(log_odds, codes)
     theta, gain, settled = _newton(log_odds, s)
     for b in np.flatnonzero(~settled):
         theta[b], gain[b] = _alone(np.ascontiguousarray(log_odds[:, b]), s[b])
-    return SmallFits(theta, np.maximum(0.0, 2.0 * gain), _degrees(log_odds))
+    free = free_parameters(log_odds.reshape(k * tables, n)).reshape(2 * k, tables)
+    return SmallFits(theta, np.maximum(0.0, 2.0 * gain), free.sum(axis=0))
 
 
-def statistics_of(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
+def statistics_of(log_odds: Floats, codes: Codes) -> Floats:
     """Return the sufficient statistic of each table, shape (B, 2K)."""
     k, tables, n = log_odds.shape
     row, column = np.divmod(np.flatnonzero(codes < k), n)
@@ -162,10 +164,3 @@ def _alone(log_odds: Floats, s: Floats) -> tuple[Floats, float]:
         again = minimize(likelihood, np.zeros(len(null)))
         found = again if again.value < found.value else found
     return found.x, start - found.value
-
-
-def _degrees(log_odds: Floats) -> NDArray[np.intp]:
-    k, tables, n = log_odds.shape
-    free = free_parameters(log_odds.reshape(k * tables, n))
-    degrees: NDArray[np.intp] = free.reshape(2 * k, tables).sum(axis=0)
-    return degrees

@@ -7,12 +7,10 @@ for any number of workers, and a cell's do not depend on which others are in the
 The workers are processes that start afresh ("spawn"), each with one BLAS thread: threads would
 share the interpreter that small tables keep busy.
 
-The finished cells of a power study on disk, so that a stopped study can go on.
-
-One JSON file: the settings that the numbers depend on, and each finished cell with the numbers of
-its repetitions (JSON keeps every digit of a float). It is written anew, atomically, after each
-cell. A file of other settings is refused, never mixed. The grid is not a setting: cells do not
-depend on each other, so a larger grid keeps what is there.
+A stopped study can go on from a JSON file: the settings that the numbers depend on, and each
+finished cell with the numbers of its repetitions (JSON keeps every digit of a float). It is written
+anew, atomically, after each cell. A file of other settings is refused, never mixed. The grid is not
+a setting: cells do not depend on each other, so a larger grid keeps what is there.
 """
 
 from __future__ import annotations
@@ -29,10 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._ground.files import StrPath, check_writable, progress, write_text
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.threads import limit_threads, one_blas_thread
 from .._inference.draws import EXCEEDANCES_LARGE
 from .._inference.likelihood_tests import N_RESAMPLES, choose_method, exact_pvalue
@@ -150,22 +147,18 @@ def recalibrated(theta: Floats, sample: Sample) -> Floats:
     return by_class
 
 
-def top_label_errors(by_class: Floats, codes: NDArray[np.intp]) -> Floats:
+def top_label_errors(by_class: Floats, codes: Codes) -> Floats:
     """Return the top-label ECE of each table: ``sum over bins |sum of (confidence - hit)| / n``."""
     tables, n = codes.shape
     confidence, hit = by_class.max(axis=0), by_class.argmax(axis=0) == codes
     n_bins = n_bins_of("sqrt", n)
     index = bin_index(confidence, width_edges(n_bins)) + n_bins * np.arange(tables)[:, None]
     _, sums = cell_totals(index.ravel(), (confidence - hit).ravel(), n_bins * tables, None)
-    errors: Floats = np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
-    return errors
-
-
-_Work = Callable[[Iterable[Batch]], Iterable[Floats]]
+    return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 
 
 @contextmanager
-def _workers(plan: Plan, n_jobs: int) -> Iterator[_Work]:
+def _workers(plan: Plan, n_jobs: int) -> Iterator[Callable[[Iterable[Batch]], Iterable[Floats]]]:
     """Give a function that runs batches, in order, here or in processes."""
     if n_jobs == 1:
         with one_blas_thread():
@@ -207,28 +200,35 @@ FORMAT = "mcllo power study, 1"
 ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
 
 
-class FinishedCells:
+class FinishedCells(dict[Key, Floats]):
     """Finished cells by ``(n, delta_1)``, kept at `path`; None keeps them in memory only."""
 
     def __init__(self, path: StrPath | None) -> None:
+        super().__init__()
         self.path = path
         self.settings: dict[str, Any] = {}
-        self._cells: dict[Key, Floats] = {}
-        if path is not None:
-            check_writable(path)
-            if Path(path).exists():
-                self._read(Path(path))
+        if path is None:
+            return
+        check_writable(path)
+        if not Path(path).exists():
+            return
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            assert content["format"] == FORMAT
+            self.settings = dict(content["settings"])
+            for cell in content["cells"]:
+                numbers = np.array([cell[name] for name in ARRAYS], dtype=np.float64)
+                assert numbers.shape == (len(ARRAYS), self.settings["reps"])
+                self[int(cell["n"]), float(cell["delta_1"])] = numbers
+        except (OSError, ValueError, KeyError, TypeError, AssertionError):
+            raise FileFormatError(
+                f"{path} is not an unfinished power study of this package. Name another file."
+            ) from None
 
     @property
     def seed(self) -> int | None:
         """The seed of the cells on file."""
         return self.settings.get("seed")
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._cells
-
-    def __getitem__(self, key: Key) -> Floats:
-        return self._cells[key]
 
     def agree_on(self, settings: dict[str, Any]) -> None:
         """Refuse to go on with other settings than those on file."""
@@ -243,27 +243,12 @@ class FinishedCells:
 
     def add(self, key: Key, numbers: Floats) -> None:
         """Keep a finished cell: the numbers of `ARRAYS`, shape (4, repetitions)."""
-        self._cells[key] = numbers
-        if self.path is not None:
-            write_text(self.path, json.dumps(self._content()) + "\n")
-
-    def _content(self) -> dict[str, Any]:
+        self[key] = numbers
+        if self.path is None:
+            return
         cells = [
-            {"n": n, "delta_1": shift, **dict(zip(ARRAYS, numbers.tolist(), strict=True))}
-            for (n, shift), numbers in self._cells.items()
+            {"n": n, "delta_1": shift, **dict(zip(ARRAYS, found.tolist(), strict=True))}
+            for (n, shift), found in self.items()
         ]
-        return {"format": FORMAT, "settings": self.settings, "cells": cells}
-
-    def _read(self, path: Path) -> None:
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            assert content["format"] == FORMAT
-            self.settings = dict(content["settings"])
-            for cell in content["cells"]:
-                numbers = np.array([cell[name] for name in ARRAYS], dtype=np.float64)
-                assert numbers.shape == (len(ARRAYS), self.settings["reps"])
-                self._cells[int(cell["n"]), float(cell["delta_1"])] = numbers
-        except (OSError, ValueError, KeyError, TypeError, AssertionError):
-            raise FileFormatError(
-                f"{path} is not an unfinished power study of this package. Name another file."
-            ) from None
+        content = {"format": FORMAT, "settings": self.settings, "cells": cells}
+        write_text(self.path, json.dumps(content) + "\n")

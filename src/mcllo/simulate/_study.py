@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
-from .._ground.results import Floats
+from .._ground.results import Floats, Result
 from .._ground.text import Table, align, format_count, format_number
 from ..exceptions import InputError
 
@@ -92,16 +92,12 @@ class PowerCell:
     @property
     def low(self) -> float:
         """Lower end of the 95 % Wilson interval of `power`."""
-        return self._interval[0]
+        return wilson_interval(int(np.sum(self.pvalues <= self.alpha)), self.reps)[0]
 
     @property
     def high(self) -> float:
         """Upper end of the 95 % Wilson interval of `power`."""
-        return self._interval[1]
-
-    @property
-    def _interval(self) -> tuple[float, float]:
-        return wilson_interval(int(np.sum(self.pvalues <= self.alpha)), self.reps)
+        return wilson_interval(int(np.sum(self.pvalues <= self.alpha)), self.reps)[1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; ECE as means."""
@@ -124,7 +120,7 @@ class PowerCell:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PowerStudy:
+class PowerStudy(Result):
     """What `power` and `power_for` found; print it for a table.
 
     Attributes
@@ -172,13 +168,12 @@ class PowerStudy:
 
     def repetitions(self) -> Table:
         """Return a row per repetition: p-values, and ECE before and after."""
-        columns: dict[str, list[Any]] = {"n": [], "delta_1": [], "repetition": []}
-        arrays = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
-        for cell in self.rows:
-            columns["n"] += [cell.n] * cell.reps
-            columns["delta_1"] += [cell.delta_1] * cell.reps
-            columns["repetition"] += range(cell.reps)
-        for name in arrays:
+        columns: dict[str, list[Any]] = {
+            "n": [cell.n for cell in self.rows for _ in range(cell.reps)],
+            "delta_1": [cell.delta_1 for cell in self.rows for _ in range(cell.reps)],
+            "repetition": [r for cell in self.rows for r in range(cell.reps)],
+        }
+        for name in ("pvalues", "pvalues_chi2", "ece_before", "ece_after"):
             values = np.concatenate([getattr(cell, name) for cell in self.rows])
             columns[name.replace("pvalues", "pvalue")] = values.tolist()
         if self.effect is not None:
@@ -189,24 +184,33 @@ class PowerStudy:
         """Return a pandas ``DataFrame``, a row per setting."""
         return self.table.to_frame()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, without the single repetitions."""
-        return {
-            "rows": [cell.to_dict() for cell in self.rows],
-            "test": self.test,
-            "alpha": self.alpha,
-            "seed": self.seed,
-            "design": self.design,
-            "n_classes": self.n_classes,
-            "effect": None if self.effect is None else self.effect.to_dict(),
-        }
-
     def __repr__(self) -> str:
         return f"<PowerStudy of {len(self.rows)} settings: {self.design}>"
 
     def __str__(self) -> str:
         reps = ", ".join(format_count(r) for r in sorted({cell.reps for cell in self.rows}))
-        truth = [] if self.effect is None else [f"Truth: {effect_words(self.effect)}"]
+        columns = {
+            "n": [format_count(cell.n) for cell in self.rows],
+            "delta_1": [format_number(cell.delta_1 or 0.0) for cell in self.rows],
+            "rejected": [f"{cell.power:.3f}" for cell in self.rows],
+            "interval": [f"[{cell.low:.3f}, {cell.high:.3f}]" for cell in self.rows],
+            "by chi-square": [f"{cell.power_chi2:.3f}" for cell in self.rows],
+            "ECE": [f"{cell.ece_before.mean():.4f}" for cell in self.rows],
+            "after": [f"{cell.ece_after.mean():.4f}" for cell in self.rows],
+        }
+        if self.test == "chi2":
+            del columns["by chi-square"]
+        truth, footnotes = [], []
+        if self.effect is not None:
+            del columns["delta_1"]
+            truth = [f"Truth: {effect_words(self.effect)}"]
+            found = self.smallest_n()
+            footnotes = ["No n above has an estimated power of 80 %; try larger ones."]
+            if found is not None:
+                size = format_count(found)
+                footnotes = [f"The smallest n above with an estimated power of 80 %: {size}."]
+        elif any(cell.delta_1 == 1.0 for cell in self.rows):
+            footnotes = ["delta_1 = 1: H0 holds, so the rate is the size of the test."]
         lines = [
             f"How often calibration is rejected at level {self.alpha:g}",
             f"Test: likelihood ratio, {TESTS[self.test]}",
@@ -214,40 +218,13 @@ class PowerStudy:
             f"seed {self.seed}",
             *truth,
             "",
-            align([self._head, *(self._cells(cell) for cell in self.rows)], left=0),
+            align([list(columns), *map(list, zip(*columns.values(), strict=True))], left=0),
             "",
             "rejected: with the 95 % interval of the simulation. ECE: mean before and after MCLLO,",
             "   fitted to the same rows.",
+            *footnotes,
         ]
-        return "\n".join([*lines, *self._footnotes()])
-
-    @property
-    def _head(self) -> list[str]:
-        shift = ["delta_1"] if self.effect is None else []
-        chi2 = [] if self.test == "chi2" else ["by chi-square"]
-        return ["n", *shift, "rejected", "interval", *chi2, "ECE", "after"]
-
-    def _cells(self, cell: PowerCell) -> list[str]:
-        shift = [] if cell.delta_1 is None else [format_number(cell.delta_1)]
-        chi2 = [] if self.test == "chi2" else [f"{cell.power_chi2:.3f}"]
-        return [
-            format_count(cell.n),
-            *shift,
-            f"{cell.power:.3f}",
-            f"[{cell.low:.3f}, {cell.high:.3f}]",
-            *chi2,
-            _mean(cell.ece_before),
-            _mean(cell.ece_after),
-        ]
-
-    def _footnotes(self) -> list[str]:
-        if self.effect is None:
-            null = [cell for cell in self.rows if cell.delta_1 == 1.0]
-            return ["delta_1 = 1: H0 holds, so the rate is the size of the test."] if null else []
-        found = self.smallest_n()
-        if found is None:
-            return ["No n above has an estimated power of 80 %; try larger ones."]
-        return [f"The smallest n above with an estimated power of 80 %: {format_count(found)}."]
+        return "\n".join(lines)
 
 
 def effect_words(effect: MCLLOMap) -> str:
@@ -267,7 +244,3 @@ def effect_words(effect: MCLLOMap) -> str:
         words += [f"{name} {format_number(values[j])} for {effect.compared[j]}" for j in apart[:4]]
         words += [f"{name} of {len(apart) - 4} more classes"] if len(apart) > 4 else []
     return f"{', '.join(words) or 'as predicted'} (baseline {effect.baseline})"
-
-
-def _mean(values: Floats) -> str:
-    return f"{values.mean():.4f}"
