@@ -15,7 +15,6 @@ whose checksum differs from ``data/SHA256SUMS`` is not read.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from io import BytesIO
@@ -120,7 +119,8 @@ def load_obesity_forest(*, clip: float = 1e-6) -> Dataset:
     """
     arrays, sha256 = _read("obesity_forest")
     probs = arrays["votes"] / float(arrays["n_trees"])
-    rule = {"classes": _labels(arrays["classes"]), "baseline": "Normal_Weight", "clip": clip}
+    labels = tuple(map(str, arrays["classes"]))
+    rule = {"classes": labels, "baseline": "Normal_Weight", "clip": clip}
     return _split("obesity_forest", arrays, sha256, {"probs": probs}, rule)
 
 
@@ -150,9 +150,15 @@ def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
     ('Reithrodontomys', ['month', 'plot', 'year'])
     """
     arrays, sha256 = _read("portal_rodents")
-    by = None if groups is None else _rodent_groups(arrays, groups)
-    rule = {"classes": _labels(arrays["classes"])}
-    rows = {"logits": arrays["logits"], "groups": by}
+    plot = arrays["plot"].astype(np.int64)
+    month = arrays["year"].astype(np.int64) * 12 + arrays["month"]
+    choices = {None: None, "plot": plot, "month": month, "plot_month": month * 100 + plot}
+    if groups not in choices:
+        raise InputError(
+            f"groups must be 'plot', 'month', 'plot_month' or None; got {groups!r}. Choose one."
+        )
+    rule = {"classes": tuple(map(str, arrays["classes"]))}
+    rows = {"logits": arrays["logits"], "groups": choices[groups]}
     return _split("portal_rodents", arrays, sha256, rows, rule, ("year", "month", "plot"))
 
 
@@ -197,7 +203,9 @@ def _split(
     def part(mask: NDArray[np.bool_]) -> tuple[Predictions, Arrays]:
         given: dict[str, Any] = dict(rule)
         given |= {key: None if value is None else value[mask] for key, value in rows.items()}
-        kept = {column: _read_only(arrays[column][mask]) for column in columns}
+        kept = {column: arrays[column][mask] for column in columns}
+        for array in kept.values():
+            array.setflags(write=False)
         return Predictions.from_arrays(y=labels[mask], **given), kept
 
     (train, train_columns), (holdout, holdout_columns) = part(first), part(~first)
@@ -226,7 +234,9 @@ def _read(name: str) -> tuple[Arrays, str]:
             "Install mcllo again, or make the file with the scripts in studies/."
         )
     content = path.read_bytes()
-    found, expected = hashlib.sha256(content).hexdigest(), _checksums().get(file)
+    text = (folder / "SHA256SUMS").read_text(encoding="utf-8")
+    listed = {name: checksum for checksum, name in map(str.split, text.splitlines())}
+    found, expected = hashlib.sha256(content).hexdigest(), listed.get(file)
     if found != expected:
         raise FileFormatError(
             f"{file} must have the sha256 {expected}; got {found}. "
@@ -234,29 +244,3 @@ def _read(name: str) -> tuple[Arrays, str]:
         )
     with np.load(BytesIO(content), allow_pickle=False) as data:
         return {key: data[key] for key in data.files}, found
-
-
-def _checksums() -> dict[str, str]:
-    text = (files(__name__) / "data" / "SHA256SUMS").read_text(encoding="utf-8")
-    pairs = (line.split() for line in text.splitlines() if line.strip())
-    return {name: checksum for checksum, name in pairs}
-
-
-def _rodent_groups(arrays: Arrays, groups: str) -> NDArray[np.int64]:
-    month = arrays["year"].astype(np.int64) * 12 + arrays["month"]
-    choices = {"plot": arrays["plot"].astype(np.int64), "month": month}
-    choices["plot_month"] = month * 100 + choices["plot"]
-    if groups not in choices:
-        raise InputError(
-            f"groups must be 'plot', 'month', 'plot_month' or None; got {groups!r}. Choose one."
-        )
-    return choices[groups]
-
-
-def _labels(classes: NDArray[Any]) -> tuple[Hashable, ...]:
-    return tuple(str(label) for label in classes)
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    array.setflags(write=False)
-    return array

@@ -87,8 +87,7 @@ class TopLabelECE:
     def of_labels(self, labels: Codes) -> Floats:
         """Return the expected calibration error of each row of `labels`, (n_draws, n_samples)."""
         share = self.weight / self.weight.sum()
-        power: Floats = (self.gaps(labels) ** self.norm) @ share
-        return power ** (1.0 / self.norm)
+        return (self.gaps(labels) ** self.norm @ share) ** (1.0 / self.norm)
 
     def gaps(self, labels: Codes) -> Floats:
         """Return ``|conf_m - acc_m|``, shape (n_draws, n_bins); 0 in empty bins."""
@@ -143,9 +142,8 @@ def cell_totals(
 ) -> tuple[Floats, Floats]:
     """Return weight and weighted sum of `values` in each cell."""
     own = np.ones(len(values)) if weight is None else weight
-    counts: Floats = np.bincount(index, own, n_cells).astype(np.float64)
-    sums: Floats = np.bincount(index, own * values, n_cells).astype(np.float64)
-    return counts, sums
+    counts, sums = (np.bincount(index, w, n_cells) for w in (own, own * values))
+    return counts.astype(np.float64), sums.astype(np.float64)
 
 
 def expected_calibration_error(
@@ -165,20 +163,14 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Labels.
-    y_prob : array-like or frame of shape (n_samples, n_classes)
-        Predicted probabilities.
     n_bins : int or "sqrt"
         Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
     binning : "width" or "mass"
         Bins of equal width on [0, 1], or holding equally many rows.
     norm : 1 or 2
         Mean absolute, or root mean squared, gap.
-    sample_weight : array-like of shape (n_samples,), optional
-        Row i counts as ``sample_weight[i]`` rows.
-    classes : sequence, optional
-        The label of each column.
+    y_true, y_prob, sample_weight, classes
+        As in `accuracy`.
 
     Examples
     --------

@@ -42,19 +42,13 @@ def debiased_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Labels.
-    y_prob : array-like or frame of shape (n_samples, n_classes)
-        Predicted probabilities.
     n_bins : int or "sqrt"
         Number of bins of equal mass.
     target : "top-label" or "marginal"
         The most probable class of each row; or every class, as the root of the mean over classes
         of each class's squared error (an error below 0 counts as 0).
-    sample_weight : array-like of shape (n_samples,), optional
-        Row i counts as ``sample_weight[i]`` rows.
-    classes : sequence, optional
-        The label of each column.
+    y_true, y_prob, sample_weight, classes
+        As in `accuracy`.
 
     See Also
     --------
@@ -127,9 +121,19 @@ def _squares(
 ) -> Floats:
     """Return the signed square of each binary problem: one, or one per class."""
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    count = n_bins_of(n_bins, total_weight(p.probs, p.sample_weight))
-    problems = _binary_problems(p, target)
-    return np.array([_debiased_square(v, h, count, p.sample_weight) for v, h in problems])
+    n_runs = n_bins_of(n_bins, total_weight(p.probs, p.sample_weight))
+    squares = []
+    for values, hits in _binary_problems(p, target):
+        edges = midpoint_edges(values, n_runs, p.sample_weight)
+        index, count = bin_index(values, edges), len(edges) + 1
+        size, predicted = cell_totals(index, values, count, p.sample_weight)
+        observed = cell_totals(index, hits, count, p.sample_weight)[1]
+        used, total = size >= 2.0, size.sum()
+        size = size[used]
+        confidence, frequency = predicted[used] / size, observed[used] / size
+        chance = frequency * (1.0 - frequency) / (size - 1.0)
+        squares.append((size * ((confidence - frequency) ** 2 - chance)).sum() / total)
+    return np.array(squares)
 
 
 def _binary_problems(p: Predictions, target: Target) -> Iterator[tuple[Floats, Floats]]:
@@ -142,15 +146,3 @@ def _binary_problems(p: Predictions, target: Target) -> Iterator[tuple[Floats, F
             yield column, (p.codes == k).astype(np.float64)
     else:
         raise InputError(f"target must be 'top-label' or 'marginal'; got target={target!r}.")
-
-
-def _debiased_square(values: Floats, hits: Floats, n_bins: int, weight: Floats | None) -> float:
-    edges = midpoint_edges(values, n_bins, weight)
-    index, count = bin_index(values, edges), len(edges) + 1
-    size, predicted = cell_totals(index, values, count, weight)
-    observed = cell_totals(index, hits, count, weight)[1]
-    used = size >= 2.0
-    total, size = size.sum(), size[used]
-    confidence, frequency = predicted[used] / size, observed[used] / size
-    chance = frequency * (1.0 - frequency) / (size - 1.0)
-    return float((size * ((confidence - frequency) ** 2 - chance)).sum() / total)

@@ -1,15 +1,13 @@
-"""Plain scores of predictions, as weighted means over rows.
+"""Scores of predictions, as weighted means over rows, and the parts they consist of.
 
-=============  =============================================================
-accuracy       ``mean 1{argmax_k x_ik = y_i}``; of tied classes the first
-log loss       ``mean -log x_{i, y_i}``; infinite when a true class had 0
-Brier score    ``mean sum_k (x_ik - 1{y_i = k})^2``: between 0 and 2
-label change   ``mean 1{argmax before != argmax after}``
-=============  =============================================================
+=================  ========================================================================
+accuracy           ``mean 1{argmax_k x_ik = y_i}``; of tied classes the first
+log loss           ``mean -log x_{i, y_i}``; infinite when a true class had 0
+Brier score        ``mean sum_k (x_ik - 1{y_i = k})^2``: between 0 and 2
+label change       ``mean 1{argmax before != argmax after}``
+=================  ========================================================================
 
-A score as miscalibration - discrimination + uncertainty.
-
-With S the mean score (log loss or Brier), g the MCLLO recalibration fitted to the same rows and
+With S the log loss or the Brier score, g the MCLLO recalibration fitted to the same rows and
 ``ybar`` the class frequencies, predicted for every row:
 
 =================  ========================================================================
@@ -39,7 +37,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.fit import fit_predictions
 from .._ground.results import Codes, Floats, Result
 from .._input.predictions import Predictions, scored_predictions
 from .._input.probabilities import clean_probs
@@ -51,11 +49,7 @@ Classes = Sequence[Hashable] | None
 
 
 def accuracy(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    classes: Classes = None,
+    y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Classes = None
 ) -> float:
     """Return the fraction of rows whose most probable class came true; of ties, the first class.
 
@@ -80,11 +74,7 @@ def accuracy(
 
 
 def log_loss(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    classes: Classes = None,
+    y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Classes = None
 ) -> float:
     """Return the mean negative log probability of the class that came true.
 
@@ -103,11 +93,7 @@ def log_loss(
 
 
 def brier_score(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    sample_weight: Any = None,
-    classes: Classes = None,
+    y_true: Any, y_prob: Any, *, sample_weight: Any = None, classes: Classes = None
 ) -> float:
     """Return the mean squared distance of the probabilities from the one-hot label.
 
@@ -205,17 +191,13 @@ def decompose_log_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Labels.
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities. Zeros are raised to 1e-6, with a warning: the recalibration needs
         log odds, and `score` is then the score of the raised probabilities.
     baseline : label, optional
         Reference class of the recalibration. Default: the last class.
-    sample_weight : array-like of shape (n_samples,), optional
-        Row i counts as ``sample_weight[i]`` rows.
-    classes : sequence, optional
-        The label of each column.
+    y_true, sample_weight, classes
+        As in `accuracy`.
 
     Examples
     --------
@@ -224,15 +206,8 @@ def decompose_log_loss(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (0.0246, 0.2387, 0.6931)
     """
-    p = scored_predictions(
-        y_true,
-        y_prob,
-        sample_weight=sample_weight,
-        classes=classes,
-        baseline=baseline,
-        keep_zeros=False,
-    )
-    return log_loss_parts(p, fit_predictions(p))
+    given = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
+    return _parts(scored_predictions(y_true, y_prob, keep_zeros=False, **given), mean_log_loss)
 
 
 def decompose_brier(
@@ -255,15 +230,8 @@ def decompose_brier(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (-0.0028, 0.1806, 0.5)
     """
-    p = scored_predictions(
-        y_true,
-        y_prob,
-        sample_weight=sample_weight,
-        classes=classes,
-        baseline=baseline,
-        keep_zeros=False,
-    )
-    return brier_parts(p, fit_predictions(p))
+    given = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
+    return _parts(scored_predictions(y_true, y_prob, keep_zeros=False, **given), mean_brier)
 
 
 def decompose_brier_by_group(
@@ -292,7 +260,12 @@ def decompose_brier_by_group(
     (0.0056, 0.0556, 0.5)
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    group = _group_of(p.probs, groups)
+    if groups == "argmax":
+        group: Codes = p.probs.argmax(axis=1)
+    elif groups == "equal":
+        group = np.unique(p.probs, axis=0, return_inverse=True)[1].ravel()
+    else:
+        raise InputError(f"groups must be 'argmax' or 'equal'; got groups={groups!r}.")
     hits = np.eye(p.n_classes)[p.codes]
     mean_x = _group_means(p.probs, group, p.sample_weight)
     mean_y = _group_means(hits, group, p.sample_weight)
@@ -311,32 +284,13 @@ def decompose_brier_by_group(
     )
 
 
-def log_loss_parts(p: Predictions, fit: MCLLOFit) -> ScoreDecomposition:
-    """Return the parts of the log loss for a fit to the same predictions."""
-    return _parts(p, fit, mean_log_loss)
-
-
-def brier_parts(p: Predictions, fit: MCLLOFit) -> ScoreDecomposition:
-    """Return the parts of the Brier score for a fit to the same predictions."""
-    return _parts(p, fit, mean_brier)
-
-
-def _parts(
-    p: Predictions, fit: MCLLOFit, score: Callable[[Floats, Predictions], float]
-) -> ScoreDecomposition:
-    recalibrated = recalibrate(fit.theta, p.log_odds, p.baseline_index)
+def _parts(p: Predictions, score: Callable[[Floats, Predictions], float]) -> ScoreDecomposition:
+    """Return the parts of a score."""
+    recalibrated = recalibrate(fit_predictions(p).theta, p.log_odds, p.baseline_index)
     frequency = p.class_weight / p.class_weight.sum()
     observed, best = score(p.probs, p), score(recalibrated, p)
     uninformed = score(np.broadcast_to(frequency, p.probs.shape), p)
     return ScoreDecomposition(observed - best, uninformed - best, uninformed, observed)
-
-
-def _group_of(probs: Floats, groups: str) -> Codes:
-    if groups == "argmax":
-        return probs.argmax(axis=1)
-    if groups == "equal":
-        return np.unique(probs, axis=0, return_inverse=True)[1].ravel()
-    raise InputError(f"groups must be 'argmax' or 'equal'; got groups={groups!r}.")
 
 
 def _group_means(rows: Floats, group: Codes, weight: Floats | None) -> Floats:
@@ -344,5 +298,4 @@ def _group_means(rows: Floats, group: Codes, weight: Floats | None) -> Floats:
     own = np.ones(len(rows)) if weight is None else weight
     size = np.bincount(group, own)
     sums = np.stack([np.bincount(group, own * column) for column in rows.T], axis=1)
-    means: Floats = sums / np.where(size > 0.0, size, 1.0)[:, None]
-    return means[group]
+    return (sums / np.where(size > 0.0, size, 1.0)[:, None])[group]

@@ -1,21 +1,19 @@
 """Calibration errors without bins: of kernels, and of the smoothed top label.
 
-Squared kernel calibration error (Widmann 2019), all classes at once.
+The squared kernel error (Widmann 2019) looks at all classes at once: with residual
+``e_i = onehot(y_i) - x_i`` and ``h_ij = k(x_i, x_j) e_i . e_j``,
 
-With residual ``e_i = onehot(y_i) - x_i`` and ``h_ij = k(x_i, x_j) e_i . e_j``:
+===============  ==========================================================================
+kernel           ``k(p, q) = exp(-d(p, q) / bandwidth)``; d Euclidean, or total variation
+                 ``1/2 sum_k |p_k - q_k|``
+biased           mean of h_ij over all pairs, i = j included; never negative
+unbiased         mean of h_ij over i < j; has mean 0 under calibration
+linear           mean of h over the disjoint pairs (0, 1), (2, 3), ...
+median           bandwidth: median of d over i < j
+===============  ==========================================================================
 
-=============  =================================================================
-kernel         ``k(p, q) = exp(-d(p, q) / bandwidth)``; d Euclidean, or total
-               variation ``1/2 sum_k |p_k - q_k|``
-biased         mean of h_ij over all pairs, i = j included; never negative
-unbiased       mean of h_ij over i < j; has mean 0 under calibration
-linear         mean of h over the disjoint pairs (0, 1), (2, 3), ...
-median         bandwidth: median of d over i < j
-=============  =================================================================
-
-Pairs are summed in blocks of rows, so memory does not grow with the square of the rows.
-
-Smooth calibration error (Blasiok and Nakkiran 2023), with no bandwidth to choose.
+Pairs are summed in blocks of rows, so memory does not grow with the square of the rows. The smooth
+error (Blasiok and Nakkiran 2023) has no bandwidth to choose:
 
 ===============  ==========================================================================
 residual at t    ``r_s(t) = 1/n sum_i K_s(t, f_i) (hit_i - f_i)``, f the top-label confidence
@@ -31,7 +29,6 @@ neighbouring cells) and one cosine transform serves every s.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -69,10 +66,6 @@ def kernel_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Labels.
-    y_prob : array-like or frame of shape (n_samples, n_classes)
-        Predicted probabilities.
     estimator : "unbiased", "biased" or "linear"
         Over all pairs of different rows (may be negative), over all pairs, or over disjoint pairs
         of neighbouring rows (fast, and noisier).
@@ -81,10 +74,8 @@ def kernel_calibration_error(
     bandwidth : float or "median"
         The distance at which the kernel has fallen to 1/e; "median" is the median distance of two
         rows (of 1,500 evenly spaced rows when there are more; the mean where the median is 0).
-    sample_weight : array-like of shape (n_samples,), optional
-        Row i counts as ``sample_weight[i]`` rows; whole numbers for "linear".
-    classes : sequence, optional
-        The label of each column.
+    y_true, y_prob, sample_weight, classes
+        As in `accuracy`; weights are whole numbers for "linear".
 
     Examples
     --------
@@ -171,17 +162,13 @@ def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
 
 
 def bandwidth_of(p: Predictions, bandwidth: Bandwidth, distance: Distance) -> float:
-    """Return the bandwidth as a number."""
-    if isinstance(bandwidth, str):
-        if bandwidth != "median":
-            raise InputError(f"bandwidth must be positive or 'median'; got {bandwidth!r}.")
-        return _median_distance(p, distance)
-    if not (np.isfinite(bandwidth) and bandwidth > 0.0):
-        raise InputError(f"bandwidth must be positive or 'median'; got bandwidth={bandwidth}.")
-    return float(bandwidth)
-
-
-def _median_distance(p: Predictions, distance: Distance) -> float:
+    """Return the bandwidth as a number: the mean distance where the median is 0."""
+    if not isinstance(bandwidth, str):
+        if not (np.isfinite(bandwidth) and bandwidth > 0.0):
+            raise InputError(f"bandwidth must be positive or 'median'; got bandwidth={bandwidth}.")
+        return float(bandwidth)
+    if bandwidth != "median":
+        raise InputError(f"bandwidth must be positive or 'median'; got {bandwidth!r}.")
     if p.n_samples > MEDIAN_ROWS:
         p = p.take(np.linspace(0, p.n_samples - 1, MEDIAN_ROWS).round().astype(np.intp))
     first, second = np.triu_indices(p.n_samples, k=1)
@@ -240,16 +227,10 @@ def smooth_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Labels.
-    y_prob : array-like or frame of shape (n_samples, n_classes)
-        Predicted probabilities.
     bandwidth : float, optional
         Standard deviation of the kernel. Default: the one that equals the error it gives.
-    sample_weight : array-like of shape (n_samples,), optional
-        Row i counts as ``sample_weight[i]`` rows.
-    classes : sequence, optional
-        The label of each column.
+    y_true, y_prob, sample_weight, classes
+        As in `accuracy`.
 
     Examples
     --------
@@ -257,27 +238,25 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error([0, 0, 1, 0], y_prob), 3)
     0.132
     """
+    from scipy.fft import dct, idct
+
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0.0):
         raise InputError(f"bandwidth must be positive or None; got bandwidth={bandwidth}.")
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     top, confidence = top_label(p.probs)
-    error_at = smoothed_error(confidence, (top == p.codes) - confidence, p.sample_weight)
-    return error_at(bandwidth) if bandwidth is not None else _fixed_point(error_at)
-
-
-def smoothed_error(
-    values: Floats, residuals: Floats, weight: Floats | None
-) -> Callable[[float], float]:
-    """Return the function from bandwidth to error."""
-    from scipy.fft import dct, idct
-
-    spectrum = dct(_on_grid(values, residuals, weight))
+    spectrum = dct(_on_grid(confidence, (top == p.codes) - confidence, p.sample_weight))
     wave = np.pi * np.arange(GRID)
 
     def error_at(bandwidth: float) -> float:
         return float(np.abs(idct(spectrum * np.exp(-0.5 * (wave * bandwidth) ** 2))).sum())
 
-    return error_at
+    if bandwidth is not None:
+        return error_at(bandwidth)
+    low, high = 0.0, 1.0  # by bisection: error_at(s) - s falls from >= 0 to <= 0
+    while high - low > TOLERANCE:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if error_at(middle) > middle else (low, middle)
+    return 0.5 * (low + high) if low > 0.0 else 0.0
 
 
 def _on_grid(values: Floats, residuals: Floats, weight: Floats | None) -> Floats:
@@ -289,12 +268,3 @@ def _on_grid(values: Floats, residuals: Floats, weight: Floats | None) -> Floats
     cells = np.clip(np.concatenate([lower, lower + 1.0]), 0, GRID - 1).astype(np.intp)
     shares = np.concatenate([own * (1.0 - part), own * part])
     return np.bincount(cells, shares, GRID).astype(np.float64)
-
-
-def _fixed_point(error_at: Callable[[float], float]) -> float:
-    """Return s with ``error_at(s) = s`` by bisection: the difference falls from >= 0 to <= 0."""
-    low, high = 0.0, 1.0
-    while high - low > TOLERANCE:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if error_at(middle) > middle else (low, middle)
-    return 0.5 * (low + high) if low > 0.0 else 0.0
