@@ -1,6 +1,5 @@
-"""Reliability diagrams of an assessment."""
+"""Every figure: do its artists hold the numbers of the result, and can its words be read?"""
 
-import dataclasses
 from dataclasses import replace
 from functools import cache
 
@@ -42,30 +41,77 @@ from mcllo.plot._details import baselines_in, enough, ladder_in, shown_rows
 from mcllo.plot._parameters import section, worst
 from mcllo.plot._reliability import STRIP, class_errors, draw_counts, draw_curve, key, short_count
 from mcllo.plot._words import SMALLEST_CHANGE, model_name
-from mcllo.simulate import PowerStudy
-from mcllo.simulate._study import PowerCell
+from mcllo.simulate import PowerCell, PowerStudy
 
 SIZES = [2, 3, 10, 40, 100]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 100])
-def test_the_diagram_is_readable(n_classes):
-    ax = reliability(assessment(n_classes), caption=n_classes == 3)
-    assert len(ax.figure.axes) == 2
-    assert ax.get_ylabel() == "Observed frequency"
+@pytest.mark.parametrize("n_classes", SIZES)
+def test_diagrams_maps_and_forests_are_readable(n_classes):
+    a, many = assessment(n_classes), n_classes > 12
+    ax = reliability(a, caption=n_classes == 3)
+    assert [part.get_ylabel() for part in ax.figure.axes] == ["Observed frequency", "Rows"]
     assert ax.figure.axes[1].get_xlabel() == "Predicted probability of the most probable class"
-    assert ax.figure.axes[1].get_ylabel() == "Rows"
     assert_readable(ax)
 
-
-@pytest.mark.parametrize("n_classes", SIZES)
-def test_the_panels_are_readable(n_classes):
-    axes = reliability_by_class(assessment(n_classes), caption=n_classes == 100)
+    axes = reliability_by_class(a, caption=n_classes == 100)
     assert len(axes) == min(n_classes, 12)
-    text = assert_readable(axes)
-    assert ("The 12 of" in text) == (n_classes > 12)
-    if n_classes > 12:
-        assert f"The 12 of {n_classes} classes with the largest calibration error" in text
+    folded = f"The 12 of {n_classes} classes with the largest calibration error"
+    assert (folded in assert_readable(axes)) == many
+
+    left, right = parameters(a.fit, caption=n_classes == 10)
+    assert (left.get_xlabel(), right.get_xlabel()) == ("delta (log scale)", "gamma")
+    assert left.get_xscale() == "log"
+    assert len(left.get_yticks()) == min(n_classes - 1, 20)
+    folded = f"The 20 of {n_classes - 1} classes farthest from 1"
+    assert (folded in assert_readable([left])) == (n_classes > 21)
+
+    ax = calibration_map(a.fit, caption=n_classes == 10)
+    assert len(ax.lines) == n_classes  # one for each class but the baseline, and the diagonal
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("As predicted", "After repair")
+    assert (f"{n_classes - 8} others" in assert_readable(ax)) == (n_classes > 8)
+
+
+@pytest.mark.parametrize(
+    ("draw", "result"),
+    [
+        (reliability, lambda: assessment(3)),
+        (calibration_map, lambda: assessment(3).fit),
+        (ladder, lambda: climbed()),
+        (power, lambda: grid()),
+        (ece_boxplot, lambda: grid()),
+    ],
+)
+def test_a_given_axes_is_used(draw, result):
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    ax = figure.subplots()
+    assert draw(result(), ax=ax, caption=True) is ax
+    assert figure.axes == [ax]
+    assert figure.get_size_inches().tolist() == [9.0, 6.0]
+    assert_readable(figure)
+
+
+def test_a_given_axes_is_divided():
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    ax = figure.subplots(1, 2)[0]
+    assert ax.child_axes == parameters(assessment(3).fit, ax=ax, caption=True) != []
+    assert figure.get_size_inches().tolist() == [9.0, 4.0]
+    assert_readable(figure)
+
+
+def test_hostile_names():
+    a, script = hostile(), "<script>alert('1')</scr…"
+    axes = reliability_by_class(a)
+    assert "<script>alert('1')" in assert_readable(axes)
+    assert len({ax.get_title(loc="left") for ax in axes}) == 12
+    assert script in assert_readable(parameters(a.fit))
+    ax = calibration_map(a.fit)
+    assert_readable(ax)
+    assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
+    assert baselines_in(a) is a.details.baselines
+    assert script in assert_readable(baselines(a))
+    assert ladder_in(a) is a.details.ladder
+    assert_readable(ladder(a))
 
 
 def test_points_are_those_of_the_curve():
@@ -74,16 +120,18 @@ def test_points_are_those_of_the_curve():
     ax = reliability(a, n_bins=8, binning="mass")
     expected = np.column_stack([curve.mean_predicted, curve.observed])
     np.testing.assert_array_equal(lines(ax, "_inside", "_outside"), expected)
+    axes = reliability_by_class(a, columns=2)
+    assert axes[0].get_subplotspec().get_gridspec().ncols == 2
+    assert_readable(axes)
 
 
 def test_the_ece_stands_beside_its_null():
     a = assessment(3)
-    null, text = a.nulls["ece"], reliability(a).texts[0].get_text()
-    low, high = format_number(null.low), format_number(null.high)
+    low, high = format_number(a.nulls["ece"].low), format_number(a.nulls["ece"].high)
     ece = f"ECE {format_number(a.metrics['ece'])}"
-    assert text == f"{ece}; calibrated predictions like these show {low} to {high}"
-    alone = dataclasses.replace(a, nulls={})
-    assert reliability(alone).texts[0].get_text() == ece
+    null = f"{ece}; calibrated predictions like these show {low} to {high}"
+    assert reliability(a).texts[0].get_text() == null
+    assert reliability(replace(a, nulls={})).texts[0].get_text() == ece
 
 
 def test_classes_come_worst_first():
@@ -101,45 +149,13 @@ def test_classes_come_worst_first():
     assert f"that of the others is at most {rest}." in " ".join(words(axes).split())
 
 
-def test_columns():
-    axes = reliability_by_class(assessment(3), columns=2)
-    assert axes[0].get_subplotspec().get_gridspec().ncols == 2
-    assert_readable(axes)
-
-
-def test_a_given_axes_is_used():
-    figure = Figure(figsize=(6, 6), layout="constrained")
-    ax = figure.subplots()
-    assert reliability(assessment(3), ax=ax, caption=True) is ax
-    assert figure.axes == [ax]
-    assert ax.get_xlabel() == "Predicted probability of the most probable class"
-    assert_readable(figure)
-
-
-def test_hostile_names():
-    axes = reliability_by_class(hostile())
-    assert_readable(axes)
-    titles = [ax.get_title(loc="left") for ax in axes]
-    assert "<script>alert('1')…" in [title[:18] + "…" for title in titles]
-    assert len(set(titles)) == 12
-
-
-def test_separated_and_tiny_data():
-    assert_readable(reliability(separated()))
-    assert_readable(reliability_by_class(separated()))
+def test_tiny_data_and_a_class_without_spread():
     tiny = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
     assert_readable(reliability_by_class(tiny))
-
-
-def test_a_class_without_spread_has_no_z():
     # z of a class is 0 / 0 where its probabilities are all 0 or 1
-    a = assessment(3)
-    columns = a.in_the_large.to_dict()
+    columns = tiny.in_the_large.to_dict()
     columns["z"][0] = float("nan")
-    axes = reliability_by_class(
-        dataclasses.replace(a, in_the_large=mcllo._ground.text.Table(columns))
-    )
-    assert "z -" in words(axes)
+    assert "z -" in words(reliability_by_class(replace(tiny, in_the_large=Table(columns))))
 
 
 def axes_of(curve, strip=True):
@@ -191,70 +207,44 @@ def test_many_points_are_not_joined():
 
 def test_without_bands_there_are_intervals():
     p = predictions(3, 100)
-    weighted = Predictions.from_arrays(p.probs, p.codes, sample_weight=np.full(100, 0.5))
-    curve = reliability_curve(weighted, n_bins=5)
-    ax = axes_of(curve)
-    (lines,) = (part for part in ax.collections if part.get_label() == "_intervals")
-    used = curve.counts > 0
-    ends = np.array([segment[:, 1] for segment in lines.get_segments()])
-    np.testing.assert_allclose(ends, np.column_stack([curve.low, curve.high])[used])
+    curve = reliability_curve(p, level=0.9)
+    assert key(curve)[0].get_label() == "90 % of points, if calibrated"
+    curve = reliability_curve(replace(p, sample_weight=np.full(100, 0.5)), n_bins=5)
+    (drawn,) = (part for part in axes_of(curve).collections if part.get_label() == "_intervals")
+    ends = np.array([segment[:, 1] for segment in drawn.get_segments()])
+    np.testing.assert_allclose(ends, np.column_stack([curve.low, curve.high])[curve.counts > 0])
     assert [handle.get_label() for handle in key(curve)] == ["with 95 % interval"]
 
 
-def test_the_key_says_the_level():
-    curve = reliability_curve(predictions(3, 100), level=0.9)
-    assert key(curve)[0].get_label() == "90 % of points, if calibrated"
+def counted(predictions, n_bins):
+    """Return the curve and the axes of its counts."""
+    ax, curve = Figure().subplots(), reliability_curve(predictions, n_bins=n_bins)
+    draw_counts(ax, curve)
+    return curve, ax
 
 
 def test_counts_carry_their_numbers_where_there_is_room():
-    curve = reliability_curve(predictions(3, 400), n_bins=10)
-    ax = Figure().subplots()
-    draw_counts(ax, curve)
+    curve, ax = counted(predictions(3, 400), 10)
     numbers = [int(text.get_text()) for text in ax.texts if text.get_text()]
     assert numbers == curve.counts[curve.counts > 0].astype(int).tolist()
-    narrow = Figure().subplots()
-    draw_counts(narrow, reliability_curve(predictions(3, 400), n_bins=40))
+    _, narrow = counted(predictions(3, 400), 40)
     assert not narrow.texts
     assert narrow.yaxis.get_major_locator()().tolist()[0] == 0.0
 
 
-def test_weights_are_named():
-    p = Predictions.from_arrays([[0.9, 0.1], [0.2, 0.8]], [0, 1], sample_weight=[0.5, 1.5])
-    ax = Figure().subplots()
-    draw_counts(ax, reliability_curve(p, n_bins=2))
-    assert ax.get_ylabel() == "Rows"  # the weights of the bin sum to 2
-    odd = Predictions.from_arrays([[0.9, 0.1], [0.2, 0.8]], [0, 1], sample_weight=[0.5, 1.25])
-    ax = Figure().subplots()
-    draw_counts(ax, reliability_curve(odd, n_bins=2))
-    assert ax.get_ylabel() == "Weight"
-    assert [text.get_text() for text in ax.texts] == ["", "1.8"]
+# the first weights sum to 2 in their bin
+@pytest.mark.parametrize(("weight", "name", "word"), [(1.5, "Rows", "2"), (1.25, "Weight", "1.8")])
+def test_weights_are_named(weight, name, word):
+    rows = [[0.9, 0.1], [0.2, 0.8]]
+    _, ax = counted(Predictions.from_arrays(rows, [0, 1], sample_weight=[0.5, weight]), 2)
+    assert ax.get_ylabel() == name
+    assert [text.get_text() for text in ax.texts] == ["", word]
 
 
 def test_short_count():
     counts = (0, 999, 9999, 10_000, 999_400, 0.5, 3.6e6, 1e12, 250.5)
     words = ["0", "999", "9,999", "10k", "999k", "0.5", "4M", "1000G", "250"]
     assert [short_count(count) for count in counts] == words
-
-
-@pytest.mark.parametrize("n_classes", SIZES)
-def test_the_forest_is_readable(n_classes):
-    left, right = parameters(assessment(n_classes).fit, caption=n_classes == 10)
-    assert left.get_xlabel() == "delta (log scale)"
-    assert left.get_xscale() == "log"
-    assert right.get_xlabel() == "gamma"
-    assert len(left.get_yticks()) == min(n_classes - 1, 20)
-    text = assert_readable([left])
-    folded = f"The 20 of {n_classes - 1} classes farthest from 1"
-    assert (folded in text) == (n_classes > 21)
-
-
-@pytest.mark.parametrize("n_classes", SIZES)
-def test_the_map_is_readable(n_classes):
-    ax = calibration_map(assessment(n_classes).fit, caption=n_classes == 10)
-    assert len(ax.lines) == n_classes  # one for each class but the baseline, and the diagonal
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("As predicted", "After repair")
-    text = assert_readable(ax)
-    assert (f"{n_classes - 8} others" in text) == (n_classes > 8)
 
 
 def test_marks_are_the_estimates():
@@ -277,6 +267,7 @@ def test_the_worst_classes_are_chosen_in_column_order():
     assert worst(fit, 3) == sorted(np.argsort(-z)[:3].tolist())
     left, _ = parameters(fit, max_classes=3)
     assert [text.get_text() for text in left.get_yticklabels()] == [str(j) for j in worst(fit, 3)]
+    assert worst(fit, 0) == worst(fit, 1)  # nobody is left out
 
 
 def test_the_section_is_the_map():
@@ -291,36 +282,16 @@ def test_the_section_is_the_map():
 
 
 def test_a_separated_fit_says_so():
-    fit = separated().fit
-    assert fit.separated
-    left, right = parameters(fit)
+    a = separated()
+    assert a.fit.separated
+    left, right = parameters(a.fit)
     text = assert_readable([left])
     assert line(right, "_includes").size == line(right, "_excludes").size == 0
-    assert "The estimates do not exist" in text
     assert "no interval" in text
-    assert "The estimates do not exist" in assert_readable(calibration_map(fit))
-
-
-def test_a_given_axes_is_used_parameters():
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    one, two = figure.subplots(1, 2)
-    left, right = parameters(assessment(3).fit, ax=one, caption=True)
-    assert one.child_axes == [left, right]
-    assert calibration_map(assessment(3).fit, ax=two) is two
-    assert figure.get_size_inches().tolist() == [9.0, 4.0]
-    assert_readable(figure)
-
-
-def test_hostile_names_parameters():
-    fit = hostile().fit
-    assert "<script>alert('1')</scr…" in assert_readable(parameters(fit))
-    ax = calibration_map(fit)
-    assert_readable(ax)
-    assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
-
-
-def test_nobody_is_left_out():
-    assert worst(assessment(3).fit, 0) == [worst(assessment(3).fit, 1)[0]]
+    for figure in ([left], calibration_map(a.fit)):
+        assert "The estimates do not exist" in assert_readable(figure)
+    assert_readable(reliability(a))
+    assert_readable(reliability_by_class(a))
 
 
 def test_one_panel_per_method_each_with_its_numbers():
@@ -445,15 +416,10 @@ def test_marks_are_the_numbers_of_the_table():
     assert "reference" in assert_readable([test])
 
 
-def test_rejection_is_a_diamond():
-    found = changed(sensitivity(), pvalue=[0.01, 0.2, 0.05, 0.06])
-    test, _ = baselines(found)
+def test_rejection_is_a_diamond_and_the_reference_is_marked():
+    test, _ = baselines(changed(sensitivity(), pvalue=[0.01, 0.2, 0.05, 0.06]))
     assert set(marks(test, "_rejected")) == {0, 2}
     assert set(marks(test, "_kept")) == {1, 3}
-
-
-def test_the_reference_is_marked():
-    test, _ = baselines(sensitivity())
     assert [text.get_text() for text in test.get_yticklabels()] == ["0", "1", "2", "3 ◂"]
 
 
@@ -482,17 +448,6 @@ def test_of_many_baselines_those_that_move_most_are_shown():
     assert "those of 30 baselines that move most: 20 are shown" in text
 
 
-def test_an_assessment_has_them_and_hostile_names_are_text():
-    a = hostile()
-    assert baselines_in(a) is a.details.baselines
-    assert "<script>alert('1')</scr…" in assert_readable(baselines(a))
-
-
-def test_two_classes_have_nothing_to_draw():
-    with pytest.raises(InputError, match="with two classes every baseline gives the same answer"):
-        baselines(assessment(2))
-
-
 @cache
 def climbed(n_classes=3):
     return climb(predictions(n_classes, 800), n_resamples=99, seed=0)
@@ -507,29 +462,16 @@ def test_marks_are_the_statistics_of_the_models():
         np.testing.assert_allclose(line(ax, label), expected)
     k = [row.model for row in found.rows].index(found.chosen)
     np.testing.assert_allclose(line(ax, "_chosen"), [[rows[k].statistic, k]])
-    assert_readable(ax)
-
-
-def test_grey_bars_are_what_chance_gives():
-    # the mean of chi-square with d degrees of freedom is d
-    found = climbed()
-    bars = ladder(found).containers[0]
-    assert [bar.get_width() for bar in bars] == [row.df for row in found.rows]
-
-
-def test_parameters_and_p_values_stand_beside():
-    found = climbed()
-    text = assert_readable(ladder(found))
+    # the grey bars: the mean of chi-square with d degrees of freedom is d
+    assert [bar.get_width() for bar in ax.containers[0]] == [row.df for row in found.rows]
+    left, right = ax.get_xlim()
+    assert left == 0.0
+    assert right > max(row.statistic for row in found.rows)
+    text = assert_readable(ax)
     for row in found.rows:
         assert model_name(row.model) in text
         assert enough(row) in text
     assert "enough? p" in text
-
-
-def test_the_axis_begins_at_zero():
-    left, right = ladder(climbed()).get_xlim()
-    assert left == 0.0
-    assert right > max(row.statistic for row in climbed().rows)
 
 
 @pytest.mark.parametrize("numbers", [True, False])
@@ -539,12 +481,6 @@ def test_every_choice_is_readable(chosen, numbers):
     assert f"smallest not rejected: {model_name(chosen)}" in assert_readable(ax)
     bold = [t.get_text() for t in ax.get_yticklabels() if t.get_fontweight() == "bold"]
     assert bold == [model_name(chosen)]
-
-
-def test_an_assessment_has_a_ladder():
-    a = hostile()
-    assert ladder_in(a) is a.details.ladder
-    assert_readable(ladder(a))
 
 
 def test_a_missing_full_map_is_said():
@@ -560,18 +496,16 @@ def test_words_of_a_p_value():
     assert enough(climbed().rows[-1]) == "-"
 
 
-def test_a_given_axes_is_used_ladder():
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    ax = figure.subplots()
-    assert ladder(climbed(), ax=ax) is ax
-    assert figure.axes == [ax]
-
-
-def test_dependent_rows_have_none():
+def test_what_cannot_be_drawn_is_said():
     rows = predictions(3, 60)
-    a = mcllo.assess(rows.probs, rows.codes, groups=np.arange(60) // 3, seed=0, n_resamples=19)
-    with pytest.raises(InputError, match="left out here: it assumes independent rows"):
-        ladder(a)
+    grouped = mcllo.assess(replace(rows, groups=np.arange(60) // 3), seed=0, n_resamples=19)
+    for draw_it, message in (
+        (lambda: ladder(grouped), "left out here: it assumes independent rows"),
+        (lambda: baselines(assessment(2)), "with two classes every baseline gives the same answer"),
+        (lambda: ece_boxplot(grid(), n=7), r"n must be a size of the study \(400, 450.*got n=7"),
+    ):
+        with pytest.raises(InputError, match=message):
+            draw_it()
 
 
 def cell(n, delta_1, seed):
@@ -636,31 +570,13 @@ def test_boxes_hold_half_of_the_repetitions():
     assert "n = 5,000; 40 data sets a box" in assert_readable(ax)
 
 
-def test_many_repetitions_are_counted_with_a_comma():
-    few = own()
-    ece = np.linspace(0.0, 0.1, 1500)
-    cells = tuple(PowerCell(c.n, None, 0.05, ece, ece, ece, ece) for c in few.rows)
-    ax = ece_boxplot(PowerStudy(cells, "auto", 0.05, 0, few.design, 2, few.effect))
-    assert "1,500 data sets a box" in [text.get_text() for text in ax.texts]
-
-
 def test_another_n_and_a_study_of_one_effect():
     cells = [c for c in grid().rows if c.n == 450]
     drawn = boxes_power(ece_boxplot(grid(), n=450))
     np.testing.assert_allclose(drawn[0, 3], np.quantile(cells[0].ece_before, 0.75))
-    ax = ece_boxplot(own())
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["250", "500", "1,000"]
-    assert_readable(ax)
-
-
-@pytest.mark.parametrize("draw", [power, ece_boxplot])
-def test_a_given_axes_is_used_power(draw):
-    figure = Figure(figsize=(6, 5), layout="constrained")
-    ax = figure.subplots()
-    assert draw(grid(), ax=ax) is ax
-    assert figure.axes == [ax]
-
-
-def test_errors():
-    with pytest.raises(InputError, match=r"n must be a size of the study \(400, 450.*got n=7"):
-        ece_boxplot(grid(), n=7)
+    ece = np.linspace(0.0, 0.1, 1500)
+    many = tuple(PowerCell(c.n, None, 0.05, ece, ece, ece, ece) for c in own().rows)
+    for study, reps in ((own(), "40"), (replace(own(), rows=many), "1,500")):
+        ax = ece_boxplot(study)
+        assert [text.get_text() for text in ax.get_xticklabels()] == ["250", "500", "1,000"]
+        assert f"{reps} data sets a box" in assert_readable(ax)
