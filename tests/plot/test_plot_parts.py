@@ -1,4 +1,4 @@
-"""Panels, titles and words under figures."""
+"""The parts of figures: panels, words, forests, colours, names."""
 
 import inspect
 import unicodedata
@@ -105,22 +105,25 @@ def estimates(values, halves, reference=1.0, cap=10.0):
     return Estimates(value, value - half, value + half, reference, cap)
 
 
+def forest(drawn, log=False):
+    ax = Figure().subplots()
+    draw_forest(ax, drawn, log=log)
+    return ax
+
+
 def test_limits_hold_everything_ordinary():
     low, high = estimates([0.5, 1.5], [0.2, 0.3]).limits
-    assert low < 0.3
-    assert high > 1.8
+    assert (low < 0.3, high > 1.8) == (True, True)
     assert estimates([0.5, 0.5], [0.1, 0.1]).limits[1] > 1.0  # the reference
 
 
 def test_one_wild_interval_is_cut():
     wild = estimates([0.9, 1.0, 1.1, 1.0], [0.1, 0.1, 0.1, 50.0])
     low, high = wild.limits
-    assert low > 0.0
-    assert high < 2.0
+    assert 0.0 < low < high < 2.0
     left, right = wild.beyond
     assert left.tolist() == right.tolist() == [False, False, False, True]
-    ax = Figure().subplots()
-    draw_forest(ax, wild, log=False)
+    ax = forest(wild)
     np.testing.assert_allclose(line(ax, "_cut<"), [[low, 3.0]])
     np.testing.assert_allclose(line(ax, "_cut>"), [[high, 3.0]])
 
@@ -129,8 +132,7 @@ def test_marks_say_what_the_interval_says():
     # [.7, .9] excludes 1, [.9, 1.3] does not, the third has none, the fourth lies far outside
     drawn = estimates([0.8, 1.1, 0.9, 99.0], [0.1, 0.2, NAN, NAN])
     assert drawn.excludes.tolist() == [True, False, False, False]
-    ax = Figure().subplots()
-    draw_forest(ax, drawn, log=False)
+    ax = forest(drawn)
     assert line(ax, "_excludes").tolist() == [[0.8, 0.0]]
     assert line(ax, "_includes").tolist() == [[1.1, 1.0]]
     assert line(ax, "_unknown").tolist() == [[0.9, 2.0]]
@@ -138,15 +140,13 @@ def test_marks_say_what_the_interval_says():
     (intervals,) = (part for part in ax.collections if part.get_label() == "_intervals")
     np.testing.assert_allclose(intervals.get_segments()[0], [[0.7, 0.0], [0.9, 0.0]])
     assert ax.get_ylim() == (3.6, -0.6)
-    labels = [handle.get_label() for handle in forest_key([drawn])]
-    assert labels[0] == "interval includes 1"
-    assert labels[1:] == ["interval excludes 1", "no interval", "beyond the axis"]
+    said = ["interval includes 1", "interval excludes 1", "no interval", "beyond the axis"]
+    assert [handle.get_label() for handle in forest_key([drawn])] == said
 
 
 def test_a_log_axis_takes_logs():
-    ax = Figure().subplots()
     tau = np.log([0.5, 2.0])
-    draw_forest(ax, Estimates(tau, tau - 0.1, tau + 0.1, 0.0, 7.0), log=True)
+    ax = forest(Estimates(tau, tau - 0.1, tau + 0.1, 0.0, 7.0), log=True)
     assert ax.get_xscale() == "log"
     np.testing.assert_allclose(line(ax, "_excludes")[:, 0], [0.5, 2.0])
 
@@ -173,9 +173,12 @@ def test_plain_ticks(ends, also):
         assert also in [round(tick, 9) for tick in ticks]
 
 
-def test_tick_words():
+def test_numbers_in_words():
     assert [tick_word(v) for v in (0.0, 0.30000000000000004, -1.5)] == ["0", "0.3", "−1.5"]
     assert tick_word(3e-6) == "3e-06"
+    assert (signed(-0.04), signed(12.0)) == ("−0.0", "+12.0")
+    assert format_change(0.01234) == "0.012"
+    assert format_change(0.0) == format_change(2.6e-15) == "< 0.0001"
 
 
 def luminance(colour):
@@ -185,21 +188,20 @@ def luminance(colour):
     return linear @ [0.2126, 0.7152, 0.0722]
 
 
-def contrast(colour, other="#ffffff"):
+def contrast(colour, other):
     bright, dark = sorted([luminance(colour), luminance(other)], reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 
 
-def test_text_has_the_contrast_that_wcag_asks_for():
-    for text in (style.INK, style.MUTED):
-        for paper in (style.PAPER, style.BAND):
-            assert contrast(text, paper) >= 4.5
-
-
-def test_marks_stand_out_from_paper_and_band():
-    for mark in (style.BLUE, style.VERMILION):
-        assert contrast(mark) >= 3.0
-        assert contrast(mark, style.BAND) >= 2.5
+@pytest.mark.parametrize(
+    ("colours", "on_paper", "on_band"),
+    # 4.5 is what WCAG asks of text, 3 of marks
+    [((style.INK, style.MUTED), 4.5, 4.5), ((style.BLUE, style.VERMILION), 3.0, 2.5)],
+)
+def test_text_and_marks_have_contrast(colours, on_paper, on_band):
+    for colour in colours:
+        assert contrast(colour, style.PAPER) >= on_paper
+        assert contrast(colour, style.BAND) >= on_band
 
 
 def test_series_differ_in_more_than_colour():
@@ -211,21 +213,13 @@ def test_settings_come_back():
     with matplotlib.rc_context({"font.size": 31.0, "svg.fonttype": "path"}):
         before = dict(matplotlib.rcParams)
         with style.look(**{"svg.hashsalt": "own"}):
-            assert matplotlib.rcParams["font.size"] == style.TEXT
-            assert matplotlib.rcParams["svg.fonttype"] == "none"
+            found = {name: matplotlib.rcParams[name] for name in ("font.size", "svg.fonttype")}
+            assert found == {"font.size": style.TEXT, "svg.fonttype": "none"}
             assert matplotlib.rcParams["svg.hashsalt"] == "own"
         assert dict(matplotlib.rcParams) == before
-
-
-def test_settings_come_back_after_an_error():
-    @style.styled
-    def fails():
-        raise KeyError("x")
-
-    before = dict(matplotlib.rcParams)
-    with pytest.raises(KeyError):
-        fails()
-    assert dict(matplotlib.rcParams) == before
+        with pytest.raises(KeyError):
+            style.styled({}.__getitem__)("an error inside")
+        assert dict(matplotlib.rcParams) == before
 
 
 def test_unit_axes():
@@ -240,12 +234,8 @@ def test_marks_stand_in_their_rows():
     ax = Figure().subplots()
     marks(ax, np.array([5.0, 6.0, 7.0]), np.array([True, False, True]), "o", "black", "_kept")
     np.testing.assert_array_equal(line(ax, "_kept"), [[5.0, 0.0], [7.0, 2.0]])
-
-
-def test_nothing_to_mark_draws_nothing():
-    ax = Figure().subplots()
-    marks(ax, np.array([5.0]), np.array([False]), "o", "black", "_kept")
-    assert len(ax.lines) == 0
+    marks(ax, np.array([5.0]), np.array([False]), "o", "black", "_none")
+    assert len(ax.lines) == 1
 
 
 def test_words_begin_beside_the_axes_or_end_where_told():
@@ -260,16 +250,9 @@ def test_words_begin_beside_the_axes_or_end_where_told():
 
 def results():
     a, c = assessment(3), comparison()
-    return {
-        "reliability": a,
-        "reliability_by_class": a,
-        "parameters": a.fit,
-        "calibration_map": a.fit,
-        "ladder": a.details.ladder,
-        "baselines": a.details.baselines,
-        "comparison": c,
-        "comparison_dots": c,
-    }
+    found = {"ladder": a.details.ladder, "baselines": a.details.baselines}
+    found |= {"parameters": a.fit, "calibration_map": a.fit, "comparison": c, "comparison_dots": c}
+    return found | {"reliability": a, "reliability_by_class": a}
 
 
 def test_every_figure_has_a_caption():
@@ -287,75 +270,54 @@ def test_the_caption_stands_under_the_figure_when_asked_for(kind):
         figure = figure_of(getattr(plot, kind)(result, caption=wanted))
         found = " ".join(" ".join(part.get_text().split()) for part in figure.texts)
         assert (text in found) == wanted
-
-
-@pytest.mark.parametrize("kind", results())
-def test_captions_do_not_overclaim(kind):
-    text = plot.caption(kind, results()[kind])
+    # it does not overclaim
     assert "is calibrated" not in text
     assert "well" not in text.split()
     assert text.endswith(".")
 
 
-def test_the_baseline_is_named_and_shortened():
-    assert "baseline, 2:" in plot.caption("calibration_map", assessment(3).fit)
-    assert len(plot.caption("calibration_map", hostile().fit)) < 600
-
-
-def test_where_there_are_no_boxes_none_are_spoken_of():
-    rows = assessment(3).predictions
-    weighted = replace(rows, sample_weight=np.full(rows.n_samples, 0.5))
-    text = plot.caption("reliability", replace(assessment(3), predictions=weighted))
-    assert "boxes" not in text
-    assert "Lines: 95 % intervals." in text
-
-
-def test_an_assessment_has_the_captions_of_its_details():
+def test_captions_say_what_is_special():
     a = assessment(3)
-    assert plot.caption("ladder", a) == plot.caption("ladder", a.details.ladder)
-    assert plot.caption("baselines", a) == plot.caption("baselines", a.details.baselines)
+    assert "baseline, 2:" in plot.caption("calibration_map", a.fit)
+    assert len(plot.caption("calibration_map", hostile().fit)) < 600
+    for kind in ("ladder", "baselines"):
+        assert plot.caption(kind, a) == plot.caption(kind, getattr(a.details, kind))
 
+    def of_rows(**changes):
+        return plot.caption(
+            "reliability", replace(a, predictions=replace(a.predictions, **changes))
+        )
 
-def test_dependent_rows_are_said_where_boxes_assume_independence():
-    rows = assessment(3).predictions
-    grouped = replace(rows, groups=np.arange(rows.n_samples) // 2)
-    text = plot.caption("reliability", replace(assessment(3), predictions=grouped))
-    assert "They assume independent rows" in text
-    assert "assume" not in plot.caption("reliability", assessment(3))
-
-
-def test_errors():
+    weighted = of_rows(sample_weight=np.full(a.predictions.n_samples, 0.5))
+    assert "boxes" not in weighted
+    assert "Lines: 95 % intervals." in weighted
+    grouped = of_rows(groups=np.arange(a.predictions.n_samples) // 2)
+    assert "They assume independent rows" in grouped
+    assert "assume" not in of_rows()
     with pytest.raises(InputError, match=r"kind must be one of reliability, .*; got 'pie'"):
-        plot.caption("pie", assessment(3))
-
-
-def test_plain_names_stay():
-    assert shown_all(["cat", "Hund", 7, "été"]) == ["cat", "Hund", "7", "été"]
+        plot.caption("pie", a)
 
 
 def test_long_names_are_cut_and_told_apart():
+    assert shown_all(["cat", "Hund", 7, "été"]) == ["cat", "Hund", "7", "été"]
     names = shown_all(HOSTILE)
     assert len(set(names)) == len(HOSTILE)
-    assert names[0].endswith("… #1")
-    assert names[1].endswith("… #2")
+    assert [name[-4:] for name in names[:2]] == ["… #1", "… #2"]
     assert max(map(len, names)) <= 24
 
 
-@pytest.mark.parametrize(
-    ("label", "seen"),
-    [
-        ("two\nlines\x00", "two lines"),
-        ("\u202eright", "right"),
-        ("猫", BOX),
-        ("$5_^", "$5_^"),
-        ("", "(empty)"),
-        (" \u200b ", "(empty)"),
-        (None, "None"),
-        ("\ud800", BOX),
-    ],
-)
-def test_one_name(label, seen):
-    assert shown(label) == seen
+def test_one_name():
+    seen = {
+        "two\nlines\x00": "two lines",
+        "\u202eright": "right",
+        "猫": BOX,
+        "$5_^": "$5_^",
+        "": "(empty)",
+        " \u200b ": "(empty)",
+        None: "None",
+        "\ud800": BOX,
+    }
+    assert {label: shown(label) for label in seen} == seen
 
 
 def test_room_is_measured():
@@ -380,20 +342,7 @@ def test_any_text_can_be_drawn(text):
         FigureCanvasAgg(figure).draw()
 
 
-def test_signed():
-    assert signed(-0.04) == "−0.0"
-    assert signed(12.0) == "+12.0"
-
-
 def test_every_model_has_a_name_of_its_own():
     assert tuple(MODEL_NAMES) == MODELS
     assert len(set(MODEL_NAMES.values())) == len(MODELS)
-
-
-def test_an_unknown_model_is_shown_as_it_is():
     assert model_name("new_one") == "new one"
-
-
-def test_tiny_changes_are_not_given_digits():
-    assert format_change(0.01234) == "0.012"
-    assert format_change(0.0) == format_change(2.6e-15) == "< 0.0001"

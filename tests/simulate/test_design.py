@@ -23,8 +23,13 @@ def surprise(g, codes):
     return (counts - g.sum(axis=0)) / np.sqrt((g * (1.0 - g)).sum(axis=0))
 
 
+def one(design, theta, n, seed):
+    """Return the table of one stream."""
+    return design.sample(np.asarray(theta), n, streams(seed)).predictions(0)
+
+
 def test_the_identity_leaves_the_rows_calibrated():
-    p = HEAVY.sample(identity_theta(9), 20_000, streams(0)).predictions(0)
+    p = one(HEAVY, identity_theta(9), 20_000, 0)
     assert np.abs(surprise(p.probs, p.codes)).max() < 3.5
 
 
@@ -51,9 +56,8 @@ def test_without_exponents_labels_are_drawn_from_the_same_map():
 
 
 def test_labels_follow_the_map_and_not_the_rows():
-    tau = np.log(np.linspace(0.5, 2.0, 9))
-    gamma = np.linspace(0.6, 1.4, 9)
-    p = HEAVY.sample(np.concatenate([tau, gamma]), 20_000, streams(1)).predictions(0)
+    tau, gamma = np.log(np.linspace(0.5, 2.0, 9)), np.linspace(0.6, 1.4, 9)
+    p = one(HEAVY, [*tau, *gamma], 20_000, 1)
     g = MCLLOMap(tau, gamma, p.classes, p.baseline).recalibrate(p.probs)
     assert np.abs(surprise(g, p.codes)).max() < 3.5
     assert np.abs(surprise(p.probs, p.codes)).max() > 10.0
@@ -65,7 +69,7 @@ def test_labels_follow_the_map_and_not_the_rows():
 def test_dirichlet_moments(alpha):
     alpha = np.asarray(alpha, dtype=float)
     design = Named("dirichlet", len(alpha), alpha, 1.0)
-    x = design.sample(identity_theta(len(alpha) - 1), 40_000, streams(2)).predictions(0).probs
+    x = one(design, identity_theta(len(alpha) - 1), 40_000, 2).probs
     total = alpha.sum()  # mean a/A, variance a (A - a) / (A^2 (A + 1))
     mean, variance = alpha / total, alpha * (total - alpha) / (total**2 * (total + 1.0))
     assert np.abs(x.mean(axis=0) - mean).max() < 4.0 * np.sqrt(variance.max() / 40_000)
@@ -75,53 +79,50 @@ def test_dirichlet_moments(alpha):
 
 
 def test_softmax_normal_moments():
-    design = Named("softmax_normal", 3, np.ones(3), 2.0)
-    p = design.sample(identity_theta(2), 20_000, streams(3)).predictions(0)
+    p = one(Named("softmax_normal", 3, np.ones(3), 2.0), identity_theta(2), 20_000, 3)
     # log(x_1 / x_3) is the difference of two normals: variance 2 * 2^2
     assert p.log_odds.mean() == pytest.approx(0.0, abs=0.1)
     assert p.log_odds.var() == pytest.approx(8.0, rel=0.05)
 
 
+def abc(n, seed, baseline):
+    probs = np.random.default_rng(seed).dirichlet([1, 2, 3], n)
+    return Resampled(Predictions.from_arrays(probs, ["a"] * n, classes=ABC, baseline=baseline))
+
+
 def test_a_sample_and_its_predictions_agree():
-    probs = np.random.default_rng(0).dirichlet([1, 2, 3], 50)
-    table = Predictions.from_arrays(probs, ["a"] * 50, classes=ABC, baseline="b")
-    sample = Resampled(table).sample(np.array([0.3, 0.0, 1.0, 2.0]), 30, streams(4, 5))
+    sample = abc(50, 0, "b").sample(np.array([0.3, 0.0, 1.0, 2.0]), 30, streams(4, 5))
     for b in range(2):
         p = sample.predictions(b)
-        assert p.classes == ("a", "b", "c")
-        assert p.baseline == "b"
+        assert (p.classes, p.baseline) == (("a", "b", "c"), "b")
         np.testing.assert_allclose(p.log_odds, sample.log_odds[:, b], rtol=1e-12)
         assert p.model_codes.tolist() == sample.model_codes[b].tolist()
 
 
 def test_the_baseline_may_stand_anywhere():
     assert model_order(4, 1).tolist() == [0, 2, 3, 1]
-    probs = np.random.default_rng(1).dirichlet([1, 2, 3], 500)
-    table = Predictions.from_arrays(probs, ["a"] * 500, classes=ABC, baseline="a")
     tau, gamma = np.array([1.0, -0.5]), np.array([0.7, 1.2])
-    design = Resampled(table)
-    p = design.sample(np.concatenate([tau, gamma]), 20_000, streams(6)).predictions(0)
+    p = one(abc(500, 1, "a"), [*tau, *gamma], 20_000, 6)
     g = MCLLOMap(tau, gamma, p.classes, "a").recalibrate(p.probs)
     assert np.abs(surprise(g, p.codes)).max() < 3.5
 
 
 def test_resampled_rows_are_the_tables_rows_in_proportion_to_their_weights():
     probs = np.array([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
-    weight = [1.0, 0.0, 3.0]
-    table = Predictions.from_arrays(probs, [0, 1, 1], sample_weight=weight)
-    x = Resampled(table).sample(identity_theta(1), 8000, streams(7)).predictions(0).probs[:, 0]
+    plain = Predictions.from_arrays(probs, [0, 1, 1])
+    weighted = Predictions.from_arrays(probs, [0, 1, 1], sample_weight=[1.0, 0.0, 3.0])
+    x = one(Resampled(weighted), identity_theta(1), 8000, 7).probs[:, 0]
     # 1/4 of 8000 is 2000 with standard deviation sqrt(8000 * 3/16) = 39
     assert set(x.tolist()) == {0.1, 0.3}
     assert abs((x == 0.1).sum() - 2000) < 4 * 39
-    plain = Resampled(Predictions.from_arrays(probs, [0, 1, 1]))
-    x = plain.sample(identity_theta(1), 3000, streams(8)).predictions(0).probs[:, 0]
+    x = one(Resampled(plain), identity_theta(1), 3000, 8).probs[:, 0]
     assert min((x == value).sum() for value in (0.1, 0.2, 0.3)) > 1000 - 4 * 26
 
 
 def test_logits_are_resampled_with_their_rows():
     logits = np.random.default_rng(2).normal(0, 400, (20, 3))  # the softmax underflows to 0
     table = Predictions.from_arrays(logits=logits, y=np.arange(20) % 3)
-    p = Resampled(table).sample(identity_theta(2), 40, streams(9)).predictions(0)
+    p = one(Resampled(table), identity_theta(2), 40, 9)
     assert p.logits is not None
     assert np.isfinite(p.log_odds).all()
     assert {tuple(row) for row in p.logits.tolist()} <= {tuple(row) for row in logits.tolist()}
@@ -130,8 +131,7 @@ def test_logits_are_resampled_with_their_rows():
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
 def test_raised_zeros_are_counted_in_each_sample():
     table = Predictions.from_arrays([[1.0, 0.0, 0.0], [0.2, 0.3, 0.5]], [0, 1], classes=range(3))
-    sample = Resampled(table).sample(identity_theta(2), 10, streams(10))
-    p = sample.predictions(0)
+    p = one(Resampled(table), identity_theta(2), 10, 10)
     assert p.n_clipped == 2 * (p.probs[:, 0] > 0.9).sum() > 0
 
 
@@ -141,9 +141,9 @@ def test_a_table_depends_on_its_stream_alone(seeds):
     theta = identity_theta(9)
     together = HEAVY.sample(theta, 20, streams(*seeds))
     for b, seed in enumerate(seeds):
-        one = HEAVY.sample(theta, 20, streams(seed))
-        assert (together.by_class[:, b] == one.by_class[:, 0]).all()
-        assert (together.codes[b] == one.codes[0]).all()
+        alone = HEAVY.sample(theta, 20, streams(seed))
+        assert (together.by_class[:, b] == alone.by_class[:, 0]).all()
+        assert (together.codes[b] == alone.codes[0]).all()
 
 
 def test_words():
