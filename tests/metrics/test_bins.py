@@ -97,19 +97,20 @@ def test_block_totals_sum_runs_of_sorted_rows():
     assert sums.tolist() == [[110.0, 101.0]]
 
 
+CONFIDENCE, HIT = TOY_X.max(axis=1), TOY_X.argmax(axis=1) == TOY_Y
+
+
 def test_top_label_error_of_four_runs():
     # methods.md 4, TOY: top-label equal-mass 4 (array_split) .259375
-    confidence, hit = TOY_X.max(axis=1), TOY_X.argmax(axis=1) == TOY_Y
-    _, (predicted, hits) = block_totals(confidence, np.stack([confidence, hit]), 4)
+    _, (predicted, hits) = block_totals(CONFIDENCE, np.stack([CONFIDENCE, HIT]), 4)
     assert np.abs(predicted - hits).sum() / 16 == pytest.approx(0.259375, abs=1e-12)
 
 
 @pytest.mark.parametrize(("closed", "error"), [("right", 0.309375), ("left", 0.171875)])
 def test_the_side_that_is_closed_matters(closed, error):
     # methods.md 4, TOY: ECE B=4 right .309375, left .171875; four confidences are exactly .5
-    confidence, hit = TOY_X.max(axis=1), TOY_X.argmax(axis=1) == TOY_Y
-    index = bin_index(confidence, width_edges(4), closed)
-    assert np.abs(np.bincount(index, confidence - hit)).sum() / 16 == pytest.approx(error)
+    index = bin_index(CONFIDENCE, width_edges(4), closed)
+    assert np.abs(np.bincount(index, CONFIDENCE - HIT)).sum() / 16 == pytest.approx(error)
 
 
 def test_plug_in_error_of_midpoint_bins():
@@ -155,11 +156,8 @@ def test_bins_do_not_depend_on_the_order_of_rows(data, n_bins, random):
 
 
 @pytest.mark.parametrize("n_bins", [0, -3, 2.5, "square", True, None])
-def test_n_bins_is_checked(n_bins):
+def test_numbers_of_bins_are_checked(n_bins):
     with pytest.raises(InputError, match="n_bins must be a whole number >= 1 or 'sqrt'"):
         n_bins_of(n_bins, 10)
-
-
-def test_binning_is_checked():
     with pytest.raises(InputError, match="binning must be 'width' or 'mass'; got binning='wide'"):
         inner_edges(np.ones(3), 2, "wide")

@@ -22,11 +22,12 @@ from mcllo.metrics._reliability import central_range, poisson_binomial
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
 
-def test_frequencies_equal_to_predictions_lie_on_the_diagonal():
-    p = Predictions.from_arrays([[0.75, 0.25]] * 4, ["a", "a", "a", "b"])
-    curve = reliability_curve(p, n_bins=4)
+def test_points_on_the_diagonal_and_far_off():
+    curve = reliability_curve([[0.75, 0.25]] * 4, ["a", "a", "a", "b"], n_bins=4)
     assert curve.observed[2] == curve.mean_predicted[2] == 0.75
     assert not curve.outside.any()
+    far = reliability_curve([[0.9, 0.1]] * 50, [0] * 20 + [1] * 30)
+    assert far.outside.tolist() == [False] * 8 + [True, False]
 
 
 def test_by_hand():
@@ -62,13 +63,12 @@ def test_one_class():
     assert curve.counts.sum() == 16
 
 
-def test_gaps_make_up_the_expected_calibration_error():
-    for binning in ("width", "mass"):
-        curve = reliability_curve(TOY, n_bins=10, binning=binning)
-        gaps = np.nan_to_num(np.abs(curve.observed - curve.mean_predicted))
-        assert curve.counts @ gaps / 16 == pytest.approx(
-            expected_calibration_error(TOY_Y, TOY_X, n_bins=10, binning=binning)
-        )
+@pytest.mark.parametrize("binning", ["width", "mass"])
+def test_gaps_make_up_the_expected_calibration_error(binning):
+    curve = reliability_curve(TOY, n_bins=10, binning=binning)
+    gaps = np.nan_to_num(np.abs(curve.observed - curve.mean_predicted))
+    error = expected_calibration_error(TOY_Y, TOY_X, n_bins=10, binning=binning)
+    assert curve.counts @ gaps / 16 == pytest.approx(error)
 
 
 def test_band_is_that_of_simulated_labels():
@@ -84,11 +84,6 @@ def test_band_is_that_of_simulated_labels():
         assert (rate > curve.band_high[m] + 1e-12).mean() < 0.05 + 0.011
         assert (rate <= curve.band_low[m] + 1e-12).mean() > 0.05 - 0.011
         assert (rate >= curve.band_high[m] - 1e-12).mean() > 0.05 - 0.011
-
-
-def test_points_far_off_are_outside():
-    p = Predictions.from_arrays([[0.9, 0.1]] * 50, [0] * 20 + [1] * 30)
-    assert reliability_curve(p).outside.tolist() == [False] * 8 + [True, False]
 
 
 def test_weights_are_rows():
@@ -126,13 +121,17 @@ def test_tables_and_dicts():
     assert plain["label"] is None
 
 
-def test_errors():
-    with pytest.raises(InputError, match="label='cat' is not a class"):
-        reliability_curve(TOY, label="cat")
-    with pytest.raises(InputError, match=r"level must lie in \(0, 1\); got level=95"):
-        reliability_curve(TOY, level=95)
-    with pytest.raises(InputError, match="n_bins must be"):
-        reliability_curve(TOY, n_bins=0)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "cat"}, "label='cat' is not a class"),
+        ({"level": 95}, r"level must lie in \(0, 1\); got level=95"),
+        ({"n_bins": 0}, "n_bins must be"),
+    ],
+)
+def test_errors(options, message):
+    with pytest.raises(InputError, match=message):
+        reliability_curve(TOY, **options)
 
 
 probabilities = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1))
