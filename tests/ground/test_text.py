@@ -64,12 +64,6 @@ def test_numbers(value, text):
     assert format_number(value) == text
 
 
-def test_numbers_with_other_digits():
-    # 4 digits: three decimals at 1, none at 1000
-    assert format_number(1.23456, 4) == "1.235"
-    assert format_number(1234.56, 4) == "1235"
-
-
 @settings(deadline=None, max_examples=50)
 @given(st.floats(min_value=1e-300, max_value=1e300) | st.floats(-1e300, -1e-300))
 def test_a_number_reads_back_as_nearly_itself(value):
@@ -83,28 +77,19 @@ def test_a_p_value_never_prints_as_zero(pvalue):
     assert float(format_p(pvalue).split()[1]) > 0.0
 
 
-def test_intervals():
+def test_intervals_counts_and_other_digits():
     assert format_interval(0.514, 0.6) == "[0.51, 0.60]"
     assert format_interval(0.514, math.inf) == "[0.51, inf]"
-    assert format_interval(math.nan, 0.6) == "[-, -]"
-    assert format_interval(0.5, math.nan) == "[-, -]"
+    assert format_interval(math.nan, 0.6) == format_interval(0.5, math.nan) == "[-, -]"
+    assert (format_count(10000), format_count(16.0)) == ("10,000", "16")
+    # 4 digits: three decimals at 1, none at 1000
+    assert (format_number(1.23456, 4), format_number(1234.56, 4)) == ("1.235", "1235")
 
 
-def test_counts_have_thousands_separators():
-    assert format_count(10000) == "10,000"
-    assert format_count(16.0) == "16"
-
-
-def test_align_pads_the_first_column_right_and_the_others_left():
+def test_align():
     assert align([["class", "n"], ["a", "10"]]) == "class   n\na      10"
     assert align([["class", "n"], ["a", "10"]], left=2) == "class  n\na      10"
-
-
-def test_align_leaves_no_blanks_at_the_end_of_a_line():
-    assert align([["a", ""], ["b", "word"]]) == "a\nb  word"
-
-
-def test_align_refuses_rows_of_unequal_length():
+    assert align([["a", ""], ["b", "word"]]) == "a\nb  word"  # no blanks at the end of a line
     with pytest.raises(ValueError, match="zip"):
         align([["a", "b"], ["c", "d", "e"]])
 
@@ -122,17 +107,16 @@ def table():
     return Table({"class": ["cat", "dog"], "n": np.array([3, 1200]), "delta": [1.0, 0.948]})
 
 
-def test_reads_as_columns(table):
+def test_reads_as_columns_and_rows(table):
     assert table.columns == ("class", "n", "delta")
     assert len(table) == 2
     assert table["n"] == [3, 1200]
-
-
-def test_rows_are_dicts(table):
-    assert table.rows() == [
-        {"class": "cat", "n": 3, "delta": 1.0},
-        {"class": "dog", "n": 1200, "delta": 0.948},
-    ]
+    rows = [("cat", 3, 1.0), ("dog", 1200, 0.948)]
+    assert table.rows() == [dict(zip(table.columns, row, strict=True)) for row in rows]
+    table.to_dict()["n"].append(5)  # a copy
+    assert len(table["n"]) == 2
+    with pytest.raises(KeyError, match="gamma"):
+        table["gamma"]
 
 
 def test_numpy_scalars_become_python_ones():
@@ -142,28 +126,15 @@ def test_numpy_scalars_become_python_ones():
 
 def test_prints_aligned(table):
     assert str(table) == "class     n  delta\ncat       3   1.00\ndog    1200   0.95"
-
-
-def test_prints_missing_numbers_as_a_dash_and_long_names_cut():
+    assert repr(table) == "<Table of 2 rows: class, n, delta>"
+    # missing numbers are a dash, long names are cut
     text = str(Table({"class": ["x" * 40], "se": [math.nan]}))
     assert text.splitlines()[1] == "x" * 23 + "…   -"
-
-
-def test_repr_says_what_it_holds(table):
-    assert repr(table) == "<Table of 2 rows: class, n, delta>"
-
-
-def test_to_dict_gives_copies(table):
-    table.to_dict()["n"].append(5)
-    assert len(table["n"]) == 2
 
 
 def test_frame_and_arrow_hold_the_same(table):
     assert table.to_frame().to_dict("list") == table.to_dict()
     assert table.to_arrow().to_pydict() == table.to_dict()
-
-
-def test_arrow_takes_labels_of_mixed_type():
     assert Table({"class": ["a", 1]}).to_arrow().to_pydict() == {"class": ["a", "1"]}
 
 
@@ -176,8 +147,3 @@ def test_empty_tables():
 def test_refuses_columns_of_unequal_length():
     with pytest.raises(ValueError, match="one length"):
         Table({"a": [1], "b": [1, 2]})
-
-
-def test_an_unknown_column_is_a_key_error(table):
-    with pytest.raises(KeyError, match="gamma"):
-        table["gamma"]

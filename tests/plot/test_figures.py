@@ -198,17 +198,13 @@ def test_artists_hold_the_numbers_of_the_curve(binning):
     assert (bars[:, 1] + bars[:, 3]).max() < 0.0
 
 
-def test_many_points_are_not_joined():
-    curve = reliability_curve(predictions(3, 500), n_bins=60)
+def test_many_points_are_not_joined_and_without_bands_there_are_intervals():
+    curve = reliability_curve(predictions(3, 500), n_bins=60, level=0.9)
     ax = axes_of(curve)
     assert line(ax, "_path") is None
     assert len(lines(ax, "_inside", "_outside")) == (curve.counts > 0).sum() > 20
-
-
-def test_without_bands_there_are_intervals():
-    p = predictions(3, 100)
-    curve = reliability_curve(p, level=0.9)
     assert key(curve)[0].get_label() == "90 % of points, if calibrated"
+    p = predictions(3, 100)
     curve = reliability_curve(replace(p, sample_weight=np.full(100, 0.5)), n_bins=5)
     (drawn,) = (part for part in axes_of(curve).collections if part.get_label() == "_intervals")
     ends = np.array([segment[:, 1] for segment in drawn.get_segments()])
@@ -423,20 +419,16 @@ def test_rejection_is_a_diamond_and_the_reference_is_marked():
     assert [text.get_text() for text in test.get_yticklabels()] == ["0", "1", "2", "3 ◂"]
 
 
-def test_tiny_changes_are_arrows():
-    found = changed(sensitivity(), mean_change=[1e-9, 0.01, 0.02, 0.0])
-    _, change = baselines(found)
+def test_tiny_changes_are_arrows_and_without_an_estimate_there_is_none():
+    tiny, none = [1e-9, 0.01, 0.02, 0.0], [False, True, False, False]
+    test, change = baselines(changed(sensitivity(), mean_change=tiny, separated=none))
     assert list(marks(change, "_beyond")) == [0]
     assert change.get_xlim()[0] < SMALLEST_CHANGE
-    assert "< 0.0001; " in assert_readable([change])
-
-
-def test_where_no_estimate_exists_no_change_is_drawn():
-    found = changed(sensitivity(), separated=[True, False, False, False])
-    test, change = baselines(found)
-    assert 0 in marks(test, "_rejected", "_kept")
-    assert 0 not in marks(change, "_mean", "_largest")
-    assert "no estimate" in assert_readable([change])
+    assert 1 in marks(test, "_rejected", "_kept")
+    assert 1 not in marks(change, "_mean", "_largest")
+    text = assert_readable([change])
+    assert "< 0.0001; " in text
+    assert "no estimate" in text
 
 
 def test_of_many_baselines_those_that_move_most_are_shown():
@@ -483,17 +475,14 @@ def test_every_choice_is_readable(chosen, numbers):
     assert bold == [model_name(chosen)]
 
 
-def test_a_missing_full_map_is_said():
+def test_words_of_a_p_value_and_of_a_missing_map():
     found = climbed()
-    short = replace(found, rows=found.rows[:-1], skipped="the full map is left out: too large")
-    assert "The full map is left out: too large." in assert_readable(ladder(short))
-
-
-def test_words_of_a_p_value():
-    row = climbed().rows[0]
+    row = found.rows[0]
     assert enough(replace(row, larger_pvalue=0.034)) == "0.034"
     assert enough(replace(row, larger_pvalue=1e-9, larger_method="bound")) == "≤ 1.0e-09"
-    assert enough(climbed().rows[-1]) == "-"
+    assert enough(found.rows[-1]) == "-"
+    short = replace(found, rows=found.rows[:-1], skipped="the full map is left out: too large")
+    assert "The full map is left out: too large." in assert_readable(ladder(short))
 
 
 def test_what_cannot_be_drawn_is_said():
@@ -552,28 +541,26 @@ def test_one_line_against_n():
     assert_readable(ax)
 
 
-def boxes_power(ax):
-    """Return (left, bottom, right, top) of each box."""
-    return np.array([patch.get_path().get_extents().extents for patch in ax.patches])
-
-
 def test_boxes_hold_half_of_the_repetitions():
     ax = ece_boxplot(grid(), caption=True)
     cells = [c for c in grid().rows if c.n == 5000]
-    drawn = boxes_power(ax)
-    assert len(drawn) == 10
-    for k, c in enumerate(cells):
-        np.testing.assert_allclose(drawn[k, [1, 3]], np.quantile(c.ece_before, [0.25, 0.75]))
-        np.testing.assert_allclose(drawn[k + 5, [1, 3]], np.quantile(c.ece_after, [0.25, 0.75]))
+    drawn = boxes_of(ax)
+    values = [c.ece_before for c in cells] + [c.ece_after for c in cells]
+    np.testing.assert_allclose(drawn, [np.quantile(v, [0.25, 0.75]) for v in values])
     assert ax.get_ylim()[0] == 0.0
     assert ax.get_ylabel() == "ECE (probability)"
     assert "n = 5,000; 40 data sets a box" in assert_readable(ax)
 
 
+def boxes_of(ax):
+    """Return bottom and top of each box."""
+    return [patch.get_path().get_extents().extents[[1, 3]] for patch in ax.patches]
+
+
 def test_another_n_and_a_study_of_one_effect():
-    cells = [c for c in grid().rows if c.n == 450]
-    drawn = boxes_power(ece_boxplot(grid(), n=450))
-    np.testing.assert_allclose(drawn[0, 3], np.quantile(cells[0].ece_before, 0.75))
+    first = next(c for c in grid().rows if c.n == 450)
+    upper = boxes_of(ece_boxplot(grid(), n=450))[0][1]
+    assert upper == pytest.approx(np.quantile(first.ece_before, 0.75))
     ece = np.linspace(0.0, 0.1, 1500)
     many = tuple(PowerCell(c.n, None, 0.05, ece, ece, ece, ece) for c in own().rows)
     for study, reps in ((own(), "40"), (replace(own(), rows=many), "1,500")):

@@ -29,18 +29,15 @@ LOADERS = [
 @pytest.mark.parametrize("load", LOADERS)
 def test_every_part_is_ready_for_use(load):
     data = load()
-    for part in (data.train, data.holdout):
+    assert data.train.classes == data.holdout.classes
+    for part, columns in (
+        (data.train, data.train_columns),
+        (data.holdout, data.holdout_columns),
+    ):
         assert part.probs.sum(axis=1) == pytest.approx(1.0)
         assert part.absent == ()
-        assert not part.probs.flags.writeable
-    assert data.train.classes == data.holdout.classes
-    for columns, part in (
-        (data.train_columns, data.train),
-        (data.holdout_columns, data.holdout),
-    ):
-        for column in columns.values():
-            assert len(column) == part.n_samples
-            assert not column.flags.writeable
+        assert {len(column) for column in columns.values()} <= {part.n_samples}
+        assert not any(array.flags.writeable for array in (part.probs, *columns.values()))
 
 
 @pytest.mark.parametrize("load", LOADERS)
@@ -74,23 +71,25 @@ def test_forest_is_the_votes_of_the_file():
     assert load_obesity_forest(clip=1e-3).holdout.probs.min() == pytest.approx(1e-3, rel=0.01)
 
 
+def hits(part):
+    return int((part.probs.argmax(axis=1) == part.codes).sum())
+
+
 def test_sizes_and_hits():
     # counted once with numpy on the files; the paper's sizes are 396 and 132
     data = load_obesity_forest()
     assert (data.train.n_samples, data.holdout.n_samples) == (396, 132)
-    hits = [int((p.probs.argmax(axis=1) == p.codes).sum()) for p in (data.train, data.holdout)]
-    assert hits == [348, 112]
+    assert (hits(data.train), hits(data.holdout)) == (348, 112)
     assert "348 most probable classes right, 87.88 %" in data.DESCR
-    rodents = load_portal_rodents()
+    rodents = load_portal_rodents(groups=None)
     assert (rodents.train.n_samples, rodents.holdout.n_samples) == (9086, 12442)
     assert rodents.train_columns["year"].max() == 1994
     assert rodents.holdout_columns["year"].min() == 1995
-
-
-def test_rodents_have_logits_and_no_zeros():
-    data = load_portal_rodents()
-    assert data.train.logits is not None
-    assert data.train.n_clipped == 0
+    assert rodents.train.logits is not None
+    assert rodents.train.n_clipped == 0
+    assert rodents.train.groups is None
+    with pytest.raises(InputError, match="'plot', 'month', 'plot_month' or None; got 'animal'"):
+        load_portal_rodents(groups="animal")
 
 
 @pytest.mark.parametrize(("groups", "number"), [("plot", 24), ("month", 87), ("plot_month", 1776)])
@@ -103,10 +102,6 @@ def test_groups_of_rodents(groups, number):
     assert len(np.unique(data.holdout.groups)) == len(seen) == number
 
 
-def test_rodents_without_groups_are_tested_as_independent():
-    assert load_portal_rodents(groups=None).train.groups is None
-
-
 @needs_cifar10
 def test_cifar10_split_and_accuracy():
     data = load_cifar10_vgg()
@@ -114,11 +109,9 @@ def test_cifar10_split_and_accuracy():
     assert data.train.baseline == "truck"
     images = np.concatenate([data.train_columns["image"], data.holdout_columns["image"]])
     assert sorted(images.tolist()) == list(range(10000))
-    counts = data.train.class_weight + data.holdout.class_weight
-    assert (counts == 1000).all()
-    hits = int((data.holdout.probs.argmax(axis=1) == data.holdout.codes).sum())
-    assert f"{hits / 20:.2f} %" in data.DESCR
-    assert hits > 1600
+    assert (data.train.class_weight + data.holdout.class_weight == 1000).all()
+    assert f"{hits(data.holdout) / 20:.2f} %" in data.DESCR
+    assert hits(data.holdout) > 1600
 
 
 def test_files_are_small_and_all_have_a_checksum():
@@ -146,20 +139,12 @@ def own_files(tmp_path, monkeypatch):
     return tmp_path / "data"
 
 
-def test_a_damaged_file_is_refused(own_files):
+def test_a_damaged_and_a_missing_file_are_refused(own_files):
     assert load_obesity_forest().name == "obesity_forest"
     path = own_files / "obesity_forest.npz"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(FileFormatError, match=r"must have the sha256 .*; got .*damaged"):
         load_obesity_forest()
-
-
-def test_a_missing_file_is_named(own_files):
     (own_files / "portal_rodents.npz").unlink()
     with pytest.raises(FileFormatError, match=r"portal_rodents\.npz must be part of the package"):
         load_portal_rodents()
-
-
-def test_unknown_groups_are_refused():
-    with pytest.raises(InputError, match="'plot', 'month', 'plot_month' or None; got 'animal'"):
-        load_portal_rodents(groups="animal")

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 from report_data import HOSTILE, compared, grouped, hostile, many, overconfident, reported
@@ -67,18 +68,6 @@ def visit(browser, folder):
     return open_page
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_no_console_error_and_no_request(visit, name):
-    driver = visit(name)
-    assert driver.title == reported(CASES[name]).summary.title
-    assert driver.get_log("browser") == []
-    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    asked = [
-        e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"
-    ]
-    assert [url for url in asked if not url.startswith("data:")] == [driver.current_url]
-
-
 BOXES = """
 return [...document.querySelectorAll("[data-test-figure]")].map(figure => {
   const boxes = [...figure.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect());
@@ -88,18 +77,22 @@ return [...document.querySelectorAll("[data-test-figure]")].map(figure => {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("width", [1280, PHONE])
-def test_every_figure_is_visible_once(visit, name, width):
-    shown = visit(name, width).execute_script(BOXES)
+@pytest.mark.parametrize("width", [1280, 768, PHONE])
+def test_a_page_is_whole_on_every_screen(visit, name, width):
+    driver = visit(name, width)
+    assert driver.title == reported(CASES[name]).summary.title
+    assert driver.get_log("browser") == []  # nothing is wrong, and nothing else is asked for:
+    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    asked = [request["request"]["url"] for request in sent]
+    assert [url for url in asked if not url.startswith("data:")] == [driver.current_url]
+    # every figure is visible once
+    shown = driver.execute_script(BOXES)
     assert len(shown) >= 4
     assert {count for _, count in shown} == {1}, shown
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("width", [1280, 768, PHONE])
-def test_no_sideways_scrolling_of_the_page(visit, name, width):
+    # the page does not scroll sideways
     script = "return [document.documentElement.scrollWidth, window.innerWidth]"
-    content, window = visit(name, width).execute_script(script)
+    content, window = driver.execute_script(script)
     assert window == width
     assert content <= width
 
@@ -139,18 +132,15 @@ def test_tables_sort_when_a_head_is_clicked(visit):
     assert names == sorted(names)
 
 
-def test_missing_values_sort_last(visit):
-    driver = visit("repairs")
+@pytest.mark.parametrize(
+    ("name", "table", "place", "last"),
+    [("repairs", "repairs", 7, "-"), ("pets", "shares", 6, "baseline")],
+)
+def test_missing_values_and_words_among_numbers_sort_last(visit, name, table, place, last):
+    driver = visit(name)
     for _ in range(2):  # both directions
-        click_head(driver, "repairs", 7)
-        assert column(driver, "repairs", 7)[-1] == "-"
-
-
-def test_words_among_numbers_sort_last(visit):
-    driver = visit("pets")
-    for _ in range(2):  # the baseline has no statistic of its own
-        click_head(driver, "shares", 6)
-        assert column(driver, "shares", 6)[-1] == "baseline"
+        click_head(driver, table, place)
+        assert column(driver, table, place)[-1] == last
 
 
 def test_hostile_names_are_text_and_nothing_runs(visit):
@@ -167,24 +157,27 @@ def test_hostile_names_are_text_and_nothing_runs(visit):
     assert names[2].get_attribute("title") == "x" * 200
 
 
-def test_it_prints(visit):
-    driver = visit("many", dark=True)
-    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {})["data"])
-    assert pdf.startswith(b"%PDF")
-    assert len(pdf) > 20_000
+@contextmanager
+def printed(driver):
+    """Show the page as it is printed."""
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    yield
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_print_is_light_and_shows_long_tables_whole(visit):
     driver = visit("many", dark=True)
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert pdf.startswith(b"%PDF")
+    assert len(pdf) > 20_000
     script = """
     const box = document.querySelector(".scroll.tall");
     const head = getComputedStyle(box.querySelector("th button")).display;
     const paper = getComputedStyle(document.body).backgroundColor;
     return [paper, box.scrollHeight - box.clientHeight, head];
     """
-    background, hidden, head = driver.execute_script(script)
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    with printed(driver):
+        background, hidden, head = driver.execute_script(script)
     assert background == "rgb(255, 255, 255)"
     assert hidden <= 1
     assert head == "contents"  # a head that holds a button is not repeated on every sheet
@@ -198,11 +191,9 @@ def test_folded_tables_open_and_are_printed(visit):
     driver.find_element("css selector", "details summary").click()
     assert table.is_displayed()
     driver = visit("pets")
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     height = f"return document.querySelector('{box}').getBoundingClientRect().height"
-    printed = driver.execute_script(height)
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert printed > 50
+    with printed(driver):
+        assert driver.execute_script(height) > 50
 
 
 CONTRAST = """

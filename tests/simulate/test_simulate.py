@@ -83,16 +83,6 @@ def test_draws_of_every_distribution():
     assert {tuple(row) for row in rows.probs.tolist()} == {tuple(row) for row in TOY_X.tolist()}
 
 
-def test_one_repetition_is_one_draw_tested():
-    study = simulate.power(n_samples=200, delta_1=1.3, **SMALL)
-    assert len(study.rows) == 1
-    cell = study.rows[0]
-    assert all(len(getattr(cell, name)) == 6 for name in ARRAYS)
-    assert ((cell.pvalues > 0.0) & (cell.pvalues <= 1.0)).all()
-    assert (cell.pvalues == cell.pvalues_chi2).all()
-    assert study.test == "chi2"
-
-
 def test_the_json_that_the_command_line_prints():
     study = simulate.power(n_samples=(30, 40), delta_1=(1.0, 1.4), **SMALL)
     rows = json.loads(json.dumps(study.to_dict()))["rows"]
@@ -105,6 +95,7 @@ def test_the_json_that_the_command_line_prints():
 
 
 def test_two_workers_give_the_same_study():
+    # the second n takes several batches
     grid = {"n_samples": (50, 3000), "delta_1": (1.0, 1.4), "reps": 15, "seed": 2}
     assert same(simulate.power(**grid, n_jobs=1), simulate.power(**grid, n_jobs=2))
 
@@ -134,25 +125,36 @@ def test_a_stopped_study_goes_on(tmp_path, monkeypatch):
 
 
 def test_a_file_of_another_study_is_refused(tmp_path):
-    path = tmp_path / "study.json"
-    simulate.power(n_samples=30, delta_1=1.0, resume=path, **SMALL)
+    path, study = tmp_path / "study.json", {"n_samples": 30, "delta_1": 1.0, **SMALL}
+    options = study | {"exact": True, "n_resamples": 19, "resume": path}
+    simulate.power(**options)
     text = path.read_text()
-    for change, name in (({"reps": 7}, "reps"), ({"seed": 2}, "seed"), ({"exact": True}, "test")):
-        with pytest.raises(InputError, match=f"holds a study with {name}="):
-            simulate.power(n_samples=30, delta_1=1.0, resume=path, **{**SMALL, **change})
+    for name, change in (
+        ("reps", {"reps": 7}),
+        ("seed", {"seed": 2}),
+        ("test", {"exact": False}),
+        ("n_resamples", {"n_resamples": 39}),
+        ("n_classes", {"n_classes": 4}),
+    ):
+        with pytest.raises(InputError, match=rf"holds a study with {name}=.*this one has {name}="):
+            simulate.power(**options | change)
     assert path.read_text() == text
-    wider = simulate.power(n_samples=30, delta_1=(1.0, 1.2), resume=path, alpha=0.1, **SMALL)
+    wider = simulate.power(**options | {"delta_1": (1.0, 1.2), "alpha": 0.1})
     assert len(wider.rows) == 2
 
 
 def test_exact_p_values_stand_beside_chi_square():
-    study = simulate.power(n_samples=40, delta_1=1.0, exact=True, n_resamples=99, **SMALL)
-    cell = study.rows[0]
-    assert study.test == "exact"
+    options = {"n_samples": 40, "delta_1": 1.3, **SMALL}
+    exact = simulate.power(exact=True, n_resamples=99, **options)
+    plain = simulate.power(**options)
+    assert (exact.test, plain.test) == ("exact", "chi2")
+    (cell,), (other,) = exact.rows, plain.rows
+    assert all(getattr(cell, name).shape == (6,) for name in ARRAYS)
+    assert ((other.pvalues > 0.0) & (other.pvalues <= 1.0)).all()
+    assert (other.pvalues == other.pvalues_chi2).all()
+    assert (other.pvalues == cell.pvalues_chi2).all()
+    assert (other.pvalues != cell.pvalues).any()
     assert cell.pvalues.min() >= 0.01
-    plain = simulate.power(n_samples=40, delta_1=1.0, **SMALL).rows[0]
-    assert (cell.pvalues_chi2 == plain.pvalues).all()
-    assert (cell.pvalues != plain.pvalues).any()
 
 
 def test_planning_from_ones_own_rows():
