@@ -56,6 +56,7 @@ def test_grid_holds_all_panels_and_no_empty_row(n):
 
 
 def test_panels():
+    assert [grid(n) for n in (1, 4, 5, 10, 12)] == [(1, 1), (1, 4), (2, 3), (3, 4), (3, 4)]
     axes = panels(5, None)
     assert len(axes) == len(axes[0].get_figure().axes) == 5
     label_outer(axes, "across", "up")
@@ -174,8 +175,8 @@ def test_plain_ticks(ends, also):
 
 
 def test_numbers_in_words():
-    assert [tick_word(v) for v in (0.0, 0.30000000000000004, -1.5)] == ["0", "0.3", "−1.5"]
-    assert tick_word(3e-6) == "3e-06"
+    ticks = {0.0: "0", 0.30000000000000004: "0.3", -1.5: "−1.5", 1000.0: "1000", 3e-6: "3e-06"}
+    assert {value: tick_word(value) for value in ticks} == ticks
     assert (signed(-0.04), signed(12.0)) == ("−0.0", "+12.0")
     assert format_change(0.01234) == "0.012"
     assert format_change(0.0) == format_change(2.6e-15) == "< 0.0001"

@@ -293,10 +293,16 @@ def test_it_prints_what_was_done():
     assert repr(GRID.rows[0]) == "PowerCell(n=100, delta_1=1.2, power=0.500, reps=4)"
 
 
-def test_the_effect_in_words():
-    classes = ("a", "b", "c")
-    one = MCLLOMap(np.log([1.5, 1.0]), np.ones(2), classes, "c")
-    assert effect_words(one) == "delta 1.50 for a (baseline c)"
-    assert effect_words(MCLLOMap(np.zeros(2), np.ones(2), classes, "c")).startswith("as predicted")
-    many = MCLLOMap(np.arange(1.0, 7.0), np.ones(6), tuple("abcdefg"), "g")
-    assert effect_words(many).endswith("delta of 2 more classes (baseline g)")
+@pytest.mark.parametrize(
+    ("delta", "gamma", "words"),
+    [
+        ([1.5, 1.0], [1.0, 1.0], "delta 1.50 for a (baseline c)"),
+        ([1.0, 1.0], [0.8, 0.8], "gamma 0.80 (baseline c)"),
+        ([1.0, 1.0], [1.0, 1.0], "as predicted (baseline c)"),
+        (np.arange(2.0, 8.0), np.ones(6), "delta of 2 more classes (baseline g)"),
+    ],
+)
+def test_the_effect_in_words(delta, gamma, words):
+    classes = tuple("abcdefg"[: len(delta) + 1])
+    effect = MCLLOMap(np.log(delta), np.asarray(gamma), classes, classes[-1])
+    assert effect_words(effect).endswith(words)

@@ -52,17 +52,7 @@ class Hits:
 class TopLabelECE:
     """Top-label calibration errors of fixed predictions, for any number of label vectors.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        The probabilities, and weights where there are any.
-    n_bins, binning, norm
-        As in `expected_calibration_error`.
-
-    Attributes
-    ----------
-    weight, predicted : ndarray of shape (n_bins,)
-        Weight of the rows in each bin, and the sum of their predictions.
+    `weight` and `predicted` hold the weight of each bin and the sum of its predictions.
     """
 
     def __init__(
@@ -96,15 +86,7 @@ class TopLabelECE:
 
 
 class ClasswiseECE:
-    """Classwise calibration errors of fixed predictions, for any number of label vectors.
-
-    Parameters
-    ----------
-    predictions : Predictions
-        The probabilities, and weights where there are any.
-    n_bins, binning
-        As in `classwise_calibration_error`.
-    """
+    """Classwise calibration errors of fixed predictions, for any number of label vectors."""
 
     def __init__(
         self, predictions: Predictions, n_bins: NBins = "sqrt", binning: Binning = "width"

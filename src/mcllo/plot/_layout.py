@@ -51,13 +51,7 @@ def settled(figure: Figure) -> Iterator[None]:
 
 
 def grid(n_panels: int, columns: int | None = None) -> tuple[int, int]:
-    """Return rows and columns for this many panels: up to four beside each other, few left over.
-
-    Examples
-    --------
-    >>> [grid(n) for n in (1, 4, 5, 10, 12)], grid(12, columns=2)
-    ([(1, 1), (1, 4), (2, 3), (3, 4), (3, 4)], (6, 2))
-    """
+    """Return rows and columns for this many panels: up to four beside each other, few left over."""
     if columns is not None:
         wide = max(1, min(n_panels, columns))
     else:

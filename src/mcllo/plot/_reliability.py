@@ -122,13 +122,7 @@ def key(curve: ReliabilityCurve) -> list[Artist]:
 
 
 def short_count(count: float) -> str:
-    """Return a count of at most five characters.
-
-    Examples
-    --------
-    >>> [short_count(n) for n in (0, 812, 9321, 10234, 4.2e6, 2.5)]
-    ['0', '812', '9,321', '10k', '4M', '2.5']
-    """
+    """Return a count of at most five characters: 812, 9,321, 10k, 4M, 2.5."""
     if count != int(count) and count < 100.0:
         return f"{count:.1f}"
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):

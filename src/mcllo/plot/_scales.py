@@ -25,14 +25,8 @@ LONGEST = 4.0
 class Estimates:
     """Estimates and intervals on the scale on which they are drawn (logs for a log axis).
 
-    Attributes
-    ----------
-    value, low, high : ndarray
-        NaN ends where there is no interval.
-    reference : float
-        What "nothing to change" is.
-    cap : float
-        Farthest distance from the reference that is drawn.
+    Ends are NaN where there is no interval; nothing changes at `reference`, and `cap` is the
+    farthest distance from it that is drawn.
     """
 
     value: Floats
@@ -156,13 +150,7 @@ def plain_ticks(ax: Axes, *, log: bool, also: float | None = None) -> None:
 
 
 def tick_word(value: float) -> str:
-    """Return a tick as a person writes it: ``0.5``, ``1``, ``−2``, ``1e-05``.
-
-    Examples
-    --------
-    >>> tick_word(0.5), tick_word(1.0), tick_word(-2.0), tick_word(1000.0), tick_word(1e-5)
-    ('0.5', '1', '−2', '1000', '1e-05')
-    """
+    """Return a tick as a person writes it: ``0.5``, ``1``, ``−2``, ``1e-05``."""
     if value and abs(value) < 1e-4:
         return format_number(value, 1)
     return f"{round(value, 12) + 0.0:g}".replace("-", "−")

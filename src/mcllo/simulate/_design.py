@@ -47,18 +47,9 @@ HEAVY, LIGHT = 3.0, 0.3
 class Sample:
     """B simulated tables of n rows.
 
-    Attributes
-    ----------
-    by_class : ndarray of shape (c, B, n)
-        Predictions, classes in column order.
-    log_odds : ndarray of shape (K, B, n)
-        Against the baseline, without it.
-    codes : ndarray of shape (B, n)
-        Columns that came true.
-    n_clipped : ndarray of shape (B,)
-        Probabilities that the zero rule had raised.
-    logits : ndarray of shape (B, n, c) or None
-        Where the rows came with them.
+    Predictions `by_class` (c, B, n), classes in column order; `log_odds` (K, B, n) against the
+    baseline, without it; `codes` (B, n), the columns that came true; `n_clipped` (B,), how many
+    probabilities the zero rule had raised; `logits` (B, n, c) where the rows came with them.
     """
 
     by_class: Floats

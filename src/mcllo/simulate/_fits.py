@@ -46,16 +46,9 @@ ROUGHNESS = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class SmallFits:
-    """Fits of B tables.
+    """Fits of B tables: theta (B, 2K), statistics against the identity (B,), free parameters (B,).
 
-    Attributes
-    ----------
-    theta : ndarray of shape (B, 2K)
-        Estimates; where no maximum exists, far out on the way to the supremum.
-    statistic : ndarray of shape (B,)
-        Likelihood ratio statistics against the identity.
-    df : ndarray of shape (B,)
-        Parameters that the rows of each table can tell apart.
+    Where no maximum exists, theta is far out on the way to the supremum.
     """
 
     theta: Floats
@@ -64,15 +57,7 @@ class SmallFits:
 
 
 def fit_together(log_odds: Floats, codes: Codes) -> SmallFits:
-    """Fit the MCLLO model to each of B tables.
-
-    Parameters
-    ----------
-    log_odds : ndarray of shape (K, B, n)
-        Log odds against the baseline.
-    codes : ndarray of shape (B, n)
-        Rows of `log_odds` that came true; K stands for the baseline.
-    """
+    """Fit the MCLLO model to B tables: log odds (K, B, n), and codes (B, n), K the baseline's."""
     k, tables, n = log_odds.shape
     s = statistics_of(log_odds, codes)
     theta, gain, settled = _newton(log_odds, s)

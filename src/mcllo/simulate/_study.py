@@ -29,13 +29,7 @@ TESTS = {
 
 
 def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's interval of a rate.
-
-    Examples
-    --------
-    >>> [round(end, 4) for end in wilson_interval(0, 10)]
-    [0.0, 0.2775]
-    """
+    """Return Wilson's interval of a rate."""
     from scipy.special import ndtri
 
     z, rate = float(ndtri(0.5 + level / 2.0)), hits / trials
@@ -228,13 +222,7 @@ class PowerStudy(Result):
 
 
 def effect_words(effect: MCLLOMap) -> str:
-    """Return the parameters that differ from 1, in words.
-
-    Examples
-    --------
-    >>> effect_words(MCLLOMap(np.zeros(2), np.full(2, 0.8), ("a", "b", "c"), "c"))
-    'gamma 0.80 (baseline c)'
-    """
+    """Return the parameters that differ from 1, in words: ``gamma 0.80 (baseline c)``."""
     words = []
     for name, values in (("delta", effect.delta), ("gamma", effect.gamma)):
         if len(values) > 1 and values[0] != 1.0 and (values == values[0]).all():
