@@ -16,7 +16,6 @@ from mcllo.simulate import PowerCell, PowerStudy
 from mcllo.simulate._design import Named, Resampled
 from mcllo.simulate._run import (
     BATCH_CELLS,
-    Batch,
     Cell,
     FinishedCells,
     Plan,
@@ -45,7 +44,7 @@ def ece(codes, probs):
 
 def assert_as_the_package_says(design, cell, reps):
     """Compare every number of a batch with the package's own functions for the same tables."""
-    numbers = run_batch(Plan(design, "chi2", 199, reps), Batch(cell, 0, reps))
+    numbers = run_batch(Plan(design, "chi2", 199, reps), cell, range(reps))
     for r, p in enumerate(tables(design, cell, reps)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -93,7 +92,7 @@ def test_any_baseline_gives_what_the_package_says():
 
 def test_exact_p_values_are_the_packages_from_the_repetitions_stream():
     cell = Cell(40, None, THETA, (3,))
-    numbers = run_batch(Plan(FOUR, "exact", 99, 4), Batch(cell, 0, 4))
+    numbers = run_batch(Plan(FOUR, "exact", 99, 4), cell, range(4))
     for r in range(4):
         stream = np.random.default_rng([3, r])
         p = FOUR.sample(THETA, 40, [stream]).predictions(0)
@@ -111,7 +110,7 @@ def test_exact_p_values_are_the_packages_from_the_repetitions_stream():
 def test_auto_draws_only_where_chi_square_cannot_be_trusted():
     many, few = Cell(2000, None, THETA, (4,)), Cell(40, None, THETA, (4,))
     plan = Plan(FOUR, "auto", 99, 3)
-    trusted, doubted = run_batch(plan, Batch(many, 0, 3)), run_batch(plan, Batch(few, 0, 3))
+    trusted, doubted = run_batch(plan, many, range(3)), run_batch(plan, few, range(3))
     assert (trusted[0] == trusted[1]).all()
     assert (doubted[0] != doubted[1]).all()
 
@@ -120,8 +119,8 @@ def test_auto_draws_only_where_chi_square_cannot_be_trusted():
 def test_batches_cover_every_repetition_once(n, reps):
     cell = Cell(n, None, identity_theta(9), (0,))
     pieces = batches(cell, reps)
-    assert [r for b in pieces for r in range(b.start, b.stop)] == list(range(reps))
-    longest = max(b.stop - b.start for b in pieces)
+    assert [r for b in pieces for r in b] == list(range(reps))
+    longest = max(map(len, pieces))
     assert longest == 1 or longest * n * 9 <= BATCH_CELLS
 
 

@@ -291,11 +291,7 @@ LEAST = {"draw": {"n_samples": 5}, "power": {}, "power_for": {"probs": TOY_X}}
         ("power_for", {"delta": {2: 1}}, "delta must not name the baseline 2"),
         ("power_for", {"gamma": 1, "probs": TOY_X[:, :2]}, "each row of probs must sum to 1"),
         ("power_for", {"gamma": 1, "n_samples": ()}, "n_samples must be distinct"),
-        (
-            "power_for",
-            {"gamma": 1, "classes": ["a", "b"]},
-            "classes must name each of the 3 columns",
-        ),
+        ("power_for", {"gamma": 1, "classes": ["a", "b"]}, "must name each of the 3 columns"),
         ("power_for", {"gamma": 1, "baseline": 7}, "baseline=7 is not a class"),
     ],
 )

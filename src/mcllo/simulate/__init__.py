@@ -204,14 +204,10 @@ def power_for(
         Numbers of labelled rows to try; more than `probs` has are no problem.
     baseline, classes
         As in `Predictions.from_arrays`.
-    reps : int
-        Repetitions of each n.
-    alpha : float
-        Level of the test.
     n_resamples : int
         Most draws of an exact p-value. `calibration_test` makes up to 1999, which gains less than a
         point of power.
-    seed, n_jobs
+    reps, alpha, seed, n_jobs
         As in `power`.
 
     Returns

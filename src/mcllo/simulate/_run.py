@@ -70,15 +70,6 @@ class Cell:
     key: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Repetitions ``start .. stop`` of a cell."""
-
-    cell: Cell
-    start: int
-    stop: int
-
-
 def run_cells(plan: Plan, cells: Sequence[Cell], n_jobs: int = 1) -> Iterator[tuple[Cell, Floats]]:
     """Give each cell with its numbers, in order; see `run_batch`."""
     if not cells:
@@ -86,24 +77,23 @@ def run_cells(plan: Plan, cells: Sequence[Cell], n_jobs: int = 1) -> Iterator[tu
     with _workers(plan, n_jobs) as work, progress("simulating", "repetitions") as advance:
         for cell in cells:
             parts = []
-            for part in work(batches(cell, plan.reps)):
+            for part in work(cell, batches(cell, plan.reps)):
                 parts.append(part)
                 advance(part.shape[1])
             yield cell, np.concatenate(parts, axis=1)
 
 
-def batches(cell: Cell, reps: int) -> list[Batch]:
+def batches(cell: Cell, reps: int) -> list[range]:
     """Return the repetitions of a cell in pieces of a size that depends on the cell alone."""
     size = max(1, BATCH_CELLS // (cell.n * len(cell.theta) // 2))
-    return [Batch(cell, start, min(start + size, reps)) for start in range(0, reps, size)]
+    return [range(start, min(start + size, reps)) for start in range(0, reps, size)]
 
 
-def run_batch(plan: Plan, batch: Batch) -> Floats:
+def run_batch(plan: Plan, cell: Cell, batch: range) -> Floats:
     """Return p-values, chi-square p-values, ECE before and ECE after, shape (4, repetitions)."""
     from scipy.special import chdtrc
 
-    cell = batch.cell
-    streams = [np.random.default_rng([*cell.key, r]) for r in range(batch.start, batch.stop)]
+    streams = [np.random.default_rng([*cell.key, r]) for r in batch]
     sample = plan.design.sample(cell.theta, cell.n, streams)
     fits = fit_together(sample.log_odds, sample.model_codes)
     chi2: Floats = chdtrc(fits.df.astype(np.float64), fits.statistic)
@@ -157,18 +147,21 @@ def top_label_errors(by_class: Floats, codes: Codes) -> Floats:
     return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 
 
+Work = Callable[[Cell, list[range]], Iterable[Floats]]
+
+
 @contextmanager
-def _workers(plan: Plan, n_jobs: int) -> Iterator[Callable[[Iterable[Batch]], Iterable[Floats]]]:
-    """Give a function that runs batches, in order, here or in processes."""
+def _workers(plan: Plan, n_jobs: int) -> Iterator[Work]:
+    """Give a function that runs batches of a cell, in order, here or in processes."""
     if n_jobs == 1:
         with one_blas_thread():
-            yield partial(map, partial(run_batch, plan))
+            yield lambda cell, parts: map(partial(run_batch, plan, cell), parts)
         return
     pool = ProcessPoolExecutor(
         n_jobs, mp_context=get_context("spawn"), initializer=_begin, initargs=(plan,)
     )
     try:
-        yield partial(pool.map, _run_planned)
+        yield lambda cell, parts: pool.map(partial(_run_planned, cell), parts)
     except BrokenProcessPool:
         raise InputError(
             f"n_jobs={n_jobs} needs processes that can import the program; one could not start or "
@@ -189,9 +182,9 @@ def _begin(plan: Plan) -> None:
 
 
 @one_blas_thread()
-def _run_planned(batch: Batch) -> Floats:
+def _run_planned(cell: Cell, batch: range) -> Floats:
     assert _planned is not None
-    return run_batch(_planned, batch)
+    return run_batch(_planned, cell, batch)
 
 
 Key = tuple[int, float | None]
