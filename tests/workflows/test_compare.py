@@ -267,10 +267,26 @@ def test_the_recommendation_is_printed():
     assert " ".join(str(C.recommendation).split()) in " ".join(str(C).split())
 
 
-def test_a_bound_says_that_it_is_one():
-    rows = [replace(C.rows[0], pvalue=p, pvalue_method="bound") for p in (1e-300, 1e-20, 0.0)]
-    cells = [replace(C, rows=(row,))._cells(row)[2] for row in rows]
-    assert cells == ["<= 1.0e-300", "<= 1.0e-20", "< 1e-300"]
+def test_a_bound_says_that_it_is_one_and_so_does_what_is_computed_from_it():
+    for p, words in ((1e-300, "<= 1.0e-300"), (1e-20, "<= 1.0e-20"), (0.0, "< 1e-300")):
+        row = replace(C["temperature"], pvalue=p, pvalue_corrected=p, pvalue_method="bound")
+        line = str(replace(C, rows=(C["uncalibrated"], row))).splitlines()[4]
+        assert line.count(words) == 2
+
+
+def test_a_map_that_changes_nothing_but_for_rounding_leads_nowhere():
+    raw = C["uncalibrated"]
+    names = ("ece", "classwise_ece", "log_loss", "brier")
+    near = {name: getattr(raw, name) - 1e-15 for name in names}
+    row = replace(raw, method="auto", label_change=0.0, **near)
+    c = replace(
+        C,
+        rows=(raw, row),
+        recalibrated={"uncalibrated": C.holdout, "auto": C.holdout},
+    )
+    assert (c.best, c.recommendation.ties) == ("uncalibrated", ("auto",))
+    assert all(c.has_best(r, name) for r in c.rows for name in (*names, "accuracy"))
+    assert [r.method for r in c.ranked] == ["uncalibrated", "auto"]
 
 
 def test_unknown_row():
