@@ -217,64 +217,25 @@ def test_where_nothing_helps_a_winner_is_rarely_declared():
     assert adjusted / 400 < 0.025 + 2.6 * 0.008
 
 
-def made(method, *differences, crossed=True):
+def made(method, *differences):
     others = tuple(LossDifference(*d) for d in differences)
-    return Recommendation(method, 0.182, others, 0.95, len(others), 2000, crossed)
+    return Recommendation(method, 0.182, others, 0.95, len(others), 2000, cross_validated=True)
 
 
 NEXT = ("temperature", 0.0009, 0.0006, -0.0003, 0.0021)
 CLOSE = ("dirichlet", 0.0011, 0.0006, -0.0001, 0.0023)
-FAR = ("beta", 0.02, 0.002, 0.014, 0.026)
 RAW = ("uncalibrated", 0.0475, 0.003, 0.041, 0.054)
 
 
-def test_a_lead_in_words():
-    text = str(made("auto", NEXT, RAW))
-    assert text.startswith(
-        "Recommended: auto, which has the lowest log loss. Its cross-validated log loss, 0.1820, "
-        "is 0.0475 (0.0410 to 0.0540) below doing nothing and 0.0009 (-0.0003 to 0.0021) below the "
-        "next of 2 methods, temperature. temperature cannot be told from it and is simpler. "
-        "The intervals are paired, hold for both methods at once"
-    )
-
-
-def test_the_words_say_what_was_judged():
-    text = str(made("auto", NEXT, RAW, crossed=False))
-    assert "Its log loss, 0.1820 on 2,000 rows that no map was fitted to, is" in text
-    assert "cross-validated" not in text
-
-
 @pytest.mark.parametrize(
-    ("method", "others", "words"),
+    ("others", "words"),
     [
-        (
-            "auto",
-            (NEXT, CLOSE),
-            "temperature and dirichlet cannot be told from it; the simpl",
-        ),
-        ("temperature", (CLOSE,), "dirichlet cannot be told from it and is less simple."),
-        ("mcllo", (CLOSE, ("auto", *CLOSE[1:])), "it is the simplest of these."),
-        ("mcllo", (FAR,), "All others are worse, beyond chance."),
+        ((NEXT,), "temperature cannot be told from it and is simpler."),
+        ((CLOSE, NEXT), "dirichlet and temperature cannot be told from it; the simplest is temp"),
     ],
 )
-def test_what_else_would_do(method, others, words):
-    assert words in str(made(method, *others, RAW))
-
-
-def test_a_lead_within_chance_is_not_recommended():
-    raw = ("uncalibrated", 0.001, 0.001, -0.002, 0.004)
-    text = str(made("mcllo", NEXT, raw))
-    assert text.startswith(
-        "No method is shown to be better than leaving the predictions as they are. The lowest "
-        "cross-validated log loss, that of mcllo, 0.1820, is 0.0010 (-0.0020 to 0.0040) below"
-    )
-    assert "Recommended" not in text
-
-
-def test_leaving_things_alone_can_be_lowest():
-    text = str(made("uncalibrated", NEXT, crossed=False))
-    assert text.startswith("No method is shown to be better than leaving the predictions")
-    assert "is the lowest; temperature comes next, 0.0009 (-0.0003 to 0.0021) above." in text
+def test_a_simpler_method_that_would_do_is_named(others, words):
+    assert words in str(made("auto", *others, RAW))
 
 
 def test_one_method_and_none():
