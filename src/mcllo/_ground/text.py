@@ -89,6 +89,17 @@ def format_count(n: float) -> str:
     return f"{n:,.0f}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return ``a, b and c``.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a", "b"]), listed(["a"])
+    ('a, b and c', 'a and b', 'a')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return rows of words as columns: the first `left` flush left, the others flush right."""
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
