@@ -162,6 +162,42 @@ def test_headline_facts_show_the_null_range():
     assert {fact.key: fact.note for fact in bare}["ece"] == ""
 
 
+def changed():
+    """Rows that do not sum to 1, some with a 0 of the class that came true, in parts of rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mcllo.assess(
+            [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
+            ["a", "b", "c"] * 4,
+            classes=list("abc"),
+            normalize=True,
+            sample_weight=[0.5, 1.0, 2.0] * 4,
+            seed=0,
+        )
+
+
+FACTS = {
+    "an assessment": lambda: (overconfident(), None),
+    "groups": lambda: (grouped(), None),
+    "survey weights": lambda: (weighted(200, weight_kind="survey"), None),
+    "zeros, sums and weights": lambda: (changed(), None),
+    "separated": lambda: (separated(), None),
+    "a comparison": lambda: (calm(), compared()),
+    "a comparison by folds": lambda: (calm(), replace(compared(), cross_validated=True)),
+}
+
+
+def test_facts_of_the_data(approve):
+    lines = {
+        name: "\n".join(
+            f"{fact.name}: {fact.value}{f' ({fact.note})' * bool(fact.note)}"
+            for fact in data_facts(*make())
+        )
+        for name, make in FACTS.items()
+    }
+    check_text("data_facts.txt", sections(lines), approve)
+
+
 def by_key(facts):
     return {fact.key: fact for fact in facts}
 
@@ -186,18 +222,6 @@ def test_sources_are_one_or_several(tmp_path):
     assert sources([tmp_path, "b.csv"]) == [str(tmp_path), "b.csv"]
 
 
-def test_data_of_an_assessment():
-    facts = by_key(data_facts(overconfident(), None))
-    assert facts["rows"].value == "600"
-    assert facts["classes"].value == "3"
-    assert facts["baseline"].value == "truck"
-    assert facts["weights"].value == "none"
-    assert facts["zeros"].value == "0"
-    assert facts["absent"].value == "none"
-    assert facts["fit"].value == "converged"
-    assert facts["df"].value == "4"
-
-
 def test_rarest_and_commonest_class_by_hand():
     p = mcllo.Predictions.from_arrays([[0.5, 0.3, 0.2]] * 5, list("aabba"), classes=list("abc"))
     with warnings.catch_warnings():
@@ -206,36 +230,6 @@ def test_rarest_and_commonest_class_by_hand():
     assert (facts["commonest"].value, facts["commonest"].note) == ("a", "3 rows, 60.0 %")
     assert (facts["rarest"].value, facts["rarest"].note) == ("c", "0 rows, 0.0 %")
     assert facts["absent"].value == "c"
-
-
-def test_changes_are_counted():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        a = mcllo.assess(
-            [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
-            ["a", "b", "c"] * 4,
-            classes=list("abc"),
-            normalize=True,
-            sample_weight=[0.5, 1.0, 2.0] * 4,
-            seed=0,
-        )
-    facts = by_key(data_facts(a, None))
-    assert facts["zeros"].value == "4"
-    assert "4 raised to 1e-06, 4 of them of the class that came true" in facts["zeros"].note
-    assert facts["renormalized"].value == "12"
-    assert facts["weights"].value == "total 14"
-
-
-def test_separation_is_said():
-    assert "does not exist" in by_key(data_facts(separated(), None))["fit"].value
-
-
-def test_data_of_a_comparison():
-    c = compared()
-    facts = by_key(data_facts(calm(), c))
-    assert facts["rows_fitted"].value == "600"
-    crossed = by_key(data_facts(calm(), replace(c, cross_validated=True)))
-    assert "other folds" in crossed["rows"].note
 
 
 def test_reproduce(tmp_path):
@@ -254,15 +248,6 @@ def test_without_a_command_the_call_is_shown():
     assert call == "mcllo.assess(probs, y, baseline='truck', seed=0)"
     call = by_key(reproduce_facts(calm(), compared(), None, None))["command"].value
     assert call == "mcllo.compare(train, holdout, baseline='truck', seed=0)"
-
-
-def test_groups_and_survey_weights_are_said():
-    facts = by_key(data_facts(grouped(), None))
-    assert (facts["groups"].value, facts["weights"].value) == ("120", "none")
-    p = predictions(60, PETS)
-    survey = replace(p, sample_weight=np.full(60, 1.5), weight_kind="survey")
-    note = by_key(data_facts(replace(calm(), predictions=survey), None))["weights"].note
-    assert "no counts" in note
 
 
 def test_the_call_shows_groups_weights_and_a_chosen_baseline():

@@ -16,6 +16,7 @@ comparison does not ask for. Dependent rows have neither, nor a z.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from .._assessment.assessment import Assessment
 from .._assessment.details import INDEPENDENT
@@ -117,22 +118,19 @@ def _ladder_row(row: LadderRow, ladder: Ladder, least: dict[str, float]) -> tupl
         Cell("0", 0.0) if first else number_cell(row.statistic),
         Cell("-") if first else p_cell(row.pvalue, row.method),
         _enough(row, row.model == ladder.chosen),
-        *(_above(getattr(row, name) - least[name]) for name in ("aic", "bic")),
+        *(
+            Cell(f"{above:.1f}", above)
+            for above in (row.aic - least["aic"], row.bic - least["bic"])
+        ),
     )
-
-
-def _above(difference: float) -> Cell:
-    return Cell(f"{difference:.1f}", difference)
 
 
 def _enough(row: LadderRow, chosen: bool) -> Cell:
     cell = p_cell(row.larger_pvalue, row.larger_method or "")
     how = WAYS.get(row.larger_method or "", "")
     if chosen:
-        return Cell(cell.text, cell.sort, how, "best", "the smallest model not rejected")
-    if row.rejected:
-        return Cell(cell.text, cell.sort, how, "off", "rejected")
-    return Cell(cell.text, cell.sort, how)
+        return replace(cell, title=how, mark="best", note="the smallest model not rejected")
+    return _marked(cell, row.rejected, how, "rejected")
 
 
 def how_computed(method: str, reason: str) -> str:
@@ -145,9 +143,6 @@ def how_computed(method: str, reason: str) -> str:
     """
     why = f" ({reason})" if reason and reason != "as asked" else ""
     return WAYS.get(method, method) + why
-
-
-MORE = "more than chance"
 
 
 def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
@@ -170,16 +165,16 @@ def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
         row += [Cell(percent(table[k][j]), table[k][j]) for k in ("predicted", "observed")]
         row += _share_cells(a, j, alpha) if tested else []
         rows.append((*row, *([] if tests is None else _test_cells(tests, j, alpha))))
-    return TableView("shares", _caption(tested, tests is not None), tuple(heads), tuple(rows))
-
-
-def _caption(tested: bool, with_tests: bool) -> str:
-    words = "How often each class was predicted on average, and how often it came true"
-    if not tested:
-        return f"{words}; the rows depend or are weighted, so that no single class is tested."
-    adjusted = "P-values are adjusted for the number of classes (Holm); marked: more than chance."
-    rest = "" if with_tests else " No baseline is needed here."
-    return f"{words}; z is the difference in standard errors. {adjusted}{rest}"
+    caption = "How often each class was predicted on average, and how often it came true; "
+    if tested:
+        caption += (
+            "z is the difference in standard errors. P-values are adjusted for the number of "
+            "classes (Holm); marked: more than chance."
+        )
+        caption += " No baseline is needed here." if tests is None else ""
+    else:
+        caption += "the rows depend or are weighted, so that no single class is tested."
+    return TableView("shares", caption, tuple(heads), tuple(rows))
 
 
 def _share_cells(a: Assessment, j: int, alpha: float) -> list[Cell]:
@@ -196,10 +191,8 @@ def _test_cells(tests: ClassTests, j: int, alpha: float) -> list[Cell]:
     return [statistic, _marked(p_cell(p, how), p <= alpha, WAYS.get(how, ""))]
 
 
-def _marked(cell: Cell, off: bool, title: str = "") -> Cell:
-    if not off:
-        return Cell(cell.text, cell.sort, title)
-    return Cell(cell.text, cell.sort, title, "off", MORE)
+def _marked(cell: Cell, off: bool, title: str = "", note: str = "more than chance") -> Cell:
+    return replace(cell, title=title, mark="off" if off else "", note=note if off else "")
 
 
 def class_names(a: Assessment, alpha: float) -> tuple[Names, ...]:
@@ -303,12 +296,8 @@ def _baseline_row(found: BaselineSensitivity, j: int) -> tuple[Cell, ...]:
         return (*first, Cell("reference"), Cell("-"), Cell("-"))
     if _no_repair(found, j):
         return (*first, Cell("no estimate"), Cell("-"), Cell("-"))
-    changes = (_change(row["mean_change"]), _change(row["largest_change"]))
+    changes = [Cell(format_change(v), v) for v in (row["mean_change"], row["largest_change"])]
     return (*first, *changes, Cell(percent(row["label_changes"]), row["label_changes"]))
-
-
-def _change(value: float) -> Cell:
-    return Cell(format_change(value), value)
 
 
 def zeros_part(a: Assessment, alpha: float) -> Part:
@@ -377,8 +366,16 @@ def robust_part(a: Assessment) -> Part | None:
     found = a.details.robust
     if found is None:
         return None
-    title = "Dependent rows" if found.kind == "cluster" else "Survey weights"
-    return Part(_robust_line(found), None, tuple(_robust_notes(found)), title)
+    cluster = found.kind == "cluster"
+    notes = (
+        f"Intervals of δ and γ allow for the {'groups' if cluster else 'weights'} too.",
+        *(f"{capital(limit)}." for limit in found.limits),
+        f"Left out, because they assume {INDEPENDENT}: the kinds of miscalibration, tests of "
+        "single classes, other baselines and floors, Bayes, the omnibus tests, and what the "
+        "metrics would be under calibration.",
+    )
+    title = "Dependent rows" if cluster else "Survey weights"
+    return Part(_robust_line(found), None, notes, title)
 
 
 def _robust_line(found: RobustTest) -> str:
@@ -397,14 +394,3 @@ def _robust_line(found: RobustTest) -> str:
             f"{format_number(found.design_effect)} times that of independent rows."
         )
     return f"Weights are no counts, so the variance of the test comes from the {n} rows. {line}"
-
-
-def _robust_notes(found: RobustTest) -> list[str]:
-    unit = "groups" if found.kind == "cluster" else "weights"
-    return [
-        f"Intervals of δ and γ allow for the {unit} too.",
-        *(f"{capital(limit)}." for limit in found.limits),
-        "Left out, because they assume independent rows that each count once: the kinds of "
-        "miscalibration, tests of single classes, other baselines and floors, Bayes, the omnibus "
-        "tests, and what the metrics would be under calibration.",
-    ]

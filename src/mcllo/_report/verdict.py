@@ -44,13 +44,21 @@ Command = str | Sequence[str] | None
 def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]:
     """Return what the reader must know of the rows."""
     p = a.predictions
+    groups = []
+    if p.groups is not None:
+        found = format_count(len(np.unique(p.groups)))
+        groups = [Fact("groups", "Groups", found, "rows of one may depend on each other")]
+    state = "converged" if a.fit.converged else "not determined"
+    if a.fit.separated:
+        state = "does not exist (the labels are separated)"
     return (
         *_size_facts(p, comparison),
         *_class_facts(p),
-        *_group_facts(p),
+        *groups,
         _weight_fact(p),
         *_change_facts(p),
-        *_fit_facts(a),
+        Fact("fit", "Estimate", state, f"{a.fit.n_iter} Newton steps"),
+        Fact("df", "Parameters", str(a.fit.df), "two for each class but the baseline"),
     )
 
 
@@ -93,13 +101,6 @@ def _weight_fact(p: Predictions) -> Fact:
     return Fact("weights", "Weights", f"total {total}", note)
 
 
-def _group_facts(p: Predictions) -> list[Fact]:
-    if p.groups is None:
-        return []
-    found = format_count(len(np.unique(p.groups)))
-    return [Fact("groups", "Groups", found, "rows of one may depend on each other")]
-
-
 def _change_facts(p: Predictions) -> list[Fact]:
     raised = f"{format_count(p.n_clipped)} raised to {p.clip:g}" if p.clip is not None else ""
     true = f", {format_count(p.n_clipped_true)} of them of the class that came true"
@@ -114,17 +115,6 @@ def _change_facts(p: Predictions) -> list[Fact]:
             raised + true if p.n_clipped else raised,
         ),
         Fact("renormalized", "Rows divided by their sum", format_count(p.n_renormalized), off),
-    ]
-
-
-def _fit_facts(a: Assessment) -> list[Fact]:
-    fit = a.fit
-    state = "converged" if fit.converged else "not determined"
-    if fit.separated:
-        state = "does not exist (the labels are separated)"
-    return [
-        Fact("fit", "Estimate", state, f"{fit.n_iter} Newton steps"),
-        Fact("df", "Parameters", str(fit.df), "two for each class but the baseline"),
     ]
 
 
@@ -335,13 +325,14 @@ def next_steps(a: Assessment, status: Status) -> tuple[Step, ...]:
         return (Step(look), compare)
     if status == "unknown":
         return (Step("Read the notes on the data below: they say why there is no answer."),)
-    return (Step(f"Nothing to repair on this evidence. {room_left(a.fit)}"), _WATCH)
-
-
-_WATCH = Step(
-    "Ask again when there are new rows; --gate makes a pipeline stop when calibration is rejected.",
-    "mcllo assess NEW.csv --label LABEL --gate",
-)
+    watch = "--gate makes a pipeline stop when calibration is rejected."
+    return (
+        Step(f"Nothing to repair on this evidence. {room_left(a.fit)}"),
+        Step(
+            f"Ask again when there are new rows; {watch}",
+            "mcllo assess NEW.csv --label LABEL --gate",
+        ),
+    )
 
 
 def room_left(fit: MCLLOFit) -> str:
@@ -359,12 +350,13 @@ def room_left(fit: MCLLOFit) -> str:
 def headline_facts(a: Assessment) -> tuple[Fact, ...]:
     """Return the few numbers of the first screen."""
     m, expected = a.metrics, expected_metrics(a.predictions)
+    accuracy, loss = percent(expected["accuracy"]), expected["log_loss"]
     ece = ""
     if "ece" in a.nulls:
         ece = f"{a.nulls['ece'].low:.4f} to {a.nulls['ece'].high:.4f} if calibrated"
     return (
-        Fact("accuracy", "Accuracy", percent(m["accuracy"]), _if(percent(expected["accuracy"]))),
-        Fact("log_loss", "Log loss", f"{m['log_loss']:.4f}", _if(f"{expected['log_loss']:.4f}")),
+        Fact("accuracy", "Accuracy", percent(m["accuracy"]), f"{accuracy} if calibrated"),
+        Fact("log_loss", "Log loss", f"{m['log_loss']:.4f}", f"{loss:.4f} if calibrated"),
         Fact("ece", "Calibration error (ECE)", f"{m['ece']:.4f}", ece),
     )
 
@@ -383,7 +375,3 @@ def expected_metrics(predictions: Predictions) -> dict[str, float]:
     }
     weight = predictions.sample_weight
     return {name: float(np.average(v, weights=weight)) for name, v in by_row.items()}
-
-
-def _if(value: str) -> str:
-    return f"{value} if calibrated"
