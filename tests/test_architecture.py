@@ -33,6 +33,9 @@ HEAVY = {
 }
 """Where a heavy package may be imported: rooms, or single files of a room."""
 
+PARSING = {"removeprefix", "removesuffix", "partition", "rpartition", "endswith", "startswith"}
+"""What takes sentences apart; statements have kinds, levels and numbers instead."""
+
 MOST_CODE_LINES = 320
 MOST_FILES = 20
 
@@ -109,6 +112,23 @@ def test_heavy_packages_stay_where_they_belong(path):
     for target, _, ours in imports(path):
         if not ours and target in HEAVY:
             assert {name, room_of(name)} & set(HEAVY[target]), f"{name} must not import {target}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for room in ("_report", "_assessment") for p in sorted((SRC / room).glob("*.py"))],
+    ids=name_of,
+)
+def test_nobody_parses_prose(path):
+    if name_of(path) == "_report/render":
+        return  # escapes what Markdown and HTML would read
+    assert "re" not in {target for target, _, ours in imports(path) if not ours}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            assert node.func.attr not in PARSING, f"line {node.lineno}: {node.func.attr}"
+            separators = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            words = node.func.attr in ("split", "rsplit") and separators
+            assert not words or separators[0] == "/", f"line {node.lineno}: a sentence is split"
 
 
 def test_no_import_cycle():

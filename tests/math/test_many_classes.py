@@ -334,7 +334,7 @@ def test_blocks_show_that_information_vanished(monkeypatch):
 def test_simulation_counts_parameters():
     few, many_classes = of_many(n=2000, c=5), of_many()
     assert choose_method(few, 8000, "lr", 1999)[0] == "chi2"  # a solve of 8000 equations a draw
-    chosen, reason = choose_method(many_classes, 258, "lr", 1999)
+    chosen, reason, _ = choose_method(many_classes, 258, "lr", 1999)
     assert chosen == "chi2"
     assert reason.endswith("too large to simulate; the score test is used instead")
     assert choose_method(many_classes, 258, "score", 1999)[0] == "sequential"

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from html import unescape
 from importlib import resources
 from xml.etree import ElementTree
 
@@ -24,10 +25,12 @@ from report_data import (
 import mcllo
 from mcllo import Report
 from mcllo._assessment.details import PARTS
+from mcllo._ground.text import ellipsis
 from mcllo._report import report
 from mcllo._report.method import CITED, REFERENCES, method_facts, references
+from mcllo._report.render import escape_markdown
 from mcllo._report.summarize import assessment_of, summarize
-from mcllo._report.views import show_p
+from mcllo._report.views import name_cell, show_p
 from mcllo.exceptions import FileFormatError, InputError
 
 
@@ -137,6 +140,47 @@ def test_a_comparison_of_hostile_names_is_small_and_whole():
     text = report(compared(HOSTILE)).html()
     assert len(text.encode()) < 2_000_000
     assert text.count("<script") == 1
+
+
+SENTENCES = [
+    *("Verdict: fine. x", "p = 0.05", "But these reject: none", "Note: no. At level 0.05, p = 1"),
+    *("none, because. Every smaller model is", "a; repaired by b", "it assumes {x} vs c:"),
+]
+"""Names of classes that look like what was once cut out of sentences."""
+
+
+@pytest.mark.parametrize("baseline", range(2))
+def test_classes_named_like_sentences_change_no_sentence(baseline):
+    plain = [f"class {j}" for j in range(len(SENTENCES))]
+    rows = predictions(500, plain, 2.0)
+    first, second = (
+        mcllo.assess(
+            rows.probs,
+            [names[code] for code in rows.codes],
+            classes=names,
+            baseline=names[baseline],
+            seed=0,
+            n_resamples=19,
+        )
+        for names in (plain, SENTENCES)
+    )
+    for said, odd in zip(first.statements(), second.statements(), strict=True):
+        text = said.text
+        for name, strange in zip(plain, SENTENCES, strict=True):
+            text = text.replace(name, ellipsis(strange))
+        assert (odd.kind, odd.level, odd.text) == (said.kind, said.level, text)
+    expected, found = summarize(first), summarize(second)
+    assert found.verdict == expected.verdict
+    assert [d.words for d in found.departures] == [d.words for d in expected.departures]
+    markdown = report(second).markdown()
+    page = re.sub(r"(?s)<(style|script|svg).*?</\1>", "", report(second).html())
+    shown = unescape(re.sub(r"<[^>]+>", "\n", page)).splitlines()
+    for name in SENTENCES:
+        cut = name_cell(name).text
+        assert ellipsis(name) in second.text(full=True)
+        assert f"| {escape_markdown(cut)} |" in markdown
+        assert cut in shown
+    assert f"against {escape_markdown(name_cell(SENTENCES[baseline]).text)}: " in markdown
 
 
 def test_an_assessment_is_its_own():

@@ -16,6 +16,7 @@ import numpy as np
 from .._diagnosis.class_tests import in_the_large
 from .._fit.fit import MCLLOFit
 from .._ground.results import none_for_nan
+from .._ground.statements import Statement
 from .._ground.text import Table
 from .._ground.threads import one_blas_thread
 from .._inference.calibration_test import fit_and_test, needs_robust
@@ -32,7 +33,7 @@ from ..metrics import (
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
-from .words import assessment_text
+from .words import assessment_text, statements_of
 
 NULL_CELLS = 2e8
 """Work (rows x classes x draws) spent on what the metrics would show under calibration."""
@@ -84,6 +85,14 @@ class Assessment:
     def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
         """Return the report, its verdict at level `alpha`; `full` adds every detail."""
         return assessment_text(self, alpha, full=full)
+
+    def statements(self, alpha: float = 0.05) -> list[Statement]:
+        """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
+
+        Kinds: heading, verdict, meaning, test, companion, other, kind.*, classes, baseline,
+        zeros.*, note.*, metric.*, departure and remedy. Text and report print what they pick.
+        """
+        return statements_of(self, alpha)
 
     def __repr__(self) -> str:
         p = self.predictions

@@ -40,6 +40,8 @@ MOST_CELLS = 2e7
 """Rows x classes x baselines beyond which not every baseline is fitted."""
 MOST_CLASSES = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
+INDEPENDENT = "independent rows that each count once"
+"""What most parts assume."""
 PARTS = ("ladder", "class_tests", "baselines", "zeros", "posterior", "robust")
 
 
@@ -113,7 +115,7 @@ class Details:
         """What was left out, and why."""
         p = self.fitted.predictions
         if needs_robust(p):
-            why = "it assumes independent rows that each count once"
+            why = f"it assumes {INDEPENDENT}"
             return dict.fromkeys(("ladder", "class_tests", "baselines", "zeros", "posterior"), why)
         left_out: dict[str, str] = {}
         if p.n_classes > MOST_CLASSES:

@@ -28,10 +28,11 @@ import numpy as np
 
 from .._assessment.assessment import MOST_CELLS, assess_predictions, data_facts
 from .._assessment.details import PARTS, Details
-from .._assessment.words import assessment_text, wrapped
+from .._assessment.words import assessment_text, statements_of
 from .._diagnosis.class_tests import holm, normal_tails
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Floats, none_for_nan
+from .._ground.statements import Statement
 from .._ground.text import Table, format_count
 from .._inference.draws import MetricNull, Seed, check_resamples, entropy_of
 from .._inference.likelihood_tests import (
@@ -181,12 +182,18 @@ class BlockAssessment:
 
     def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
         """Return the report, its verdict at level `alpha`; `full` adds every detail."""
-        text, line = assessment_text(cast(Any, self), alpha, full=full), f"  {self.test}\n"
+        return assessment_text(cast(Any, self), alpha, full=full, beside=self._beside())
+
+    def statements(self, alpha: float = 0.05) -> list[Statement]:
+        """Return everything that is said, as `Assessment` does."""
+        return statements_of(cast(Any, self), alpha, self._beside())
+
+    def _beside(self) -> list[Statement]:
         if self.subsample is None:
-            return text
+            return []
         doubt = f"Chi-square is in doubt: {self.test.reason}. {self.subsample.reason}:"
-        note = [f"  {part}\n" for part in wrapped([f"{doubt} {self.subsample}"])]
-        return text.replace(line, line + "".join(note), 1)
+        numbers = self.subsample.to_dict()
+        return [Statement("subsample", f"{doubt} {self.subsample}", "doubt", numbers)]
 
     def __repr__(self) -> str:
         p = self.predictions
@@ -335,7 +342,7 @@ def _trust(sums: RowSums, df: int, statistic: str) -> tuple[str, str]:
         least_variance=lambda: float(sums.scores.spread.min()),
         whole_weights=lambda: sums.whole,
     )
-    return reason or f"{doubt}, but the data are too large to simulate", doubt
+    return (reason, "") if reason else (f"{doubt}, but the data are too large to simulate", doubt)
 
 
 def _exact(

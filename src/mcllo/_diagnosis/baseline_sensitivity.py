@@ -105,19 +105,22 @@ class BaselineSensitivity:
         """One sentence: how far the statistic and the repaired probabilities move."""
         if self.n_classes == 2:
             return "with two classes all baselines give the same fit."
-        low, high = min(self.table["statistic"]), max(self.table["statistic"])
         return (
-            f"{self._answer()}: statistic {format_number(low)} to {format_number(high)}; repaired "
-            f"probabilities move by {format_number(self.mean_range)} on average, "
-            f"{format_number(self.largest_range)} at most."
+            f"{self.decision}; repaired probabilities move by {format_number(self.mean_range)} on "
+            f"average, {format_number(self.largest_range)} at most."
         )
 
-    def _answer(self) -> str:
-        p = self.table["pvalue"]
-        if len({value <= LEVEL for value in p}) == 1:
-            return "the test decision does not hang on the baseline"
-        between = format_interval(min(p), max(p))
-        return f"the test decision hangs on the baseline (p in {between}; use the one over all)"
+    @property
+    def decision(self) -> str:
+        """Whether the decision hangs on the baseline, and how far the statistic moves."""
+        p, values = self.table["pvalue"], self.table["statistic"]
+        answer = "the test decision does not hang on the baseline"
+        if len({value <= LEVEL for value in p}) > 1:
+            between = format_interval(min(p), max(p))
+            answer = (
+                f"the test decision hangs on the baseline (p in {between}; use the one over all)"
+            )
+        return f"{answer}: statistic {format_number(min(values))} to {format_number(max(values))}"
 
     @property
     def notes(self) -> list[str]:

@@ -187,12 +187,13 @@ TOO_MANY = "so many tests of so much data are too costly to simulate"
 
 
 class TailP(NamedTuple):
-    """A p-value, how it was computed, from how many draws, and why so."""
+    """A p-value, how it was computed, from how many draws, why so; `too_costly` to simulate."""
 
     pvalue: float
     method: str
     n_resamples: int
     reason: str
+    too_costly: bool = False
 
 
 class Choice(NamedTuple):
@@ -202,6 +203,7 @@ class Choice(NamedTuple):
     n_draws: int
     reason: str
     doubtful: bool = False
+    too_costly: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +291,7 @@ class Plan:
         if scores >= fewest:
             return Choice("score", int(min(self.n_resamples, scores)), f"{reason}; {SCORED}")
         costly = TOO_COSTLY if family.full else TOO_MANY
-        return Choice("chi2", 0, f"{reason}, but {costly}")
+        return Choice("chi2", 0, f"{reason}, but {costly}", too_costly=True)
 
     def doubt(self, df: int) -> str:
         """Return what is known about chi-square for `df` parameters."""
@@ -298,7 +300,7 @@ class Plan:
     def _trusted(self, df: int) -> tuple[str, str]:
         if df not in self._chosen:
             # one draw of a score costs nothing: what is left is whether chi-square can be trusted
-            self._chosen[df] = choose_method(self.predictions, df, "score", 1)
+            self._chosen[df] = choose_method(self.predictions, df, "score", 1)[:2]
         return self._chosen[df]
 
     def stop_at(self, n_draws: int) -> int | None:
@@ -370,12 +372,14 @@ def _without_drawing(
 ) -> TailP | None:
     """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
     if small.shape[1] == large.shape[1]:
-        return TailP(1.0, "chi2", 0, choice.reason)
+        return TailP(1.0, "chi2", 0, choice.reason, choice.too_costly)
     if choice.doubtful and chi2 < FAR:
         bound = nested_bound(plan.predictions, small, large, full=family.full)
         if bound * BEYOND * (max(choice.n_draws, plan.fewest) + 1) < 1.0:
             return TailP(bound, "bound", 0, plan.doubt(large.shape[1]))
-    return TailP(chi2, "chi2", 0, choice.reason) if choice.kind == "chi2" else None
+    if choice.kind != "chi2":
+        return None
+    return TailP(chi2, "chi2", 0, choice.reason, choice.too_costly)
 
 
 def _simulated(

@@ -22,7 +22,8 @@ import numpy as np
 
 from .._fit.existence import quiet_estimates
 from .._ground.results import none_for_nan
-from .._ground.text import Table, align, format_count, format_number
+from .._ground.statements import Level, Statement
+from .._ground.text import PStyle, Table, align, format_count, format_number, p_words
 from .._inference.calibration_test import fit_and_test
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
@@ -121,27 +122,37 @@ class ZeroSensitivity:
 
     def sentences(self, alpha: float = 0.05) -> list[str]:
         """Return what a reader must know about the zeros."""
-        lines = [self._about_floors(alpha)]
+        return [said.text for said in self.statements(alpha)]
+
+    def statements(self, alpha: float = 0.05, p: PStyle = p_words) -> list[Statement]:
+        """Return the same as statements, p-values written by `p`."""
+        hangs = self.hangs_on_the_floor(alpha)
+        pvalues = [test.pvalue for test in self.tests]
+        numbers = {"floors": self.floors, "pvalues": pvalues, "hangs": hangs}
+        level: Level = "doubt" if hangs else "plain"
+        said = [Statement("zeros.floors", self._about_floors(alpha, p), level, numbers)]
         if self.n_clipped_true:
-            lines.append(self._about_labels())
+            numbers = {"n_labels": self.n_clipped_true}
+            said.append(Statement("zeros.refuted", self._about_labels(), "bad", numbers))
         if self.lattice is not None or self.decimals is not None:
-            lines.append(self._about_resolution())
-        return lines
+            numbers = {"lattice": self.lattice, "decimals": self.decimals}
+            said.append(Statement("zeros.resolution", self._about_resolution(), "plain", numbers))
+        return said
 
     @property
     def _what(self) -> str:
         return "0" if self.all_zero else f"0 or below {self.clip:g}"
 
-    def _about_floors(self, alpha: float) -> str:
+    def _about_floors(self, alpha: float, p: PStyle) -> str:
         found = f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities"
-        words = [_p_word(test) for test in self.tests]
+        words = [_p_word(test, p) for test in self.tests]
         same = len(set(words)) == 1
-        p = words[0] if same else ", ".join(words)
+        shown = words[0] if same else ", ".join(words)
         floors = ", ".join(map(floor_text, self.floors))
         at = f"{'each of the floors' if same else 'floors'} {floors}"
         hangs = self.hangs_on_the_floor(alpha)
         so = f": the decision at level {alpha:g} hangs on the floor" if hangs else ""
-        return f"{found} are {self._what}; the p-value is {p} with {at}{so}."
+        return f"{found} are {self._what}; the p-value is {shown} with {at}{so}."
 
     def _about_labels(self) -> str:
         n = self.n_clipped_true
@@ -295,8 +306,8 @@ def _method(
     if method != "auto" or float(predictions.probs.size) * n_resamples <= LITTLE_WORK:
         return method
     aside, df = replace(predictions, n_clipped=0), 2 * (predictions.n_classes - 1)
-    chosen, _ = choose_method(aside, df, statistic, n_resamples)
-    return "chi2" if chosen == "chi2" else "auto"
+    chosen = choose_method(aside, df, statistic, n_resamples)
+    return "chi2" if chosen.method == "chi2" else "auto"
 
 
 def _floors(predictions: Predictions) -> tuple[float, ...]:
@@ -311,8 +322,7 @@ def floor_text(value: float) -> str:
     return "1e-4" if text == "0.0001" else text
 
 
-def _p_word(test: CalibrationTest) -> str:
+def _p_word(test: CalibrationTest, p: PStyle = p_words) -> str:
     """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
-    word = test.p_text.removeprefix("p ").removeprefix("= ")
     least = test.method == "exact" and test.pvalue <= 1.0 / (test.n_resamples + 1)
-    return f"<= {word}" if least else word
+    return p(test.pvalue, bound=least or test.method == "bound").bare

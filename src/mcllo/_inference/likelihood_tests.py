@@ -37,14 +37,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit, free_parameters
 from .._ground.results import Floats
-from .._ground.text import format_number, format_p
+from .._ground.text import format_number, p_words
 from .._input.predictions import Predictions
 from .._math.likelihood import Likelihood, LogPartition, Terms, identity_theta, sufficient_statistic
 from .._math.many_classes import has_whole_hessian
@@ -159,6 +159,8 @@ class CalibrationTest:
         What the draws were made from.
     reason : str
         Why `method` was used.
+    doubtful : bool
+        Whether something speaks against chi-square, and it was used all the same.
     """
 
     statistic: float
@@ -170,6 +172,7 @@ class CalibrationTest:
     sequential: bool
     seed: int | None
     reason: str
+    doubtful: bool = False
 
     def rejects(self, alpha: float = 0.05) -> bool:
         """Whether calibration is rejected at level `alpha`."""
@@ -201,8 +204,7 @@ class CalibrationTest:
     @property
     def p_text(self) -> str:
         """The p-value in words: ``p = 0.03``, or ``p <= 1e-20`` for a bound."""
-        text = format_p(self.pvalue)
-        return f"p {text.replace('=', '<=') if self.method == 'bound' else text}"
+        return f"p {p_words(self.pvalue, bound=self.method == 'bound')}"
 
 
 def run_test(
@@ -221,17 +223,19 @@ def run_test(
     """
     check_choices(statistic, method)
     check_resamples(n_resamples)
-    chosen, reason = method, "as asked"
+    chosen, reason, doubtful = Chosen(method, "as asked")
     if method == "auto":
-        chosen, reason = choose_method(predictions, fit.df, statistic, n_resamples)
+        chosen, reason, doubtful = choose_method(predictions, fit.df, statistic, n_resamples)
         if reason.endswith(SCORE_INSTEAD):
             statistic = "score"
-            chosen, reason = choose_method(predictions, fit.df, statistic, n_resamples)
+            chosen, reason, doubtful = choose_method(predictions, fit.df, statistic, n_resamples)
             reason = f"{reason}; the likelihood ratio would need too many refits"
     value = statistic_value(fit, statistic, predictions)
     if chosen == "chi2":
         p = chi2_sf(value, fit.df)
-        return CalibrationTest(value, fit.df, p, "chi2", statistic, 0, False, None, reason)
+        return CalibrationTest(
+            value, fit.df, p, "chi2", statistic, 0, False, None, reason, doubtful
+        )
     _check_size(predictions, chosen)
     bound = split_pvalue(predictions) if method == "auto" else 1.0
     if bound * BEYOND * (n_resamples + 1) < 1.0:
@@ -272,9 +276,15 @@ def expected_errors(predictions: Predictions) -> float:
     return float(slack.sum() if weight is None else slack @ weight)
 
 
-def choose_method(
-    predictions: Predictions, df: int, statistic: str, n_resamples: int
-) -> tuple[Method, str]:
+class Chosen(NamedTuple):
+    """A method, why it is used, and whether that is chi-square although it is in doubt."""
+
+    method: Method
+    reason: str
+    doubtful: bool = False
+
+
+def choose_method(predictions: Predictions, df: int, statistic: str, n_resamples: int) -> Chosen:
     """Return the method 'auto' stands for, and why."""
     errors = expected_errors(predictions) / max(df, 1)
     reason, doubt = trust_chi2(
@@ -285,14 +295,12 @@ def choose_method(
         whole_weights=lambda: predictions.has_whole_weights,
     )
     if reason:
-        return "chi2", reason
+        return Chosen("chi2", reason, bool(doubt))
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
     if not whole or n_resamples * _work(predictions, df, statistic) > MOST_WORK:
-        return (
-            "chi2",
-            f"{doubt}, but the data are too large to simulate{_advice(statistic, errors, whole)}",
-        )
-    return "sequential", doubt
+        advice = _advice(statistic, errors, whole)
+        return Chosen("chi2", f"{doubt}, but the data are too large to simulate{advice}", True)
+    return Chosen("sequential", doubt)
 
 
 def trust_chi2(
@@ -303,7 +311,7 @@ def trust_chi2(
     least_variance: Callable[[], float],
     whole_weights: Callable[[], bool],
 ) -> tuple[str, str]:
-    """Return why chi-square is used, or "" and what speaks against it where draws would be better.
+    """Return why chi-square is used, "" where draws would be better; and what speaks against it.
 
     Takes facts of the rows, `errors` for each parameter; what costs a pass is asked when needed.
 
@@ -325,7 +333,7 @@ def trust_chi2(
     else:
         return found, ""
     if not whole_weights():
-        return f"{doubt}, but fractional weights cannot be simulated", ""
+        return f"{doubt}, but fractional weights cannot be simulated", doubt
     return "", doubt
 
 

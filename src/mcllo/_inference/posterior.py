@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.text import format_count, format_number, format_p
+from .._ground.text import PStyle, format_count, format_number, format_p, p_words
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -173,14 +173,14 @@ def posterior_probability(log_factor: float, prior: float) -> float:
     return math.exp(-against) / (1.0 + math.exp(-against))
 
 
-def bic_warning(posterior: float, pvalue: float, df: int, total: float) -> str:
+def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyle = p_words) -> str:
     """Return what to keep in mind; empty for few parameters on which the test agrees."""
     contradiction = posterior > 0.5 and pvalue < REJECTS
     if not contradiction and df <= MANY_PARAMETERS:
         return ""
     charge = f"BIC charges d ln n = {format_number(df * math.log(total))} for d = {df} parameters"
     if contradiction:
-        effect = f"and so favours calibration although the test rejects it (p {format_p(pvalue)})"
+        effect = f"and so favours calibration although the test rejects it (p {p(pvalue)})"
     else:
         effect = "and can favour calibration although the test rejects it"
     return (

@@ -200,6 +200,8 @@ class RobustTest:
         Flips made, and what they were made from.
     reason : str
         Why `method` was used, and what limits the p-value.
+    limits : tuple of str
+        The latter alone.
     """
 
     statistic: float
@@ -212,6 +214,7 @@ class RobustTest:
     n_resamples: int
     seed: int | None
     reason: str
+    limits: tuple[str, ...] = ()
 
     def rejects(self, alpha: float = 0.05) -> bool:
         """Whether calibration is rejected at level `alpha`."""
@@ -221,7 +224,8 @@ class RobustTest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        names = [entry.name for entry in fields(self) if entry.name != "limits"]
+        return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         unit = "groups" if self.kind == "cluster" else "rows"
@@ -304,7 +308,7 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
     sums = score_sums(predictions, theta)
     root = _root(LogPartition(odds, weight)(theta).hessian, free_parameters(odds))
     null = Mixture.of(root, sums.total, sums.gram, sums.n_units)
-    chosen, reason = _choose(predictions, method, sums.n_units, n_resamples)
+    chosen, reason, limits = _choose(predictions, method, sums.n_units, n_resamples)
     pvalue, n_flips, entropy = null.f_pvalue, 0, None
     if chosen == "flip":
         entropy = entropy_of(seed)
@@ -313,7 +317,8 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
         n_flips = n_resamples
     independent = 0.0 if _is_survey(predictions) else chi2_sf(null.score, root.shape[1])
     if independent > pvalue:
-        pvalue, reason = independent, f"{reason}; the p-value of independent rows is larger"
+        pvalue = independent
+        limits.append("the p-value of independent rows is larger")
     grouped = predictions.groups is not None
     return RobustTest(
         statistic=null.statistic,
@@ -325,14 +330,15 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
         design_effect=_design_effect(predictions, root, sums) if grouped else 1.0,
         n_resamples=n_flips,
         seed=entropy,
-        reason=reason,
+        reason="; ".join([reason, *limits]),
+        limits=tuple(limits),
     )
 
 
 def _choose(
     predictions: Predictions, method: str, n_units: float, n_resamples: int
-) -> tuple[str, str]:
-    """Return the method to use, and why."""
+) -> tuple[str, str, list[str]]:
+    """Return the method to use, why, and what limits its p-value."""
     grouped = predictions.groups is not None
     countable = grouped or _is_survey(predictions) or predictions.has_whole_weights
     if method == "flip" and not countable:
@@ -348,8 +354,8 @@ def _choose(
     else:
         reason = "as asked"
     if method == "flip" and 2.0 ** (1.0 - n_units) > 1.0 / (n_resamples + 1.0):
-        reason += f"; so few can give no p-value below {2.0 ** (1.0 - n_units):.2g}"
-    return method, reason
+        return method, reason, [f"so few can give no p-value below {2.0 ** (1.0 - n_units):.2g}"]
+    return method, reason, []
 
 
 def _is_survey(predictions: Predictions) -> bool:
