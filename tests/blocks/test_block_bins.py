@@ -6,7 +6,7 @@ import pytest
 from block_data import whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_block_sums import blocks_of
+from test_block_sums import parts_of
 
 from mcllo import Predictions, reliability_curve
 from mcllo._blocks.bins import Cells, bin_sums, width_index
@@ -19,7 +19,7 @@ NO_CUTS = np.empty(0)
 
 
 def total(p, n_bins, cuts=NO_CUTS, at=(700, 701, 2500)):
-    return reduce(add, (bin_sums(b, n_bins, cuts) for b in blocks_of(p, at)))
+    return reduce(add, (bin_sums(b, n_bins, cuts) for b in parts_of(p, at)))
 
 
 def test_four_rows_by_hand():

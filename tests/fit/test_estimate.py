@@ -14,14 +14,19 @@ from mcllo._fit.estimate import (
     inverse,
     objective_of,
 )
-from mcllo._fit.penalty import FirthObjective, FreeLikelihood, Ridge
+from mcllo._fit.objective import FreeLikelihood
+from mcllo._fit.penalty import FirthObjective, Ridge
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 PERFECT = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
 
 
 def end_of(predictions, penalty=0.0, center="identity"):
-    return estimate(FreeLikelihood(predictions), predictions, penalty, center)
+    return estimate(FreeLikelihood.of(predictions), predictions, penalty, center)
+
+
+def left(predictions, penalty=0.0):
+    return information_left(end_of(predictions, penalty), FreeLikelihood.of(predictions))
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0, "auto", "firth"])
@@ -44,26 +49,25 @@ def test_what_was_asked_is_kept():
 
 
 def test_information_vanishes_where_there_is_no_maximum():
-    assert information_left(end_of(PERFECT), PERFECT) < FLAT
-    assert 0.1 < information_left(end_of(TOY), TOY) < 1.0
+    assert left(PERFECT) < FLAT
+    assert 0.1 < left(TOY) < 1.0
     assert COLLAPSED > FLAT
 
 
 def test_information_left_by_hand():
     # constant log odds 0: tau alone, H = n g (1 - g); at the identity g = 1/2, at the estimate 1/5
     predictions = Predictions.from_arrays(np.full((5, 2), 0.5), [0, 1, 1, 1, 1])
-    found = information_left(end_of(predictions), predictions)
-    assert found == pytest.approx((0.2 * 0.8) / 0.25, rel=1e-6)
+    assert left(predictions) == pytest.approx((0.2 * 0.8) / 0.25, rel=1e-6)
 
 
 @pytest.mark.parametrize("penalty", [1.0, "firth"])
 def test_a_penalty_leaves_information(penalty):
-    assert information_left(end_of(PERFECT, penalty), PERFECT) == 1.0
+    assert left(PERFECT, penalty) == 1.0
 
 
 @pytest.mark.parametrize("penalty", [0.0, 2.0, "firth"])
 def test_the_objective_is_stationary_at_the_estimate(penalty):
-    likelihood, end = FreeLikelihood(TOY), end_of(TOY, penalty)
+    likelihood, end = FreeLikelihood.of(TOY), end_of(TOY, penalty)
     objective = objective_of(likelihood, TOY, end.penalty, end.rule, end.center_gamma)
     kinds = {0.0: FreeLikelihood, 2.0: Ridge, "firth": FirthObjective}
     assert isinstance(objective, kinds[penalty])

@@ -18,8 +18,8 @@ from mcllo._fit.existence import (
     unbounded_parameters,
 )
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.penalty import FreeLikelihood
-from mcllo.exceptions import ConvergenceWarning, SeparationWarning
+from mcllo._fit.objective import FreeLikelihood
+from mcllo.exceptions import SeparationWarning
 
 quick = settings(deadline=None, max_examples=50)
 TOY_L = log_odds_of(TOY_X)
@@ -116,12 +116,11 @@ def test_starting_with_few_rows_gives_the_same_answer(design, seed):
     assert (separating_direction(odds[:, order], codes[order]) is None) == whole
 
 
-def test_starting_with_few_rows_finds_separation_too(monkeypatch):
+def test_starting_with_few_rows_finds_separation_too():
     rng = np.random.default_rng(5)
     probs = simplex(rng, 300, 3, 2.0)
     odds, codes = log_odds_of(probs), probs.argmax(axis=1)
-    monkeypatch.setattr(separation, "FIRST_ROWS", 2)
-    assert separating_direction(odds, codes) is not None
+    assert separating_direction(odds, codes, first_rows=2) is not None
 
 
 def test_constant_log_odds_do_not_separate():
@@ -292,9 +291,10 @@ PERFECT = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
 ABSENT = Predictions.from_arrays(TOY_X, np.where(TOY_Y == 2, 0, TOY_Y), classes=range(3))
 
 
-def found(predictions, penalty=0.0):
-    end = estimate(FreeLikelihood(predictions), predictions, penalty, "identity")
-    return existence(end, predictions)
+def found(predictions, penalty=0.0, **options):
+    likelihood = FreeLikelihood.of(predictions)
+    end = estimate(likelihood, predictions, penalty, "identity")
+    return existence(end, likelihood, predictions.absent, lambda: predictions, **options)
 
 
 def test_it_exists():
@@ -312,14 +312,10 @@ def test_causes():
     assert found(PERFECT).causes == (0, 1, 2)
 
 
-def test_a_program_that_is_too_large_decides_nothing(monkeypatch):
-    monkeypatch.setattr(module, "MOST_CONSTRAINTS", 2.0 * 2 * 2 * 16 - 1.0)  # K = 2, n = 16
-    assert found(PERFECT) == module.Existence((), False, True)
-    with pytest.warns(ConvergenceWarning, match="Whether a maximum exists was not decided"):
-        fit = fit_predictions(PERFECT)
-    assert not fit.converged
-    assert not fit.separated
-    assert np.isnan(fit.se_tau).all()
+def test_a_program_that_is_too_large_decides_nothing():
+    size = 2.0 * 2 * 2 * 16  # K = 2, n = 16
+    assert found(PERFECT, most_constraints=size - 1.0) == module.Existence((), False, True)
+    assert found(PERFECT, most_constraints=size).causes == (0, 1, 2)
 
 
 def test_one_of_many_that_its_own_log_odds_drive_apart():

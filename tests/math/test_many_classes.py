@@ -11,7 +11,7 @@ from mcllo import MCLLOFit, Predictions
 from mcllo._fit.estimate import estimate, information_left
 from mcllo._fit.existence import separating_direction
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.penalty import FreeLikelihood
+from mcllo._fit.objective import FreeLikelihood
 from mcllo._inference.likelihood_tests import choose_method, run_test
 from mcllo._math import many_classes as many
 from mcllo._math import products as operator
@@ -320,15 +320,16 @@ def test_what_needs_all_the_information_is_refused_without(monkeypatch):
 
 def test_blocks_show_that_information_vanished(monkeypatch):
     predictions = of_many(n=2000)
-    end = estimate(FreeLikelihood(predictions), predictions, 0.0, "identity")
+    likelihood = FreeLikelihood.of(predictions)
+    end = estimate(likelihood, predictions, 0.0, "identity")
     monkeypatch.setattr(many, "MOST_PARAMETERS", 257)
-    by_blocks = estimate(FreeLikelihood(predictions), predictions, 0.0, "identity")
+    by_blocks = estimate(likelihood, predictions, 0.0, "identity")
     assert by_blocks.hessian.shape == (0, 0)
-    assert information_left(end, predictions) == information_left(by_blocks, predictions) == 1.0
+    assert information_left(end, likelihood) == information_left(by_blocks, likelihood) == 1.0
     tau = by_blocks.blocks.tau.copy()
     tau[8] *= 1e-6
     poor = replace(by_blocks, blocks=Blocks(tau, by_blocks.blocks.cross, by_blocks.blocks.gamma))
-    assert information_left(poor, predictions) == 0.0
+    assert information_left(poor, likelihood) == 0.0
 
 
 def test_simulation_counts_parameters():

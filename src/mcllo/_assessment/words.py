@@ -153,6 +153,7 @@ def assessment_text(a: Assessment, alpha: float = 0.05, *, full: bool = False) -
         heading(a.predictions),
         verdict(a.test, alpha),
         f"  {a.test}",
+        *_indented(wrapped(list(a.remarks))),
         *_indented(companion_lines(a, alpha)),
         *_indented(wrapped(detail_lines(a, alpha))),
         *_indented(notes(a.predictions, a.fit, zeros=a.details.zeros is None)),

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._fit.objective import free_of_range
 from .._ground.results import Floats
 from .._input.frames import as_column, as_numbers
 from .._input.labels import Classes, check_not_reserved
@@ -322,13 +323,7 @@ class RowSums:
     @property
     def free(self) -> NDArray[np.bool_]:
         """Mask over theta: gamma_j is fixed where class j's log odds never vary."""
-        varies = self.high - self.low > 1e-12
-        return np.concatenate([np.ones(len(varies), dtype=bool), varies])
-
-    def absent(self, classes: Classes) -> Classes:
-        """Return the classes that never occur in the labels."""
-        pairs = zip(classes, self.class_weight, strict=True)
-        return tuple(label for label, weight in pairs if weight == 0.0)
+        return free_of_range(self.high - self.low)
 
 
 def row_sums(block: Block) -> RowSums:

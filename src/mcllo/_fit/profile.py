@@ -47,7 +47,8 @@ from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
 from .estimate import objective_of
 from .existence import unbounded_parameters
 from .fit import Intervals, MCLLOFit, fit_predictions
-from .penalty import Center, FreeLikelihood, Objective, Penalty
+from .objective import FreeLikelihood, Objective
+from .penalty import Center, Penalty
 
 INNER = 1e-5
 """Tolerance of the constrained maxima: the decrement below which `minimize` stops."""
@@ -134,7 +135,7 @@ def _quiet_fit(predictions: Predictions, penalty: Penalty, center: Center) -> MC
 def _intervals(predictions: Predictions, fit: MCLLOFit, level: float) -> Intervals:
     from scipy.special import ndtri
 
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     free = likelihood.free
     endless = np.zeros((len(free), 2), dtype=bool)
     if fit.separated:
