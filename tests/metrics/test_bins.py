@@ -18,6 +18,7 @@ from mcllo.metrics._bins import (
     rank_blocks,
     weighted_quantile,
     width_edges,
+    width_index,
 )
 
 lattice = st.integers(0, 20).map(lambda k: k / 20)
@@ -38,6 +39,16 @@ rows = st.integers(1, 40).flatmap(
 )  # fmt: skip
 def test_values_on_an_edge_belong_to_the_bin_below(value, n_bins, index):
     assert bin_index(value, width_edges(n_bins)) == index
+    assert width_index(np.array([[value]]), n_bins).tolist() == [[index]]
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1), st.integers(1, 4000))
+@settings(deadline=None, max_examples=50)
+def test_without_a_search_the_bins_are_the_same(values, n_bins):
+    edges = width_edges(n_bins)
+    near = [np.nextafter(edges, 0.0), np.nextafter(edges, 1.0), [1.0, 1.0 + 1e-9]]
+    x = np.concatenate([values, edges, *near])
+    np.testing.assert_array_equal(width_index(x, n_bins), bin_index(x, edges))
 
 
 def test_every_edge_closes_the_bin_below_it():

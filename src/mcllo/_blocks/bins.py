@@ -29,15 +29,13 @@ from .._inference.likelihood_tests import chi2_sf
 from .._inference.omnibus import OmnibusTest
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from ..metrics._bins import bin_index, width_edges
+from ..metrics._bins import width_edges, width_index
 from ..metrics._reliability import ReliabilityCurve, central_range, ratio, wilson
 from .sums import Block, top_label
 
 Index = NDArray[np.intp]
 
 N_CURVE_BINS = 10
-NEAR = 1e-7
-"""Distance of ``n_bins x`` from a whole number within which rounding may have moved it."""
 FEW_ROWS = 2000
 """Rows of a bin up to which its band is that of a binomial count."""
 
@@ -96,7 +94,7 @@ class BinSums:
 
 def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
     """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
-    rows, cells = block.rows, Cells.of(n_bins)
+    rows, cells = block.rows, BinCells.of(n_bins)
     index, most = top_label(rows.probs)
     sums = cells.sums(most, index == rows.codes, rows.sample_weight)
     top = np.stack([np.add.reduceat(part, cells.fine) for part in sums[:3]])
@@ -111,7 +109,7 @@ def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class BinCells:
     """Bins of the calibration errors, cut at the edges of the curves' bins too: one count for both.
 
     Attributes
@@ -135,7 +133,7 @@ class Cells:
 
     @staticmethod
     @lru_cache(maxsize=4)
-    def of(n_bins: int) -> Cells:
+    def of(n_bins: int) -> BinCells:
         """Return the cells of so many bins."""
         edges = np.union1d(width_edges(n_bins), width_edges(N_CURVE_BINS))
         fine, curve = (
@@ -144,7 +142,7 @@ class Cells:
         )
         several = np.diff(fine, append=len(edges) + 1) > 1
         start = np.searchsorted(curve, fine, side="right") - 1
-        return Cells(n_bins, len(edges) + 1, fine, curve, np.where(several, -1, fine), start)
+        return BinCells(n_bins, len(edges) + 1, fine, curve, np.where(several, -1, fine), start)
 
     def index(self, values: Floats) -> Index:
         """Return the cell of each value; those in a bin of several cells are looked at again."""
@@ -153,7 +151,7 @@ class Cells:
         again = np.flatnonzero(index < 0)
         if len(again):
             own = bins[again]
-            passed = bin_index(values[again], width_edges(N_CURVE_BINS)) - self.start[own]
+            passed = width_index(values[again], N_CURVE_BINS) - self.start[own]
             index[again] = self.fine[own] + passed
         return index
 
@@ -179,28 +177,6 @@ class Cells:
         """Return the sums of `values` (the counts, for None) in cells."""
         sums: Floats = np.bincount(index, values, self.n_cells).astype(np.float64, copy=False)
         return sums
-
-
-def width_index(values: Floats, n_bins: int) -> Index:
-    """Return ``bin_index(values, width_edges(n_bins))`` without a search.
-
-    The product ``n_bins x`` tells the bin, but where it is a whole number up to rounding; there x
-    is compared with that edge.
-
-    Examples
-    --------
-    >>> width_index(np.array([0.0, 0.1, 0.7, 0.71, 1.0]), 10)
-    array([0, 0, 6, 7, 9])
-    """
-    scaled = values * n_bins
-    whole = np.rint(scaled)
-    index: Index = scaled.astype(np.intp)
-    scaled -= whole
-    near = np.flatnonzero(np.abs(scaled, out=scaled) < NEAR)
-    if len(near):
-        edge = whole[near]
-        index[near] = np.maximum(edge - (values[near] <= edge / n_bins), 0.0)
-    return index
 
 
 def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:

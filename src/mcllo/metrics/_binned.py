@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
-from ._bins import Binning, NBins, bin_index, block_totals, inner_edges, n_bins_of, total_weight
+from ._bins import Binning, NBins, binned, block_totals, n_bins_of, total_weight
 
 Labels = NDArray[np.intp]
 
@@ -87,8 +87,8 @@ class TopLabelECE:
         probs, weight = predictions.probs, predictions.sample_weight
         top = probs.argmax(axis=1)
         confidence = probs[np.arange(len(probs)), top]
-        edges = inner_edges(confidence, n_bins, binning, weight)
-        index, count = bin_index(confidence, edges), len(edges) + 1
+        index, edges = binned(confidence, n_bins, binning, weight)
+        count = len(edges) + 1
         table = np.full(probs.shape, count, dtype=np.intp)
         table[np.arange(len(probs)), top] = index
         self.norm = norm
@@ -125,8 +125,8 @@ class ClasswiseECE:
         table = np.empty(probs.shape, dtype=np.intp)
         starts = [0]
         for k, column in enumerate(probs.T):
-            edges = inner_edges(column, n_bins, binning, weight)
-            table[:, k] = bin_index(column, edges) + starts[-1]
+            index, edges = binned(column, n_bins, binning, weight)
+            table[:, k] = index + starts[-1]
             starts.append(starts[-1] + len(edges) + 1)
         rows = None if weight is None else np.repeat(weight, probs.shape[1])
         self._starts, self._total = np.array(starts[:-1]), total_weight(probs, weight)
