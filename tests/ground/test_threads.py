@@ -117,6 +117,7 @@ def test_the_items_are_shared_by_threads():
         (first, *inside), (second, *other) = ordered_map(work, [0, 1], 2)
         assert n_threads() == 2
     assert first != second
+    assert threading.get_ident() in (first, second)
     assert inside == other == [1, "raise"]  # no threads of its own; NumPy as the caller has it
 
 

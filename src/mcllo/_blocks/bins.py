@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from .._inference.omnibus import OmnibusTest
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from ..metrics._bins import width_edges, width_index
-from ..metrics._reliability import ReliabilityCurve, central_range, ratio, wilson
+from ..metrics._reliability import ReliabilityCurve, central_range, curve_of_sums, ratio
 from .sums import Block, top_label
 
 Index = NDArray[np.intp]
@@ -89,7 +88,12 @@ class BinSums:
 
     def reliability(self, classes: Classes, level: float = 0.95) -> list[ReliabilityCurve]:
         """Return the curve of the most probable class, then those of the classes."""
-        return [_curve(label, self.curves[:, j], level) for j, label in enumerate((None, *classes))]
+        inner, curves = width_edges(N_CURVE_BINS), []
+        for label, sums in zip((None, *classes), self.curves.swapaxes(0, 1), strict=True):
+            counts, predicted, hits, variance = sums
+            bands = _bands(counts, ratio(predicted, counts), variance, level)
+            curves.append(curve_of_sums(label, inner, (counts, predicted, hits), bands, level))
+        return curves
 
 
 def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
@@ -200,26 +204,6 @@ def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
         excess[k] = np.bincount(codes[own], minlength=c).astype(np.float64) - expected
         spread[k] = np.diag(expected) - inside @ inside.T
     return excess, spread
-
-
-def _curve(label: Any, sums: Floats, level: float) -> ReliabilityCurve:
-    counts, predicted, hits, variance = sums
-    observed, mean = ratio(hits, counts), ratio(predicted, counts)
-    low, high = wilson(observed, counts, level)
-    band_low, band_high = _bands(counts, mean, variance, level)
-    return ReliabilityCurve(
-        label=label,
-        edges=np.concatenate([[0.0], width_edges(N_CURVE_BINS), [1.0]]),
-        counts=counts,
-        mean_predicted=mean,
-        observed=observed,
-        low=low,
-        high=high,
-        band_low=band_low,
-        band_high=band_high,
-        level=level,
-        binning="width",
-    )
 
 
 def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ from .._input.labels import Classes, class_names
 from .._input.predictions import Predictions
 from ..exceptions import FileFormatError, InputError, MclloError
 from .blocks import Cost, Streamed, Unit
-from .sums import Block, Layout, Reading, block_rows, in_whole
+from .sums import Block, Layout, Reading, block_rows, coded_words, in_whole
 
 MOST_GROUP_ROWS = 1 << 22
 """Rows of a row group that one worker reads alone, at most."""
@@ -292,14 +292,10 @@ def _codes(labels: Any, classes: Classes) -> NDArray[np.intp] | None:
     """Return the column of each word; None where labels are no words, or some are no class."""
     import pyarrow as pa
 
-    words = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
-    if labels.null_count or not words:
+    text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
+    if labels.null_count or not text:
         return None
     whole = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
     encoded = whole.dictionary_encode()
-    where = {str(label): j for j, label in enumerate(classes)}
-    table = np.array([where.get(word, -1) for word in encoded.dictionary.to_pylist()], np.intp)
-    if table.min() < 0:
-        return None
-    codes: NDArray[np.intp] = table[encoded.indices.to_numpy(zero_copy_only=False)]
-    return codes
+    words = encoded.dictionary.to_pylist()
+    return coded_words(encoded.indices.to_numpy(zero_copy_only=False), words, classes)

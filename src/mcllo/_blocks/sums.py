@@ -11,12 +11,9 @@ in the large            ``sum w x_k`` beside the weight of each class
 changes                 zeros found and raised, rows divided by their sum
 ======================  =====================================================================
 
-Sums of blocks add by ``+``, which must be done in the order of the blocks.
-
-A block of rows -> `Block`: validated by the same rules as a whole table, whatever the blocks.
-
-`Predictions` looks at one row at a time, so cutting rows into blocks changes no number, but for
-three things that only the whole can tell. They are settled here:
+Sums of blocks add by ``+``, which must be done in the order of the blocks. A `Block` is validated
+by the same rules as a whole table: `Predictions` looks at one row at a time, so cutting rows into
+blocks changes no number, but for three things that only the whole can tell. They are settled here:
 
 ==================  ========================================================================
 classes, baseline   `classes`, else the columns' names, else what the first rows show (`Layout`); a
@@ -29,7 +26,7 @@ weights             a block may weigh nothing as long as some other does
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -37,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.objective import free_of_range
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._input.frames import as_column, as_numbers
 from .._input.labels import Classes, check_not_reserved
 from .._input.predictions import Predictions, baseline_column
@@ -107,11 +104,6 @@ class Layout:
         """The reference class."""
         return self.classes[self.baseline_index]
 
-    @property
-    def compared(self) -> Classes:
-        """The classes other than the baseline, in column order."""
-        return tuple(c for j, c in enumerate(self.classes) if j != self.baseline_index)
-
     @classmethod
     def of_classes(cls, reading: Reading, classes: Classes) -> Layout:
         """Return the layout of known classes."""
@@ -164,6 +156,16 @@ def block_rows(n_classes: int) -> int:
     """
     widest = MOST_CELLS // n_classes
     return max(1, min(BLOCK_ROWS, widest, max(BLOCK_CELLS // n_classes, 2 * n_classes)))
+
+
+def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
+    """Return the column of each label, ``words[places]``; None where one is missing or no class."""
+    columns = {str(label): j for j, label in enumerate(classes)}
+    table = np.array([columns.get(str(word), -1) for word in words], dtype=np.intp)
+    if len(places) == 0 or places.min() < 0 or table.min() < 0:
+        return None
+    codes: Codes = table[places]
+    return codes
 
 
 def in_whole(error: InputError, start: int) -> InputError:

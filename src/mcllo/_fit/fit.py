@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
-from .._ground.results import Floats, none_for_nan
+from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table
 from .._input.labels import Classes
 from .._input.predictions import Predictions
@@ -61,7 +61,7 @@ _LATER = {
 
 
 @dataclass(frozen=True, eq=False)
-class Intervals:
+class Intervals(Result):
     """Confidence intervals, one row (low, high) for each class other than the baseline.
 
     Attributes
@@ -82,16 +82,6 @@ class Intervals:
     delta: Floats
     method: str = "wald"
     compared: Classes = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values; ends that do not exist or are infinite are None."""
-        ends = {name: getattr(self, name).tolist() for name in ("tau", "gamma", "delta")}
-        return {
-            "level": self.level,
-            "method": self.method,
-            "compared": list(self.compared),
-            **{name: none_for_nan(values) for name, values in ends.items()},
-        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,11 +1,12 @@
-"""Ridge penalties: towards the identity or a temperature, of a given strength or one chosen.
+"""Penalties: a ridge, of a given strength or one chosen, and Jeffreys' prior (Firth).
 
 =====================  ==========================================================================
-penalty                ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
+ridge                  ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
 centre "identity"      ``tau = 0, gamma = 1``
 centre "temperature"   ``tau = 0, gamma = u`` with the u of greatest likelihood (one exponent)
 evidence of rho        ``l(theta_rho) - rho/2 |theta_rho - centre|^2 + d/2 log rho
                        - 1/2 log|H(theta_rho) + rho I|``
+Firth                  ``l(theta) + 1/2 log|H(theta)|``: the likelihood times Jeffreys' prior
 =====================  ==========================================================================
 
 The evidence is Laplace's approximation of the log likelihood with theta integrated over its prior;
@@ -14,12 +15,9 @@ greatest evidence between 0.01 and 10,000: the best of half decades, from strong
 starting at the last, then a search between its neighbours. When little is certain it stays close to
 the centre, so the centre matters: with few rows a temperature is the safer one.
 
-Firth's estimate: the likelihood times Jeffreys' prior, ``l(theta) + 1/2 log|H(theta)|``.
-
-It is finite where maximum likelihood drifts to infinity, and its first-order bias is 0; it pulls
-towards gamma = 0, where rows tell most, not towards the identity.
-
-Third derivatives, row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features
+Firth's estimate is finite where maximum likelihood drifts to infinity, and its first-order bias is
+0; it pulls towards gamma = 0, where rows tell most, not towards the identity. It needs third
+derivatives, row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features
 ``z_j = (e_j, l_j e_j)`` of class j, and ``r_j`` the derivative with respect to eta_j:
 
 ===================  ==================================================================

@@ -17,6 +17,7 @@ already runs one process for each processor says `limit_threads(1)` once in each
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections import deque
@@ -97,18 +98,17 @@ def ordered_map(
 ) -> Generator[Found, None, None]:
     """Yield ``work(item)`` in the order of the items, computed by up to `n_workers` threads.
 
-    A sequence is handed out at once; of any other iterable at most one item more than there are
-    workers is held at a time. Workers start no threads of their own, and NumPy's error state is the
-    caller's. Whatever ends this early, an error or Ctrl-C, also ends the workers before it goes on.
+    A sequence is shared with the calling thread; of any other iterable at most one item more than
+    there are workers is held at a time. Workers start no threads of their own, and NumPy's error
+    state is the caller's. Whatever ends this early, an error or Ctrl-C, also ends the workers
+    before it goes on.
 
     Examples
     --------
     >>> list(ordered_map(lambda item: item * item, [1, 2, 3], 2))
     [1, 4, 9]
     """
-    ahead = n_workers
-    if isinstance(items, Sequence):
-        ahead, n_workers = len(items), min(n_workers, len(items))
+    n_workers = min(n_workers, len(items)) if isinstance(items, Sequence) else n_workers
     if n_workers <= 1:
         yield from map(work, items)
         return
@@ -121,14 +121,39 @@ def ordered_map(
     pool = ThreadPoolExecutor(n_workers, initializer=limit_threads, initargs=(1,))
     waiting: deque[Future[Found]] = deque()
     try:
+        if isinstance(items, Sequence):
+            yield from _shared(run, items, pool, n_workers - 1)
+            return
         for item in items:
             waiting.append(pool.submit(run, item))
-            if len(waiting) > ahead:
+            if len(waiting) > n_workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _shared(
+    run: Callable[[Item], Found], items: Sequence[Item], pool: ThreadPoolExecutor, n_helpers: int
+) -> list[Found]:
+    """Return all results; each worker takes item after item, which costs less than a task each."""
+    found: list[Any] = [None] * len(items)
+    numbers, over = itertools.count(), threading.Event()
+
+    def take() -> None:
+        try:
+            while not over.is_set() and (k := next(numbers)) < len(items):
+                found[k] = run(items[k])
+        finally:
+            over.set()
+
+    helpers = [pool.submit(take) for _ in range(n_helpers)]
+    with threads(1):
+        take()
+    for helper in helpers:
+        helper.result()
+    return found
 
 
 @contextmanager

@@ -191,9 +191,22 @@ def reliability_curve(
     count = len(inner) + 1
     counts, predicted = cell_totals(index, values, count, weight)
     successes = cell_totals(index, hits, count, weight)[1]
-    observed = ratio(successes, counts)
+    bands = _bands(predictions, values, index, counts, level)
+    return curve_of_sums(label, inner, (counts, predicted, successes), bands, level, binning)
+
+
+def curve_of_sums(
+    label: Hashable | None,
+    inner: Floats,
+    sums: tuple[Floats, Floats, Floats],
+    bands: tuple[Floats, Floats],
+    level: float,
+    binning: str = "width",
+) -> ReliabilityCurve:
+    """Return the curve, given weight, sum of predictions and weight of hits in each bin."""
+    counts, predicted, hits = sums
+    observed = ratio(hits, counts)
     low, high = wilson(observed, counts, level)
-    band_low, band_high = _bands(predictions, values, index, counts, level)
     return ReliabilityCurve(
         label=label,
         edges=np.concatenate([[0.0], inner, [1.0]]),
@@ -202,8 +215,8 @@ def reliability_curve(
         observed=observed,
         low=low,
         high=high,
-        band_low=band_low,
-        band_high=band_high,
+        band_low=bands[0],
+        band_high=bands[1],
         level=level,
         binning=binning,
     )
