@@ -8,9 +8,9 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit import existence as module
-from mcllo._fit import existence as separation
 from mcllo._fit.estimate import estimate
 from mcllo._fit.existence import (
+    Existence,
     RecessionCone,
     existence,
     separated_classes,
@@ -110,7 +110,7 @@ def test_starting_with_few_rows_gives_the_same_answer(design, seed):
     odds = log_odds_of(probs)
     whole = separating_direction(odds, codes) is None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(separation, "FIRST_ROWS", 3)
+        patch.setattr(module, "FIRST_ROWS", 3)
         assert (separating_direction(odds, codes) is None) == whole
     order = np.random.default_rng(seed).permutation(len(codes))
     assert (separating_direction(odds[:, order], codes[order]) is None) == whole
@@ -139,7 +139,7 @@ def test_nearly_separated_rows_have_a_maximum(overlap):
 def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
     # a solver may return what meets its constraints only to its tolerance: value 1, violation 1e-3
     odds, codes = np.array([[1.0, -1e-3, 1e-3, -1.0]]), np.array([0, 0, 1, 1])
-    monkeypatch.setattr(separation, "_solve", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
+    monkeypatch.setattr(module, "_solve", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
     assert separating_direction(odds, codes) is None
 
 
@@ -298,7 +298,7 @@ def found(predictions, penalty=0.0, **options):
 
 
 def test_it_exists():
-    assert found(TOY) == module.Existence((), True, False)
+    assert found(TOY) == Existence((), True, False)
 
 
 @pytest.mark.parametrize("predictions", [PERFECT, ABSENT])
@@ -308,13 +308,13 @@ def test_a_penalty_makes_it_exist(predictions, penalty):
 
 
 def test_causes():
-    assert found(ABSENT) == module.Existence((2,), False, False)
+    assert found(ABSENT) == Existence((2,), False, False)
     assert found(PERFECT).causes == (0, 1, 2)
 
 
 def test_a_program_that_is_too_large_decides_nothing():
     size = 2.0 * 2 * 2 * 16  # K = 2, n = 16
-    assert found(PERFECT, most_constraints=size - 1.0) == module.Existence((), False, True)
+    assert found(PERFECT, most_constraints=size - 1.0) == Existence((), False, True)
     assert found(PERFECT, most_constraints=size).causes == (0, 1, 2)
 
 

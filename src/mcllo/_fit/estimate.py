@@ -61,9 +61,9 @@ def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Fl
     return whole
 
 
-def inverse(hessian: Floats) -> Floats:
+def inverse(hessian: Floats, large: int = LARGE) -> Floats:
     """Return the inverse; a large one from its Cholesky factor, in two fifths of the time."""
-    if len(hessian) > LARGE:
+    if len(hessian) > large:
         from scipy.linalg.lapack import dpotrf, dpotri
 
         factor, failed = dpotrf(hessian, lower=1, clean=0)
