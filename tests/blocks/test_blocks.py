@@ -105,7 +105,8 @@ def test_kept_blocks_are_read_instead_of_the_source():
         blocks.take()
 
 
-def test_a_failed_pass_leaves_no_blocks_behind():
+def test_a_failed_pass_leaves_no_blocks_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     blocks = blocks_of(rows(n=100), (30, 60), n_jobs=1)
 
     def fails(block):
@@ -117,6 +118,9 @@ def test_a_failed_pass_leaves_no_blocks_behind():
         blocks.total(fails)
     assert blocks.first.n_samples == 100
     assert blocks.take().n_samples == 100
+    assert len(os.listdir(tmp_path)) == 1
+    del blocks
+    assert os.listdir(tmp_path) == []
 
 
 def full(*_):
