@@ -19,7 +19,6 @@ from mcllo._blocks.sums import (
     in_whole,
     picked,
     row_sums,
-    top_label,
 )
 from mcllo._fit.objective import free_parameters
 from mcllo._inference.likelihood_tests import _least_variance, expected_errors
@@ -88,14 +87,6 @@ def test_any_partition_gives_the_same_terms(at, weighted):
     assert found.value == pytest.approx(expected.value, rel=1e-13)
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-12)
     np.testing.assert_allclose(found.hessian, expected.hessian, rtol=1e-10, atol=1e-12)
-
-
-def test_top_label_takes_the_first_of_ties_in_any_layout():
-    probs = np.array([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.3, 0.3, 0.4]])
-    for table in (probs, np.asfortranarray(probs)):
-        index, most = top_label(table)
-        assert index.tolist() == [0, 1, 2]
-        assert most.tolist() == [0.4, 0.4, 0.4]
 
 
 def test_a_lost_probability_gives_an_infinite_log_loss():

@@ -16,6 +16,7 @@ from mcllo.metrics._bins import (
     midpoint_edges,
     n_bins_of,
     rank_blocks,
+    top_label,
     weighted_quantile,
     width_edges,
     width_index,
@@ -56,6 +57,14 @@ def test_every_edge_closes_the_bin_below_it():
         edges = width_edges(n_bins)
         np.testing.assert_array_equal(bin_index(edges, edges), np.arange(n_bins - 1))
         np.testing.assert_array_equal(bin_index(edges, edges, "left"), np.arange(1, n_bins))
+
+
+def test_top_label_takes_the_first_of_ties_in_any_layout():
+    probs = np.array([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.3, 0.3, 0.4]])
+    for table in (probs, np.asfortranarray(probs)):
+        index, most = top_label(table)
+        assert index.tolist() == [0, 1, 2]
+        assert most.tolist() == [0.4, 0.4, 0.4]
 
 
 def test_sqrt_rounds_up():

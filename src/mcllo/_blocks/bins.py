@@ -28,9 +28,9 @@ from .._inference.likelihood_tests import chi2_sf
 from .._inference.omnibus import OmnibusTest
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from ..metrics._bins import width_edges, width_index
+from ..metrics._bins import top_label, width_edges, width_index
 from ..metrics._reliability import ReliabilityCurve, central_range, curve_of_sums, ratio
-from .sums import Block, top_label
+from .sums import Block
 
 Index = NDArray[np.intp]
 

@@ -42,6 +42,7 @@ from .._input.probabilities import Simplex, clean_logits, clean_probs
 from .._input.weights import RowFacts, clean_rows
 from .._math.likelihood import LogPartition, Terms, identity_theta, sufficient_statistic
 from ..exceptions import InputError
+from ..metrics._bins import top_label
 
 BLOCK_ROWS = 1 << 16
 """Rows of a block, at most."""
@@ -385,18 +386,6 @@ def picked(block: Block, rows: NDArray[np.intp] | None, starts: dict[int, int]) 
     first = starts[block.start]
     low, high = np.searchsorted(rows, [first, first + block.rows.n_samples])
     return Picked((block.rows.take(rows[low:high] - first),)) if high > low else Picked()
-
-
-def top_label(probs: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """Return the most probable class of each row, of ties the first, and its probability."""
-    if probs.flags.c_contiguous:
-        index = probs.argmax(axis=1)
-        return index, probs[np.arange(len(probs)), index]
-    most = probs.max(axis=1)  # class by class in memory: an argmax over classes would copy
-    index = np.empty(len(probs), dtype=np.intp)
-    for k in range(probs.shape[1] - 1, -1, -1):
-        index[probs[:, k] == most] = k
-    return index, most
 
 
 def _log_loss(own: Floats, weight: Floats) -> float:

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
-from ._bins import Binning, NBins, binned, block_totals, n_bins_of, total_weight
+from ._bins import Binning, NBins, binned, block_totals, n_bins_of, top_label, total_weight
 
 Labels = NDArray[np.intp]
 
@@ -85,8 +85,7 @@ class TopLabelECE:
         if norm not in (1, 2):
             raise InputError(f"norm must be 1 or 2; got norm={norm!r}.")
         probs, weight = predictions.probs, predictions.sample_weight
-        top = probs.argmax(axis=1)
-        confidence = probs[np.arange(len(probs)), top]
+        top, confidence = top_label(probs)
         index, edges = binned(confidence, n_bins, binning, weight)
         count = len(edges) + 1
         table = np.full(probs.shape, count, dtype=np.intp)

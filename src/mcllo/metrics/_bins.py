@@ -40,6 +40,18 @@ NEAR = 1e-7
 """Distance of ``n_bins x`` from a whole number within which rounding may have moved it."""
 
 
+def top_label(probs: Floats) -> tuple[Index, Floats]:
+    """Return the most probable class of each row, of ties the first, and its probability."""
+    if probs.flags.c_contiguous:
+        index = probs.argmax(axis=1)
+        return index, probs[np.arange(len(probs)), index]
+    most = probs.max(axis=1)  # class by class in memory: an argmax over classes would copy
+    index = np.empty(len(probs), dtype=np.intp)
+    for k in range(probs.shape[1] - 1, -1, -1):
+        index[probs[:, k] == most] = k
+    return index, most
+
+
 def n_bins_of(n_bins: NBins, n_samples: float) -> int:
     """Return the number of bins for `n_samples` rows (or their total weight).
 

@@ -34,7 +34,7 @@ from .._input.labels import find_class
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
 from ._binned import cell_totals
-from ._bins import Binning, NBins, binned
+from ._bins import Binning, NBins, binned, top_label
 
 
 def poisson_binomial(probs: Floats) -> Floats:
@@ -224,8 +224,8 @@ def curve_of_sums(
 
 def _values_and_hits(p: Predictions, label: Hashable | None) -> tuple[Floats, Floats]:
     if label is None:
-        top = p.probs.argmax(axis=1)
-        return p.probs[np.arange(p.n_samples), top], (top == p.codes).astype(np.float64)
+        top, confidence = top_label(p.probs)
+        return confidence, (top == p.codes).astype(np.float64)
     column = find_class(label, p.classes, "label")
     return p.probs[:, column], (p.codes == column).astype(np.float64)
 

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
-from ._bins import total_weight, weighted_quantile
+from ._bins import top_label, total_weight, weighted_quantile
 
 Labels = NDArray[np.intp]
 Estimator = Literal["biased", "unbiased", "linear"]
@@ -261,8 +261,7 @@ def smooth_calibration_error(
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0.0):
         raise InputError(f"bandwidth must be positive or None; got bandwidth={bandwidth}.")
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    top = p.probs.argmax(axis=1)
-    confidence = p.probs[np.arange(p.n_samples), top]
+    top, confidence = top_label(p.probs)
     error_at = smoothed_error(confidence, (top == p.codes) - confidence, p.sample_weight)
     return error_at(bandwidth) if bandwidth is not None else _fixed_point(error_at)
 
