@@ -26,11 +26,11 @@ def limit_threads(n: int | None) -> None:
 def estimate(probs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
     """Return (tau, gamma), and likelihood and passes: validation and estimate alone."""
     from mcllo import Predictions
-    from mcllo._fit.penalty import FreeLikelihood
+    from mcllo._fit.objective import FreeLikelihood
     from mcllo._math.many_classes import fit_many
 
     p = Predictions.from_arrays(probs, y, classes=range(probs.shape[1]))
-    likelihood = FreeLikelihood(p)
+    likelihood = FreeLikelihood.of(p)
     statistic, start = likelihood.whole.statistic, likelihood.identity
     done = fit_many(p.log_odds, statistic, start=start, free=likelihood.free, hessian=False)
     found = {"nll": done.solution.value, "steps": done.solution.n_iter}

@@ -8,7 +8,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Assessment, Predictions, assess
 from mcllo._assessment.assessment import calibration_in_the_large
 from mcllo._blocks.assess import BlockAssessment
-from mcllo.exceptions import InputError, SeparationWarning
+from mcllo.exceptions import InputError, SeparationWarning, ZeroProbabilityWarning
 
 
 def test_toy_assessment():
@@ -83,6 +83,17 @@ def test_fractional_weights_have_no_simulated_nulls():
 def test_logits_are_an_alternative_to_probabilities():
     from_logits = assess(None, TOY_Y, logits=np.log(TOY_X) + 3.0, seed=0)
     assert from_logits.test.statistic == pytest.approx(1.1462114203, abs=1e-6)
+
+
+def test_what_was_changed_is_counted():
+    probs = TOY_X.copy()
+    probs[0] = [0.0, 0.9, 0.1]
+    probs[5] *= 1.0 + 5e-7
+    with pytest.warns(ZeroProbabilityWarning):
+        a = assess(probs, TOY_Y, seed=0)
+    data = a.to_dict()["data"]
+    assert [data[name] for name in ("n_zeros", "n_clipped_true", "n_renormalized")] == [1, 1, 1]
+    assert a.data.zero_note == a.predictions.zero_note
 
 
 def test_repr_is_one_line():

@@ -11,9 +11,9 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
+from mcllo._fit.objective import FreeLikelihood
 from mcllo._fit.penalty import (
     FirthObjective,
-    FreeLikelihood,
     Ridge,
     centre_of,
     evidence,
@@ -34,7 +34,7 @@ def predictions_of(probs, y, **options):
 
 
 def evidence_at(predictions, rho, exponent=1.0):
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     centre = centre_of(predictions.log_odds, exponent)
     return evidence(rho, minimize(Ridge(likelihood, rho, centre), centre))
 
@@ -151,7 +151,7 @@ def test_calibrated_rows_are_left_alone_and_distorted_rows_are_not():
 def test_toy_ridge(labels, penalty, theta):
     # methods specification 8c, TOY
     predictions = predictions_of(TOY_X, labels)
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     centre = centre_of(predictions.log_odds, 1.0)
     found = minimize(Ridge(likelihood, penalty, centre), centre)
     np.testing.assert_allclose(found.x, theta, atol=6e-7)
@@ -171,7 +171,7 @@ def test_penalised_fits_are_stationary(design, center):
         found = fit_predictions(predictions, penalty=0.7, center=center)
     except SeparationWarning:
         return
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     ridge = Ridge(likelihood, 0.7, centre_of(predictions.log_odds, found.center_gamma))
     assert found.converged
     np.testing.assert_allclose(ridge(found.theta).gradient, 0.0, atol=1e-4)
@@ -189,7 +189,7 @@ def test_constant_log_odds_have_the_same_map_at_the_centre():
 
 def test_the_strength_stays_in_its_range():
     predictions = predictions_of(TOY_X, TOY_Y)
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     assert strongest_evidence(likelihood, centre_of(predictions.log_odds, 1.0)) == 1e4
     separated = fit_predictions(predictions_of(TOY_X, ARGMAX), penalty="auto")
     assert separated.penalty == 0.01
@@ -219,7 +219,7 @@ def test_unknown_center():
 
 def solve(probs, y, **options):
     predictions = predictions_of(probs, y, **options)
-    return firth_solution(FreeLikelihood(predictions), predictions)
+    return firth_solution(FreeLikelihood.of(predictions), predictions)
 
 
 def direct_objective(theta, odds, codes, weight=None):
@@ -257,7 +257,7 @@ def test_derivatives_match_finite_differences(theta):
     weight = np.linspace(0.5, 2.0, 16)
     odds, theta = log_odds_of(TOY_X), np.array(theta)
     predictions = predictions_of(TOY_X, TOY_Y, sample_weight=weight)
-    objective = FirthObjective(FreeLikelihood(predictions), predictions)
+    objective = FirthObjective(FreeLikelihood.of(predictions), predictions)
     expected = central_differences(lambda t: direct_objective(t, odds, TOY_Y, weight), theta)
     assert objective(theta).value == pytest.approx(direct_objective(theta, odds, TOY_Y, weight))
     np.testing.assert_allclose(objective(theta).gradient, expected, atol=1e-7)

@@ -131,7 +131,7 @@ def test_several_threads_may_call_at_once():
     partition = LogPartition(rng.normal(size=(9, 20_000)))
     thetas = rng.normal(size=(8, 18))
     alone = [partition(theta) for theta in thetas]
-    together = ordered_map(lambda i: partition(thetas[i]), 8, 4)
+    together = list(ordered_map(partition, thetas, 4))
     for first, second in zip(alone, together, strict=True):
         assert first.value == second.value
         np.testing.assert_array_equal(first.gradient, second.gradient)

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from independent import designs, direct_nll, draw, log_odds_of, simplex
 
 from mcllo import MCLLOFit, Predictions
 from mcllo._fit.estimate import estimate, information_left
-from mcllo._fit.existence import separating_direction
+from mcllo._fit.existence import existence, separating_direction
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.penalty import FreeLikelihood
+from mcllo._fit.objective import FreeLikelihood
 from mcllo._inference.likelihood_tests import choose_method, run_test
 from mcllo._math import many_classes as many
 from mcllo._math import products as operator
@@ -242,9 +243,8 @@ def test_one_of_many_told_apart_by_its_own_log_odds(densely, monkeypatch):
     assert odds[own].min() > odds[~own].max()
     with pytest.warns(SeparationWarning, match="separate the labels: class 8"):
         found = fit_predictions(predictions)
-    monkeypatch.setattr(
-        "mcllo._fit.existence.MOST_CONSTRAINTS", 0.0
-    )  # no linear program: it takes seconds
+    undecided = partial(existence, most_constraints=0.0)  # the linear program takes seconds
+    monkeypatch.setattr("mcllo._fit.fit.existence", undecided)
     with pytest.warns(ConvergenceWarning, match="not decided: the linear program is too large"):
         exact = densely(predictions)
     assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-6)
@@ -320,15 +320,16 @@ def test_what_needs_all_the_information_is_refused_without(monkeypatch):
 
 def test_blocks_show_that_information_vanished(monkeypatch):
     predictions = of_many(n=2000)
-    end = estimate(FreeLikelihood(predictions), predictions, 0.0, "identity")
+    likelihood = FreeLikelihood.of(predictions)
+    end = estimate(likelihood, predictions, 0.0, "identity")
     monkeypatch.setattr(many, "MOST_PARAMETERS", 257)
-    by_blocks = estimate(FreeLikelihood(predictions), predictions, 0.0, "identity")
+    by_blocks = estimate(likelihood, predictions, 0.0, "identity")
     assert by_blocks.hessian.shape == (0, 0)
-    assert information_left(end, predictions) == information_left(by_blocks, predictions) == 1.0
+    assert information_left(end, likelihood) == information_left(by_blocks, likelihood) == 1.0
     tau = by_blocks.blocks.tau.copy()
     tau[8] *= 1e-6
     poor = replace(by_blocks, blocks=Blocks(tau, by_blocks.blocks.cross, by_blocks.blocks.gamma))
-    assert information_left(poor, predictions) == 0.0
+    assert information_left(poor, likelihood) == 0.0
 
 
 def test_simulation_counts_parameters():

@@ -17,7 +17,8 @@ from mcllo._diagnosis.families import (
     restricted_fit,
 )
 from mcllo._diagnosis.ladder_models import mcllo_bases
-from mcllo._fit.fit import fit_predictions, free_parameters
+from mcllo._fit.fit import fit_predictions
+from mcllo._fit.objective import free_parameters
 from mcllo._ground.threads import threads
 from mcllo._inference.draws import StatisticDraws, draw_labels
 from mcllo._math import many_labels as batch

@@ -61,6 +61,15 @@ class Details:
     n_resamples: int
     seed: int
 
+    @classmethod
+    def without_rows(
+        cls, posterior: CalibrationPosterior | None, skipped: dict[str, str]
+    ) -> Details:
+        """Return the details of rows that are not in memory: no more than the posterior."""
+        details = cls.__new__(cls)
+        vars(details).update(dict.fromkeys(PARTS), posterior=posterior, skipped=skipped)
+        return details
+
     @cached_property
     def ladder(self) -> Ladder | None:
         """Nested models of miscalibration: which kind is it?"""
@@ -105,7 +114,7 @@ class Details:
             return None
         return posterior_of_fit(self.fitted.fit, counted_rows(self.fitted.predictions), 0.5)
 
-    @property
+    @cached_property
     def robust(self) -> RobustTest | None:
         """The test that allows for dependent rows, when the rows are in groups or sampled."""
         return self.fitted.robust

@@ -57,15 +57,10 @@ NO_PROOF = (
 """In two lines of text."""
 
 
-def statements_of(
-    a: Assessment, alpha: float = 0.05, beside: Sequence[Statement] = ()
-) -> list[Statement]:
-    """Return everything that an assessment says at level `alpha`, in the order of the text.
-
-    What else is known of the test, `beside`, follows it.
-    """
+def statements_of(a: Assessment, alpha: float = 0.05) -> list[Statement]:
+    """Return everything that an assessment says at level `alpha`, in the order of the text."""
     said = [Statement("heading", heading(a.predictions)), *_verdict(a, alpha)]
-    said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *beside]
+    said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
     said += [Statement("companion", str(t), numbers=t.to_dict()) for t in a.companions.values()]
     if found := rejecting(a, alpha):
         words = "Something is wrong that is no shift or slope of the log odds. "
@@ -257,11 +252,9 @@ def departure_sizes(fit: MCLLOFit) -> Floats:
     return np.nan_to_num(z)
 
 
-def assessment_text(
-    a: Assessment, alpha: float = 0.05, *, full: bool = False, beside: Sequence[Statement] = ()
-) -> str:
+def assessment_text(a: Assessment, alpha: float = 0.05, *, full: bool = False) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
-    said = statements_of(a, alpha, beside)
+    said = statements_of(a, alpha)
     some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
     parts = [
         said[0].text,

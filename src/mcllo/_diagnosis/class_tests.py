@@ -31,7 +31,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._fit.fit import MCLLOFit, fit_predictions, free_parameters
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.objective import free_parameters
 from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
@@ -373,15 +374,20 @@ def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
     if predictions.sample_weight is not None:
         weight = predictions.sample_weight
     probs, total = predictions.probs, float(weight.sum())
-    expected, observed = weight @ probs, predictions.class_weight
-    spread = np.sqrt(weight @ (probs * (1.0 - probs)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = (observed - expected) / spread
+    expected, observed, exact = weight @ probs, predictions.class_weight, None
     if predictions.has_whole_weights and total <= MOST_EXACT:
         rows = np.repeat(probs, weight.astype(np.int64), axis=0)
-        pvalues = np.array([_two_sided(*pair) for pair in zip(rows.T, observed, strict=True)])
-    else:
-        pvalues = normal_tails(z)
+        exact = np.array([_two_sided(*pair) for pair in zip(rows.T, observed, strict=True)])
+    return shares(observed, expected, weight @ (probs * (1.0 - probs)), total, exact)
+
+
+def shares(
+    observed: Floats, expected: Floats, variance: Floats, total: float, exact: Floats | None = None
+) -> dict[str, list[float]]:
+    """Return the same, given sums over the rows; p-values are normal where there is no `exact`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (observed - expected) / np.sqrt(variance)
+    pvalues = normal_tails(z) if exact is None else exact
     return {
         "predicted": (expected / total).tolist(),
         "observed": (observed / total).tolist(),

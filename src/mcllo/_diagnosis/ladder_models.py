@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._fit.fit import MCLLOFit, free_parameters
+from .._fit.fit import MCLLOFit
+from .._fit.objective import free_parameters
 from .._ground.results import Floats, Result
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf
 from .._input.predictions import Predictions

@@ -46,7 +46,8 @@ from ..exceptions import InputError
 from .estimate import objective_of
 from .existence import quiet_estimates, unbounded_parameters
 from .fit import Intervals, MCLLOFit, fit_predictions
-from .penalty import Center, FreeLikelihood, Objective, Penalty
+from .objective import FreeLikelihood, Objective
+from .penalty import Center, Penalty
 
 INNER = 1e-5
 """Tolerance of the constrained maxima: the decrement below which `minimize` stops."""
@@ -126,7 +127,7 @@ def profile_intervals(
 def _intervals(predictions: Predictions, fit: MCLLOFit, level: float) -> Intervals:
     from scipy.special import ndtri
 
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     free = likelihood.free
     endless = np.zeros((len(free), 2), dtype=bool)
     if fit.separated:

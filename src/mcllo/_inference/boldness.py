@@ -26,8 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._fit.all_baselines import fit_each_baseline
-from .._fit.fit import MCLLOFit, free_parameters, likelihood_of
+from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
+from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats
 from .._ground.text import format_number, format_p
 from .._input.predictions import Predictions, as_predictions

@@ -39,17 +39,11 @@ from .._fit.estimate import COLLAPSED, objective_of
 from .._fit.existence import separating_direction
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.map import read_simplex
-from .._fit.penalty import (
-    Center,
-    FirthObjective,
-    FreeLikelihood,
-    Penalty,
-    centre_of,
-    free_parameters,
-)
+from .._fit.objective import FreeLikelihood, free_parameters
+from .._fit.penalty import Center, FirthObjective, Penalty, centre_of
 from .._fit.repaired import RepairedProbabilities, check_level
 from .._ground.results import Floats
-from .._ground.threads import map_in_threads, one_blas_thread
+from .._ground.threads import n_threads, one_blas_thread, ordered_map
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import Terms, recalibrate, softmax_against_zero
 from .._math.many_labels import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, Draws
@@ -224,8 +218,8 @@ def refits_of(
     firth = fit.penalty_rule == "firth"
     refits = FirthRefits(predictions, fit) if firth else Refits(predictions, fit)
     parts = [(k, min(draws.batch, n_resamples - k)) for k in range(0, n_resamples, draws.batch)]
-    pays = predictions.log_odds.size >= THREADS_PAY
-    found = map_in_threads(lambda part: refits.estimates(draws(*part)), parts, pays=pays)
+    workers = n_threads() if predictions.log_odds.size >= THREADS_PAY else 1
+    found = list(ordered_map(lambda part: refits.estimates(draws(*part)), parts, workers))
     theta = np.concatenate([estimates for estimates, _ in found])
     faded = np.flatnonzero(np.concatenate([left for _, left in found]) < COLLAPSED)
     n_separated = sum(_is_separated(predictions, draws, int(i)) for i in faded)
@@ -281,7 +275,7 @@ class FirthRefits:
 
     def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
         """Return the estimate for each row of `statistics`; all exist."""
-        likelihood = FreeLikelihood(self.predictions)
+        likelihood = FreeLikelihood.of(self.predictions)
         objective, start = FirthObjective(likelihood, self.predictions), self.start[likelihood.free]
         theta = np.tile(self.start, (len(statistics), 1))
         for own, statistic in zip(theta, statistics, strict=True):
@@ -312,7 +306,7 @@ def _refuse_fit(predictions: Predictions, fit: MCLLOFit) -> None:
             "labels can be drawn from an estimate that exists; this fit is separated or flat. "
             "Fit with penalty=1.0."
         )
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     terms = objective_of(likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma)(
         fit.theta[likelihood.free]
     )

@@ -42,7 +42,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import MCLLOFit, free_parameters
+from .._fit.fit import MCLLOFit
+from .._fit.objective import free_parameters
 from .._ground.results import Floats
 from .._ground.text import format_number, p_words
 from .._input.predictions import Predictions

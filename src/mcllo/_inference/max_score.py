@@ -34,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.all_baselines import fit_each_baseline, warn_once
-from .._fit.fit import MCLLOFit, free_parameters
+from .._fit.fit import MCLLOFit
+from .._fit.objective import free_parameters
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta

@@ -56,7 +56,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import MCLLOFit, free_parameters
+from .._fit.fit import MCLLOFit
+from .._fit.objective import free_parameters
 from .._ground.results import Floats
 from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, as_predictions

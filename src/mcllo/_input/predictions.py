@@ -289,13 +289,7 @@ class Predictions:
     @property
     def zero_note(self) -> str:
         """What the zero rule did, in a sentence; empty when it did nothing."""
-        if not self.n_clipped:
-            return ""
-        return (
-            f"{self.n_zeros} of {self.probs.size} probabilities were 0; {self.n_clipped} were "
-            f"raised to {self.clip:g}, {self.n_clipped_true} of them of the class that came true. "
-            "The statistic and the p-value depend on this floor; choose it with clip=."
-        )
+        return zero_note(self, self.probs.size)
 
     def with_baseline(self, baseline: Hashable) -> Predictions:
         """Return the same predictions with log odds against another class."""
@@ -333,6 +327,17 @@ class Predictions:
     @property
     def _facts(self) -> RowFacts:
         return RowFacts(self.sample_weight, self.weight_kind, self.groups)
+
+
+def zero_note(found: Any, n_entries: int) -> str:
+    """Return what the zero rule did to so many probabilities, as `found` counts it."""
+    if not found.n_clipped:
+        return ""
+    return (
+        f"{found.n_zeros} of {n_entries} probabilities were 0; {found.n_clipped} were raised to "
+        f"{found.clip:g}, {found.n_clipped_true} of them of the class that came true. "
+        "The statistic and the p-value depend on this floor; choose it with clip=."
+    )
 
 
 def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:

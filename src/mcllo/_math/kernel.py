@@ -161,7 +161,8 @@ class LogPartition:
                     return float(total.sum())
                 return float(total @ self.weight[chunk * self._rows : (chunk + 1) * self._rows])
 
-        return sum(ordered_map(work, -(-self.n_samples // self._rows), self.n_threads))
+        chunks = range(-(-self.n_samples // self._rows))
+        return sum(ordered_map(work, chunks, self.n_threads))
 
     @property
     def rough(self) -> Callable[[Floats], Terms] | None:
@@ -199,7 +200,8 @@ class LogPartition:
             return sums
 
         with one_blas_thread(4 * self.n_compared**2 * self._rows):
-            parts = ordered_map(work, -(-self.n_samples // self._group), self.n_threads)
+            groups = range(-(-self.n_samples // self._group))
+            parts = list(ordered_map(work, groups, self.n_threads))
         for part in parts[1:]:
             parts[0].add(part)
         return parts[0].terms()

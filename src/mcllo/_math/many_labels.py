@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .._ground.threads import map_in_threads
+from .._ground.threads import n_threads, ordered_map
 from .bound import RestBound, solve
 from .cells import MclloCells, moments
 from .likelihood import CHUNK_ELEMENTS, LogPartition, identity_theta
@@ -108,7 +108,8 @@ class BatchedRatio:
         """Return ``work`` of the rows of `statistics`, cut into parts that threads share."""
         size = min(TOGETHER, max(4, TOGETHER_CELLS // self.log_odds.size))
         parts = [statistics[k : k + size] for k in range(0, len(statistics), size)]
-        return map_in_threads(work, parts, pays=self.log_odds.size >= THREADS_PAY)
+        pays = self.log_odds.size >= THREADS_PAY
+        return list(ordered_map(work, parts, n_threads() if pays else 1))
 
     def reaches(self, statistics: Floats, threshold: float) -> NDArray[np.bool_]:
         """Return whether each lambda is at least `threshold`, ties included."""

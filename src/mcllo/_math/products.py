@@ -155,7 +155,8 @@ class LogPartitionOperator:
             return total
 
         with one_blas_thread():
-            parts = ordered_map(work, min(HESSIAN_GROUPS, len(batches)), self.whole.n_threads)
+            groups = range(min(HESSIAN_GROUPS, len(batches)))
+            parts = list(ordered_map(work, groups, self.whole.n_threads))
         for part in parts[1:]:
             parts[0] += part
         hessian, j = parts[0], np.arange(k)
@@ -182,8 +183,8 @@ class LogPartitionOperator:
             return total
 
         with one_blas_thread():
-            n_groups = -(-self.n_samples // self._group)
-            parts = ordered_map(work, n_groups, self.whole.n_threads)
+            groups = range(-(-self.n_samples // self._group))
+            parts = list(ordered_map(work, groups, self.whole.n_threads))
         total: Floats = np.sum(parts, axis=0)
         return total
 

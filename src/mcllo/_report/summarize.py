@@ -62,7 +62,7 @@ class NotAsked(Details):
 
 def assessment_of(result: Assessment | Comparison) -> Assessment:
     """Return the assessment to report: of a comparison, that of the judged rows as predicted."""
-    if isinstance(result, Assessment):
+    if type(result) is Assessment:
         return result
     if not isinstance(result, Comparison):
         raise InputError(

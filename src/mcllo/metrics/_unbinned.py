@@ -40,8 +40,8 @@ import numpy as np
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
-from ._binned import Classes, top_label
-from ._bins import total_weight, weighted_quantile
+from ._binned import Classes
+from ._bins import top_label, total_weight, weighted_quantile
 
 Estimator = Literal["biased", "unbiased", "linear"]
 Distance = Literal["euclidean", "tv"]

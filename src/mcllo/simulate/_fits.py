@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import free_parameters
+from .._fit.objective import free_parameters
 from .._ground.results import Floats
 from .._math.bound import solve
 from .._math.likelihood import (
