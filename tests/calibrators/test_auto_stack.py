@@ -13,7 +13,6 @@ from mcllo.calibrators._auto.stack import (
     Folds,
     Stack,
     _log_evidence,
-    _spread,
     _trust,
     assign_folds,
     fit_stack,
@@ -55,17 +54,6 @@ def test_hand_sized_evidence():
     logs = np.array([[0.0, 1.0], [-5.0, -2.0], [0.0, -1.0]])
     expected = np.log((np.exp(7.0) + np.exp(-1.0)) / 2.0)
     assert _log_evidence(logs, folds) == pytest.approx(expected)
-
-
-def test_hand_sized_spread():
-    # Groups sum to 2 and -2 in 4 rows: sqrt(2 / (2 - 1) * (4 + 4)) / 4 = 1.
-    deviations, unit = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
-    assert _spread(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx(1.0)
-    assert _spread(deviations, unit, np.zeros(4, dtype=int)) == np.inf
-    # Single rows: sqrt(4 / 3 * 4) / 4 = 1 / sqrt(3); a count of 2 is two rows.
-    assert _spread(deviations, unit) == pytest.approx(1.0 / np.sqrt(3.0))
-    twice = _spread(np.array([1.0, -1.0]), np.array([2.0, 2.0]))
-    assert twice == pytest.approx(1.0 / np.sqrt(3.0))
 
 
 def test_left_out_logs_against_separate_fits():

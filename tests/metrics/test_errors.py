@@ -165,7 +165,7 @@ def test_two_rows_by_hand():
 
 @pytest.mark.parametrize("distance", ["tv", "euclidean"])
 def test_double_loop_agrees(distance, monkeypatch):
-    monkeypatch.setattr(_kernel_error, "BLOCK_CELLS", 7 * 40)  # several blocks, the last shorter
+    monkeypatch.setattr(_kernel_error, "BLOCK_ENTRIES", 7 * 40)  # several blocks, the last shorter
     rng = np.random.default_rng(8)
     probs, y = rng.dirichlet(np.ones(4), 40), rng.integers(0, 4, 40)
     h = np.array([[pair(y, probs, i, j, 0.3, distance) for j in range(40)] for i in range(40)])

@@ -102,7 +102,7 @@ class Blocks(ABC):
         for start, size in sums.sizes:
             starts[start], reached = reached, reached + size
         found = self.total(partial(picked, rows=rows, starts=starts), "choosing rows")
-        return found.joined(sums.changes)  # type: ignore[no-any-return]
+        return found.joined(sums.changes)
 
 
 class Source(Protocol):

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .._fit.existence import quiet_estimates
 from .._ground.results import none_for_nan
 from .._ground.statements import Level, Statement
 from .._ground.text import PStyle, Table, align, format_count, format_number, p_words
@@ -39,7 +40,7 @@ from .._input.zeros import (
     unraised,
     zero_cells,
 )
-from ..exceptions import ConvergenceWarning, SeparationWarning, ZeroProbabilityWarning
+from ..exceptions import ZeroProbabilityWarning
 
 __all__ = [
     "FLOORS",
@@ -281,9 +282,7 @@ def zero_sensitivity_of(
         "seed": entropy_of(seed),
     }
     floors = _floors(p)
-    with warnings.catch_warnings():  # what there is to say is said of the predictions' own fit
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with quiet_estimates():  # what there is to say is said of the predictions' own fit
         tests = tuple(fit_and_test(reclip(p, floor), **options).test for floor in floors)
     resolution = raw_resolution(p)
     return ZeroSensitivity(

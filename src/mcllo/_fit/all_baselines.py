@@ -29,6 +29,7 @@ from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
+from .existence import quiet_estimates
 from .fit import MCLLOFit, fit_predictions
 from .map import MCLLOMap, read_simplex
 
@@ -148,9 +149,7 @@ def fit_each_baseline(
             f"at most {MOST_BASELINES} baselines are fitted at once; got {len(baselines)} classes. "
             "Name one with baseline=, or the ones to try with baselines= of baseline_sensitivity."
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with quiet_estimates():
         return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
 
 

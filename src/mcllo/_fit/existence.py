@@ -31,6 +31,8 @@ same program with one coordinate of v for its sum.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -285,6 +287,15 @@ def warn_of(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
         if undecided:
             message += "Whether a maximum exists was not decided: the linear program is too large. "
         warnings.warn(message + remedy, ConvergenceWarning, stacklevel=4)
+
+
+@contextmanager
+def quiet_estimates() -> Iterator[None]:
+    """Leave out what `warn_of` says, where the result says it or nothing uses the estimates."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparationWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def _some(classes: Classes) -> str:

@@ -33,7 +33,6 @@ separation: it has ends where Wald intervals have none, but they are too sure. U
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,9 +42,9 @@ from .._ground.results import Floats
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import Terms
 from .._math.newton import minimize, newton_direction
-from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
+from ..exceptions import InputError
 from .estimate import objective_of
-from .existence import unbounded_parameters
+from .existence import quiet_estimates, unbounded_parameters
 from .fit import Intervals, MCLLOFit, fit_predictions
 from .penalty import Center, FreeLikelihood, Objective, Penalty
 
@@ -117,18 +116,11 @@ def profile_intervals(
         clip=clip,
     )
     if fit is None:
-        fit = _quiet_fit(predictions, penalty, center)
+        with quiet_estimates():  # what the warnings would say, the intervals show
+            fit = fit_predictions(predictions, penalty=penalty, center=center)
     elif fit.classes != predictions.classes or fit.n_samples != predictions.n_samples:
         raise InputError("fit must be the fit of these predictions; classes or rows differ.")
     return _intervals(predictions, fit, level)
-
-
-def _quiet_fit(predictions: Predictions, penalty: Penalty, center: Center) -> MCLLOFit:
-    """Fit; what the warnings would say, the intervals show."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return fit_predictions(predictions, penalty=penalty, center=center)
 
 
 def _intervals(predictions: Predictions, fit: MCLLOFit, level: float) -> Intervals:

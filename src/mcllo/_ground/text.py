@@ -28,6 +28,12 @@ class PWords(NamedTuple):
         """The number, with its relation only where that is not ``=``."""
         return self.number if self.relation == "=" else str(self)
 
+    @property
+    def cell(self) -> str:
+        """As it stands in a table: the number alone where it is equal, ``≤ 1e-05`` for a bound."""
+        relation = {"=": "", "<=": "≤"}.get(self.relation, self.relation)
+        return f"{relation} {self.number}".strip()
+
 
 PStyle = Callable[..., PWords]
 """`p_words`, or it with ``typeset=True``."""
@@ -111,6 +117,17 @@ def format_interval(low: float, high: float) -> str:
 def format_count(n: float) -> str:
     """Return a count with thousands separators: ``10,000``."""
     return f"{n:,.0f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``a, b and c``.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a", "b"]), listed(["a"])
+    ('a, b and c', 'a and b', 'a')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:

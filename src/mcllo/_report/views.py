@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from .._assessment.words import Status
 from .._ground.text import PStyle, ellipsis, format_count, p_words
+from .._workflows.recommend import Recommendation
 
 NAME_WIDTH = 32
 
@@ -29,7 +30,8 @@ class Cell:
     title : str
         The full text, where `text` is cut.
     mark : str
-        ``best``, ``off`` (excludes what calibration would give), or nothing.
+        ``best``, ``tie`` (cannot be told from the best), ``off`` (excludes what calibration would
+        give), or nothing.
     note : str
         What the mark means, for people who do not see it.
     """
@@ -37,7 +39,7 @@ class Cell:
     text: str
     sort: float | None = None
     title: str = ""
-    mark: Literal["", "best", "off"] = ""
+    mark: Literal["", "best", "tie", "off"] = ""
     note: str = ""
 
 
@@ -156,20 +158,11 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Recommendation:
-    """Which repair, in words; `ties` are those that cannot be told from it."""
-
-    best: str
-    headline: str
-    sentences: tuple[str, ...]
-    ties: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Repairs:
-    """The comparison of repairs."""
+    """The comparison of repairs; `after` says whether the recommended one leaves something."""
 
     recommendation: Recommendation
+    after: str
     table: TableView
     notes: tuple[str, ...]
     warnings: tuple[Fact, ...]

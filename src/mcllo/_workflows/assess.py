@@ -1,14 +1,14 @@
-"""`assess`: rows from anywhere -> what a person needs to act on them.
+"""`assess`: rows from anywhere -> what a person needs to act on them; and the fit of a file.
 
-Arrays and frames are assessed in memory (`_assessment/assessment`), Dask collections in blocks on
-their workers (`_blocks/assess` says what then differs).
+===================  =============================================================================
+arrays, frames       in memory (`_assessment/assessment`)
+Dask collections     in blocks on their workers
+a file               in memory up to `LARGE_FILE`, in blocks above; of a directory in blocks only
+===================  =============================================================================
 
-Assess or fit what a file holds: in memory while it is small, in blocks where it is not.
-
-Blocks give the same fit and the same statistic; the docstring of `_blocks/assess` says what else
-differs. What needs all rows at once (groups, survey weights, a baseline chosen by the data, Firth's
-penalty, a gate, a report) is read into memory whatever the size of the file; of a directory, whose
-files are read in blocks only, it is refused.
+Blocks give the same fit and the same statistic; `_blocks/assess` says what else differs. What needs
+all rows at once (groups, survey weights, a baseline chosen by the data, Firth's penalty, a gate, a
+report) is read into memory whatever the size of the file, and refused of a directory.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from typing import Any
 from .._blocks.files import blocks_of_files
 from .._files.read import read_predictions
 from .._files.source import StrPath
-from .._ground.text import format_count
+from .._ground.results import none_for_nan
+from .._ground.text import format_count, listed
 from ..calibrators import CALIBRATORS
 from ..exceptions import InputError
 from .assess import fit_file, is_large
@@ -62,7 +63,7 @@ class FittedMethod:
         }
         if made.method == "auto":
             gain = {"gain": made.expected_gain_, "gain_se": made.expected_gain_se_}
-            content |= {"weights": dict(made.weights_), **_finite(gain)}
+            content |= {"weights": dict(made.weights_), **none_for_nan(gain)}
         return content
 
 
@@ -126,7 +127,7 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
     takes = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
     for name, value in given.items():
         if value is not None and name not in takes[method]:
-            others = " and ".join(other for other in takes if name in takes[other])
+            others = listed([other for other in takes if name in takes[other]])
             raise InputError(
                 f"{name}={value!r} must be left out: method={method!r} has no such option "
                 f"({others} {'have' if ' and ' in others else 'has'} it)."
@@ -159,7 +160,3 @@ def memory() -> float:
         return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
-
-
-def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
-    return {name: v if abs(v) < float("inf") else None for name, v in numbers.items()}

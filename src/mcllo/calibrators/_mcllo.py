@@ -10,9 +10,8 @@ sets; where the departure is large enough to matter for the log loss, the test s
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blocks.dask import blocks_of_dask, is_dask, lazy_labels, lazy_predict
 from .._blocks.fit import fit_blocks
 from .._fit.all_baselines import AllBaselinesMap, fit_all_baselines
+from .._fit.existence import quiet_estimates
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Floats
 from .._ground.text import format_p
@@ -33,7 +33,7 @@ from .._inference.max_score import likeliest_baseline, max_score_test
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions
 from .._input.zeros import for_recalibration
-from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
+from ..exceptions import InputError
 from ._base import label_array, predict_labels, read_rows, read_training, save_calibrator
 
 
@@ -284,12 +284,3 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         gate = state.get("gate")
         self.gate_ = None if gate is None else GateDecision(**gate)
         self.clip_ = state.get("clip", self.clip)
-
-
-@contextmanager
-def quiet_estimates() -> Iterator[None]:
-    """Leave out warnings about estimates that nothing will use."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield

@@ -3,25 +3,16 @@
 With ``w_m`` the rows in bin m, ``conf_m`` their mean prediction, ``acc_m`` the frequency of hits:
 
 ====================  =======================================================================
+top-label             prediction ``max_k x_ik``, hit ``argmax_k x_ik = y_i`` (of ties, the first)
 expected (ECE)        ``(sum_m w_m / n |conf_m - acc_m|^q)^(1/q)``, top-label
 maximum (MCE)         ``max_m |conf_m - acc_m|`` over bins that hold rows, top-label
 average               mean of ``|conf_m - acc_m|`` over bins that hold rows, top-label
-classwise             mean over classes of the expected error of each (Kull 2019)
+classwise             mean over classes k of the expected error with prediction ``x_ik``, hit
+                      ``y_i = k`` (Kull 2019)
 adaptive (ACE)        mean over classes and runs of equal size of ``|conf - acc|`` (Nixon 2019)
 ====================  =======================================================================
 
-Calibration errors of fixed predictions, for any number of label vectors at once.
-
-With ``w_m`` the rows in bin m, ``conf_m`` their mean prediction, ``acc_m`` the frequency of hits:
-
-==========================  ==================================================================
-top-label, norm q           ``(sum_m w_m / n |conf_m - acc_m|^q)^(1/q)``, prediction
-                            ``max_k x_ik``, hit ``argmax_k x_ik = y_i`` (of ties, the first)
-classwise (Kull 2019)       mean over classes k of ``sum_m w_mk / n |conf_mk - acc_mk|``,
-                            prediction ``x_ik``, hit ``y_i = k``
-==========================  ==================================================================
-
-Which bin a row is in depends on the predictions alone. Labels enter only by the counts of hits: the
+Which bin a row is in depends on the predictions alone. Codes enter only by the counts of hits: the
 cell that row i hits when its label is k is looked up in a table, for thousands of draws at once.
 """
 
@@ -31,25 +22,24 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
 from ._bins import Binning, NBins, bin_index, block_totals, inner_edges, n_bins_of, total_weight
 
-Labels = NDArray[np.intp]
+Classes = Sequence[Hashable] | None
 
 
-class _Cells:
+class Hits:
     """Counts of hits per cell: label k of row i hits ``table[i, k]``; the last cell is dropped."""
 
-    def __init__(self, table: Labels, n_cells: int, weight: Floats | None) -> None:
+    def __init__(self, table: Codes, n_cells: int, weight: Floats | None) -> None:
         self.n_cells, self.weight = n_cells, weight
         self._flat = table.ravel()
         self._start = np.arange(len(table)) * table.shape[1]
 
-    def __call__(self, labels: Labels) -> Floats:
+    def __call__(self, labels: Codes) -> Floats:
         """Return the weight of hits, shape (n_draws, n_cells), of labels (n_draws, n_samples)."""
         hit = self._flat[labels + self._start]
         hit += np.arange(len(labels))[:, None] * (self.n_cells + 1)
@@ -85,23 +75,22 @@ class TopLabelECE:
         if norm not in (1, 2):
             raise InputError(f"norm must be 1 or 2; got norm={norm!r}.")
         probs, weight = predictions.probs, predictions.sample_weight
-        top = probs.argmax(axis=1)
-        confidence = probs[np.arange(len(probs)), top]
+        top, confidence = top_label(probs)
         edges = inner_edges(confidence, n_bins, binning, weight)
         index, count = bin_index(confidence, edges), len(edges) + 1
         table = np.full(probs.shape, count, dtype=np.intp)
         table[np.arange(len(probs)), top] = index
         self.norm = norm
         self.weight, self.predicted = cell_totals(index, confidence, count, weight)
-        self.hits = _Cells(table, count, weight)
+        self.hits = Hits(table, count, weight)
 
-    def of_labels(self, labels: Labels) -> Floats:
+    def of_labels(self, labels: Codes) -> Floats:
         """Return the expected calibration error of each row of `labels`, (n_draws, n_samples)."""
         share = self.weight / self.weight.sum()
         power: Floats = (self.gaps(labels) ** self.norm) @ share
         return power ** (1.0 / self.norm)
 
-    def gaps(self, labels: Labels) -> Floats:
+    def gaps(self, labels: Codes) -> Floats:
         """Return ``|conf_m - acc_m|``, shape (n_draws, n_bins); 0 in empty bins."""
         away = np.abs(self.predicted - self.hits(labels))
         return np.divide(away, self.weight, out=np.zeros_like(away), where=self.weight > 0.0)
@@ -131,30 +120,32 @@ class ClasswiseECE:
         rows = None if weight is None else np.repeat(weight, probs.shape[1])
         self._starts, self._total = np.array(starts[:-1]), total_weight(probs, weight)
         self.weight, self.predicted = cell_totals(table.ravel(), probs.ravel(), starts[-1], rows)
-        self.hits = _Cells(table, starts[-1], weight)
+        self.hits = Hits(table, starts[-1], weight)
 
-    def of_labels(self, labels: Labels) -> Floats:
+    def of_labels(self, labels: Codes) -> Floats:
         """Return the mean over classes for each row of `labels`, (n_draws, n_samples)."""
-        mean: Floats = self.per_class(labels).mean(axis=1)
-        return mean
+        return self.per_class(labels).mean(axis=1)
 
-    def per_class(self, labels: Labels) -> Floats:
+    def per_class(self, labels: Codes) -> Floats:
         """Return the error of each class, shape (n_draws, n_classes)."""
         away = np.abs(self.predicted - self.hits(labels))
         return np.add.reduceat(away, self._starts, axis=1) / self._total
 
 
+def top_label(probs: Floats) -> tuple[Codes, Floats]:
+    """Return each row's most probable class, of ties the first, and its probability."""
+    top = probs.argmax(axis=1)
+    return top, probs[np.arange(len(probs)), top]
+
+
 def cell_totals(
-    index: Labels, values: Floats, n_cells: int, weight: Floats | None
+    index: Codes, values: Floats, n_cells: int, weight: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return weight and weighted sum of `values` in each cell."""
     own = np.ones(len(values)) if weight is None else weight
     counts: Floats = np.bincount(index, own, n_cells).astype(np.float64)
     sums: Floats = np.bincount(index, own * values, n_cells).astype(np.float64)
     return counts, sums
-
-
-Classes = Sequence[Hashable] | None
 
 
 def expected_calibration_error(
@@ -175,7 +166,7 @@ def expected_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Labels.
+        Codes.
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities.
     n_bins : int or "sqrt"

@@ -15,7 +15,7 @@ than chance would make them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -23,10 +23,9 @@ import numpy as np
 from .._ground.results import Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
-from ._binned import cell_totals
+from ._binned import Classes, cell_totals, top_label
 from ._bins import NBins, bin_index, midpoint_edges, n_bins_of, total_weight, width_edges
 
-Classes = Sequence[Hashable] | None
 Target = Literal["top-label", "marginal"]
 
 
@@ -136,8 +135,8 @@ def _squares(
 def _binary_problems(p: Predictions, target: Target) -> Iterator[tuple[Floats, Floats]]:
     """Yield predictions and hits: of the top label, or of each class."""
     if target == "top-label":
-        top = p.probs.argmax(axis=1)
-        yield p.probs[np.arange(p.n_samples), top], (top == p.codes).astype(np.float64)
+        top, confidence = top_label(p.probs)
+        yield confidence, (top == p.codes).astype(np.float64)
     elif target == "marginal":
         for k, column in enumerate(p.probs.T):
             yield column, (p.codes == k).astype(np.float64)

@@ -33,19 +33,21 @@ score              ``reliability - resolution + uncertainty + variance - covaria
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats, Result
 from .._input.predictions import Predictions, scored_predictions
 from .._input.probabilities import clean_probs
 from .._input.weights import clean_weight
 from .._math.likelihood import recalibrate
 from ..exceptions import InputError
+
+Classes = Sequence[Hashable] | None
 
 
 def accuracy(
@@ -53,7 +55,7 @@ def accuracy(
     y_prob: Any,
     *,
     sample_weight: Any = None,
-    classes: Sequence[Hashable] | None = None,
+    classes: Classes = None,
 ) -> float:
     """Return the fraction of rows whose most probable class came true; of ties, the first class.
 
@@ -82,7 +84,7 @@ def log_loss(
     y_prob: Any,
     *,
     sample_weight: Any = None,
-    classes: Sequence[Hashable] | None = None,
+    classes: Classes = None,
 ) -> float:
     """Return the mean negative log probability of the class that came true.
 
@@ -105,7 +107,7 @@ def brier_score(
     y_prob: Any,
     *,
     sample_weight: Any = None,
-    classes: Sequence[Hashable] | None = None,
+    classes: Classes = None,
 ) -> float:
     """Return the mean squared distance of the probabilities from the one-hot label.
 
@@ -169,11 +171,8 @@ def row_mean(values: NDArray[Any], weight: Floats | None) -> float:
     return float(np.average(values, weights=weight))
 
 
-Classes = Sequence[Hashable] | None
-
-
 @dataclass(frozen=True, eq=False)
-class ScoreDecomposition:
+class ScoreDecomposition(Result):
     """``score = miscalibration - discrimination + uncertainty``."""
 
     miscalibration: float
@@ -181,13 +180,9 @@ class ScoreDecomposition:
     uncertainty: float
     score: float
 
-    def to_dict(self) -> dict[str, float]:
-        """Return plain Python values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, eq=False)
-class GroupedBrier:
+class GroupedBrier(Result):
     """``score = reliability - resolution + uncertainty + within_variance - within_covariance``."""
 
     reliability: float
@@ -196,10 +191,6 @@ class GroupedBrier:
     within_variance: float
     within_covariance: float
     score: float
-
-    def to_dict(self) -> dict[str, float]:
-        """Return plain Python values."""
-        return asdict(self)
 
 
 def decompose_log_loss(
@@ -233,7 +224,14 @@ def decompose_log_loss(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (0.0246, 0.2387, 0.6931)
     """
-    p = _with_log_odds(y_true, y_prob, baseline, sample_weight, classes)
+    p = scored_predictions(
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        classes=classes,
+        baseline=baseline,
+        keep_zeros=False,
+    )
     return log_loss_parts(p, fit_predictions(p))
 
 
@@ -257,7 +255,14 @@ def decompose_brier(
     >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
     (-0.0028, 0.1806, 0.5)
     """
-    p = _with_log_odds(y_true, y_prob, baseline, sample_weight, classes)
+    p = scored_predictions(
+        y_true,
+        y_prob,
+        sample_weight=sample_weight,
+        classes=classes,
+        baseline=baseline,
+        keep_zeros=False,
+    )
     return brier_parts(p, fit_predictions(p))
 
 
@@ -326,34 +331,18 @@ def _parts(
     return ScoreDecomposition(observed - best, uninformed - best, uninformed, observed)
 
 
-def _with_log_odds(
-    y_true: Any, y_prob: Any, baseline: Hashable | None, sample_weight: Any, classes: Classes
-) -> Predictions:
-    return scored_predictions(
-        y_true,
-        y_prob,
-        sample_weight=sample_weight,
-        classes=classes,
-        baseline=baseline,
-        keep_zeros=False,
-    )
-
-
-def _group_of(probs: Floats, groups: str) -> NDArray[np.intp]:
+def _group_of(probs: Floats, groups: str) -> Codes:
     if groups == "argmax":
-        largest: NDArray[np.intp] = probs.argmax(axis=1)
-        return largest
+        return probs.argmax(axis=1)
     if groups == "equal":
-        number: NDArray[np.intp] = np.unique(probs, axis=0, return_inverse=True)[1].ravel()
-        return number
+        return np.unique(probs, axis=0, return_inverse=True)[1].ravel()
     raise InputError(f"groups must be 'argmax' or 'equal'; got groups={groups!r}.")
 
 
-def _group_means(rows: Floats, group: NDArray[np.intp], weight: Floats | None) -> Floats:
+def _group_means(rows: Floats, group: Codes, weight: Floats | None) -> Floats:
     """Return for every row the mean of its group; 0 for a group without weight."""
     own = np.ones(len(rows)) if weight is None else weight
     size = np.bincount(group, own)
     sums = np.stack([np.bincount(group, own * column) for column in rows.T], axis=1)
-    means = sums / np.where(size > 0.0, size, 1.0)[:, None]
-    chosen: Floats = means[group]
-    return chosen
+    means: Floats = sums / np.where(size > 0.0, size, 1.0)[:, None]
+    return means[group]

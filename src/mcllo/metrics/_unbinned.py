@@ -1,4 +1,6 @@
-"""Squared kernel calibration error (Widmann 2019): all classes at once, no bins.
+"""Calibration errors without bins: of kernels, and of the smoothed top label.
+
+Squared kernel calibration error (Widmann 2019), all classes at once.
 
 With residual ``e_i = onehot(y_i) - x_i`` and ``h_ij = k(x_i, x_j) e_i . e_j``:
 
@@ -13,7 +15,7 @@ median         bandwidth: median of d over i < j
 
 Pairs are summed in blocks of rows, so memory does not grow with the square of the rows.
 
-Smooth calibration error (Blasiok and Nakkiran 2023): no bins, and no bandwidth to choose.
+Smooth calibration error (Blasiok and Nakkiran 2023), with no bandwidth to choose.
 
 ===============  ==========================================================================
 residual at t    ``r_s(t) = 1/n sum_i K_s(t, f_i) (hit_i - f_i)``, f the top-label confidence
@@ -29,26 +31,28 @@ neighbouring cells) and one cosine transform serves every s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
+from ._binned import Classes, top_label
 from ._bins import total_weight, weighted_quantile
 
-Labels = NDArray[np.intp]
 Estimator = Literal["biased", "unbiased", "linear"]
 Distance = Literal["euclidean", "tv"]
 Bandwidth = float | Literal["median"]
 
-BLOCK_CELLS = 1_000_000
+BLOCK_ENTRIES = 1_000_000
+"""Kernel values held at once."""
 MEDIAN_ROWS = 1_500
 """Rows from which the median distance is taken, evenly spaced, when there are more."""
+GRID = 16_384
+TOLERANCE = 1e-9
 
 
 def kernel_calibration_error(
@@ -59,14 +63,14 @@ def kernel_calibration_error(
     distance: Distance = "tv",
     bandwidth: Bandwidth = "median",
     sample_weight: Any = None,
-    classes: Sequence[Hashable] | None = None,
+    classes: Classes = None,
 ) -> float:
     """Return the squared kernel calibration error with a Laplacian kernel.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Labels.
+        Codes.
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities.
     estimator : "unbiased", "biased" or "linear"
@@ -130,7 +134,7 @@ class KernelError:
         self._cross = self.kernel @ probs
         self._constant = float(np.vdot(self._cross, probs))
 
-    def of_labels(self, labels: Labels) -> Floats:
+    def of_labels(self, labels: Codes) -> Floats:
         """Return the error of each row of `labels`, (n_draws, n_samples).
 
         ``e_i . e_j = 1{y_i = y_j} - x_i[y_j] - x_j[y_i] + x_i . x_j``; only the first part needs
@@ -145,11 +149,10 @@ class KernelError:
         if self.estimator == "unbiased":
             norms = np.einsum("ik,ik->", self.probs, self.probs)
             pairs -= n - 2.0 * self.probs[own, labels].sum(axis=1) + norms
-        error: Floats = pairs / (n * (n - 1.0) if self.estimator == "unbiased" else n**2)
-        return error
+        return pairs / (n * (n - 1.0) if self.estimator == "unbiased" else n**2)
 
 
-def residuals(probs: Floats, codes: Labels) -> Floats:
+def residuals(probs: Floats, codes: Codes) -> Floats:
     """Return ``onehot(y) - x``."""
     residual = -probs
     residual[np.arange(len(codes)), codes] += 1.0
@@ -197,7 +200,7 @@ def _median_distance(p: Predictions, distance: Distance) -> float:
 def _sum_of_pairs(probs: Floats, residual: Floats, width: float, distance: Distance) -> float:
     """Return the sum of ``k(x_i, x_j) e_i . e_j`` over all pairs, each block of rows once."""
     n, total = len(probs), 0.0
-    rows = max(1, BLOCK_CELLS // n)
+    rows = max(1, BLOCK_ENTRIES // n)
     for start in range(0, n, rows):
         stop = min(start + rows, n)
         kernel = np.exp(distances(probs[start:stop], probs[start:], distance) / -width)
@@ -225,24 +228,20 @@ def _linear(p: Predictions, width: float, distance: Distance) -> float:
     return float((np.exp(-apart / width) * products).mean())
 
 
-GRID = 16_384
-TOLERANCE = 1e-9
-
-
 def smooth_calibration_error(
     y_true: Any,
     y_prob: Any,
     *,
     bandwidth: float | None = None,
     sample_weight: Any = None,
-    classes: Sequence[Hashable] | None = None,
+    classes: Classes = None,
 ) -> float:
     """Return the smooth calibration error of the top label.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Labels.
+        Codes.
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities.
     bandwidth : float, optional
@@ -261,8 +260,7 @@ def smooth_calibration_error(
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0.0):
         raise InputError(f"bandwidth must be positive or None; got bandwidth={bandwidth}.")
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    top = p.probs.argmax(axis=1)
-    confidence = p.probs[np.arange(p.n_samples), top]
+    top, confidence = top_label(p.probs)
     error_at = smoothed_error(confidence, (top == p.codes) - confidence, p.sample_weight)
     return error_at(bandwidth) if bandwidth is not None else _fixed_point(error_at)
 

@@ -1,8 +1,7 @@
-"""Every class as the baseline: the statistic, and how far repaired probabilities move.
-
-The ladder of nested models: how much each explains, and whether it is enough.
+"""What lies behind a verdict: every class as the baseline, and the ladder of nested models.
 
 ==========  ==================================================================================
+baselines   the statistic of each, and how far it moves repaired probabilities
 mark        ``2 [l(model) - l(identity)]``, the likelihood ratio statistic, on an axis from 0
 grey bar    what a model gains on average when the predictions are calibrated: its parameters
 beside      the parameters, and the p-value of "this model is enough"
@@ -25,7 +24,7 @@ from .._assessment.assessment import Assessment
 from .._diagnosis.baseline_sensitivity import LEVEL, BaselineSensitivity
 from .._diagnosis.ladder import Ladder
 from .._diagnosis.ladder_models import LadderRow
-from .._ground.text import format_number, format_p
+from .._ground.text import format_number, p_words
 from ..exceptions import InputError
 from ._layout import OwnFigure, footer, heading
 from ._scales import plain_ticks
@@ -318,8 +317,7 @@ def enough(row: LadderRow) -> str:
     """Return the p-value of "this model is enough" as a word; a bound says so."""
     if row.larger is None:
         return "-"
-    word = format_p(row.larger_pvalue)
-    return word.replace("=", "≤") if row.larger_method == "bound" else word.removeprefix("= ")
+    return p_words(row.larger_pvalue, bound=row.larger_method == "bound").cell
 
 
 def _ladder_key(found: Ladder) -> list[Artist]:

@@ -200,7 +200,7 @@ def _comparison_dots(result: Any) -> str:
         "Methods by log loss, the best on top. Left: p-value of the calibration test; in the grey "
         "area calibration is rejected. Hollow: corrected for the noise of the fitted map. "
         "Middle: expected calibration error. Right: how much worse the log loss is than the "
-        "best, with 95 % paired bootstrap intervals."
+        "best, with paired intervals that hold for all methods at once (95 %)."
     )
 
 

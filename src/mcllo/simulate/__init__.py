@@ -31,7 +31,7 @@ from ._design import (
 from ._run import Cell, FinishedCells, Plan, run_cells
 from ._study import PowerCell, PowerStudy
 
-__all__ = ["PowerStudy", "draw", "power", "power_for"]
+__all__ = ["PowerCell", "PowerStudy", "draw", "power", "power_for"]
 
 N_RESAMPLES = 199
 """Draws of an exact p-value in a study: exact at any number, and each repetition needs its own."""

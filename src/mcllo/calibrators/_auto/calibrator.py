@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from ..._fit.existence import quiet_estimates
 from ..._ground.results import Floats
 from ..._input.predictions import Predictions
 from .._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
 from .._linear_fit import input_of, transposed_scores, warn_absent
-from .._mcllo import GateDecision, decide, quiet_estimates
+from .._mcllo import GateDecision, decide
 from .members import Ladder
 from .stack import Stack, fit_stack
 

@@ -61,6 +61,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._ground.means import error_of_mean
 from ..._ground.results import Floats
 from ..._ground.threads import one_blas_thread
 from ..._input.predictions import Predictions
@@ -397,7 +398,7 @@ def _promise(
     """Return the mean gain by weights that have not seen their rows, and its standard error."""
     gains = pooled_logs(logs, pools[folds.judges()]) - logs[:, 0]
     gain = float(np.average(gains, weights=folds.weight))
-    return gain, _spread(gains - gain, folds.weight, groups)
+    return gain, error_of_mean(gains - gain, folds.weight, groups)[0]
 
 
 def _log_evidence(logs: Floats, folds: Folds) -> float:
@@ -405,14 +406,3 @@ def _log_evidence(logs: Floats, folds: Folds) -> float:
     ratios = folds.weight[:, None] * (logs[:, 1:] - logs[:, :1])
     sums = [ratios[folds.folds == fold].sum(axis=0) for fold in range(folds.n_folds)]
     return float(np.logaddexp.reduce(sums, axis=None) - np.log(np.size(sums)))
-
-
-def _spread(deviations: Floats, weight: Floats, groups: NDArray[np.intp] | None = None) -> float:
-    """Return the standard error of a weighted mean; without groups, weights are counts of rows."""
-    total = weight.sum()
-    if groups is None:
-        n, squares = float(total), float(weight @ deviations**2)
-    else:
-        sums = np.bincount(groups, weights=weight * deviations)
-        n, squares = float(len(np.unique(groups))), float(sums @ sums)
-    return float(np.sqrt(squares * n / (n - 1.0)) / total) if n > 1.0 else float("inf")

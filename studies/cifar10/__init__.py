@@ -1,0 +1,1 @@
+"""The image study: a VGG, 10 classes."""

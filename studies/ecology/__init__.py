@@ -1,0 +1,1 @@
+"""The ecology study: desert rodents, a community that shifts."""

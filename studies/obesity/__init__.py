@@ -1,0 +1,1 @@
+"""The obesity study: a random forest, 7 classes."""

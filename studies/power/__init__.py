@@ -1,0 +1,1 @@
+"""The simulation study: how often the test rejects."""

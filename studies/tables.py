@@ -1,0 +1,179 @@
+"""Tables that more than one study has: objects of `mcllo` in, rows out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+
+import mcllo
+from mcllo.exceptions import MclloWarning
+
+from .figures import PRINTED_AS_BELOW
+from .pages import Row, Rows, Words, column, p_word, say, table
+
+LEVEL = 0.05
+PARAMETERS = ("delta", "se_delta", "gamma", "se_gamma")
+SPREAD = ("paper", "seed_0", "q05", "median", "q95")
+METHODS = {
+    "uncalibrated": "as predicted",
+    "mcllo": "MCLLO",
+    "temperature": "temperature scaling",
+    "vector": "vector scaling",
+    "histogram": "histogram binning",
+    "xu_davoine": "Xu and others",
+}
+SETS = {"uncalibrated_train": "X_t, as predicted"}
+SETS |= {name: f"X_h, {words}" for name, words in METHODS.items()}
+SETS["histogram"] += " (EB)"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence what the tables report: separation, zeros."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MclloWarning)
+        yield
+
+
+@quiet()
+def fitted(predictions: mcllo.Predictions) -> mcllo.MCLLOFit:
+    """Return the maximum likelihood fit; a separated one says so by its standard errors."""
+    return mcllo.MCLLOCalibrator(baseline=predictions.baseline).fit(predictions).fit_
+
+
+@quiet()
+def compared(
+    train: mcllo.Predictions, holdout: mcllo.Predictions, methods: Sequence[str], **options: Any
+) -> mcllo.Comparison:
+    """Return the comparison of these methods."""
+    return mcllo.compare(train, holdout, methods=methods, seed=0, **options)
+
+
+def compared_rows(
+    c: mcllo.Comparison, columns: str, paper: Mapping[str, Row] | None = None, **more: Any
+) -> Rows:
+    """Return these columns of a comparison; ``paper_x`` is what the paper has for x."""
+    found = []
+    for row in c.rows:
+        known = {
+            "set": row.method,
+            "p_chi2": float(chi2.sf(row.statistic, row.df)),
+            "p": row.pvalue,
+            "p_method": row.pvalue_method,
+            "p_corrected": row.pvalue_corrected,
+            "log_loss_above_best": row.log_loss_difference,
+            "zero_labels": row.n_zero_labels,
+            **more,
+        }
+        for name in columns.split():
+            if name.startswith("paper_"):
+                known[name] = (paper or {}).get(row.method, {}).get(name.removeprefix("paper_"))
+            elif name not in known:
+                known[name] = getattr(row, name)
+        found.append({name: known[name] for name in columns.split()})
+    return found
+
+
+def parameter_rows(fit: mcllo.MCLLOFit, paper: Iterable[Row]) -> Rows:
+    """Return the paper's estimates, a row for each class, and ours."""
+    printed = {row["class"]: row for row in paper}
+    return [
+        {**printed[row["class"]], **{name: row[name] for name in PARAMETERS}}
+        for row in fit.parameters().rows()
+    ]
+
+
+def baselines(train: mcllo.Predictions, **options: Any) -> Rows:
+    """Return the same fit under every baseline."""
+    found = mcllo.baseline_sensitivity(train, seed=0, **options)
+    names = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
+    return [{name: row[name] for name in names} for row in found.table.rows()]
+
+
+def baseline_facts(rows: Sequence[Row]) -> dict[str, object]:
+    """Return the table of baselines for a page, and the largest changes."""
+    line = "{baseline} | {statistic:.1f} | {largest_change:.3f} | {mean_change:.4f}"
+    named = [row | {"baseline": row["baseline"].replace("_", " ")} for row in rows]
+    return {
+        "baselines": table(named, line + " | {label_changes:%1}"),
+        "largest_change": column(rows, "largest_change").max(),
+        "label_changes": column(rows, "label_changes").max(),
+    }
+
+
+def spread(
+    rows: Sequence[Row], sets: Iterable[str], whats: Sequence[str], paper: Mapping[str, Row]
+) -> Rows:
+    """Return the spread over runs of each number of each set, and the paper's."""
+    found = []
+    for name in sets:
+        for what in (what for what in whats if f"{what}_{name}" in rows[0]):
+            values = column(rows, f"{what}_{name}")
+            low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
+            printed = paper.get(name, {}).get(what.removesuffix("_chi2"))
+            row = {"set": name, "what": what, "paper": printed, "seed_0": values[0]}
+            found.append(row | {"q05": low, "median": middle, "q95": high})
+    return found
+
+
+def counted(claims: Mapping[str, np.ndarray], runs: str) -> Rows:
+    """Return in how many runs each claim comes true.
+
+    >>> counted({"sure": np.array([True, True]), "rare": np.array([True, False])}, "splits")
+    [{'claim': 'sure', 'splits': 2, 'of': 2}, {'claim': 'rare', 'splits': 1, 'of': 2}]
+    """
+    return [
+        {"claim": name, runs: int(true.sum()), "of": len(true)} for name, true in claims.items()
+    ]
+
+
+def claim_facts(rows: Sequence[Row], runs: str) -> dict[str, str]:
+    """Return the counts in words, by claim."""
+    return {row["claim"]: f"{row[runs]} of {row['of']}" for row in rows}
+
+
+def spread_table(rows: Sequence[Row], more: str = "") -> str:
+    """Return a page's table of the spread over runs, with `more` columns."""
+    words = {"p": "p (chi-square)", "p_chi2": "p (chi-square)", "ece": "ECE"}
+    words |= {"log_loss": "log loss"}
+    lines = []
+    for row in rows:
+        if row["what"] in words and row["set"] != "uncalibrated_train":
+            form = "p" if row["what"].startswith("p") else ".3f"
+            numbers = {n: Words().format_field(row[n], form) for n in row if n in SPREAD}
+            if form == "p":
+                numbers["paper"] = paper_p(row["paper"])
+            name = f"{SETS[row['set']]}: {words[row['what']]}"
+            lines.append(row | numbers | {"name": name})
+    return table(lines, " | ".join(f"{{{n}}}" for n in ("name", *SPREAD)) + more)
+
+
+def paper_p(value: float | None) -> str:
+    """Return a p-value as the paper prints it.
+
+    >>> paper_p(0.001), paper_p(0.133)
+    ('< 0.001', '0.133')
+    """
+    return "< 0.001" if value == PRINTED_AS_BELOW else p_word(value)
+
+
+def method_words(row: Row) -> dict[str, Any]:
+    """Return a row of `compared_rows` with the words that are no single number."""
+    change = say("{paper_label_change:%2} / {label_change:%2}", row)
+    difference = "–"
+    if row.get("log_loss_difference") is not None:
+        interval = "{log_loss_difference:.4f} [{difference_low:.4f}, {difference_high:.4f}]"
+        difference = say(interval, row) if row["log_loss_difference"] else "best"
+    return {
+        **row,
+        "name": SETS[row["set"]],
+        "paper_p": paper_p(row["paper_p"]),
+        "p": "–" if row["p_method"] == "chi2" else p_word(row["p"], row["p_method"]),
+        "change": "–" if row["label_change"] is None else change,
+        "difference": difference,
+    }
