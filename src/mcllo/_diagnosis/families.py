@@ -39,8 +39,6 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._inference.draws import StatisticDraws, draw_labels
 from .._input.predictions import Predictions
-from .._math.bound import RestBound
-from .._math.cells import Cells, FullCells, MclloCells
 from .._math.likelihood import (
     CHUNK_ELEMENTS,
     ROUNDED_UP,
@@ -166,12 +164,6 @@ class Family:
             return FullPartition(self.features, self.weight)
         return LogPartition(self.log_odds, self.weight)
 
-    def cells(self) -> Cells:
-        """Return eta and moments of many parameter vectors at once."""
-        if self.full:
-            return FullCells(self.features, self.weight)
-        return MclloCells(self.log_odds, self.weight)
-
     def identified(self, basis: Floats) -> Floats:
         """Return `basis` without directions that the rows cannot tell from the others."""
         if basis.shape[1] == 0 or self._independent():
@@ -268,8 +260,7 @@ class RestrictedRatio(BatchedRatio):
         hessian = self.move.T @ raw.hessian @ self.move
         self.start = Terms(raw.value, raw.gradient @ self.move, hessian)
         self._inverse = np.linalg.pinv(hessian[:n_free, :n_free])
-        self._rows = max(1, CHUNK_ELEMENTS // self.log_odds.size)
-        self._rest = RestBound(family.cells(), basis)
+        self.block = max(1, CHUNK_ELEMENTS // self.log_odds.size)
 
     def statistics(self, statistics: Floats, threshold: float | None = None) -> Floats:
         """Return twice the gain for each row of the family's `statistics`."""
@@ -284,16 +275,11 @@ class RestrictedRatio(BatchedRatio):
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return A, its gradients and its Hessians in the coordinates phi."""
-        points = self.points(theta)
+        points: Floats = theta @ self.move.T
         value, gradient, hessian = (
             self._one_by_one(points) if self.family.full else super().evaluate(points)
         )
         return value, gradient @ self.move, self.move.T @ hessian @ self.move
-
-    def points(self, theta: Floats) -> Floats:
-        """Return theta at the coordinates phi."""
-        points: Floats = theta @ self.move.T
-        return points
 
     def _one_by_one(self, points: Floats) -> tuple[Floats, Floats, Floats]:
         partition = self.family.partition()

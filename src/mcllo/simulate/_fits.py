@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import free_parameters
+from .._ground.linalg import solve_each
 from .._ground.results import Floats
-from .._math.bound import solve
 from .._math.likelihood import (
     ROUNDED_UP,
     Likelihood,
@@ -123,7 +123,7 @@ def _newton(log_odds: Floats, s: Floats) -> tuple[Floats, Floats, NDArray[np.boo
     nll, u, hessian = _at(theta, log_odds, s)
     start = nll
     for n_steps in range(TOGETHER):
-        step = solve(hessian, u)
+        step = solve_each(hessian, u)
         decrement = np.einsum("bi,bi->b", u, step)
         done = exact & (decrement <= np.where(decrement <= FAST * last, TOL, SLOW_TOL))
         theta[active[done]] += step[done]
