@@ -83,12 +83,27 @@ def test_a_matrix_that_is_not_definite_is_damped_until_it_is():
     assert flat[0] > 0.0 > flat[1]
 
 
-@pytest.mark.parametrize("size", [3, 40, 600])
-def test_inverse_of_small_and_large(size):
+@pytest.mark.parametrize("size", [1, 2, 7, 40])
+def test_the_cholesky_way_is_the_same_inverse(size):
     matrix = random_definite(size)
-    np.testing.assert_allclose(inverse(matrix) @ matrix, np.eye(size), atol=1e-6)
-    indefinite = matrix - 2.0 * np.linalg.eigvalsh(matrix)[0] * np.eye(size)
-    np.testing.assert_allclose(inverse(indefinite) @ indefinite, np.eye(size), atol=1e-4)
+    found = inverse(matrix, large=0)
+    np.testing.assert_allclose(found, inverse(matrix), rtol=1e-8, atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_array_equal(matrix, random_definite(size))  # untouched
+
+
+def test_an_indefinite_matrix_is_inverted_all_the_same():
+    np.testing.assert_allclose(inverse(np.diag([1.0, -2.0]), large=0), np.diag([1.0, -0.5]))
+
+
+@pytest.mark.parametrize("rank", [3, 2, 0])
+def test_whitening_is_a_root_of_the_pseudo_inverse(rank):
+    half = np.random.default_rng(0).normal(size=(3, rank))
+    h = half @ half.T
+    root = whitening(h)
+    assert root.shape == (3, rank)
+    # a generalised inverse: H W W' H = H
+    np.testing.assert_allclose(h @ root @ root.T @ h, h, atol=1e-12)
 
 
 def test_whitening_leaves_out_what_rounding_hides():

@@ -11,9 +11,10 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, robust_test
 from mcllo._fit.fit import fit_predictions
+from mcllo._ground.linalg import whitening
 from mcllo._inference import row_scores as module
 from mcllo._inference.likelihood_tests import run_test
-from mcllo._inference.robust import Mixture, flip_pvalue, robust_covariance, robust_fit, whitening
+from mcllo._inference.robust import Mixture, flip_pvalue, robust_covariance, robust_fit
 from mcllo._inference.row_scores import group_scores, row_sums, score_sums, unit_scores
 from mcllo._math.likelihood import identity_theta
 from mcllo.exceptions import InputError
@@ -382,17 +383,6 @@ def test_independent_rows_give_chi_square():
     assert null.eigenvalues == pytest.approx([1, 1])
     assert null.statistic == pytest.approx(u @ np.linalg.solve(h, u))
     assert null.f_pvalue == pytest.approx(chi2.sf(null.statistic, 2))
-
-
-@pytest.mark.parametrize("rank", [3, 2, 0])
-def test_whitening_is_a_root_of_the_pseudo_inverse(rank):
-    half = np.random.default_rng(0).normal(size=(3, rank))
-    h = half @ half.T
-    root = whitening(h)
-    assert root.shape == (3, rank)
-    if rank:
-        # a generalised inverse: H W W' H = H
-        assert h @ root @ root.T @ h == pytest.approx(h)
 
 
 def test_five_units_against_every_sign():

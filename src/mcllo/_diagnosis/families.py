@@ -36,6 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import exceeds, unit_diagonal
 from .._ground.results import Floats
 from .._inference.draws import StatisticDraws, draw_labels
 from .._input.predictions import Predictions
@@ -169,8 +170,8 @@ class Family:
         if basis.shape[1] == 0 or self._independent():
             return basis
         hessian = basis.T @ self.partition()(self.identity).hessian @ basis
-        values, vectors = np.linalg.eigh(_unit_diagonal(hessian))
-        scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
+        correlation, scale = unit_diagonal(hessian)
+        values, vectors = np.linalg.eigh(correlation)
         kept: Floats = (basis / scale) @ vectors[:, values > DEPENDENT]
         return kept
 
@@ -182,7 +183,7 @@ class Family:
         size = np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
         if (np.diagonal(gram) <= DEPENDENT * size).any():
             return False
-        return bool(np.linalg.eigvalsh(_unit_diagonal(gram))[0] > DEPENDENT)
+        return exceeds(gram, DEPENDENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,10 +298,3 @@ def ratio_to_identity(family: Family, basis: Floats) -> BatchedRatio:
     if not family.full and free.sum() == basis.shape[1]:
         return BatchedRatio(family.log_odds, family.weight, free)
     return RestrictedRatio(family, basis, family.identity)
-
-
-def _unit_diagonal(matrix: Floats) -> Floats:
-    """Return the matrix on the scale of its diagonal."""
-    scale = np.sqrt(np.maximum(np.diagonal(matrix), np.finfo(np.float64).tiny))
-    scaled: Floats = matrix / np.outer(scale, scale)
-    return scaled

@@ -53,6 +53,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import whitening
 from .._ground.results import Floats
 from .._inference.draws import (
     EXCEEDANCES,
@@ -123,10 +124,6 @@ def _gain(
     return float(theta @ judge.statistic - judge.partition()(theta).value - rival.log_likelihood)
 
 
-ROUNDING = 1e-12
-"""Information, of a Hessian with unit diagonal, that is lost in rounding."""
-
-
 class ProjectedScore:
     """``s -> S_large - S_small`` at fixed parameters.
 
@@ -160,11 +157,8 @@ class ProjectedScore:
 
 def _form(hessian: Floats, basis: Floats) -> Floats:
     """Return ``B (B' H B)^+ B'``."""
-    own = basis.T @ hessian @ basis
-    scale = np.sqrt(np.maximum(np.diagonal(own), 1e-300))
-    unit = np.linalg.pinv(own / np.outer(scale, scale), rcond=ROUNDING, hermitian=True)
-    scaled = basis / scale
-    form: Floats = scaled @ unit @ scaled.T
+    roots = basis @ whitening(basis.T @ hessian @ basis)
+    form: Floats = roots @ roots.T
     return form
 
 

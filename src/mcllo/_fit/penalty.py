@@ -45,6 +45,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import definite_inverse
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import (
@@ -236,9 +237,10 @@ class FirthObjective:
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and approximate Hessian at `x`."""
         terms = self.likelihood(x)
-        inverse, logdet = _inverse(terms.hessian)
-        if not np.isfinite(logdet):
+        found = definite_inverse(terms.hessian)
+        if found is None:
             return Terms(np.inf, terms.gradient, terms.hessian)
+        inverse, logdet = found
         free = self.likelihood.free
         whole = np.zeros((len(free), len(free)))
         whole[np.ix_(free, free)] = inverse
@@ -291,18 +293,6 @@ def information_slope(
         slope[:k] += a.sum(axis=1)
         slope[k:] += np.einsum("ji,ji->j", a, odds)
     return slope
-
-
-def _inverse(hessian: Floats) -> tuple[Floats, float]:
-    """Return the inverse and the log determinant, taken in units of the diagonal."""
-    scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
-    scaled = hessian / np.outer(scale, scale)
-    try:
-        factor = np.linalg.cholesky(scaled)
-    except np.linalg.LinAlgError:
-        return hessian, -np.inf
-    inverse: Floats = np.linalg.inv(scaled) / np.outer(scale, scale)
-    return inverse, 2.0 * float(np.log(np.diagonal(factor) * scale).sum())
 
 
 def _start(likelihood: FreeLikelihood, log_odds: Floats) -> Floats:

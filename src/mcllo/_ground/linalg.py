@@ -95,9 +95,9 @@ def solve_each(matrices: Floats, rights: Floats) -> Floats:
     return found
 
 
-def inverse(matrix: Floats) -> Floats:
-    """Return ``H^-1``; a large one from its Cholesky factor, in two fifths of the time."""
-    if len(matrix) > LARGE:
+def inverse(matrix: Floats, *, large: int = LARGE) -> Floats:
+    """Return ``H^-1``; above size `large` from its Cholesky factor, in two fifths of the time."""
+    if len(matrix) > large:
         from scipy.linalg.lapack import dpotrf, dpotri
 
         factor, failed = dpotrf(matrix, lower=1, clean=0)

@@ -48,6 +48,7 @@ from .._fit.penalty import (
     free_parameters,
 )
 from .._fit.repaired import RepairedProbabilities, check_level
+from .._ground.linalg import least_eigenvalue
 from .._ground.results import Floats
 from .._ground.threads import map_in_threads, one_blas_thread
 from .._input.predictions import Predictions, as_predictions
@@ -268,9 +269,8 @@ class Refits(BatchedRatio):
         """Return the smallest information at each estimate, in units of that at the fit."""
         if self.penalty > 0.0:
             return np.ones(len(theta))
-        scale = np.sqrt(np.diagonal(self.start.hessian)[self.free])
         hessian = self.evaluate(theta)[2][:, self.free][:, :, self.free]
-        return np.linalg.eigvalsh(hessian / np.outer(scale, scale))[:, 0].astype(np.float64)
+        return least_eigenvalue(hessian, np.diagonal(self.start.hessian)[self.free])
 
 
 class FirthRefits:

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from .._fit.all_baselines import fit_each_baseline, warn_once
 from .._fit.fit import MCLLOFit, free_parameters
+from .._ground.linalg import pseudo_inverse
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
@@ -50,9 +51,6 @@ from .draws import (
     whole_weights,
 )
 from .likelihood_tests import N_RESAMPLES, chi2_sf
-
-ROUNDING = 1e-12
-"""Information, of a Hessian with unit diagonal, that is lost in rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +215,10 @@ def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Float
     free = free_parameters(moved.log_odds)
     partition = LogPartition(moved.log_odds, moved.sample_weight)
     hessian = partition(identity_theta(c - 1)).hessian[np.ix_(free, free)]
-    scale = np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
-    unit = np.linalg.pinv(hessian / np.outer(scale, scale), rcond=ROUNDING, hermitian=True)
     compared = np.delete(np.arange(c), baseline)
     place = np.concatenate([compared, compared + c])[free]
     inverse = np.zeros((2 * c, 2 * c))
-    inverse[np.ix_(place, place)] = unit / np.outer(scale, scale)
+    inverse[np.ix_(place, place)] = pseudo_inverse(hessian)
     return inverse, int(free.sum())
 
 

@@ -57,6 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit, free_parameters
+from .._ground.linalg import whitening
 from .._ground.results import Floats
 from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, as_predictions
@@ -75,27 +76,8 @@ from .draws import (
 from .likelihood_tests import N_RESAMPLES, chi2_sf
 from .row_scores import ScoreSums, row_sums, score_sums, unit_scores
 
-ROUNDING = 1e-12
-"""Information, of a matrix with unit diagonal, that is lost in rounding."""
 TIE = 1e-9
 """Statistics closer than this (relative) count as equal: most flips of few groups repeat."""
-
-
-def whitening(information: Floats) -> Floats:
-    """Return W of shape (size, rank) with ``W W'`` the (pseudo) inverse of the information.
-
-    Examples
-    --------
-    >>> whitening(np.diag([4.0, 0.0])).round(2)
-    array([[0.5],
-           [0. ]])
-    """
-    diagonal = np.diagonal(information)
-    scale = np.where(diagonal > 0.0, np.sqrt(np.abs(diagonal)), np.inf)
-    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
-    seen = values > ROUNDING
-    roots: Floats = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
-    return roots
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,7 @@ from typing import Protocol
 
 import numpy as np
 
+from .._ground.linalg import solve_damped
 from .._ground.results import Floats
 from .kernel import Terms
 
@@ -47,11 +48,6 @@ SURELY = 1e-3
 """Part of `tol` below which H counts as settled whatever the ratio."""
 MAX_ITER = 100
 ENOUGH = 1e-4
-NEGLIGIBLE = 1e-14
-"""Curvature, relative to the largest, below which a coordinate counts as flat."""
-NO_CURVATURE = 1e-290
-DAMPINGS = (0.0, *(10.0**power for power in range(-14, 3)))
-"""Multiples of the diagonal that are tried in turn."""
 REACH = 1e8
 MAX_HALVINGS = 40
 MAX_ROUGH = 12
@@ -168,26 +164,7 @@ def approach(
 def newton_direction(terms: Terms) -> Floats:
     """Return ``-H^-1 g``, with the least multiple of the diagonal that makes H definite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return _damped_direction(terms)
-
-
-def _damped_direction(terms: Terms) -> Floats:
-    diagonal = np.abs(np.diagonal(terms.hessian))
-    largest = float(diagonal.max())
-    scale = np.sqrt(np.maximum(diagonal, NEGLIGIBLE * largest if largest > NO_CURVATURE else 1.0))
-    scaled = terms.hessian / np.outer(scale, scale)
-    gradient = terms.gradient / scale
-    for damping in DAMPINGS:
-        matrix = scaled if damping == 0.0 else scaled + damping * np.eye(len(gradient))
-        try:
-            np.linalg.cholesky(matrix)
-            direction: Floats = -np.linalg.solve(matrix, gradient) / scale
-        except np.linalg.LinAlgError:
-            continue
-        if np.isfinite(direction).all():
-            return direction
-    downhill: Floats = -gradient / scale
-    return downhill
+        return -solve_damped(terms.hessian, terms.gradient)
 
 
 def _shortened(direction: Floats, x: Floats) -> Floats:
