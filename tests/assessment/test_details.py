@@ -18,8 +18,8 @@ from mcllo._assessment.words import (
     verdict,
     wrapped_prose,
 )
-from mcllo._diagnosis.nested import BRIEF
 from mcllo._fit.fit import fit_predictions
+from mcllo._inference.budget import BRIEF_NESTED_WORK
 from mcllo._inference.likelihood_tests import run_test
 
 
@@ -30,7 +30,7 @@ def toy():
 
 def test_parts_are_those_of_their_functions(toy):
     options = {"n_resamples": 99, "seed": 1}
-    brief = {**options, "work": BRIEF}
+    brief = {**options, "work": BRIEF_NESTED_WORK}
     assert toy.details.ladder.to_dict() == ladder(TOY_X, TOY_Y, **brief).to_dict()
     assert toy.details.class_tests.to_dict() == class_tests(TOY_X, TOY_Y, **brief).to_dict()
     baselines = baseline_sensitivity(TOY_X, TOY_Y, **options)

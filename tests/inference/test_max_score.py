@@ -123,13 +123,6 @@ def test_batches_do_not_change_the_draws():
     assert np.array_equal(odds, np.concatenate([part[1] for part in parts]))
 
 
-@pytest.mark.parametrize("most", [40, 100_000])
-def test_memory_does_not_change_the_answer(monkeypatch, most):
-    usual = max_score_test(TOY, ALL, n_resamples=299, seed=0).pvalue
-    monkeypatch.setattr("mcllo._inference.max_score.BATCH_CELLS", most)
-    assert max_score_test(TOY, ALL, n_resamples=299, seed=0).pvalue == usual
-
-
 @settings(deadline=None, max_examples=20)
 @given(designs(min_rows=10, max_sharpness=2.0), st.randoms(use_true_random=False))
 def test_permuting_classes_permutes_the_scores(design, random):

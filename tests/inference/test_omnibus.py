@@ -5,7 +5,8 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_test, omnibus_test
-from mcllo._inference.omnibus import MOST_KERNEL_ROWS, HosmerLemeshow, kernel_companion
+from mcllo._inference.budget import MOST_KERNEL_ROWS
+from mcllo._inference.omnibus import HosmerLemeshow, kernel_companion
 from mcllo.exceptions import InputError
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -130,7 +131,7 @@ def test_errors(options, message):
 
 def test_very_many_rows_use_chi_square(monkeypatch):
     probs, y = wave(3000, seed=0)
-    monkeypatch.setattr("mcllo._assessment.assessment.MOST_CELLS", 10)
+    monkeypatch.setattr("mcllo._assessment.assessment.MOST_NULLS_ENTRIES", 10)
     a = mcllo.assess(probs, y, seed=1)
     test = a.companions["hosmer_lemeshow"]
     assert a.nulls == {}

@@ -101,7 +101,7 @@ def test_the_hessian_is_computed_once_and_only_when_asked_for():
 def test_standard_errors_of_what_was_kept_are_good_to_five_digits(monkeypatch):
     odds, weight, s, start = problem(3000, 130)
     exact = fit_many(odds, s, weight, start=start).hessian
-    monkeypatch.setattr(operator, "DEAR", 0)
+    monkeypatch.setattr(operator, "DEAR_HESSIAN", 0)
     monkeypatch.setattr(operator, "KEPT_IN_FLOAT64", 0)
     found = fit_many(odds, s, weight, start=start).hessian
     errors = [np.sqrt(np.diag(np.linalg.inv(hessian))) for hessian in (found, exact)]

@@ -26,16 +26,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._assessment.assessment import MOST_CELLS, assess_predictions, data_facts
+from .._assessment.assessment import assess_predictions, data_facts
 from .._assessment.details import PARTS, Details
 from .._assessment.words import assessment_text, wrapped
 from .._diagnosis.class_tests import holm, normal_tails
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table, format_count
+from .._inference.budget import MOST_NULLS_ENTRIES as MOST_CELLS
+from .._inference.budget import N_RESAMPLES
 from .._inference.draws import MetricNull, Seed, check_resamples, entropy_of
 from .._inference.likelihood_tests import (
-    N_RESAMPLES,
     CalibrationTest,
     Method,
     Statistic,

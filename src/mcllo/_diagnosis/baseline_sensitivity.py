@@ -29,8 +29,9 @@ from .._fit.fit import MCLLOFit
 from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
 from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, chi2_sf
+from .._inference.likelihood_tests import chi2_sf
 from .._inference.max_score import MaxScore, max_score_test
 from .._input.labels import find_class
 from .._input.predictions import Predictions, as_predictions

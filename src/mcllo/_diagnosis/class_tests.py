@@ -40,12 +40,13 @@ from .._fit.fit import MCLLOFit, fit_predictions, free_parameters
 from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, Method, chi2_sf
+from .._inference.likelihood_tests import Method, chi2_sf
 from .._input.predictions import Predictions, as_predictions
 from ..metrics._reliability import poisson_binomial
 from .families import Family, RestrictedFit, restricted_fit
-from .nested import WORK, Plan, TailP, against_larger, gain
+from .nested import Plan, TailP, against_larger, gain
 
 
 def holm(pvalues: Sequence[float] | Floats) -> Floats:
@@ -182,7 +183,7 @@ def class_tests(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
-    work: float = WORK,
+    work: float = NESTED_WORK,
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -251,7 +252,7 @@ def class_tests_of(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
-    work: float = WORK,
+    work: float = NESTED_WORK,
 ) -> ClassTests:
     """Test each class of predictions that were fitted already."""
     k = len(fit.tau)

@@ -37,13 +37,14 @@ import numpy as np
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.text import Table, ellipsis, format_number, format_p
 from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, CalibrationTest, Method, run_test
+from .._inference.likelihood_tests import CalibrationTest, Method, run_test
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from .families import RestrictedFit
 from .ladder_models import INSIDE, LadderRow, Models, ladder_rows
-from .nested import TOO_COSTLY, TOO_MANY, WORK, Plan
+from .nested import TOO_COSTLY, TOO_MANY, Plan
 
 if TYPE_CHECKING:
     from .ladder_models import LadderRow
@@ -228,7 +229,7 @@ def ladder(
     seed: Seed = None,
     method: Method = "auto",
     alpha: float = 0.05,
-    work: float = WORK,
+    work: float = NESTED_WORK,
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -297,7 +298,7 @@ def ladder_of(
     seed: Seed = None,
     method: Method = "auto",
     alpha: float = 0.05,
-    work: float = WORK,
+    work: float = NESTED_WORK,
 ) -> Ladder:
     """Climb the ladder for validated predictions; a fit or test made already is not made again."""
     if not 0.0 < alpha < 1.0:

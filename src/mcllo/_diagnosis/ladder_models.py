@@ -26,11 +26,12 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, free_parameters
 from .._ground.results import Floats, none_for_nan
+from .._inference.budget import NESTED_WORK
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf
 from .._input.predictions import Predictions
 from .class_tests import closed_test
 from .families import Family, RestrictedFit, restricted_fit
-from .nested import WORK, Plan, TailP, against_identity, against_larger, gain
+from .nested import Plan, TailP, against_identity, against_larger, gain
 
 MODELS = ("identity", "temperature", "shift", "scale", "common_slope", "mcllo", "full")
 INSIDE: dict[str, tuple[str, ...]] = {
@@ -59,7 +60,7 @@ FULL_PRICE = 200.0
 class Models:
     """The fitted models of the ladder; the full map if `work` pays for it (`_diagnosis/nested`)."""
 
-    def __init__(self, predictions: Predictions, fit: MCLLOFit, work: float = WORK) -> None:
+    def __init__(self, predictions: Predictions, fit: MCLLOFit, work: float = NESTED_WORK) -> None:
         self.mcllo, self.fits = Family(predictions), {}
         for name, basis in mcllo_bases(len(predictions.log_odds)).items():
             if name != "mcllo" or not fit.converged:

@@ -55,9 +55,17 @@ from numpy.typing import NDArray
 
 from .._ground.linalg import whitening
 from .._ground.results import Floats
-from .._inference.draws import (
+from .._inference.budget import (
     EXCEEDANCES,
     EXCEEDANCES_LARGE,
+    FEWEST_REFITS,
+    FULL_MAP_SHARE,
+    FULL_MAP_WORK,
+    FULL_SCORES_PER_REFIT,
+    NESTED_WORK,
+    SCORES_PER_REFIT,
+)
+from .._inference.draws import (
     Seed,
     StatisticDraws,
     check_resamples,
@@ -162,18 +170,7 @@ def _form(hessian: Floats, basis: Floats) -> Floats:
     return form
 
 
-WORK = 2e7
-"""Cells (rows x classes x draws) that `auto` spends on all tests: a second or two."""
-BRIEF = 4e6
-"""The same for tests that come with every assessment: half a second at most."""
-WORK_ASKED = 4e8
-"""The same for one test of the full map when simulation was asked for, whatever it costs."""
-FULL_TESTS = 3
-"""Part of the work, as its reciprocal, that a test of the full map may take."""
-SCORES, FULL_SCORES = 25.0, 150.0
-"""Draws that are scored, without a refit, at the price of one that is fitted; MCLLO, full map."""
-FEWEST_DRAWS = 99
-FAR = 1e-6
+CHI2_FAR_OFF = 1e-6
 """Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
 SCORED = "refits are too costly: scores were simulated"
 TOO_COSTLY = "the full map is too costly to simulate"
@@ -237,8 +234,8 @@ class Plan:
         n_resamples: int,
         seed: Seed,
         n_tests: int,
-        work: float = WORK,
-        fewest: int = FEWEST_DRAWS,
+        work: float = NESTED_WORK,
+        fewest: int = FEWEST_REFITS,
     ) -> Plan:
         """Check the arguments."""
         if method not in METHODS:
@@ -264,7 +261,7 @@ class Plan:
         if self.method == "chi2":
             return Choice("chi2", 0, "as asked")
         if self.method != "auto":
-            work = WORK_ASKED * FULL_TESTS if family.full else np.inf
+            work = FULL_MAP_WORK * FULL_MAP_SHARE if family.full else np.inf
             return self._affordable(family, work, "as asked")
         method, reason = self._trusted(df)
         if method == "chi2":
@@ -275,8 +272,8 @@ class Plan:
         """Return the best simulation that `work` pays for."""
         cells, c = float(self.predictions.probs.size), self.predictions.n_classes
         price = cells * (c * c / 4.0 if family.full else max(1.0, c / 10.0))
-        refits = work / (FULL_TESTS if family.full else self.n_tests) / price
-        scores = refits * (FULL_SCORES if family.full else SCORES)
+        refits = work / (FULL_MAP_SHARE if family.full else self.n_tests) / price
+        scores = refits * (FULL_SCORES_PER_REFIT if family.full else SCORES_PER_REFIT)
         fewest = min(self.fewest, self.n_resamples)
         if refits >= fewest:
             return Choice("refit", int(min(self.n_resamples, refits)), reason)
@@ -365,7 +362,7 @@ def _without_drawing(
     """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
     if small.shape[1] == large.shape[1]:
         return TailP(1.0, "chi2", 0, choice.reason)
-    if choice.doubtful and chi2 < FAR:
+    if choice.doubtful and chi2 < CHI2_FAR_OFF:
         bound = nested_bound(plan.predictions, small, large, full=family.full)
         if bound * BEYOND * (max(choice.n_draws, plan.fewest) + 1) < 1.0:
             return TailP(bound, "bound", 0, plan.doubt(large.shape[1]))

@@ -22,6 +22,7 @@ import numpy as np
 
 from .._ground.results import none_for_nan
 from .._ground.text import Table, align, format_count, format_number
+from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
@@ -52,10 +53,6 @@ __all__ = [
 ]
 
 FLOORS = (1e-12, DEFAULT_CLIP, 1e-4)
-N_RESAMPLES_ZEROS = 499
-"""Most draws for each floor."""
-LITTLE_WORK = 2e7
-"""Cells (rows x classes x draws) up to which every floor is simulated, some seconds in all."""
 
 _SCALARS = (
     "n_probs",
@@ -293,7 +290,7 @@ def _method(
     predictions: Predictions, statistic: Statistic, method: Method, n_resamples: int
 ) -> Method:
     """Return chi-square for large tables whose rows, the zeros aside, hold enough information."""
-    if method != "auto" or float(predictions.probs.size) * n_resamples <= LITTLE_WORK:
+    if method != "auto" or float(predictions.probs.size) * n_resamples <= ZEROS_WORK:
         return method
     aside, df = replace(predictions, n_clipped=0), 2 * (predictions.n_classes - 1)
     chosen, _ = choose_method(aside, df, statistic, n_resamples)

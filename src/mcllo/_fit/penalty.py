@@ -69,7 +69,7 @@ CENTERS = ("identity", "temperature")
 LOG_RHO = (-2.0, 4.0)
 """Powers of ten between which the strength is chosen."""
 STEP = 0.5
-CLOSE = 0.005
+CLOSE_LOG_RHO = 0.005
 """Powers of ten to which the strength of greatest evidence is found."""
 
 
@@ -212,7 +212,7 @@ def _between(objective: Objective, centre: Floats, start: Floats, power: float) 
         return -evidence(rho, minimize(Ridge(objective, rho, centre), start))
 
     bounds = (power - STEP, power + STEP)
-    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE})
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE_LOG_RHO})
     return float(10.0**found.x)
 
 

@@ -19,8 +19,9 @@ from .._input.labels import RESERVED
 from .._input.predictions import Predictions, as_predictions
 from .._input.weights import WeightKind
 from ..exceptions import InputError
+from .budget import N_RESAMPLES
 from .draws import Seed
-from .likelihood_tests import N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
+from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
 from .robust import RobustTest, robust_fit, robust_test
 

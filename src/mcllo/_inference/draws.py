@@ -36,14 +36,13 @@ from .._ground.results import Floats
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from ..exceptions import InputError
+from .budget import BATCH_ENTRIES, N_RESAMPLES
 
 Labels = NDArray[np.intp]
 Seed = int | np.random.Generator | None
 
-EXCEEDANCES, EXCEEDANCES_LARGE, LARGE = 50, 20, 200_000
-"""Exceedances at which a sequential run stops; fewer when the table has more than LARGE cells."""
-BATCH_CELLS = 400_000
 FIRST_BATCH, SMALL_BATCH = 64, 16
+"""Draws that a sequential run begins with, and takes at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +129,7 @@ class StatisticDraws:
     @property
     def batch(self) -> int:
         """Draws that fit comfortably in memory at once."""
-        return max(1, min(512, BATCH_CELLS // len(self.probs)))
+        return max(1, min(512, BATCH_ENTRIES // len(self.probs)))
 
 
 def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
@@ -211,7 +210,8 @@ def check_resamples(n_resamples: Any) -> None:
         raise InputError(f"n_resamples must be at least 1; got {n_resamples}.")
 
 
-TIE = 1e-12
+METRIC_TIE = 1e-12
+"""Metrics closer than this count as equal."""
 
 
 class LabelStatistic(Protocol):
@@ -258,11 +258,12 @@ def metric_nulls(
     predictions: Predictions,
     metrics: Mapping[str, Callable[[Predictions], LabelStatistic]],
     *,
-    n_resamples: int = 1999,
+    n_resamples: int = N_RESAMPLES,
     level: float = 0.95,
     seed: Seed = 0,
+    batch: int | None = None,
 ) -> dict[str, MetricNull]:
-    """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``.
+    """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike.
 
     Raises
     ------
@@ -275,7 +276,7 @@ def metric_nulls(
     entropy, rows = entropy_of(seed), written_out(predictions)
     statistics = {name: build(rows) for name, build in metrics.items()}
     draws = {name: np.empty(n_resamples) for name in metrics}
-    batch = max(1, BATCH_CELLS // rows.n_samples)
+    batch = batch or max(1, BATCH_ENTRIES // rows.n_samples)
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
         labels = draw_labels(rows.probs, entropy, start, size)
@@ -298,7 +299,7 @@ def written_out(predictions: Predictions) -> Predictions:
 
 def _summary(observed: float, draws: Floats, level: float, seed: int) -> MetricNull:
     low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0])
-    n_exceed = int((draws >= observed - TIE).sum())
+    n_exceed = int((draws >= observed - METRIC_TIE).sum())
     return MetricNull(
         observed=observed,
         mean=float(draws.mean()),

@@ -51,10 +51,8 @@ from .._math.many_classes import has_whole_hessian
 from .._math.many_labels import TIE, BatchedRatio
 from .._math.newton import minimize
 from ..exceptions import InputError
+from .budget import EXCEEDANCES, EXCEEDANCES_LARGE, LARGE_TABLE, N_RESAMPLES, TEST_WORK
 from .draws import (
-    EXCEEDANCES,
-    EXCEEDANCES_LARGE,
-    LARGE,
     MonteCarloP,
     Seed,
     StatisticDraws,
@@ -102,11 +100,8 @@ Method = Literal["auto", "chi2", "exact", "sequential"]
 
 ENOUGH_ERRORS = 20.0
 ENOUGH_VARIANCE = 20.0
-N_RESAMPLES = 1999
 BEYOND = 20.0
 """How many times smaller than any simulated p-value the bound must be to be reported."""
-MOST_WORK = 4e9
-"""Work beyond which `auto` does not simulate: two to three minutes of likelihood ratios."""
 
 SCORE_INSTEAD = "; the score test is used instead"
 """Where chi-square would reject too often and refits are too many, `auto` takes the score."""
@@ -287,7 +282,7 @@ def choose_method(
     if reason:
         return "chi2", reason
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
-    if not whole or n_resamples * _work(predictions, df, statistic) > MOST_WORK:
+    if not whole or n_resamples * _work(predictions, df, statistic) > TEST_WORK:
         return (
             "chi2",
             f"{doubt}, but the data are too large to simulate{_advice(statistic, errors, whole)}",
@@ -432,7 +427,7 @@ def exact_pvalue(
 
     stop_at = None
     if method == "sequential":
-        usual = EXCEEDANCES if predictions.probs.size <= LARGE else EXCEEDANCES_LARGE
+        usual = EXCEEDANCES if predictions.probs.size <= LARGE_TABLE else EXCEEDANCES_LARGE
         stop_at = usual if exceedances is None else exceedances
     return monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at

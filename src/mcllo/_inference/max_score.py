@@ -40,8 +40,8 @@ from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
 from .._math.many_labels import TIE
+from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .draws import (
-    BATCH_CELLS,
     Labels,
     Seed,
     check_resamples,
@@ -50,7 +50,7 @@ from .draws import (
     monte_carlo_p,
     whole_weights,
 )
-from .likelihood_tests import N_RESAMPLES, chi2_sf
+from .likelihood_tests import chi2_sf
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +184,7 @@ class _DrawnSums:
     def batch(self) -> int:
         """Draws that fit comfortably in memory at once."""
         cells: int = max(len(self.probs), self.probs.shape[1] * self.against.shape[1])
-        return max(1, min(512, BATCH_CELLS // cells))
+        return max(1, min(512, BATCH_ENTRIES // cells))
 
 
 def _sum_by_cell(cells: Labels, values: Floats, n_cells: int) -> Floats:

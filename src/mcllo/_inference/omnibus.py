@@ -30,15 +30,13 @@ from .._input.labels import find_class
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
+from .budget import MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
 from .draws import MetricNull, Seed, metric_nulls
 from .likelihood_tests import chi2_sf
 
 Kind = Literal["hosmer_lemeshow", "kernel"]
 
 N_GROUPS = 10
-MOST_KERNEL_CELLS = 200_000
-MOST_KERNEL_ROWS = 2000
-N_RESAMPLES = 999
 NAMES = {"hosmer_lemeshow": "Hosmer-Lemeshow", "kernel": "kernel"}
 
 
@@ -157,7 +155,7 @@ def omnibus_test(
     *,
     kind: Kind = "hosmer_lemeshow",
     n_groups: int = N_GROUPS,
-    n_resamples: int = N_RESAMPLES,
+    n_resamples: int = N_RESAMPLES_OMNIBUS,
     seed: Seed = None,
     baseline: Hashable | None = None,
     classes: Any = None,
@@ -223,7 +221,7 @@ def kernel_companion(
 ) -> dict[str, MetricNull]:
     """Return the kernel test where the rows are few enough for all pairs, else nothing."""
     total = float(predictions.class_weight.sum())
-    many = total > MOST_KERNEL_ROWS or total * predictions.n_classes > MOST_KERNEL_CELLS
+    many = total > MOST_KERNEL_ROWS or total * predictions.n_classes > MOST_KERNEL_ENTRIES
     if many or not predictions.has_whole_weights:
         return {}
     return metric_nulls(predictions, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)

@@ -64,8 +64,8 @@ from .._input.predictions import Predictions, as_predictions
 from .._input.weights import WeightKind, clean_groups
 from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
+from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
 from .draws import (
-    BATCH_CELLS,
     MonteCarloP,
     Seed,
     check_resamples,
@@ -73,7 +73,7 @@ from .draws import (
     monte_carlo_p,
     uniforms,
 )
-from .likelihood_tests import N_RESAMPLES, chi2_sf
+from .likelihood_tests import chi2_sf
 from .row_scores import ScoreSums, row_sums, score_sums, unit_scores
 
 TIE = 1e-9
@@ -138,7 +138,7 @@ def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) ->
         reached: NDArray[np.bool_] = drawn >= observed * (1.0 - TIE)
         return reached
 
-    batch = max(1, min(512, BATCH_CELLS // len(white)))
+    batch = max(1, min(512, BATCH_ENTRIES // len(white)))
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
 
 
@@ -152,8 +152,6 @@ def _own_order(scores: Floats) -> NDArray[np.intp]:
 RobustMethod = Literal["auto", "flip", "f"]
 
 METHODS = ("auto", "flip", "f")
-MOST_FLIPPED = 1000
-"""Groups up to which `auto` flips signs: F is as good above, and shows smaller p-values."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ ROUGHEST, FINEST = 0.1, 1e-5
 """Largest and smallest part of the gradient that conjugate gradients may leave."""
 LAST = 1e-7
 """Decrement from which a solution to `FINEST` leaves less than the tolerance."""
-NEAR = 10.0
+NEAR_LAST = 10.0
 """How many times `LAST` the preconditioner's decrement may be in what may be the last iteration."""
 MAX_PRODUCTS = 500
 """Hessian products in one iteration."""
@@ -110,7 +110,7 @@ class _Solver:
 
     def __call__(self, terms: Terms) -> Floats:
         size = float(terms.gradient @ self.objective.precondition(terms.gradient))
-        ratio = FINEST if size <= NEAR * LAST else size / self.size
+        ratio = FINEST if size <= NEAR_LAST * LAST else size / self.size
         self.part, self.size = min(ROUGHEST, max(FINEST, ratio)), size
         direction, n_products = conjugate_gradients(
             self.objective.product, self.objective.precondition, -terms.gradient, self.part

@@ -44,10 +44,11 @@ from .kernel import Terms
 TOL = 1e-10
 SETTLED = 3e-7
 """Ratio of the last two decrements at which H is good to that many digits."""
-SURELY = 1e-3
+SURELY_SETTLED = 1e-3
 """Part of `tol` below which H counts as settled whatever the ratio."""
 MAX_ITER = 100
-ENOUGH = 1e-4
+ENOUGH_DECREASE = 1e-4
+"""Part of the decrease that the slope promises which a step must bring (Armijo)."""
 REACH = 1e8
 MAX_HALVINGS = 40
 MAX_ROUGH = 12
@@ -111,7 +112,7 @@ def minimize(
         decrement = _decrement(terms, direction)
         if decrement <= NOISE and bend * decrement <= SETTLED**2:
             return Solution(x + direction, first, terms, decrement, n_iter, True)
-        if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY):
+        if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY_SETTLED):
             return Solution(x + direction, first, terms, decrement, n_iter, True)
         found = line_search(objective, x, terms, direction)
         if found is None:
@@ -189,7 +190,7 @@ def line_search(
         with np.errstate(over="ignore", invalid="ignore"):
             point = x + step * direction
             trial = objective(point)
-        highest = terms.value - ENOUGH * step * slope + rounding
+        highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
         if np.isfinite(trial.value) and trial.value <= highest:
             return point, trial
         step *= 0.5
@@ -197,9 +198,7 @@ def line_search(
 
 
 MAX_ITER_MANY = 50
-ENOUGH = 1e-4
-MAX_HALVINGS = 40
-LEAVES = 0.1
+LEFT_OF_TOL = 0.1
 """Part of `tol` that the last step may leave, if decrements go on to fall as they did."""
 NOISE_MANY = 0.01
 """Part of the rounding of values below which decrements are not worth another step."""
@@ -233,10 +232,10 @@ def minimize_sets(problems: Problems, start: Floats, tol: float, trace: float = 
         direction = problems.direction(gradient)
         decrement = -np.einsum("sp,sp->s", gradient, direction)
         if n_iter == 0:
-            most = trace**2 / LEAVES / np.maximum(decrement, 1e-300)
+            most = trace**2 / LEFT_OF_TOL / np.maximum(decrement, 1e-300)
             enough = np.maximum(np.minimum(enough, most), NOISE_MANY * problems.rounding)
         direction[~active] = 0.0
-        near = decrement * decrement <= LEAVES * enough * last
+        near = decrement * decrement <= LEFT_OF_TOL * enough * last
         done = active & ((decrement <= enough) | near)
         x[done] += direction[done]
         active &= ~done
@@ -248,7 +247,7 @@ def minimize_sets(problems: Problems, start: Floats, tol: float, trace: float = 
             trial = x + step[:, None] * direction
             with np.errstate(over="ignore", invalid="ignore"):
                 value_there, gradient_there = problems.value_gradient(trial)
-            fell = value_there <= value - ENOUGH * step * decrement + slack
+            fell = value_there <= value - ENOUGH_DECREASE * step * decrement + slack
             if (fell | ~active).all():
                 break
             step[active & ~fell] *= 0.5

@@ -46,7 +46,7 @@ LARGEST_IN_FLOAT32 = 1e6
 """Log odds beyond which float32 is not used."""
 NO_HESSIAN: Floats = np.empty((0, 0))
 """Stands in `Terms` where no Hessian was computed."""
-DEAR = 2e9
+DEAR_HESSIAN = 2e9
 """``n K^2`` from which the whole Hessian is made of what was kept."""
 HESSIAN_GROUPS = 4
 """Parts of the whole Hessian that are kept apart and added in order."""
@@ -135,7 +135,7 @@ class LogPartitionOperator:
         ``near=True`` promises that the point last moved to is as good; `theta` is then not looked
         at, and the a_i kept there are used.
         """
-        if near and self._kept is not None and self.n_samples * self.n_compared**2 >= DEAR:
+        if near and self._kept is not None and self.n_samples * self.n_compared**2 >= DEAR_HESSIAN:
             hessian = self._kept_hessian()
             if self._dtype is np.float64 or exceeds(hessian, SURELY_DEFINITE):
                 return hessian
