@@ -25,7 +25,7 @@ from mcllo._diagnosis.ladder_models import (
     ladder_rows,
     mcllo_bases,
 )
-from mcllo._diagnosis.nested import TOO_COSTLY, TOO_MANY, Plan
+from mcllo._diagnosis.nested import Plan
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.likelihood_tests import run_test
 from mcllo.exceptions import InputError, SeparationWarning
@@ -395,7 +395,8 @@ def test_rows_are_frozen_and_become_plain_values():
     with pytest.raises(dataclasses.FrozenInstanceError):
         row.df = 3
     content = row.to_dict()
-    assert list(content) == [field.name for field in dataclasses.fields(LadderRow)]
+    names = [field.name for field in dataclasses.fields(LadderRow)]
+    assert [*content, "larger_too_costly"] == names
     assert content["larger_pvalue"] is None
 
 
@@ -450,10 +451,10 @@ def test_other_models_that_survive_are_named():
 def test_the_full_map_above_the_choice_is_mentioned():
     text = sentence("temperature", larger_pvalue=0.001)
     assert "But the full map fits better than MCLLO (p = 0.001)" in text
-    weak = sentence("full", larger_pvalue=0.001, larger_reason=f"few errors, but {TOO_COSTLY}")
+    weak = sentence("full", larger_pvalue=0.001, larger_too_costly=True)
     assert "chi-square's, which so little information may not support" in weak
     assert "But the full map" not in weak
-    many = {"larger_pvalue": 0.4, "larger_reason": f"few errors, but {TOO_MANY}"}
+    many = {"larger_pvalue": 0.4, "larger_too_costly": True}
     assert "chi-square's" in sentence("mcllo", **many)
     assert "chi-square's" not in sentence("mcllo", larger_method="bound", **many)
 

@@ -10,9 +10,6 @@ from mcllo import Predictions, calibration_test
 from mcllo._diagnosis.families import Family, FullDraws, mcllo_places, restricted_fit
 from mcllo._diagnosis.ladder_models import mcllo_bases
 from mcllo._diagnosis.nested import (
-    SCORED,
-    TOO_COSTLY,
-    TOO_MANY,
     Plan,
     ProjectedScore,
     against_identity,
@@ -22,6 +19,7 @@ from mcllo._diagnosis.nested import (
 )
 from mcllo._inference.draws import StatisticDraws
 from mcllo._inference.likelihood_tests import split_pvalue
+from mcllo._inference.pvalue import Ground, Limit, Note
 from mcllo._math.likelihood import recalibrate
 from mcllo._math.many_labels import BatchedRatio
 from mcllo.exceptions import InputError
@@ -97,7 +95,8 @@ def test_work_pays_for_refits_then_for_scores_then_for_nothing():
     for work in (384 * 1999, 384 * 150, 384 * 98, 384 * 99 / 25, 384 * 3):
         choice = plan_for(method="auto", n_resamples=1999, work=work).choose(family, 4)
         kinds[work] = (choice.kind, choice.n_draws)
-        assert choice.reason.startswith("only 1.6")  # expected errors per parameter: 6.4 / 4
+        assert choice.why.ground is Ground.FEW_ERRORS
+        assert choice.why.errors == pytest.approx(6.45 / 4)  # the sum of 1 - max x is 6.45
     assert list(kinds.values()) == [
         ("refit", 1999),
         ("refit", 150),
@@ -105,9 +104,10 @@ def test_work_pays_for_refits_then_for_scores_then_for_nothing():
         ("score", 99),
         ("chi2", 0),
     ]
-    reason = plan_for(method="auto", work=384 * 98).choose(family, 4).reason
-    assert SCORED in reason
-    assert TOO_MANY in plan_for(method="auto", work=1.0).choose(family, 4).reason
+    assert plan_for(method="auto", work=384 * 98).choose(family, 4).why.notes == (Note.SCORED,)
+    poor = plan_for(method="auto", work=1.0).choose(family, 4).why
+    assert poor.limits == (Limit.TESTS,)
+    assert poor.too_costly
     assert plan_for(method="sequential", work=1.0).choose(family, 4).kind == "refit"
 
 
@@ -118,7 +118,7 @@ def test_information_is_counted_per_parameter_of_the_larger_model():
     plan, family = plan_for(p, "auto"), Family(p)
     assert plan.choose(family, 4).kind == "chi2"
     assert plan.choose(family, 6).kind == "refit"
-    assert "expected errors per parameter" in plan.choose(family, 6).reason
+    assert plan.choose(family, 6).why.in_doubt
 
 
 def test_few_draws_stop_at_fewer_exceedances():
@@ -190,11 +190,12 @@ def test_a_full_map_too_large_to_refit_is_scored():
     p = Predictions.from_arrays(probs, draw(probs, rng), classes=list(range(12)))
     family = Family(p, full=True)
     # 144,000 cells x 12^2 / 4: 4e8 pay for 77 refits, or for 150 times as many scores
-    assert plan_for(p).choose(family, 132)[:2] == ("score", 199)
+    choice = plan_for(p).choose(family, 132)
+    assert (choice.kind, choice.n_draws) == ("score", 199)
     assert plan_for(p, n_resamples=50).choose(family, 132).kind == "refit"
     poor = plan_for(p, "auto", work=1e6).choose(family, 10_000)
     assert poor.kind == "chi2"
-    assert TOO_COSTLY in poor.reason
+    assert poor.why.limits == (Limit.FULL_MAP,)
 
 
 def test_arguments_are_checked():

@@ -12,7 +12,6 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.draws import (
-    MonteCarloP,
     StatisticDraws,
     _search_labels,
     check_resamples,
@@ -24,6 +23,7 @@ from mcllo._inference.draws import (
     whole_weights,
     written_out,
 )
+from mcllo._inference.pvalue import PValue
 from mcllo._math.likelihood import sufficient_statistic
 from mcllo._math.many_labels import BatchedRatio
 from mcllo.exceptions import InputError
@@ -43,7 +43,7 @@ def stretch(values):
 def test_all_draws_by_hand():
     # 2 of 5 draws reach the observed statistic: p = (1 + 2) / (1 + 5)
     found = monte_carlo_p(stretch([0, 1, 0, 1, 0]), n_resamples=5, batch=2, seed=7)
-    assert isinstance(found, MonteCarloP)
+    assert isinstance(found, PValue)
     assert (found.pvalue, found.n_resamples, found.n_exceed) == (0.5, 5, 2)
     assert found.seed == 7
 

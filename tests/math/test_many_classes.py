@@ -13,6 +13,7 @@ from mcllo._fit.existence import separating_direction
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.penalty import FreeLikelihood
 from mcllo._inference.likelihood_tests import choose_method, run_test
+from mcllo._inference.pvalue import Limit, Note
 from mcllo._math import many_classes as many
 from mcllo._math import products as operator
 from mcllo._math.likelihood import (
@@ -334,9 +335,9 @@ def test_blocks_show_that_information_vanished(monkeypatch):
 def test_simulation_counts_parameters():
     few, many_classes = of_many(n=2000, c=5), of_many()
     assert choose_method(few, 8000, "lr", 1999)[0] == "chi2"  # a solve of 8000 equations a draw
-    chosen, reason = choose_method(many_classes, 258, "lr", 1999)
+    chosen, why = choose_method(many_classes, 258, "lr", 1999)
     assert chosen == "chi2"
-    assert reason.endswith("too large to simulate; the score test is used instead")
+    assert (why.limits, why.notes) == ((Limit.SIZE,), (Note.SCORE_INSTEAD,))
     assert choose_method(many_classes, 258, "score", 1999)[0] == "sequential"
 
 

@@ -48,6 +48,7 @@ from .._inference.likelihood_tests import (
 )
 from .._inference.omnibus import N_GROUPS, OmnibusTest
 from .._inference.posterior import CalibrationPosterior, posterior_of_fit
+from .._inference.pvalue import Ground, Limit, PValue, Reason
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from ..exceptions import InputError
@@ -316,27 +317,26 @@ def _tested(
     """Return the chi-square test, and the exact one of a subsample where the former is in doubt."""
     statistic = options["statistic"]
     value = statistic_value(fit, statistic)
-    reason, doubt = "as asked", ""
+    why = Reason(Ground.ASKED)
     if options["method"] == "auto":
-        reason, doubt = _trust(sums, fit.df, statistic)
-    test = CalibrationTest(
-        value, fit.df, chi2_sf(value, fit.df), "chi2", statistic, 0, False, None, reason
-    )
-    if not doubt:
+        why = _trust(sums, fit.df, statistic)
+    found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
+    test = CalibrationTest.of(value, fit.df, statistic, found)
+    if Limit.SIZE not in why.limits:
         return test, None
     return test, _exact(some, fit.n_samples, seed, options)
 
 
-def _trust(sums: RowSums, df: int, statistic: str) -> tuple[str, str]:
+def _trust(sums: RowSums, df: int, statistic: str) -> Reason:
     """Return why chi-square is used, and what speaks against it."""
-    reason, doubt = trust_chi2(
+    why = trust_chi2(
         statistic,
         sums.scores.errors / max(df, 1),
         n_clipped=sums.changes.n_clipped,
         least_variance=lambda: float(sums.scores.spread.min()),
         whole_weights=lambda: sums.whole,
     )
-    return reason or f"{doubt}, but the data are too large to simulate", doubt
+    return why.but(Limit.SIZE) if why.wants_draws else why
 
 
 def _exact(

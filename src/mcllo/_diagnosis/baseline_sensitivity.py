@@ -32,7 +32,7 @@ from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import chi2_sf
-from .._inference.max_score import MaxScore, max_score_test
+from .._inference.max_score import max_score_test
 from .._input.labels import find_class
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import recalibrate
@@ -76,7 +76,7 @@ class BaselineSensitivity:
     pvalue : float
         Of `max_score`: valid over all the baselines in the table.
     method : {'exact', 'bonferroni'}
-        How it was computed; see `MaxScore`.
+        How it was computed; see `max_score_test`.
     n_resamples : int
         Draws made.
     seed : int or None
@@ -220,16 +220,16 @@ def baseline_sensitivity(
     predictions = as_predictions(probs, y, normalize=normalize, clip=clip, **options)
     columns = _columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
-    test = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
     changes = _Changes(predictions, fits)
     return BaselineSensitivity(
-        table=_table(fits, test, changes),
+        table=_table(fits, scores, changes),
         reference=predictions.baseline,
-        max_score=test.statistic,
-        pvalue=test.pvalue,
-        method=test.method,
-        n_resamples=test.n_resamples,
-        seed=test.seed,
+        max_score=float(scores.max()),
+        pvalue=found.pvalue,
+        method=found.method,
+        n_resamples=found.n_resamples,
+        seed=found.seed,
         mean_range=changes.mean_range,
         largest_range=changes.largest_range,
         label_disagreement=changes.disagreement,
@@ -281,7 +281,7 @@ class _Changes:
         return float(np.average(by_row, weights=self.weight))
 
 
-def _table(fits: Sequence[MCLLOFit], test: MaxScore, changes: _Changes) -> Table:
+def _table(fits: Sequence[MCLLOFit], scores: Floats, changes: _Changes) -> Table:
     return Table(
         {
             "baseline": [fit.baseline for fit in fits],
@@ -289,7 +289,7 @@ def _table(fits: Sequence[MCLLOFit], test: MaxScore, changes: _Changes) -> Table
             "df": [fit.df for fit in fits],
             "pvalue": [chi2_sf(fit.statistic, fit.df) for fit in fits],
             "log_likelihood": [fit.log_likelihood for fit in fits],
-            "score": test.scores.tolist(),
+            "score": scores.tolist(),
             "largest_change": changes.largest,
             "mean_change": changes.mean,
             "label_changes": changes.labels,

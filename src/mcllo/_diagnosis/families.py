@@ -31,6 +31,7 @@ for every baseline (the full framework of Van Hoorde et al. 2014).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -165,6 +166,17 @@ class Family:
             return FullPartition(self.features, self.weight)
         return LogPartition(self.log_odds, self.weight)
 
+    def likelihood(self) -> Callable[[Floats], Terms]:
+        """Return the negative log likelihood of the data, with buffers of its own."""
+        partition = self.partition()
+
+        def value_and_derivatives(theta: Floats) -> Terms:
+            terms = partition(theta)
+            value = terms.value - float(theta @ self.statistic)
+            return Terms(value, terms.gradient - self.statistic, terms.hessian)
+
+        return value_and_derivatives
+
     def identified(self, basis: Floats) -> Floats:
         """Return `basis` without directions that the rows cannot tell from the others."""
         if basis.shape[1] == 0 or self._independent():
@@ -219,16 +231,11 @@ def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -
     Directions of `basis` must be identified (`Family.identified`).
     """
     origin = family.identity if start is None else start
-    partition = family.partition()
+    likelihood = family.likelihood()
 
     def objective(beta: Floats) -> Terms:
-        theta = origin + basis @ beta
-        terms = partition(theta)
-        return Terms(
-            terms.value - float(theta @ family.statistic),
-            basis.T @ (terms.gradient - family.statistic),
-            basis.T @ terms.hessian @ basis,
-        )
+        terms = likelihood(origin + basis @ beta)
+        return Terms(terms.value, basis.T @ terms.gradient, basis.T @ terms.hessian @ basis)
 
     beta = np.zeros(basis.shape[1])
     if len(beta) == 0:

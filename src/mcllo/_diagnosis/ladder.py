@@ -44,7 +44,7 @@ from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from .families import RestrictedFit
 from .ladder_models import INSIDE, LadderRow, Models, ladder_rows
-from .nested import TOO_COSTLY, TOO_MANY, Plan
+from .nested import Plan
 
 if TYPE_CHECKING:
     from .ladder_models import LadderRow
@@ -124,8 +124,7 @@ def _beyond(rows: Sequence[LadderRow], chosen: LadderRow, alpha: float) -> list[
             "how classes are confused."
         )
     judged = top if chosen.model == "full" or notes else chosen
-    costly = TOO_COSTLY in judged.larger_reason or TOO_MANY in judged.larger_reason
-    if costly and judged.larger_method == "chi2":
+    if judged.larger_too_costly and judged.larger_method == "chi2":
         which = "The p-value of MCLLO against the full map" if judged is top else "That p-value"
         notes.append(f"{which} is chi-square's, which so little information may not support.")
     return notes

@@ -28,10 +28,11 @@ from .._fit.fit import MCLLOFit, free_parameters
 from .._ground.results import Floats, none_for_nan
 from .._inference.budget import NESTED_WORK
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf
+from .._inference.pvalue import PValue
 from .._input.predictions import Predictions
 from .class_tests import closed_test
 from .families import Family, RestrictedFit, restricted_fit
-from .nested import Plan, TailP, against_identity, against_larger, gain
+from .nested import Plan, against_identity, against_larger, gain
 
 MODELS = ("identity", "temperature", "shift", "scale", "common_slope", "mcllo", "full")
 INSIDE: dict[str, tuple[str, ...]] = {
@@ -139,6 +140,8 @@ class LadderRow:
         Whether closed testing rejects that the labels follow this model.
     log_likelihood, aic, bic : float
         Of the fitted model.
+    larger_too_costly : bool
+        Whether `larger_pvalue` is chi-square's because simulation would have cost too much.
     """
 
     model: str
@@ -167,10 +170,12 @@ class LadderRow:
     log_likelihood: float
     aic: float
     bic: float
+    larger_too_costly: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        del plain["larger_too_costly"]
         found: dict[str, Any] = none_for_nan(plain)
         return found
 
@@ -192,14 +197,14 @@ class _Comparison:
     statistic: float
     df: int
     chi2_pvalue: float
-    tail: TailP
+    tail: PValue
 
     @property
     def pvalue(self) -> float:
         return self.tail.pvalue
 
 
-NOTHING = _Comparison(math.nan, 0, math.nan, TailP(math.nan, "", 0, ""))
+NOTHING = _Comparison(math.nan, 0, math.nan, PValue(math.nan, ""))
 
 
 class _Pairs:
@@ -221,12 +226,12 @@ class _Pairs:
         value, df = gain(below, above), above.df - below.df
         return _Comparison(value, df, chi2_sf(value, df), self._tail(small, large, value))
 
-    def _tail(self, small: str, large: str, value: float) -> TailP:
+    def _tail(self, small: str, large: str, value: float) -> PValue:
         models, test = self.models, self.test
         if small == large:
-            return TailP(1.0, "exact", 0, "")
+            return PValue(1.0, "exact")
         if (small, large) == ("identity", "mcllo"):
-            return TailP(test.pvalue, test.method, test.n_resamples, test.reason)
+            return PValue(test.pvalue, test.method, test.n_resamples, why=test.why)
         family, above = models.family(large), models.fits[large]
         if small == "identity":
             return against_identity(self.plan, family, above.basis, value)
@@ -269,4 +274,5 @@ def _row(models: Models, pairs: _Pairs, name: str, rejected: bool) -> LadderRow:
         log_likelihood=fit.log_likelihood,
         aic=2.0 * fit.df - 2.0 * fit.log_likelihood,
         bic=math.log(models.total) * fit.df - 2.0 * fit.log_likelihood,
+        larger_too_costly=above.tail.why is not None and above.tail.why.too_costly,
     )

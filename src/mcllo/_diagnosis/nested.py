@@ -46,9 +46,9 @@ the p-value is exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,11 +73,18 @@ from .._inference.draws import (
     monte_carlo_p,
     written_out,
 )
-from .._inference.likelihood_tests import BEYOND, METHODS, RIDGE, SMALLEST, chi2_sf, choose_method
+from .._inference.likelihood_tests import (
+    BEYOND,
+    METHODS,
+    Half,
+    chi2_sf,
+    choose_method,
+    split_bound,
+)
+from .._inference.pvalue import Ground, Limit, Note, PValue, Reason
 from .._input.predictions import Predictions
-from .._math.likelihood import Terms, recalibrate
+from .._math.likelihood import recalibrate
 from .._math.many_labels import TIE, NestedRatio
-from .._math.newton import minimize
 from ..exceptions import InputError
 from .families import (
     Family,
@@ -105,31 +112,13 @@ def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full
     n = predictions.n_samples
     if n < 4:
         return 1.0
-    halves = [Family(predictions.take(np.arange(k, n, 2)), full=full) for k in (0, 1)]
-    fits = [restricted_fit(half, small) for half in halves]
-    gains = [_gain(halves[k], fits[k], large, halves[1 - k], fits[1 - k]) for k in (0, 1)]
-    log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
-    return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
-
-
-def _gain(
-    learn: Family, small: RestrictedFit, basis: Floats, judge: Family, rival: RestrictedFit
-) -> float:
-    """Return the log likelihood of what was learned, on the other half, less its rival's."""
-    origin = small.theta if small.settled else learn.identity
-    partition = learn.partition()
-
-    def penalised(beta: Floats) -> Terms:
-        away = basis @ beta
-        terms = partition(origin + away)
-        return Terms(
-            terms.value - float((origin + away) @ learn.statistic - 0.5 * RIDGE * away @ away),
-            basis.T @ (terms.gradient - learn.statistic + RIDGE * away),
-            basis.T @ terms.hessian @ basis + RIDGE * basis.T @ basis,
-        )
-
-    theta = origin + basis @ minimize(penalised, np.zeros(basis.shape[1])).x
-    return float(theta @ judge.statistic - judge.partition()(theta).value - rival.log_likelihood)
+    halves = []
+    for k in (0, 1):
+        family = Family(predictions.take(np.arange(k, n, 2)), full=full)
+        fit = restricted_fit(family, small)
+        origin = fit.theta if fit.settled else family.identity
+        halves.append(Half(family.likelihood(), origin, fit.log_likelihood))
+    return split_bound(halves, large)
 
 
 class ProjectedScore:
@@ -172,27 +161,24 @@ def _form(hessian: Floats, basis: Floats) -> Floats:
 
 CHI2_FAR_OFF = 1e-6
 """Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
-SCORED = "refits are too costly: scores were simulated"
-TOO_COSTLY = "the full map is too costly to simulate"
-TOO_MANY = "so many tests of so much data are too costly to simulate"
 
 
-class TailP(NamedTuple):
-    """A p-value, how it was computed, from how many draws, and why so."""
+@dataclass(frozen=True)
+class Choice:
+    """How one test is computed, from how many draws at most, and why.
 
-    pvalue: float
-    method: str
-    n_resamples: int
-    reason: str
-
-
-class Choice(NamedTuple):
-    """How one test is computed, from how many draws at most, and why."""
+    `doubtful` says that the rows, and nobody's wish, speak against chi-square.
+    """
 
     kind: Literal["chi2", "score", "refit"]
     n_draws: int
-    reason: str
+    why: Reason
     doubtful: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return str(self.why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +209,7 @@ class Plan:
     work: float
     fewest: int
     _rows: list[Predictions] = field(default_factory=list, repr=False)
-    _chosen: dict[int, tuple[str, str]] = field(default_factory=dict, repr=False)
+    _chosen: dict[int, tuple[str, Reason]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -259,16 +245,16 @@ class Plan:
     def choose(self, family: Family, df: int) -> Choice:
         """Decide how a model of `df` parameters is tested."""
         if self.method == "chi2":
-            return Choice("chi2", 0, "as asked")
+            return Choice("chi2", 0, Reason(Ground.ASKED))
         if self.method != "auto":
             work = FULL_MAP_WORK * FULL_MAP_SHARE if family.full else np.inf
-            return self._affordable(family, work, "as asked")
-        method, reason = self._trusted(df)
+            return self._affordable(family, work, Reason(Ground.ASKED))
+        method, why = self._trusted(df)
         if method == "chi2":
-            return Choice("chi2", 0, reason)
-        return self._affordable(family, self.work, reason)._replace(doubtful=True)
+            return Choice("chi2", 0, why)
+        return replace(self._affordable(family, self.work, why), doubtful=True)
 
-    def _affordable(self, family: Family, work: float, reason: str) -> Choice:
+    def _affordable(self, family: Family, work: float, why: Reason) -> Choice:
         """Return the best simulation that `work` pays for."""
         cells, c = float(self.predictions.probs.size), self.predictions.n_classes
         price = cells * (c * c / 4.0 if family.full else max(1.0, c / 10.0))
@@ -276,17 +262,16 @@ class Plan:
         scores = refits * (FULL_SCORES_PER_REFIT if family.full else SCORES_PER_REFIT)
         fewest = min(self.fewest, self.n_resamples)
         if refits >= fewest:
-            return Choice("refit", int(min(self.n_resamples, refits)), reason)
+            return Choice("refit", int(min(self.n_resamples, refits)), why)
         if scores >= fewest:
-            return Choice("score", int(min(self.n_resamples, scores)), f"{reason}; {SCORED}")
-        costly = TOO_COSTLY if family.full else TOO_MANY
-        return Choice("chi2", 0, f"{reason}, but {costly}")
+            return Choice("score", int(min(self.n_resamples, scores)), why.noting(Note.SCORED))
+        return Choice("chi2", 0, why.but(Limit.FULL_MAP if family.full else Limit.TESTS))
 
-    def doubt(self, df: int) -> str:
+    def doubt(self, df: int) -> Reason:
         """Return what is known about chi-square for `df` parameters."""
         return self._trusted(df)[1]
 
-    def _trusted(self, df: int) -> tuple[str, str]:
+    def _trusted(self, df: int) -> tuple[str, Reason]:
         if df not in self._chosen:
             # one draw of a score costs nothing: what is left is whether chi-square can be trusted
             self._chosen[df] = choose_method(self.predictions, df, "score", 1)
@@ -299,7 +284,7 @@ class Plan:
         return EXCEEDANCES if n_draws > 10 * EXCEEDANCES else EXCEEDANCES_LARGE
 
 
-def against_identity(plan: Plan, family: Family, basis: Floats, value: float) -> TailP:
+def against_identity(plan: Plan, family: Family, basis: Floats, value: float) -> PValue:
     """Return the p-value of the identity against the model spanned by `basis`."""
     nothing, choice = basis[:, :0], plan.choose(family, basis.shape[1])
     guess = chi2_sf(value, basis.shape[1])
@@ -316,7 +301,7 @@ def against_identity(plan: Plan, family: Family, basis: Floats, value: float) ->
 
 def against_larger(
     plan: Plan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
-) -> TailP:
+) -> PValue:
     """Return the p-value of a fitted submodel of MCLLO against a larger fitted model.
 
     Parameters
@@ -358,15 +343,15 @@ def gain(small: RestrictedFit, large: RestrictedFit) -> float:
 
 def _without_drawing(
     plan: Plan, family: Family, choice: Choice, small: Floats, large: Floats, chi2: float
-) -> TailP | None:
+) -> PValue | None:
     """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
     if small.shape[1] == large.shape[1]:
-        return TailP(1.0, "chi2", 0, choice.reason)
+        return PValue(1.0, "chi2", why=choice.why)
     if choice.doubtful and chi2 < CHI2_FAR_OFF:
         bound = nested_bound(plan.predictions, small, large, full=family.full)
         if bound * BEYOND * (max(choice.n_draws, plan.fewest) + 1) < 1.0:
-            return TailP(bound, "bound", 0, plan.doubt(large.shape[1]))
-    return TailP(chi2, "chi2", 0, choice.reason) if choice.kind == "chi2" else None
+            return PValue(bound, "bound", why=plan.doubt(large.shape[1]))
+    return PValue(chi2, "chi2", why=choice.why) if choice.kind == "chi2" else None
 
 
 def _simulated(
@@ -376,7 +361,7 @@ def _simulated(
     reaches: Callable[[Floats], NDArray[np.bool_]],
     method: str = "score",
     guess: float | None = None,
-) -> TailP:
+) -> PValue:
     found = monte_carlo_p(
         lambda start, size: reaches(draws(start, size)),
         n_resamples=choice.n_draws,
@@ -385,7 +370,7 @@ def _simulated(
         stop_at=plan.stop_at(choice.n_draws),
         guess=guess,
     )
-    return TailP(found.pvalue, method, found.n_resamples, choice.reason)
+    return replace(found, method=method, why=choice.why)
 
 
 def _draws(plan: Plan, family: Family) -> StatisticDraws:

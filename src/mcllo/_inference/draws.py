@@ -37,32 +37,13 @@ from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, N_RESAMPLES
+from .pvalue import PValue
 
 Labels = NDArray[np.intp]
 Seed = int | np.random.Generator | None
 
 FIRST_BATCH, SMALL_BATCH = 64, 16
 """Draws that a sequential run begins with, and takes at least."""
-
-
-@dataclass(frozen=True, eq=False)
-class MonteCarloP:
-    """An exact p-value.
-
-    Attributes
-    ----------
-    pvalue : float
-        Never 0.
-    n_resamples, n_exceed : int
-        Draws made, and draws whose statistic was at least the observed one.
-    seed : int
-        What the draws were made from.
-    """
-
-    pvalue: float
-    n_resamples: int
-    n_exceed: int
-    seed: int
 
 
 def entropy_of(seed: Seed) -> int:
@@ -162,7 +143,7 @@ def monte_carlo_p(
     seed: int,
     stop_at: int | None = None,
     guess: float | None = None,
-) -> MonteCarloP:
+) -> PValue:
     """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
 
     Parameters
@@ -186,10 +167,10 @@ def monte_carlo_p(
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
             last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
             done += last + 1
-            return MonteCarloP(stop_at / done, done, stop_at, seed)
+            return PValue(stop_at / done, "exact", done, seed, n_exceed=stop_at)
         n_exceed += int(hits.sum())
         done += size
-    return MonteCarloP((1 + n_exceed) / (done + 1), done, n_exceed, seed)
+    return PValue((1 + n_exceed) / (done + 1), "exact", done, seed, n_exceed=n_exceed)
 
 
 def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float | None) -> int:

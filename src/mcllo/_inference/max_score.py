@@ -27,7 +27,7 @@ baselines whatever the labels choose, and is the one reported.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,38 +50,8 @@ from .draws import (
     monte_carlo_p,
     whole_weights,
 )
-from .likelihood_tests import chi2_sf
-
-
-@dataclass(frozen=True, eq=False)
-class MaxScore:
-    """The largest score statistic over baselines, and a p-value that pays for taking it.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_baselines,)
-        Score statistic of each baseline.
-    pvalue : float
-        By `method`.
-    method : {'exact', 'bonferroni'}
-        Labels drawn from the predictions; or, for weights that are no whole numbers and cannot be
-        drawn, the smallest chi-square p-value times the number of baselines.
-    n_resamples : int
-        Draws made; 0 without drawing.
-    seed : int or None
-        What the draws were made from.
-    """
-
-    scores: Floats
-    pvalue: float
-    method: str
-    n_resamples: int
-    seed: int | None
-
-    @property
-    def statistic(self) -> float:
-        """The largest score statistic."""
-        return float(self.scores.max())
+from .likelihood_tests import CalibrationTest, chi2_sf
+from .pvalue import Ground, PValue, Reason
 
 
 def max_score_test(
@@ -90,14 +60,18 @@ def max_score_test(
     *,
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
-) -> MaxScore:
+) -> tuple[Floats, PValue]:
     """Test calibration by the largest score statistic over the baselines in these columns.
+
+    Return the score statistic of each baseline, and the p-value of the largest. It is exact, by
+    labels drawn from the predictions; for weights that are no whole numbers and cannot be drawn it
+    is Bonferroni's, the smallest chi-square p-value times the number of baselines.
 
     Examples
     --------
     >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> found = max_score_test(p, np.arange(2), n_resamples=99, seed=1)
-    >>> found.scores.round(3), found.method
+    >>> scores, found = max_score_test(p, np.arange(2), n_resamples=99, seed=1)
+    >>> scores.round(3), found.method
     (array([0.633, 0.633]), 'exact')
     """
     check_resamples(n_resamples)
@@ -107,7 +81,7 @@ def max_score_test(
     if not predictions.has_whole_weights:
         tails = [chi2_sf(float(s), df) for s, df in zip(observed, scores.df, strict=True)]
         pvalue = min(1.0, len(columns) * min(tails))
-        return MaxScore(observed, pvalue, "bonferroni", 0, None)
+        return observed, PValue(pvalue, "bonferroni")
     threshold = float(observed.max()) * (1.0 - TIE) - 1e-12
     draws = _DrawnSums(predictions, scores.logs, columns, entropy)
 
@@ -115,8 +89,8 @@ def max_score_test(
         reached: NDArray[np.bool_] = scores(*draws(start, size)).max(axis=1) >= threshold
         return reached
 
-    found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=draws.batch, seed=entropy)
-    return MaxScore(observed, found.pvalue, "exact", found.n_resamples, found.seed)
+    batch = draws.batch
+    return observed, monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=entropy)
 
 
 class BaselineScores:
@@ -226,69 +200,31 @@ BASELINE_TIE = 1e-7
 """Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
 
 
-@dataclass(frozen=True, eq=False)
-class BaselineChoice:
-    """The baseline whose fit is likeliest, and a p-value that pays for the choice.
-
-    Attributes
-    ----------
-    fit : MCLLOFit
-        The likeliest of the fits that exist (of all, where none does). A tie, as always for two
-        classes, goes to the baseline of the predictions.
-    max_score : float
-        Largest score statistic over all baselines.
-    pvalue : float
-        Of `max_score`, by `method`: valid although the baseline was chosen by these labels. The
-        likelihood ratio statistic of `fit` has no p-value of its own here: chi-square's would
-        ignore the choice.
-    method : {'exact', 'bonferroni'}
-        How the p-value was computed; see `MaxScore`.
-    n_resamples : int
-        Draws made.
-    seed : int or None
-        What the draws were made from.
-    """
-
-    fit: MCLLOFit
-    max_score: float
-    pvalue: float
-    method: str
-    n_resamples: int
-    seed: int | None
-
-    @property
-    def baseline(self) -> Hashable:
-        """The chosen class."""
-        return self.fit.baseline
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        names = ("baseline", "max_score", "pvalue", "method", "n_resamples", "seed")
-        return {**{name: getattr(self, name) for name in names}, "fit": self.fit.to_dict()}
-
-
 def best_baseline(
     predictions: Predictions, *, n_resamples: int = N_RESAMPLES, seed: Seed = None
-) -> BaselineChoice:
+) -> tuple[MCLLOFit, CalibrationTest]:
     """Choose the baseline of the largest likelihood; the p-value covers all that were tried.
+
+    Return the likeliest of the fits that exist (of all, where none does; a tie, as always for two
+    classes, goes to the baseline of the predictions), and the test of the largest score statistic.
+    The likelihood ratio of the fit has no p-value of its own: chi-square's would ignore the choice.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> probs = rng.dirichlet([1, 1, 1], size=400)
     >>> p = Predictions.from_arrays(probs, [rng.choice(3, p=row) for row in probs])
-    >>> chosen = best_baseline(p, seed=1)
-    >>> chosen.baseline, chosen.pvalue > 0.05
+    >>> fit, test = best_baseline(p, seed=1)
+    >>> fit.baseline, test.pvalue > 0.05
     (1, True)
     """
     fits = fit_each_baseline(predictions, predictions.classes)
     fit = _likeliest(fits, predictions.baseline)
     warn_once([fit])
     columns = np.arange(predictions.n_classes)
-    test = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
-    return BaselineChoice(
-        fit, test.statistic, test.pvalue, test.method, test.n_resamples, test.seed
-    )
+    scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    found = replace(found, why=Reason(Ground.BASELINE))
+    return fit, CalibrationTest.of(float(scores.max()), fit.df, "max_score", found)
 
 
 def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:

@@ -50,7 +50,7 @@ predictions, 60 groups, 25 % against 49 %.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -66,7 +66,6 @@ from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
 from .draws import (
-    MonteCarloP,
     Seed,
     check_resamples,
     entropy_of,
@@ -74,6 +73,7 @@ from .draws import (
     uniforms,
 )
 from .likelihood_tests import chi2_sf
+from .pvalue import PValue
 from .row_scores import ScoreSums, row_sums, score_sums, unit_scores
 
 TIE = 1e-9
@@ -123,7 +123,7 @@ class Mixture:
         return float(fdtrc(nu, (self.n_units - 1.0) * nu, self.score / total))
 
 
-def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> MonteCarloP:
+def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> PValue:
     """Return how often random signs of the units' scores give at least the observed S.
 
     Units are put in an order of their own first, so that neither the order of the rows nor the
@@ -180,6 +180,8 @@ class RobustTest:
         Flips made, and what they were made from.
     reason : str
         Why `method` was used, and what limits the p-value.
+    limits : tuple of str
+        The latter alone.
     """
 
     statistic: float
@@ -192,6 +194,7 @@ class RobustTest:
     n_resamples: int
     seed: int | None
     reason: str
+    limits: tuple[str, ...] = field(default=(), repr=False)
 
     def rejects(self, alpha: float = 0.05) -> bool:
         """Whether calibration is rejected at level `alpha`."""
@@ -201,7 +204,8 @@ class RobustTest:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        names = (entry.name for entry in fields(self) if entry.name != "limits")
+        return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         unit = "groups" if self.kind == "cluster" else "rows"
@@ -284,7 +288,7 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
     sums = score_sums(predictions, theta)
     root = _root(LogPartition(odds, weight)(theta).hessian, free_parameters(odds))
     null = Mixture.of(root, sums.total, sums.gram, sums.n_units)
-    chosen, reason = _choose(predictions, method, sums.n_units, n_resamples)
+    chosen, reason, limits = _choose(predictions, method, sums.n_units, n_resamples)
     pvalue, n_flips, entropy = null.f_pvalue, 0, None
     if chosen == "flip":
         entropy = entropy_of(seed)
@@ -293,7 +297,7 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
         n_flips = n_resamples
     independent = 0.0 if _is_survey(predictions) else chi2_sf(null.score, root.shape[1])
     if independent > pvalue:
-        pvalue, reason = independent, f"{reason}; the p-value of independent rows is larger"
+        pvalue, limits = independent, (*limits, "the p-value of independent rows is larger")
     grouped = predictions.groups is not None
     return RobustTest(
         statistic=null.statistic,
@@ -305,14 +309,15 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
         design_effect=_design_effect(predictions, root, sums) if grouped else 1.0,
         n_resamples=n_flips,
         seed=entropy,
-        reason=reason,
+        reason="; ".join([reason, *limits]),
+        limits=limits,
     )
 
 
 def _choose(
     predictions: Predictions, method: str, n_units: float, n_resamples: int
-) -> tuple[str, str]:
-    """Return the method to use, and why."""
+) -> tuple[str, str, tuple[str, ...]]:
+    """Return the method to use, why, and what limits its p-value."""
     grouped = predictions.groups is not None
     countable = grouped or _is_survey(predictions) or predictions.has_whole_weights
     if method == "flip" and not countable:
@@ -327,9 +332,10 @@ def _choose(
         reason = found if countable else f"{found} with fractional weights"
     else:
         reason = "as asked"
+    limits: tuple[str, ...] = ()
     if method == "flip" and 2.0 ** (1.0 - n_units) > 1.0 / (n_resamples + 1.0):
-        reason += f"; so few can give no p-value below {2.0 ** (1.0 - n_units):.2g}"
-    return method, reason
+        limits = (f"so few can give no p-value below {2.0 ** (1.0 - n_units):.2g}",)
+    return method, reason, limits
 
 
 def _is_survey(predictions: Predictions) -> bool:

@@ -73,7 +73,7 @@ def assessment_of(result: Assessment | Comparison) -> Assessment:
         warnings.simplefilter("ignore")  # a separated fit is an alert of the report
         a = assess_predictions(result.holdout, method="chi2", seed=result.seed)
     row = result["uncalibrated"]
-    reason = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_COMPARE)[1]
+    why = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_COMPARE)[1]
     test = CalibrationTest(
         statistic=row.statistic,
         df=row.df,
@@ -83,7 +83,8 @@ def assessment_of(result: Assessment | Comparison) -> Assessment:
         n_resamples=0,
         sequential=False,
         seed=result.seed,
-        reason=reason,
+        reason=str(why),
+        why=why,
     )
     d = a.details
     return replace(a, test=test, details=NotAsked(d.fitted, d.n_resamples, d.seed))
