@@ -33,11 +33,11 @@ def test_toy_quadratic_form(reference, value):
     assert statistic.of_labels(TOY_Y[None])[0] == pytest.approx(value, abs=1e-7)
 
 
-def test_toy_classical_statistic():
-    # methods specification 5.1: R generalhoslem, reference 0
-    assert HosmerLemeshow(TOY, 4, 0).classical(TOY_Y[None])[0] == pytest.approx(
-        1.81411415, abs=1e-7
-    )
+def test_toy_groups_are_those_of_the_classical_statistic():
+    # methods specification 5.1: R generalhoslem, reference 0; sum (O - E)^2 / E
+    own = HosmerLemeshow(TOY, 4, 0)
+    gap = own.observed(TOY_Y[None])[0] - own.expected
+    assert (gap**2 / own.expected).sum() == pytest.approx(1.81411415, abs=1e-7)
 
 
 def test_many_labels_at_once_equal_one_by_one():

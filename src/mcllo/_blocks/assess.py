@@ -20,7 +20,7 @@ one report serves both.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -350,7 +350,7 @@ def _exact(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit of all rows has said what there is to say
         found = run_test(some, fit_predictions(some), seed=seed, **options)
-    return CalibrationTest(**{**found.to_dict(), "reason": reason})
+    return replace(found, reason=reason)
 
 
 def _metrics(sums: RowSums, bins: BinSums) -> dict[str, float]:

@@ -11,8 +11,6 @@ p over all           the largest score statistic, exact (`_inference/max_score`)
 ===================  =====================================================================
 
 The smallest of the single p-values is not valid: it picks. The p-value over all baselines is.
-
-`BaselineSensitivity`: what changes with the baseline, as a table and in a sentence.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from numpy.typing import NDArray
 
 from .._fit.all_baselines import fit_each_baseline
 from .._fit.fit import MCLLOFit
-from .._ground.results import Floats, none_for_nan
+from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
 from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES
@@ -41,25 +39,11 @@ from ..exceptions import InputError
 LEVEL = 0.05
 """Level at which the decisions of the single tests are compared."""
 
-_SCALARS = (
-    "reference",
-    "max_score",
-    "pvalue",
-    "method",
-    "n_resamples",
-    "seed",
-    "mean_range",
-    "largest_range",
-    "label_disagreement",
-    "n_classes",
-    "verdict",
-    "notes",
-)
 _SHOWN = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BaselineSensitivity:
+class BaselineSensitivity(Result):
     """What changes with the baseline; print it for a table and a verdict.
 
     Attributes
@@ -100,6 +84,8 @@ class BaselineSensitivity:
     largest_range: float
     label_disagreement: float
     n_classes: int
+    left_out = ("table",)
+    added = ("verdict", "notes")
 
     @property
     def verdict(self) -> str:
@@ -144,9 +130,7 @@ class BaselineSensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
-        content = {name: getattr(self, name) for name in _SCALARS}
-        plain: dict[str, Any] = none_for_nan({**content, "rows": self.table.rows()})
-        return plain
+        return {**super().to_dict(), "rows": none_for_nan(self.table.rows())}
 
     def __str__(self) -> str:
         shown = Table({name: self.table[name] for name in _SHOWN})

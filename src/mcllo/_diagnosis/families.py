@@ -1,21 +1,11 @@
-"""Linear restrictions of an exponential family: theta = start + basis beta.
+"""Linear restrictions of MCLLO and of the full map: ``theta = start + basis beta``.
 
-===================  ===================================================================
-log likelihood       ``theta . s - A(theta)``: MCLLO (`_math/likelihood`) or the full map
-(`_diagnosis/families`) restricted fit       ``min_beta A(theta) - theta . s``: gradient ``B' g``,
-Hessian ``B' H B`` gain of labels       ``sup_beta``, less the log likelihood at `start`; many
-labels at once
-===================  ===================================================================
-
-Whether the identity holds is a simple hypothesis, so labels drawn from the predictions give exact
-p-values for any larger model. Whether a model with parameters is large enough is a composite one:
-labels are drawn from the fitted smaller model (parametric bootstrap), which is not exact, but does
-not lean on chi-square either.
-
-The full linear map of the log odds: every class's odds may depend on those of all others.
+In the full map every class's odds may depend on those of all others: the multinomial logit of the
+labels on all log odds, the same for every baseline (the full framework of Van Hoorde et al. 2014).
 
 ====================  =====================================================  ==========
-features              ``x_i = (1, l_1i, ..., l_Ki)``, l the log odds          (c, n)
+log likelihood        ``theta . s - A(theta)``, MCLLO's as in `_math/likelihood`
+full map: features    ``x_i = (1, l_1i, ..., l_Ki)``, l the log odds          (c, n)
 parameters            ``theta_j = (tau_j, W_j1 .. W_jK)``, row after row      (K c,)
 eta                   ``eta_ji = theta_j . x_i``; the baseline's is 0
 identity              ``tau = 0``, ``W`` the identity matrix
@@ -23,10 +13,14 @@ MCLLO                 W diagonal: ``W_jj = gamma_j``
 log partition         ``A(theta) = sum_i w_i log(1 + sum_j exp eta_ji)``
 sufficient statistic  ``s_j = sum_i w_i 1[y_i = j] x_i``
 Hessian, block (j,k)  ``sum_i w_i g_ji (1[j = k] - g_ki) x_i x_i'``
+restricted fit        ``min_beta A(theta) - theta . s``: gradient ``B' g``, Hessian ``B' H B``
+gain of labels        ``sup_beta``, less the log likelihood at `start`; many labels at once
 ====================  =====================================================  ==========
 
-It is the multinomial logit of the labels on all log odds, ``c (c - 1)`` parameters, and the same
-for every baseline (the full framework of Van Hoorde et al. 2014).
+Whether the identity holds is a simple hypothesis, so labels drawn from the predictions give exact
+p-values for any larger model. Whether a model with parameters is large enough is a composite one:
+labels are drawn from the fitted smaller model (parametric bootstrap), which is not exact, but does
+not lean on chi-square either.
 """
 
 from __future__ import annotations
@@ -52,6 +46,11 @@ from .._math.likelihood import (
 )
 from .._math.many_labels import BatchedRatio
 from .._math.newton import minimize
+
+DEPENDENT = 1e-10
+"""Eigenvalue of a correlation matrix below which a direction counts as not identified."""
+FADED = 1e-3
+"""Part of the identity's information below which Newton does not start at an estimate."""
 
 
 def features_of(log_odds: Floats) -> Floats:
@@ -129,12 +128,6 @@ class FullDraws(StatisticDraws):
         """Return draws ``start .. start + size``, shape (size, K c)."""
         labels = draw_labels(self.probs, self.seed, start, size)
         return np.hstack([(labels == j).astype(np.float64) @ self._features for j in self.columns])
-
-
-DEPENDENT = 1e-10
-"""Eigenvalue of a correlation matrix below which a direction counts as not identified."""
-FADED = 1e-3
-"""Part of the identity's information below which Newton does not start at an estimate."""
 
 
 class Family:

@@ -3,33 +3,22 @@
 ==============================  ===========================================================
 identity against a model        exact: labels drawn from the predictions
 a model against a larger one    bootstrap: labels drawn from the fitted smaller model, both
-                                models fitted to each draw; approximate
+                                models fitted to each draw (`NestedRatio`); approximate
 either                          score: the same draws, but of the score statistic, without a
-                                refit (`_diagnosis/nested`); exact against the identity
-either                          bound: split likelihood ratio, any n (`_diagnosis/nested`)
+                                refit (`ProjectedScore`); exact against the identity
+either                          bound: split likelihood ratio at any n (`nested_bound`)
 either                          chi-square on the difference of the parameters; large samples
 ==============================  ===========================================================
 
 ``method="auto"`` trusts chi-square where `calibration_test` would, by the parameters of the larger
 model. Elsewhere it takes the bound where that is far below anything simulation could show, and
-simulates otherwise: at most `work` cells (rows x classes x draws) for all tests together, each of
-which stops at its 20th exceedance (50th, where there are many draws). Where `work` does not pay for
+simulates otherwise: at most `work` (`_inference/budget`) for all tests together, each of which
+stops at its 20th exceedance (50th, where there are many draws). Where `work` does not pay for
 enough refits, scores are simulated, at a fraction of the price; where it does not pay for those,
 the p-value is chi-square's and the reason says so. A refit of the full map, of ``c (c - 1)``
 parameters, counts ``c^2 / 4`` times.
 
-A guaranteed p-value of a model against a larger one: the split likelihood ratio.
-
-Fit the larger model on one half of the rows, and take its likelihood on the other half over the
-largest that the smaller model reaches there, ``E = L_b(theta_a) / sup_small L_b``. When the labels
-follow the smaller model, E is at most ``L_b(theta_a) / L_b(truth)``, which has mean 1 given half a;
-so ``P(E >= 1 / p) <= p`` at any n, and the mean of both directions has the same property
-(Wasserman, Ramdas and Balakrishnan 2020). It is weak near 0.05, but where a model is far off it is
-smaller than anything that simulation could show.
-
-The score statistic of a larger model at a smaller one, for many draws without a refit.
-
-With ``u = s - grad A(theta)`` at theta, the smaller model's estimate, and the information H there,
+With ``u = s - grad A(theta)`` and the information H at theta, the smaller model's estimate:
 
 ===================  ====================================================================
 score of a model     ``S_B = u' B (B' H B)^+ B' u``, B its directions
@@ -96,6 +85,9 @@ from .families import (
     restricted_fit,
 )
 
+CHI2_FAR_OFF = 1e-6
+"""Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
+
 
 def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full: bool) -> float:
     """Return ``min(1, 1 / E)``; rows alternate between the halves.
@@ -157,10 +149,6 @@ def _form(hessian: Floats, basis: Floats) -> Floats:
     roots = basis @ whitening(basis.T @ hessian @ basis)
     form: Floats = roots @ roots.T
     return form
-
-
-CHI2_FAR_OFF = 1e-6
-"""Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
 
 
 @dataclass(frozen=True)

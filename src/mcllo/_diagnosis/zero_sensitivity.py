@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.results import none_for_nan
+from .._ground.results import Result, none_for_nan
 from .._ground.text import Table, align, format_count, format_number
 from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
@@ -54,20 +54,9 @@ __all__ = [
 
 FLOORS = (1e-12, DEFAULT_CLIP, 1e-4)
 
-_SCALARS = (
-    "n_probs",
-    "n_clipped",
-    "n_clipped_true",
-    "all_zero",
-    "clip",
-    "lattice",
-    "decimals",
-    "recalibration_clip",
-)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ZeroSensitivity:
+class ZeroSensitivity(Result):
     """What the test says when zeros are raised to other floors; print it.
 
     Attributes
@@ -102,6 +91,7 @@ class ZeroSensitivity:
     lattice: int | None
     decimals: int | None
     recalibration_clip: float | None
+    left_out = ("floors", "tests")
 
     @property
     def table(self) -> Table:
@@ -164,12 +154,8 @@ class ZeroSensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
-        content = {name: getattr(self, name) for name in _SCALARS}
-        rows = self.table.rows()
-        plain: dict[str, Any] = none_for_nan(
-            {"rows": rows, **content, "sentences": self.sentences()}
-        )
-        return plain
+        rows = none_for_nan(self.table.rows())
+        return {"rows": rows, **super().to_dict(), "sentences": self.sentences()}
 
     def __str__(self) -> str:
         rows = [["floor", "statistic", "p", "method"]]
@@ -311,6 +297,7 @@ def floor_text(value: float) -> str:
 
 def _p_word(test: CalibrationTest) -> str:
     """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
-    word = test.p_text.removeprefix("p ").removeprefix("= ")
+    words = test.p_words
+    word = words.number if words.relation == "=" else str(words)
     least = test.method == "exact" and test.pvalue <= 1.0 / (test.n_resamples + 1)
     return f"<= {word}" if least else word

@@ -1,11 +1,12 @@
-"""Ridge penalties: towards the identity or a temperature, of a given strength or one chosen.
+"""Penalties: a ridge of given or chosen strength, towards the identity or a temperature; Firth's.
 
 =====================  ==========================================================================
-penalty                ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
+ridge                  ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
 centre "identity"      ``tau = 0, gamma = 1``
 centre "temperature"   ``tau = 0, gamma = u`` with the u of greatest likelihood (one exponent)
 evidence of rho        ``l(theta_rho) - rho/2 |theta_rho - centre|^2 + d/2 log rho
                        - 1/2 log|H(theta_rho) + rho I|``
+Firth                  ``-1/2 log|H(theta)|``: Jeffreys' prior
 =====================  ==========================================================================
 
 The evidence is Laplace's approximation of the log likelihood with theta integrated over its prior;
@@ -14,13 +15,10 @@ greatest evidence between 0.01 and 10,000: the best of half decades, from strong
 starting at the last, then a search between its neighbours. When little is certain it stays close to
 the centre, so the centre matters: with few rows a temperature is the safer one.
 
-Firth's estimate: the likelihood times Jeffreys' prior, ``l(theta) + 1/2 log|H(theta)|``.
-
-It is finite where maximum likelihood drifts to infinity, and its first-order bias is 0; it pulls
-towards gamma = 0, where rows tell most, not towards the identity.
-
-Third derivatives, row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features
-``z_j = (e_j, l_j e_j)`` of class j, and ``r_j`` the derivative with respect to eta_j:
+Firth's estimate is finite where maximum likelihood drifts to infinity, and its first-order bias is
+0; it pulls towards gamma = 0, where rows tell most, not towards the identity. Third derivatives,
+row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features ``z_j = (e_j, l_j e_j)`` of
+class j, and ``r_j`` the derivative with respect to eta_j:
 
 ===================  ==================================================================
 trace                ``tr(M cov_g(z)) = sum_j g_j q_jj - g' Q g``
@@ -71,6 +69,9 @@ LOG_RHO = (-2.0, 4.0)
 STEP = 0.5
 CLOSE_LOG_RHO = 0.005
 """Powers of ten to which the strength of greatest evidence is found."""
+
+TOO_LITTLE = 1e-6
+"""Cosine of step and correction below which the correction would be rounding."""
 
 
 def check_penalty(penalty: Penalty, center: str) -> None:
@@ -214,10 +215,6 @@ def _between(objective: Objective, centre: Floats, start: Floats, power: float) 
     bounds = (power - STEP, power + STEP)
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE_LOG_RHO})
     return float(10.0**found.x)
-
-
-TOO_LITTLE = 1e-6
-"""Cosine of step and correction below which the correction would be rounding."""
 
 
 class FirthObjective:

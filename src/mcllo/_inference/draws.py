@@ -1,38 +1,31 @@
 """Exact p-values: under H0 labels are draws from the predictions, so draw them.
 
-Given X the null hypothesis has no unknown parameter, ``Y_i ~ Categorical(x_i)``. With B draws
-``p = (1 + #{T* >= T}) / (B + 1)`` is exact at any n, for any statistic T (Barnard 1963). Stopping
-at the h-th exceedance, after l draws, with ``p = h / l`` stays exact (Besag and Clifford 1991) and
-ends most runs early.
+Given X the null hypothesis has no unknown parameter, ``Y_i ~ Categorical(x_i)``, and labels drawn
+from the predictions give the exact null distribution of any statistic or metric T, at any n:
+
+====================  ======================================================================
+p-value, B draws      ``(1 + #{T* >= T}) / (B + 1)`` (Barnard 1963)
+sequential            ``h / l``, stopped at the h-th exceedance after l draws: exact as well
+                      (Besag and Clifford 1991), and ends most runs early
+null of a metric      mean and range over B draws: what calibrated predictions like these show
+====================  ======================================================================
 
 A draw enters the model only through its sufficient statistic. The draws are one stream of uniforms
 cut into batches, and a batch can start anywhere in it (`PCG64.advance`): the answer depends on the
-seed alone, not on batches or workers.
-
-What a metric would show if the predictions were perfectly calibrated.
-
-Given the predictions, calibration leaves nothing unknown: ``Y_i ~ Categorical(x_i)``. Labels drawn
-from the predictions therefore give the exact null distribution of any metric, at any n:
-
-=============  ==============================================================================
-mean, range    of the metric over B draws: what calibrated predictions like these show
-p-value        ``(1 + #{T* >= T}) / (B + 1)``
-=============  ==============================================================================
-
-Binned metrics take few values, so equal ones must count as equal: T* >= T is asked with a tolerance
-of 1e-12. One set of draws serves all metrics.
+seed alone, not on batches or workers. One set of draws serves all metrics; binned ones take few
+values, so equal ones must count as equal (`METRIC_TIE`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from ..exceptions import InputError
@@ -44,6 +37,9 @@ Seed = int | np.random.Generator | None
 
 FIRST_BATCH, SMALL_BATCH = 64, 16
 """Draws that a sequential run begins with, and takes at least."""
+
+METRIC_TIE = 1e-12
+"""Metrics closer than this count as equal."""
 
 
 def entropy_of(seed: Seed) -> int:
@@ -191,10 +187,6 @@ def check_resamples(n_resamples: Any) -> None:
         raise InputError(f"n_resamples must be at least 1; got {n_resamples}.")
 
 
-METRIC_TIE = 1e-12
-"""Metrics closer than this count as equal."""
-
-
 class LabelStatistic(Protocol):
     """A statistic of fixed predictions, as a function of labels of shape (n_draws, n_samples)."""
 
@@ -204,7 +196,7 @@ class LabelStatistic(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class MetricNull:
+class MetricNull(Result):
     """A metric beside what calibrated predictions of the same values would show.
 
     Attributes
@@ -229,10 +221,6 @@ class MetricNull:
     pvalue: float
     n_resamples: int
     seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return asdict(self)
 
 
 def metric_nulls(

@@ -6,8 +6,7 @@ score                ``U' H(theta0)^-1 U``, U the score at theta0    no fit need
 Wald                 ``(theta_hat - theta0)' H(theta_hat) (...)``
 chi-square p-value   ``P(chi2_df > statistic)``, df = 2 (c - 1)      large samples
 exact p-value        labels drawn from the predictions               any n (`_inference/draws`)
-bound                ``p <= 1 / E`` by the split likelihood ratio    any n
-(`_inference/likelihood_tests`)
+bound                ``p <= 1 / E`` by the split likelihood ratio    any n (`split_bound`)
 ===================  ==============================================  =========================
 
 ``method="auto"`` trusts chi-square when the rows hold enough information: at least 20 expected
@@ -24,20 +23,20 @@ Many classes are too much to simulate and can leave chi-square useless: with 1.3
 rejected in all. A score statistic has the mean of chi-square at any n, and rejected 4.6 to 6.8 %
 (c = 200 and 600; 0.7 to 10 errors per parameter; 600 to 2000 draws each).
 
-A p-value that needs no simulation and no large sample: the split likelihood ratio.
-
-Fit theta on one half of the rows and take its likelihood ratio to the identity on the other half,
-``E = L_b(theta_a) / L_b(theta0)``. Given half a, E has mean 1 when labels follow the predictions,
-so ``P(E >= 1 / p) <= p`` by Markov's inequality, at any n and for any way of fitting (Wasserman,
-Ramdas and Balakrishnan 2020). The mean of both directions has mean 1 as well. The bound is weak
-near 0.05, but where predictions are far off it is smaller than anything simulation could show.
+The split likelihood ratio needs no simulation and no large sample. Fit the larger model on one half
+of the rows, with a ridge, and take its likelihood on the other half over the largest that the
+smaller one reaches there, ``E = L_b(theta_a) / sup_small L_b``. When the labels follow the smaller
+model, E is at most ``L_b(theta_a) / L_b(truth)``, which has mean 1 given half a; so
+``P(E >= 1 / p) <= p`` by Markov's inequality, for any way of fitting, and the mean of both
+directions has the same property (Wasserman, Ramdas and Balakrishnan 2020). The bound is weak near
+0.05, but where predictions are far off it is smaller than anything simulation could show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,7 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit, free_parameters
 from .._fit.penalty import likelihood_of
 from .._ground.results import Floats
-from .._ground.text import format_number, format_p
+from .._ground.text import PWords, format_number, p_words
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, Terms, identity_theta
 from .._math.many_classes import has_whole_hessian
@@ -60,10 +59,33 @@ from .draws import (
     entropy_of,
     monte_carlo_p,
 )
-from .pvalue import Ground, Limit, Note, PValue, Reason
+from .pvalue import Ground, Limit, Note, PValue, Reason, Tested
 
 RIDGE = 1.0
 SMALLEST = 1e-300
+
+Statistic = Literal["lr", "score", "wald"]
+Method = Literal["auto", "chi2", "exact", "sequential"]
+ENOUGH_ERRORS = 20.0
+ENOUGH_VARIANCE = 20.0
+BEYOND = 20.0
+"""How many times smaller than any simulated p-value the bound must be to be reported."""
+NAMES = {
+    "lr": "likelihood ratio",
+    "score": "score",
+    "wald": "Wald",
+    "max_score": "largest score (over all baselines)",
+    "robust_score": "robust score",
+}
+WAYS = {
+    "chi2": "chi-square",
+    "bound": "guaranteed bound, split likelihood ratio",
+    "bonferroni": "chi-square with Bonferroni",
+    "flip": "{:,} sign flips of the groups' scores",
+    "f": "F",
+}
+STATISTICS = ("lr", "score", "wald")
+METHODS = ("auto", "chi2", "exact", "sequential")
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,34 +141,8 @@ def split_pvalue(predictions: Predictions) -> float:
     return split_bound(halves, np.eye(len(null)))
 
 
-Statistic = Literal["lr", "score", "wald"]
-Method = Literal["auto", "chi2", "exact", "sequential"]
-
-ENOUGH_ERRORS = 20.0
-ENOUGH_VARIANCE = 20.0
-BEYOND = 20.0
-"""How many times smaller than any simulated p-value the bound must be to be reported."""
-
-NAMES = {
-    "lr": "likelihood ratio",
-    "score": "score",
-    "wald": "Wald",
-    "max_score": "largest score (over all baselines)",
-    "robust_score": "robust score",
-}
-WAYS = {
-    "chi2": "chi-square",
-    "bound": "guaranteed bound, split likelihood ratio",
-    "bonferroni": "chi-square with Bonferroni",
-    "flip": "{:,} sign flips of the groups' scores",
-    "f": "F",
-}
-STATISTICS = ("lr", "score", "wald")
-METHODS = ("auto", "chi2", "exact", "sequential")
-
-
 @dataclass(frozen=True, eq=False)
-class CalibrationTest:
+class CalibrationTest(Tested):
     """A test of H0: labels follow the predicted probabilities (delta = gamma = 1).
 
     Not rejecting H0 does not show that the probabilities are calibrated: the test looks for linear
@@ -189,6 +185,7 @@ class CalibrationTest:
     seed: int | None
     reason: str
     why: Reason | None = field(default=None, repr=False)
+    left_out = ("why",)
 
     @classmethod
     def of(
@@ -208,26 +205,6 @@ class CalibrationTest:
             found.why,
         )
 
-    def rejects(self, alpha: float = 0.05) -> bool:
-        """Whether calibration is rejected at level `alpha`."""
-        if not 0.0 < alpha < 1.0:
-            raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
-        return self.pvalue <= alpha
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {
-            "statistic": self.statistic,
-            "df": self.df,
-            "pvalue": self.pvalue,
-            "method": self.method,
-            "kind": self.kind,
-            "n_resamples": self.n_resamples,
-            "sequential": self.sequential,
-            "seed": self.seed,
-            "reason": self.reason,
-        }
-
     def __str__(self) -> str:
         how = WAYS.get(self.method, "exact, {:,} simulated data sets").format(self.n_resamples)
         return (
@@ -236,10 +213,14 @@ class CalibrationTest:
         )
 
     @property
+    def p_words(self) -> PWords:
+        """The p-value as relation and number; a bound is ``<=``."""
+        return p_words(self.pvalue, bound=self.method == "bound")
+
+    @property
     def p_text(self) -> str:
         """The p-value in words: ``p = 0.03``, or ``p <= 1e-20`` for a bound."""
-        text = format_p(self.pvalue)
-        return f"p {text.replace('=', '<=') if self.method == 'bound' else text}"
+        return f"p {self.p_words}"
 
 
 def run_test(

@@ -15,13 +15,10 @@ H_b and the means see no labels, so all draws and the data share them and nothin
 One set of labels serves all baselines: given X the p-value is exact at any n. M is the product of
 a sparse one-hot matrix and z, as many additions as there are (draw, row, baseline) triples.
 
-`best_baseline`: the likeliest baseline, and a p-value that pays for the choice.
-
-All baselines have the same identity, so the likeliest fit has the largest likelihood ratio
-statistic ``max_b lambda_b``. Its chi-square p-value is too small: it ignores that the labels chose
-b. The exact p-value of ``max_b lambda_b`` would refit every draw with every baseline; that of the
-largest score statistic ``max_b S_b`` needs no fit (`_inference/max_score`), holds over all
-baselines whatever the labels choose, and is the one reported.
+`best_baseline` reports it beside the likeliest fit. All baselines have the same identity, so that
+fit has the largest likelihood ratio ``max_b lambda_b``, and its chi-square p-value is too small: it
+ignores that the labels chose b. The exact one would refit every draw with every baseline; that of
+``max_b S_b`` needs no fit and holds over all baselines whatever the labels choose.
 """
 
 from __future__ import annotations
@@ -52,6 +49,9 @@ from .draws import (
 )
 from .likelihood_tests import CalibrationTest, chi2_sf
 from .pvalue import Ground, PValue, Reason
+
+BASELINE_TIE = 1e-7
+"""Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
 
 
 def max_score_test(
@@ -194,10 +194,6 @@ def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Float
     inverse = np.zeros((2 * c, 2 * c))
     inverse[np.ix_(place, place)] = pseudo_inverse(hessian)
     return inverse, int(free.sum())
-
-
-BASELINE_TIE = 1e-7
-"""Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
 
 
 def best_baseline(

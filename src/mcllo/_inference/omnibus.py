@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.labels import find_class
 from .._input.predictions import Predictions, as_predictions
@@ -41,7 +41,7 @@ NAMES = {"hosmer_lemeshow": "Hosmer-Lemeshow", "kernel": "kernel"}
 
 
 @dataclass(frozen=True, eq=False)
-class OmnibusTest:
+class OmnibusTest(Result):
     """A test of H0: labels follow the predicted probabilities, against any departure.
 
     Attributes
@@ -77,11 +77,6 @@ class OmnibusTest:
         value = float(statistic.of_labels(predictions.codes[None])[0])
         p = chi2_sf(value, statistic.df)
         return cls("hosmer_lemeshow", value, float(statistic.df), p, 0, None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        names = ("kind", "statistic", "expected", "pvalue", "n_resamples", "seed")
-        return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         return (
@@ -141,12 +136,6 @@ class HosmerLemeshow:
         cells = labels + c * self.group + (g * c * np.arange(size))[:, None]
         counts = np.bincount(cells.ravel(), minlength=size * g * c)
         return counts.reshape(size, g, c).astype(np.float64)
-
-    def classical(self, labels: NDArray[np.intp]) -> Floats:
-        """Return ``sum (O - E)^2 / E`` of Fagerland, Hosmer and Bofin (2008)."""
-        gap = self.observed(labels) - self.expected
-        statistics: Floats = (gap**2 / self.expected).sum(axis=(1, 2))
-        return statistics
 
 
 def omnibus_test(

@@ -14,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from .._ground.results import Result
 from .._ground.text import format_number
+from ..exceptions import InputError
 
 
 class Ground(StrEnum):
@@ -129,3 +131,15 @@ class PValue:
     def reason(self) -> str:
         """The reason in words; empty where there is none."""
         return "" if self.why is None else str(self.why)
+
+
+class Tested(Result):
+    """Base of results of a test: frozen dataclasses with a p-value."""
+
+    pvalue: float
+
+    def rejects(self, alpha: float = 0.05) -> bool:
+        """Whether calibration is rejected at level `alpha`."""
+        if not 0.0 < alpha < 1.0:
+            raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
+        return self.pvalue <= alpha

@@ -1,19 +1,7 @@
 """`robust_test`, `robust_fit`: inference that survives repeated measurements and survey weights.
 
-=================  ==========================================================================
-covariance         ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
-                   ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
-test               score statistic at the identity, variance from the groups (`_inference/robust`)
-p-value            sign flips up to 1000 groups, else F; never below that of independent rows
-=================  ==========================================================================
-
-The last rule is for few groups of sharp predictions: while no surprise has happened all scores
-point one way, and no flip exceeds them. It costs power only where rows of a group avoid each
-other's labels. Survey weights have no such floor: the sampling may depend on the labels.
-
-Null distributions of the score statistic when its variance comes from the groups.
-
-U is the score at the identity, H the information there, ``U_g`` the score of unit g:
+U is the score at the identity, H the information there, ``U_g`` the score of unit g (a group, or a
+row), G the number of units:
 
 ====================  ======================================================================
 score statistic       ``S = U' H^-1 U``
@@ -22,12 +10,18 @@ reported statistic    ``S d / sum_k lambda_k``, to be compared with d, the rank 
 F (Rao and Scott)     ``S / sum_k lambda_k ~ F(nu, (G - 1) nu)``,
                       ``nu = (sum_k lambda_k)^2 / sum_k lambda_k^2``
 sign flips            ``S* = |sum_g s_g H^-1/2 U_g|^2`` with random signs ``s_g = +-1``
+p-value               flips up to 1000 groups, else F; never below that of independent rows
+covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
+                      ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
 
 Under H0 every U_g has mean 0, so V is not centred and its mean is the variance of U. Flipping signs
 is exact where the U_g are symmetric about 0, at any number of groups, and right in large samples
 whatever they are. F is the form of Rao and Scott (1984) with the denominator of Thomas and Rao
-(1987).
+(1987). The floor by independent rows is for few groups of sharp predictions: while no surprise has
+happened all scores point one way, and no flip exceeds them. It costs power only where rows of a
+group avoid each other's labels. Survey weights have no such floor: the sampling may depend on the
+labels.
 
 Why not ``U' V^-1 U``, the usual generalised score test? Labels are skewed, and V^-1 turns
 directions in which no surprise has happened yet into evidence. Rejections under H0 at nominal 5 %,
@@ -43,14 +37,14 @@ S with flips, as here       2 to 9 %        2 to 8 %
 S with F, as here           1 to 7 %        2 to 6 %
 ==========================  ==============  ==============
 
-"As here" is with the floor of `_inference/robust`. With 8 and 20 groups flips rejected 0 to 8 %.
+"As here" is with that floor. With 8 and 20 groups flips rejected 0 to 8 %.
 The power of S is the higher one in most designs but not in all: with eight classes and flat
 predictions, 60 groups, 25 % against 49 %.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -73,11 +67,14 @@ from .draws import (
     uniforms,
 )
 from .likelihood_tests import chi2_sf
-from .pvalue import PValue
+from .pvalue import PValue, Tested
 from .row_scores import ScoreSums, row_sums, score_sums, unit_scores
 
 TIE = 1e-9
 """Statistics closer than this (relative) count as equal: most flips of few groups repeat."""
+
+RobustMethod = Literal["auto", "flip", "f"]
+METHODS = ("auto", "flip", "f")
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,13 +146,8 @@ def _own_order(scores: Floats) -> NDArray[np.intp]:
     return np.lexsort(rounded.T)
 
 
-RobustMethod = Literal["auto", "flip", "f"]
-
-METHODS = ("auto", "flip", "f")
-
-
 @dataclass(frozen=True, eq=False)
-class RobustTest:
+class RobustTest(Tested):
     """A test of H0: each row's label follows its probabilities; rows of a group may be dependent.
 
     Not rejecting H0 does not show that the probabilities are calibrated.
@@ -195,17 +187,7 @@ class RobustTest:
     seed: int | None
     reason: str
     limits: tuple[str, ...] = field(default=(), repr=False)
-
-    def rejects(self, alpha: float = 0.05) -> bool:
-        """Whether calibration is rejected at level `alpha`."""
-        if not 0.0 < alpha < 1.0:
-            raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
-        return self.pvalue <= alpha
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        names = (entry.name for entry in fields(self) if entry.name != "limits")
-        return {name: getattr(self, name) for name in names}
+    left_out = ("limits",)
 
     def __str__(self) -> str:
         unit = "groups" if self.kind == "cluster" else "rows"

@@ -1,9 +1,8 @@
-"""Damped Newton for any smooth convex ``objective(x) -> Terms``.
+"""Damped Newton for smooth convex functions: one problem (`minimize`), or several at once.
 
-Each iteration, at x with gradient g and Hessian H:
+Each iteration of `minimize`, at x with gradient g and Hessian H:
 
-1. direction ``d = -H^-1 g`` by Cholesky (a multiple of the diagonal is added while H is not
-   numerically positive definite);
+1. direction ``d = -H^-1 g`` (`_ground/linalg`: damped while H is not numerically definite);
 2. decrement ``g' H^-1 g``: twice the expected decrease, in units that no rescaling of x changes;
 3. when the decrement is below `tol` and H has settled, take the step and stop: near a minimum the
    next decrement would be of the order ``tol ** 2``, and the step changes H, relatively, by about
@@ -17,16 +16,10 @@ a search, until the next decrement should be below `tol` or lost in the noise. W
 do not fall quickly, or where it led to no lower value, its steps are forgotten. The run ends on the
 exact objective either way, at once where the steps have told how little H can still change.
 
-Damped Newton for several problems at once: `_math/newton` and `_math/many_classes` with one more
-axis.
-
-Each problem has its own value, step and end; all share every evaluation. At x with gradient g:
-
-1. direction d, an exact or a rough solution of ``H d = -g``;
-2. decrement ``-g . d``: twice the expected decrease;
-3. a problem whose decrement is below `tol`, or lost in rounding, takes the step and is done, also
-   where decrements fall so fast that the next one would be a tenth of `tol`;
-4. the others halve their step until the value falls enough (Armijo), and go on.
+`minimize_sets` takes the same steps for several problems that share every evaluation, each with its
+own value, step and end; directions may be rough solutions. A problem is done with its step where
+its decrement is below `tol` or lost in rounding, and where decrements fall so fast that the next
+one would be a tenth of `tol`.
 """
 
 from __future__ import annotations
@@ -54,6 +47,13 @@ MAX_HALVINGS = 40
 MAX_ROUGH = 12
 NOISE = 1e-7
 """Decrement below which a rough objective's is not worth another look."""
+
+MAX_ITER_MANY = 50
+LEFT_OF_TOL = 0.1
+"""Part of `tol` that the last step may leave, if decrements go on to fall as they did."""
+NOISE_MANY = 0.01
+"""Part of the rounding of values below which decrements are not worth another step."""
+MAX_PRODUCTS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,14 +195,6 @@ def line_search(
             return point, trial
         step *= 0.5
     return None
-
-
-MAX_ITER_MANY = 50
-LEFT_OF_TOL = 0.1
-"""Part of `tol` that the last step may leave, if decrements go on to fall as they did."""
-NOISE_MANY = 0.01
-"""Part of the rounding of values below which decrements are not worth another step."""
-MAX_PRODUCTS = 200
 
 
 class Problems(Protocol):
