@@ -115,7 +115,7 @@ def test_toy_p_value(n_resamples, pvalue):
 
 
 def test_batches_do_not_change_the_draws():
-    draws = _DrawnSums(TOY, BaselineScores(TOY, ALL).logs, ALL, 7)
+    draws = _DrawnSums(TOY, ALL, 7)
     counts, odds = draws(0, 12)
     parts = [draws(0, 5), draws(5, 7)]
     assert np.array_equal(counts, np.concatenate([part[0] for part in parts]))

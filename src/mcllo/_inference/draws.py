@@ -84,12 +84,8 @@ class StatisticDraws:
     """Sufficient statistics of labels drawn under H0, in batches of the seed's stream."""
 
     def __init__(self, predictions: Predictions, seed: int) -> None:
-        repeat = whole_weights(predictions)
-        self.probs, odds = predictions.probs, predictions.log_odds
-        if repeat is not None:
-            self.probs = np.repeat(self.probs, repeat, axis=0)
-            odds = np.repeat(odds, repeat, axis=1)
-        self.seed = seed
+        rows = written_out(predictions)
+        self.probs, odds, self.seed = rows.probs, rows.log_odds, seed
         self.columns = np.delete(np.arange(predictions.n_classes), predictions.baseline_index)
         self._flat = np.insert(odds, predictions.baseline_index, 0.0, axis=0).ravel()
 

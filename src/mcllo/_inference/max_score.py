@@ -45,7 +45,7 @@ from .draws import (
     draw_labels,
     entropy_of,
     monte_carlo_p,
-    whole_weights,
+    written_out,
 )
 from .likelihood_tests import CalibrationTest, chi2_sf
 from .pvalue import Ground, PValue, Reason
@@ -83,7 +83,7 @@ def max_score_test(
         pvalue = min(1.0, len(columns) * min(tails))
         return observed, PValue(pvalue, "bonferroni")
     threshold = float(observed.max()) * (1.0 - TIE) - 1e-12
-    draws = _DrawnSums(predictions, scores.logs, columns, entropy)
+    draws = _DrawnSums(predictions, columns, entropy)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         reached: NDArray[np.bool_] = scores(*draws(start, size)).max(axis=1) >= threshold
@@ -132,14 +132,9 @@ class BaselineScores:
 class _DrawnSums:
     """Class counts and log odds sums of labels drawn under H0, in batches of the seed's stream."""
 
-    def __init__(
-        self, predictions: Predictions, logs: Floats, columns: NDArray[np.intp], seed: int
-    ) -> None:
-        repeat = whole_weights(predictions)
-        self.probs, self.logs, self.seed = predictions.probs, logs, seed
-        if repeat is not None:
-            self.probs = np.repeat(self.probs, repeat, axis=0)
-            self.logs = np.repeat(self.logs, repeat, axis=0)
+    def __init__(self, predictions: Predictions, columns: NDArray[np.intp], seed: int) -> None:
+        rows = written_out(predictions)
+        self.probs, self.logs, self.seed = rows.probs, _centred_logs(rows), seed
         self.against = np.ascontiguousarray(self.logs[:, columns])
 
     def __call__(self, start: int, size: int) -> tuple[Floats, Floats]:
