@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from independent import direct_nll, draw, log_odds_of, power_formula, simplex
+from independent import direct_nll, draw, log_odds_of, power_formula, sample, simplex
 from scipy.optimize import minimize
 from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras
@@ -59,9 +59,8 @@ def test_chi_square_counts_the_difference_of_parameters():
 
 def test_bootstrap_draws_from_the_fitted_smaller_model():
     # an independent loop: draw labels from the fitted shift, refit both models one by one
-    rng = np.random.default_rng(8)
-    probs = simplex(rng, 40, 3)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    probs, y = sample(40, 3, 8)
+    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
     family = Family(p)
     small, large = (restricted_fit(family, BASES[m]) for m in ("shift", "mcllo"))
     odds = np.exp(small.theta[:2]) * probs[:, :2] / probs[:, 2:]
@@ -112,9 +111,8 @@ def test_work_pays_for_refits_then_for_scores_then_for_nothing():
 
 
 def test_information_is_counted_per_parameter_of_the_larger_model():
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 200, 3)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    probs, y = sample(200, 3, 4)
+    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
     plan, family = plan_for(p, "auto"), Family(p)
     assert plan.choose(family, 4).kind == "chi2"
     assert plan.choose(family, 6).kind == "refit"
@@ -185,9 +183,8 @@ def test_far_off_models_have_a_bound_and_no_draws():
 
 
 def test_a_full_map_too_large_to_refit_is_scored():
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 12_000, 12)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=list(range(12)))
+    probs, y = sample(12_000, 12, 4)
+    p = Predictions.from_arrays(probs, y, classes=list(range(12)))
     family = Family(p, full=True)
     # 144,000 cells x 12^2 / 4: 4e8 pay for 77 refits, or for 150 times as many scores
     choice = plan_for(p).choose(family, 132)
@@ -375,13 +372,13 @@ def sizes(predictions, basis, truth, n_samples, seed, n_draws=99):
     rng = np.random.default_rng(seed)
     k, b = predictions.n_classes - 1, predictions.baseline_index
     everything, found = np.eye(2 * k), []
-    for sample in range(n_samples):
+    for number in range(n_samples):
         codes = draw(truth, rng)
         p = Predictions.from_arrays(predictions.probs, codes, classes=range(k + 1))
         family = Family(p)
         fit = restricted_fit(family, basis)
         score = ProjectedScore(family, fit.theta, basis, everything)
-        draws = StatisticDraws(p, 10_000 + sample)
+        draws = StatisticDraws(p, 10_000 + number)
         draws.probs = recalibrate(fit.theta, p.log_odds, b)
         reached = score.reaches(draws(0, n_draws), family.statistic)
         found.append((1 + reached.sum()) / (n_draws + 1))

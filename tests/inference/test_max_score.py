@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import designs, draw, simplex
+from independent import designs, sample, simplex
 from scipy.stats import binom, chi2
 from toy import TOY_X, TOY_Y
 
@@ -59,9 +59,7 @@ def test_scores_are_the_plain_ones(design):
 
 
 def test_p_value_is_that_of_a_loop_over_draws():
-    rng = np.random.default_rng(1)
-    probs = simplex(rng, 15, 4)
-    codes = draw(probs, rng)
+    probs, codes = sample(15, 4, 1)
     u = np.random.default_rng(5).random((99, 15))  # the sampler of methods.md 5.3
     drawn = (u[:, :, None] > probs.cumsum(axis=1)[:, :-1]).sum(axis=2)
     observed = plain_scores(probs, codes).max()
@@ -186,11 +184,10 @@ def test_a_label_that_was_all_but_excluded_is_not_lost_in_rounding():
 def test_size_on_sharp_rows():
     # labels follow the rows: the exact test must reject at its level, where the smallest of the
     # chi-square p-values rejects far too often
-    rng = np.random.default_rng(20260218)
-    probs = simplex(rng, 120, 4, sharpness=5.0)
+    probs, y = sample(120, 4, 20260218, 5.0)
     exact, smallest = [], []
     for rep in range(600):
-        codes = draw(probs, rng)
+        codes = y
         p = Predictions.from_arrays(probs, codes, classes=range(4))
         scores, found = max_score_test(p, np.arange(4), n_resamples=99, seed=rep)
         exact.append(found.pvalue)
@@ -261,11 +258,10 @@ def test_a_fit_that_does_not_exist_is_warned_of_once():
 @pytest.mark.slow
 def test_the_p_value_pays_for_the_choice():
     # H0 holds. Chi-square at the likeliest baseline forgets that six were tried.
-    rng = np.random.default_rng(7)
-    probs = simplex(rng, 150, 6, sharpness=2.0)
+    probs, y = sample(150, 6, 7, 2.0)
     paid, forgot = [], []
     for rep in range(200):
-        p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(6))
+        p = Predictions.from_arrays(probs, y, classes=range(6))
         fit, found = best_baseline(p, n_resamples=99, seed=rep)
         paid.append(found.pvalue <= 0.05)
         forgot.append(chi2.sf(fit.statistic, fit.df) <= 0.05)

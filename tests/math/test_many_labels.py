@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import direct_nll, draw, log_odds_of, simplex
+from independent import direct_nll, draw, log_odds_of, sample, simplex
 from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
@@ -345,9 +345,8 @@ def test_decisions_equal_full_convergence_nested_ratio(seed, c, n, sharpness, sm
 
 
 def test_decisions_for_the_full_map():
-    rng = np.random.default_rng(3)
-    probs = simplex(rng, 60, 3, 2.0)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(3))
+    probs, y = sample(60, 3, 3, 2.0)
+    p = Predictions.from_arrays(probs, y, classes=range(3))
     mcllo, full, places = Family(p), Family(p, full=True), mcllo_places(2)
     low = RestrictedRatio(mcllo, np.eye(4), mcllo.identity)
     up = RestrictedRatio(full, np.eye(6), full.identity)
@@ -361,9 +360,8 @@ def test_decisions_for_the_full_map():
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_threads_and_parts_change_nothing(n):
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 80, 4, 3.0)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(4))
+    probs, y = sample(80, 4, 4, 3.0)
+    p = Predictions.from_arrays(probs, y, classes=range(4))
     ratio, _ = pair(p, "temperature", "mcllo", Family(p).identity)
     statistics = StatisticDraws(p, 0)(0, 90)
     usual = ratio.reaches(statistics, 5.0)
