@@ -19,7 +19,7 @@ from mcllo._inference.likelihood_tests import (
     split_pvalue,
 )
 from mcllo._inference.max_score import best_baseline
-from mcllo._inference.pvalue import Ground, Limit, Note
+from mcllo._inference.pvalue import Ground, Limit, Note, Reason
 from mcllo.exceptions import InputError
 
 
@@ -150,6 +150,20 @@ def test_auto_says_why_it_cannot_simulate():
     assert test.reason == "only 2.42 expected errors per parameter, but " + Limit.WEIGHTS
     big = Predictions.from_arrays(TOY_X, TOY_Y)
     assert choose_method(big, 4, "lr", 10**9)[1].limits == (Limit.SIZE,)
+
+
+def test_reasons_say_what_they_know():
+    few = Reason(Ground.FEW_ERRORS, errors=1.234)
+    assert str(few) == "only 1.23 expected errors per parameter"
+    assert few.wants_draws
+    large = few.but(Limit.SIZE)
+    assert str(large) == f"{few}, but the data are too large to simulate"
+    assert (large.in_doubt, large.wants_draws, large.too_costly) == (True, False, False)
+    assert str(large.noting(Note.SCORE_INSTEAD)) == f"{large}; the score test is used instead"
+    assert few.but(Limit.TESTS).too_costly
+    asked = Reason(Ground.ASKED).but(Limit.FULL_MAP)
+    assert str(asked) == "as asked, but the full map is too costly to simulate"
+    assert (asked.asked, asked.in_doubt, asked.too_costly) == (True, False, True)
 
 
 def test_whole_weights_equal_repeated_rows():
