@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import designs, sample, simplex
+from independent import designs, draw, sample, simplex
 from scipy.stats import binom, chi2
 from toy import TOY_X, TOY_Y
 
@@ -184,10 +184,11 @@ def test_a_label_that_was_all_but_excluded_is_not_lost_in_rounding():
 def test_size_on_sharp_rows():
     # labels follow the rows: the exact test must reject at its level, where the smallest of the
     # chi-square p-values rejects far too often
-    probs, y = sample(120, 4, 20260218, 5.0)
+    rng = np.random.default_rng(20260218)
+    probs = simplex(rng, 120, 4, 5.0)
     exact, smallest = [], []
     for rep in range(600):
-        codes = y
+        codes = draw(probs, rng)
         p = Predictions.from_arrays(probs, codes, classes=range(4))
         scores, found = max_score_test(p, np.arange(4), n_resamples=99, seed=rep)
         exact.append(found.pvalue)
@@ -258,10 +259,11 @@ def test_a_fit_that_does_not_exist_is_warned_of_once():
 @pytest.mark.slow
 def test_the_p_value_pays_for_the_choice():
     # H0 holds. Chi-square at the likeliest baseline forgets that six were tried.
-    probs, y = sample(150, 6, 7, 2.0)
+    rng = np.random.default_rng(7)
+    probs = simplex(rng, 150, 6, sharpness=2.0)
     paid, forgot = [], []
     for rep in range(200):
-        p = Predictions.from_arrays(probs, y, classes=range(6))
+        p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(6))
         fit, found = best_baseline(p, n_resamples=99, seed=rep)
         paid.append(found.pvalue <= 0.05)
         forgot.append(chi2.sf(fit.statistic, fit.df) <= 0.05)
