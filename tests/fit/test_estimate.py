@@ -4,14 +4,12 @@ from independent import direct_nll, log_odds_of
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._fit import estimate as module
 from mcllo._fit.estimate import (
     COLLAPSED,
     FLAT,
     covariance,
     estimate,
     information_left,
-    inverse,
     objective_of,
 )
 from mcllo._fit.penalty import FirthObjective, FreeLikelihood, Ridge
@@ -70,11 +68,6 @@ def test_the_objective_is_stationary_at_the_estimate(penalty):
     np.testing.assert_allclose(objective(end.solution.x).gradient, 0.0, atol=1e-5)
 
 
-def random_hessian(size, seed=0):
-    a = np.random.default_rng(seed).normal(size=(size, 2 * size))
-    return a @ a.T
-
-
 def test_a_diagonal_by_hand():
     free = np.array([True, True])
     np.testing.assert_array_equal(covariance(np.diag([4.0, 2.0]), free, True), np.diag([0.25, 0.5]))
@@ -90,19 +83,3 @@ def test_fixed_parameters_have_none():
 
 def test_what_is_not_determined_has_none():
     assert np.isnan(covariance(np.eye(2), np.ones(2, dtype=bool), False)).all()
-
-
-@pytest.mark.parametrize("size", [1, 2, 7])
-def test_the_cholesky_way_is_the_same_inverse(monkeypatch, size):
-    hessian = random_hessian(size)
-    plain = inverse(hessian)
-    monkeypatch.setattr(module, "LARGE", 0)
-    found = inverse(hessian)
-    np.testing.assert_allclose(found, plain, rtol=1e-10)
-    np.testing.assert_array_equal(found, found.T)
-    np.testing.assert_array_equal(hessian, random_hessian(size))  # untouched
-
-
-def test_an_indefinite_matrix_is_inverted_all_the_same(monkeypatch):
-    monkeypatch.setattr(module, "LARGE", 0)
-    np.testing.assert_allclose(inverse(np.diag([1.0, -2.0])), np.diag([1.0, -0.5]))

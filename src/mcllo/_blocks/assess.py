@@ -20,13 +20,13 @@ one report serves both.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from .._assessment.assessment import MOST_CELLS, assess_predictions, data_facts
+from .._assessment.assessment import assess_predictions, data_facts
 from .._assessment.details import PARTS, Details
 from .._assessment.words import assessment_text, statements_of
 from .._diagnosis.class_tests import holm, normal_tails
@@ -34,9 +34,10 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Floats, none_for_nan
 from .._ground.statements import Statement
 from .._ground.text import Table, format_count
+from .._inference.budget import MOST_NULLS_ENTRIES as MOST_CELLS
+from .._inference.budget import N_RESAMPLES
 from .._inference.draws import MetricNull, Seed, check_resamples, entropy_of
 from .._inference.likelihood_tests import (
-    N_RESAMPLES,
     CalibrationTest,
     Method,
     Statistic,
@@ -48,6 +49,7 @@ from .._inference.likelihood_tests import (
 )
 from .._inference.omnibus import N_GROUPS, OmnibusTest
 from .._inference.posterior import CalibrationPosterior, posterior_of_fit
+from .._inference.pvalue import Ground, Limit, PValue, Reason
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from ..exceptions import InputError
@@ -322,27 +324,26 @@ def _tested(
     """Return the chi-square test, and the exact one of a subsample where the former is in doubt."""
     statistic = options["statistic"]
     value = statistic_value(fit, statistic)
-    reason, doubt = "as asked", ""
+    why = Reason(Ground.ASKED)
     if options["method"] == "auto":
-        reason, doubt = _trust(sums, fit.df, statistic)
-    test = CalibrationTest(
-        value, fit.df, chi2_sf(value, fit.df), "chi2", statistic, 0, False, None, reason
-    )
-    if not doubt:
+        why = _trust(sums, fit.df, statistic)
+    found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
+    test = CalibrationTest.of(value, fit.df, statistic, found)
+    if Limit.SIZE not in why.limits:
         return test, None
     return test, _exact(some, fit.n_samples, seed, options)
 
 
-def _trust(sums: RowSums, df: int, statistic: str) -> tuple[str, str]:
+def _trust(sums: RowSums, df: int, statistic: str) -> Reason:
     """Return why chi-square is used, and what speaks against it."""
-    reason, doubt = trust_chi2(
+    why = trust_chi2(
         statistic,
         sums.scores.errors / max(df, 1),
         n_clipped=sums.changes.n_clipped,
         least_variance=lambda: float(sums.scores.spread.min()),
         whole_weights=lambda: sums.whole,
     )
-    return (reason, "") if reason else (f"{doubt}, but the data are too large to simulate", doubt)
+    return why.but(Limit.SIZE) if why.wants_draws else why
 
 
 def _exact(
@@ -356,7 +357,7 @@ def _exact(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit of all rows has said what there is to say
         found = run_test(some, fit_predictions(some), seed=seed, **options)
-    return CalibrationTest(**{**found.to_dict(), "reason": reason})
+    return replace(found, reason=reason)
 
 
 def _metrics(sums: RowSums, bins: BinSums) -> dict[str, float]:

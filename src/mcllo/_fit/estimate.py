@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import exceeds, inverse, least_eigenvalue
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
@@ -43,9 +44,6 @@ from .penalty import (
     usable_center,
 )
 
-LARGE = 500
-"""Parameters from which it pays to invert by a Cholesky factor."""
-
 
 def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
     """Return the covariance of all parameters; NaN for fixed ones, or all where not determined."""
@@ -55,20 +53,6 @@ def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Fl
     if determined:
         whole[np.ix_(free, free)] = inverse(hessian)
     return whole
-
-
-def inverse(hessian: Floats) -> Floats:
-    """Return the inverse; a large one from its Cholesky factor, in two fifths of the time."""
-    if len(hessian) > LARGE:
-        from scipy.linalg.lapack import dpotrf, dpotri
-
-        factor, failed = dpotrf(hessian, lower=1, clean=0)
-        half, failed = (factor, failed) if failed else dpotri(factor, lower=1)
-        if not failed:
-            half = np.tril(half)
-            half += np.tril(half, -1).T
-            return np.asarray(half, dtype=np.float64)
-    return np.asarray(np.linalg.inv(hessian), dtype=np.float64)
 
 
 COLLAPSED = 1e-5
@@ -261,7 +245,7 @@ def information_left(end: Estimate, predictions: Predictions) -> float:
     unit = np.maximum(at_identity, INVISIBLE * most)
     if end.blocks is not None:
         return 1.0 if _blocks_exceed(end.blocks, unit, free, COLLAPSED) else 0.0
-    if end.at_identity is not None and _exceeds(end.hessian, unit, COLLAPSED):
+    if end.at_identity is not None and exceeds(end.hessian, COLLAPSED, unit):
         return 1.0
     if least_information(end.hessian, most) < INVISIBLE:
         return 0.0
@@ -270,8 +254,7 @@ def information_left(end: Estimate, predictions: Predictions) -> float:
 
 def least_information(hessian: Floats, unit: Floats) -> float:
     """Return the smallest eigenvalue of the Hessian in these units."""
-    scale = np.sqrt(unit)
-    return float(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0])
+    return float(least_eigenvalue(hessian, unit))
 
 
 def _most_information(predictions: Predictions) -> Floats:
@@ -280,16 +263,6 @@ def _most_information(predictions: Predictions) -> Floats:
     squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
     total = float(predictions.n_samples if weight is None else weight.sum())
     return 0.25 * np.concatenate([np.full(len(odds), total), np.maximum(squares, 1e-300)])
-
-
-def _exceeds(hessian: Floats, unit: Floats, bound: float) -> bool:
-    """Whether the smallest eigenvalue in these units is above `bound`: one Cholesky, not many."""
-    scale = np.sqrt(unit)
-    try:
-        np.linalg.cholesky(hessian / np.outer(scale, scale) - bound * np.eye(len(unit)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def _blocks_exceed(blocks: Blocks, unit: Floats, free: NDArray[np.bool_], bound: float) -> bool:

@@ -1,11 +1,12 @@
-"""Ridge penalties: towards the identity or a temperature, of a given strength or one chosen.
+"""Penalties: a ridge of given or chosen strength, towards the identity or a temperature; Firth's.
 
 =====================  ==========================================================================
-penalty                ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
+ridge                  ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
 centre "identity"      ``tau = 0, gamma = 1``
 centre "temperature"   ``tau = 0, gamma = u`` with the u of greatest likelihood (one exponent)
 evidence of rho        ``l(theta_rho) - rho/2 |theta_rho - centre|^2 + d/2 log rho
                        - 1/2 log|H(theta_rho) + rho I|``
+Firth                  ``-1/2 log|H(theta)|``: Jeffreys' prior
 =====================  ==========================================================================
 
 The evidence is Laplace's approximation of the log likelihood with theta integrated over its prior;
@@ -14,13 +15,10 @@ greatest evidence between 0.01 and 10,000: the best of half decades, from strong
 starting at the last, then a search between its neighbours. When little is certain it stays close to
 the centre, so the centre matters: with few rows a temperature is the safer one.
 
-Firth's estimate: the likelihood times Jeffreys' prior, ``l(theta) + 1/2 log|H(theta)|``.
-
-It is finite where maximum likelihood drifts to infinity, and its first-order bias is 0; it pulls
-towards gamma = 0, where rows tell most, not towards the identity.
-
-Third derivatives, row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features
-``z_j = (e_j, l_j e_j)`` of class j, and ``r_j`` the derivative with respect to eta_j:
+Firth's estimate is finite where maximum likelihood drifts to infinity, and its first-order bias is
+0; it pulls towards gamma = 0, where rows tell most, not towards the identity. Third derivatives,
+row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features ``z_j = (e_j, l_j e_j)`` of
+class j, and ``r_j`` the derivative with respect to eta_j:
 
 ===================  ==================================================================
 trace                ``tr(M cov_g(z)) = sum_j g_j q_jj - g' Q g``
@@ -45,6 +43,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import definite_inverse
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import (
@@ -68,8 +67,11 @@ CENTERS = ("identity", "temperature")
 LOG_RHO = (-2.0, 4.0)
 """Powers of ten between which the strength is chosen."""
 STEP = 0.5
-CLOSE = 0.005
+CLOSE_LOG_RHO = 0.005
 """Powers of ten to which the strength of greatest evidence is found."""
+
+TOO_LITTLE = 1e-6
+"""Cosine of step and correction below which the correction would be rounding."""
 
 
 def check_penalty(penalty: Penalty, center: str) -> None:
@@ -211,12 +213,8 @@ def _between(objective: Objective, centre: Floats, start: Floats, power: float) 
         return -evidence(rho, minimize(Ridge(objective, rho, centre), start))
 
     bounds = (power - STEP, power + STEP)
-    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE})
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE_LOG_RHO})
     return float(10.0**found.x)
-
-
-TOO_LITTLE = 1e-6
-"""Cosine of step and correction below which the correction would be rounding."""
 
 
 class FirthObjective:
@@ -236,9 +234,10 @@ class FirthObjective:
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and approximate Hessian at `x`."""
         terms = self.likelihood(x)
-        inverse, logdet = _inverse(terms.hessian)
-        if not np.isfinite(logdet):
+        found = definite_inverse(terms.hessian)
+        if found is None:
             return Terms(np.inf, terms.gradient, terms.hessian)
+        inverse, logdet = found
         free = self.likelihood.free
         whole = np.zeros((len(free), len(free)))
         whole[np.ix_(free, free)] = inverse
@@ -291,18 +290,6 @@ def information_slope(
         slope[:k] += a.sum(axis=1)
         slope[k:] += np.einsum("ji,ji->j", a, odds)
     return slope
-
-
-def _inverse(hessian: Floats) -> tuple[Floats, float]:
-    """Return the inverse and the log determinant, taken in units of the diagonal."""
-    scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
-    scaled = hessian / np.outer(scale, scale)
-    try:
-        factor = np.linalg.cholesky(scaled)
-    except np.linalg.LinAlgError:
-        return hessian, -np.inf
-    inverse: Floats = np.linalg.inv(scaled) / np.outer(scale, scale)
-    return inverse, 2.0 * float(np.log(np.diagonal(factor) * scale).sum())
 
 
 def _start(likelihood: FreeLikelihood, log_odds: Floats) -> Floats:
