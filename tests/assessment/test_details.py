@@ -5,7 +5,7 @@ import pytest
 from toy import TOY_X, TOY_Y
 
 from mcllo import assess, baseline_sensitivity, class_tests, ladder
-from mcllo._diagnosis.nested import BRIEF
+from mcllo._inference.budget import BRIEF_NESTED_WORK
 from mcllo.exceptions import SeparationWarning
 
 
@@ -16,7 +16,7 @@ def toy():
 
 def test_parts_are_those_of_their_functions(toy):
     options = {"n_resamples": 99, "seed": 1}
-    brief = {**options, "work": BRIEF}
+    brief = {**options, "work": BRIEF_NESTED_WORK}
     assert toy.details.ladder.to_dict() == ladder(TOY_X, TOY_Y, **brief).to_dict()
     assert toy.details.class_tests.to_dict() == class_tests(TOY_X, TOY_Y, **brief).to_dict()
     baselines = baseline_sensitivity(TOY_X, TOY_Y, **options)

@@ -10,7 +10,6 @@ from mcllo._fit.estimate import (
     covariance,
     estimate,
     information_left,
-    inverse,
     objective_of,
 )
 from mcllo._fit.objective import FreeLikelihood
@@ -73,11 +72,6 @@ def test_the_objective_is_stationary_at_the_estimate(penalty):
     np.testing.assert_allclose(objective(end.solution.x).gradient, 0.0, atol=1e-5)
 
 
-def random_hessian(size, seed=0):
-    a = np.random.default_rng(seed).normal(size=(size, 2 * size))
-    return a @ a.T
-
-
 def test_a_diagonal_by_hand():
     free = np.array([True, True])
     np.testing.assert_array_equal(covariance(np.diag([4.0, 2.0]), free, True), np.diag([0.25, 0.5]))
@@ -93,16 +87,3 @@ def test_fixed_parameters_have_none():
 
 def test_what_is_not_determined_has_none():
     assert np.isnan(covariance(np.eye(2), np.ones(2, dtype=bool), False)).all()
-
-
-@pytest.mark.parametrize("size", [1, 2, 7])
-def test_the_cholesky_way_is_the_same_inverse(size):
-    hessian = random_hessian(size)
-    plain, found = inverse(hessian), inverse(hessian, large=0)
-    np.testing.assert_allclose(found, plain, rtol=1e-10)
-    np.testing.assert_array_equal(found, found.T)
-    np.testing.assert_array_equal(hessian, random_hessian(size))  # untouched
-
-
-def test_an_indefinite_matrix_is_inverted_all_the_same():
-    np.testing.assert_allclose(inverse(np.diag([1.0, -2.0]), large=0), np.diag([1.0, -0.5]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import central_differences, designs, direct_nll, draw, log_odds_of, simplex
+from independent import central_differences, designs, direct_nll, log_odds_of, sample
 from scipy.optimize import minimize as scipy_minimize
 from scipy.optimize import minimize_scalar
 from toy import TOY_X, TOY_Y
@@ -71,9 +71,7 @@ def test_evidence_by_hand():
 
 
 def test_evidence_is_close_to_the_integral():
-    rng = np.random.default_rng(1)
-    probs = simplex(rng, 40, 2, 1.5)
-    labels = draw(probs, rng)
+    probs, labels = sample(40, 2, 1, 1.5)
     odds, rho = log_odds_of(probs), 3.0
 
     def density(tau, gamma):
@@ -109,10 +107,9 @@ def test_the_exponent_is_the_likeliest():
 
 
 def test_auto_is_the_best_of_a_fine_grid():
-    rng = np.random.default_rng(3)
-    probs = simplex(rng, 150, 3, 1.5)
+    probs, y = sample(150, 3, 3, 1.5)
     sharp = probs**2 / (probs**2).sum(axis=1, keepdims=True)
-    predictions = predictions_of(sharp, draw(probs, rng))
+    predictions = predictions_of(sharp, y)
     found = fit_predictions(predictions, penalty="auto")
     powers = np.arange(-2.0, 4.01, 0.02)
     best = 10.0 ** powers[np.argmax([evidence_at(predictions, 10.0**p) for p in powers])]
@@ -125,9 +122,7 @@ def test_auto_is_the_best_of_a_fine_grid():
 
 
 def test_calibrated_rows_are_left_alone_and_distorted_rows_are_not():
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 300, 3, 1.5)
-    labels = draw(probs, rng)
+    probs, labels = sample(300, 3, 4, 1.5)
     sharp = probs**3 / (probs**3).sum(axis=1, keepdims=True)
     calm = fit_predictions(predictions_of(probs, labels), penalty="auto")
     moved = fit_predictions(predictions_of(sharp, labels), penalty="auto")

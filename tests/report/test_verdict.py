@@ -11,6 +11,7 @@ from report_data import PETS, calm, compared, grouped, overconfident, prediction
 
 import mcllo
 from mcllo._inference.likelihood_tests import NAMES, WAYS
+from mcllo._inference.pvalue import Ground, Reason
 from mcllo._report.verdict import (
     alerts_and_notes,
     data_facts,
@@ -108,7 +109,7 @@ CARDS = {
     "simulated": lambda: simulated(0.04),
     "simulated, no smaller p-value": lambda: simulated(0.005),
     "a bound": lambda: with_test(calm(), method="bound", pvalue=2e-20, reason="zeros were raised"),
-    "as asked": lambda: with_test(calm(), reason="as asked"),
+    "as asked": lambda: with_test(calm(), reason="as asked", why=Reason(Ground.ASKED)),
     "no reason": lambda: with_test(calm(), reason=""),
     "separated": separated,
     "separated and rejected": lambda: with_test(separated(), pvalue=0.001),

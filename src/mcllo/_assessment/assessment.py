@@ -20,9 +20,10 @@ from .._ground.results import Codes, Floats, none_for_nan
 from .._ground.statements import Statement
 from .._ground.text import Table
 from .._ground.threads import one_blas_thread
+from .._inference.budget import FEWEST_NULL_DRAWS, MOST_NULLS_ENTRIES, N_RESAMPLES, NULLS_WORK
 from .._inference.calibration_test import fit_and_test, needs_robust
 from .._inference.draws import MetricNull, Seed, entropy_of, metric_nulls
-from .._inference.likelihood_tests import N_RESAMPLES, CalibrationTest, Method, Statistic
+from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
 from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
 from .._input.labels import Classes
 from .._input.predictions import Predictions, zero_note
@@ -36,12 +37,6 @@ from ..metrics import (
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
 from .words import assessment_text, statements_of
-
-NULL_CELLS = 2e8
-"""Work (rows x classes x draws) spent on what the metrics would show under calibration."""
-FEWEST_DRAWS = 199
-MOST_CELLS = 2e6
-"""Size of the table (rows x classes) beyond which nothing is simulated for the metrics."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +232,7 @@ def _companions(
     if needs_robust(predictions):
         return {}
     simulated = {kind: nulls.pop(kind) for kind in ("hosmer_lemeshow",) if kind in nulls}
-    simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_DRAWS), seed)
+    simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_NULL_DRAWS), seed)
     companions = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
     if not nulls and predictions.sample_weight is None:
         companions["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
@@ -248,9 +243,9 @@ def simulated_nulls(predictions: Predictions, n_resamples: int, seed: int) -> di
     """Return what calibrated predictions would show: ECE, classwise ECE and Hosmer-Lemeshow."""
     cells = float(predictions.probs.size)
     dependent = needs_robust(predictions)
-    if dependent or not predictions.has_whole_weights or cells > MOST_CELLS:
+    if dependent or not predictions.has_whole_weights or cells > MOST_NULLS_ENTRIES:
         return {}
-    draws = min(n_resamples, max(FEWEST_DRAWS, int(NULL_CELLS / cells)))
+    draws = min(n_resamples, max(FEWEST_NULL_DRAWS, int(NULLS_WORK / cells)))
     statistics = {
         "ece": TopLabelECE,
         "classwise_ece": ClasswiseECE,

@@ -21,22 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from .._assessment.assessment import (
-    MOST_CELLS,
-    Assessment,
-    DataFacts,
-    assess_predictions,
-    shares_table,
-)
+from .._assessment.assessment import Assessment, DataFacts, assess_predictions, shares_table
 from .._assessment.details import Details
 from .._diagnosis.class_tests import shares
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Floats, none_for_nan
 from .._ground.statements import Statement
 from .._ground.text import format_count
+from .._inference.budget import MOST_NULLS_ENTRIES, N_RESAMPLES
 from .._inference.draws import Seed, check_resamples, entropy_of
 from .._inference.likelihood_tests import (
-    N_RESAMPLES,
     CalibrationTest,
     Method,
     Statistic,
@@ -48,6 +42,7 @@ from .._inference.likelihood_tests import (
 )
 from .._inference.omnibus import N_GROUPS
 from .._inference.posterior import posterior_of_fit
+from .._inference.pvalue import Ground, Limit, PValue, Reason
 from .._input.predictions import Predictions
 from ..exceptions import InputError
 from ..metrics._bins import n_bins_of
@@ -109,7 +104,7 @@ def assess_blocks(
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
-    most_cells: float = MOST_CELLS,
+    most_cells: float = MOST_NULLS_ENTRIES,
     subsample_rows: int = SUBSAMPLE_ROWS,
 ) -> BlockAssessment:
     """Assess rows in blocks; see the module for what differs from `assess`.
@@ -187,23 +182,21 @@ def _tested(
     sums: RowSums, fit: MCLLOFit, some: Predictions, seed: int, options: dict[str, Any]
 ) -> tuple[CalibrationTest, CalibrationTest | None]:
     """Return the chi-square test, and the exact one of a subsample where the former is in doubt."""
-    statistic, reason, doubt = options["statistic"], "as asked", ""
+    statistic, why = options["statistic"], Reason(Ground.ASKED)
     if options["method"] == "auto":
-        reason, doubt = trust_chi2(
+        why = trust_chi2(
             statistic,
             sums.scores.errors / max(fit.df, 1),
             n_clipped=sums.changes.n_clipped,
             least_variance=lambda: float(sums.scores.spread.min()),
             whole_weights=lambda: sums.whole,
         )
-        if reason:
-            doubt = ""
-        else:
-            reason = f"{doubt}, but the data are too large to simulate"
+        why = why.but(Limit.SIZE) if why.wants_draws else why
     value = statistic_value(fit, statistic)
-    p = chi2_sf(value, fit.df)
-    test = CalibrationTest(value, fit.df, p, "chi2", statistic, 0, False, None, reason)
-    return test, _exact(some, fit.n_samples, seed, options) if doubt else None
+    found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
+    test = CalibrationTest.of(value, fit.df, statistic, found)
+    in_doubt = Limit.SIZE in why.limits
+    return test, _exact(some, fit.n_samples, seed, options) if in_doubt else None
 
 
 def _exact(

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from .._files.read import read_predictions
+from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
-from .._inference.likelihood_tests import N_RESAMPLES
 from .._input.labels import RESERVED
 from .._version import __version__
 from .._workflows.assess import assess_file

@@ -36,12 +36,14 @@ from .._fit.objective import free_parameters
 from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, Method, chi2_sf
+from .._inference.likelihood_tests import Method, chi2_sf
+from .._inference.pvalue import Limit, PValue
 from .._input.predictions import Predictions, as_predictions
 from ..metrics._reliability import poisson_binomial
 from .families import Family, RestrictedFit, restricted_fit
-from .nested import WORK, Plan, TailP, against_larger, gain
+from .nested import Plan, against_larger, gain
 
 
 def holm(pvalues: Sequence[float] | Floats) -> Floats:
@@ -88,7 +90,6 @@ MOST_EXACT = 100_000
 FITS = 4.0
 """Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
 for."""
-TOO_LONG = "so many fits would take too long"
 SMALLEST = 1e-12
 """Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
 
@@ -204,7 +205,7 @@ def class_tests(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
-    work: float = WORK,
+    work: float = NESTED_WORK,
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -273,7 +274,7 @@ def class_tests_of(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
-    work: float = WORK,
+    work: float = NESTED_WORK,
 ) -> ClassTests:
     """Test each class of predictions that were fitted already."""
     k = len(fit.tau)
@@ -301,7 +302,7 @@ def class_tests_of(
 
 def _shift_and_slope(
     predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], list[TailP]]:
+) -> tuple[dict[str, list[Any]], list[PValue]]:
     """Return the columns of the first kind of test, and each class's p-value with its method."""
     family = Family(predictions)
     whole = _whole(predictions, fit)
@@ -313,9 +314,9 @@ def _shift_and_slope(
 
 def _wald(
     predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], list[TailP]]:
+) -> tuple[dict[str, list[Any]], list[PValue]]:
     """Return the same from the fit's covariance alone."""
-    k, reason = len(fit.tau), f"{plan.doubt(fit.df)}, but {TOO_LONG}"
+    k, why = len(fit.tau), plan.doubt(fit.df).but(Limit.FITS)
     away = np.concatenate([fit.tau, fit.gamma - 1.0])
     statistics, dfs = [], []
     for j in range(k):
@@ -325,7 +326,7 @@ def _wald(
         statistics.append(float(away[own] @ np.linalg.solve(covariance, away[own])))
         dfs.append(len(own))
     pairs = zip(statistics, dfs, strict=True)
-    tails = [TailP(chi2_sf(value, df), "wald", 0, reason) for value, df in pairs]
+    tails = [PValue(chi2_sf(value, df), "wald", why=why) for value, df in pairs]
     return _columns(predictions, statistics, dfs, tails), tails
 
 
@@ -337,7 +338,7 @@ def _takes_long(plan: Plan, fit: MCLLOFit) -> bool:
 
 
 def _columns(
-    predictions: Predictions, statistics: list[float], dfs: list[int], tails: list[TailP]
+    predictions: Predictions, statistics: list[float], dfs: list[int], tails: list[PValue]
 ) -> dict[str, list[Any]]:
     """Return the columns, with a gap for the baseline."""
     b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]

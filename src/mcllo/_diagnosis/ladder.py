@@ -37,14 +37,15 @@ from .._ground.results import none_for_nan
 from .._ground.statements import Statement
 from .._ground.text import PStyle, Table, ellipsis, format_number, p_words
 from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, CalibrationTest, Method, run_test
+from .._inference.likelihood_tests import CalibrationTest, Method, run_test
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from .class_tests import p_entry
 from .families import RestrictedFit
 from .ladder_models import INSIDE, LadderRow, Models, ladder_rows
-from .nested import WORK, Plan
+from .nested import Plan
 
 N_TESTS = 10
 """Parts of the work; the simulated p-values of models below MCLLO take one each, four against the
@@ -182,7 +183,7 @@ def ladder(
     seed: Seed = None,
     method: Method = "auto",
     alpha: float = 0.05,
-    work: float = WORK,
+    work: float = NESTED_WORK,
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -251,7 +252,7 @@ def ladder_of(
     seed: Seed = None,
     method: Method = "auto",
     alpha: float = 0.05,
-    work: float = WORK,
+    work: float = NESTED_WORK,
 ) -> Ladder:
     """Climb the ladder for validated predictions; a fit or test made already is not made again."""
     if not 0.0 < alpha < 1.0:

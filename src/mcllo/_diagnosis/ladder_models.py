@@ -23,11 +23,13 @@ import numpy as np
 from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
 from .._ground.results import Floats, Result
+from .._inference.budget import NESTED_WORK
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf
+from .._inference.pvalue import PValue
 from .._input.predictions import Predictions
 from .class_tests import closed_test
 from .families import Family, RestrictedFit, restricted_fit
-from .nested import WORK, Plan, TailP, against_identity, against_larger, gain
+from .nested import Plan, against_identity, against_larger, gain
 
 MODELS = ("identity", "temperature", "shift", "scale", "common_slope", "mcllo", "full")
 INSIDE: dict[str, tuple[str, ...]] = {
@@ -48,7 +50,7 @@ FULL_PRICE = 200.0
 class Models:
     """The fitted models of the ladder; the full map if `work` pays for it (`_diagnosis/nested`)."""
 
-    def __init__(self, predictions: Predictions, fit: MCLLOFit, work: float = WORK) -> None:
+    def __init__(self, predictions: Predictions, fit: MCLLOFit, work: float = NESTED_WORK) -> None:
         self.mcllo, self.fits = Family(predictions), {}
         for name, basis in mcllo_bases(len(predictions.log_odds)).items():
             if name != "mcllo" or not fit.converged:
@@ -159,7 +161,12 @@ class _Comparison(NamedTuple):
 
     statistic: float
     df: int
-    tail: TailP
+    tail: PValue
+
+    @property
+    def too_costly(self) -> bool:
+        """Whether its p-value was not simulated because of the price."""
+        return self.tail.why is not None and self.tail.why.too_costly
 
     def columns(self, before: str = "") -> dict[str, Any]:
         """Return what a row holds of it, `before` in front of each name."""
@@ -194,7 +201,7 @@ def ladder_rows(
             log_likelihood=fit.log_likelihood,
             aic=2.0 * fit.df - 2.0 * fit.log_likelihood,
             bic=math.log(models.total) * fit.df - 2.0 * fit.log_likelihood,
-            larger_too_costly=above[name].tail.too_costly,
+            larger_too_costly=above[name].too_costly,
         )
         for name, fit in models.fits.items()
     )
@@ -205,13 +212,13 @@ def _compare(
 ) -> _Comparison:
     """Return the likelihood ratio of two models with its p-value; nothing where there is none."""
     if large is None:
-        return _Comparison(math.nan, 0, TailP(math.nan, "", 0, ""))
+        return _Comparison(math.nan, 0, PValue(math.nan, ""))
     below, above = models.fits[small], models.fits[large]
     family, value = models.full if large == "full" else models.mcllo, gain(below, above)
     if small == large:
-        tail = TailP(1.0, "exact", 0, "")
+        tail = PValue(1.0, "exact")
     elif (small, large) == ("identity", "mcllo"):
-        tail = TailP(test.pvalue, test.method, test.n_resamples, test.reason)
+        tail = PValue(test.pvalue, test.method, test.n_resamples, why=test.why)
     elif small == "identity":
         tail = against_identity(plan, family, above.basis, value)
     else:

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from .._fit.existence import quiet_estimates
-from .._ground.results import none_for_nan
+from .._ground.results import Result, none_for_nan
 from .._ground.statements import Level, Statement
 from .._ground.text import PStyle, Table, align, format_count, format_number, p_words
+from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
@@ -54,25 +55,10 @@ __all__ = [
 ]
 
 FLOORS = (1e-12, DEFAULT_CLIP, 1e-4)
-N_RESAMPLES_ZEROS = 499
-"""Most draws for each floor."""
-LITTLE_WORK = 2e7
-"""Cells (rows x classes x draws) up to which every floor is simulated, some seconds in all."""
-
-_SCALARS = (
-    "n_probs",
-    "n_clipped",
-    "n_clipped_true",
-    "all_zero",
-    "clip",
-    "lattice",
-    "decimals",
-    "recalibration_clip",
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ZeroSensitivity:
+class ZeroSensitivity(Result):
     """What the test says when zeros are raised to other floors; print it.
 
     Attributes
@@ -107,6 +93,7 @@ class ZeroSensitivity:
     lattice: int | None
     decimals: int | None
     recalibration_clip: float | None
+    left_out = ("floors", "tests")
 
     @property
     def table(self) -> Table:
@@ -179,12 +166,8 @@ class ZeroSensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
-        content = {name: getattr(self, name) for name in _SCALARS}
-        rows = self.table.rows()
-        plain: dict[str, Any] = none_for_nan(
-            {"rows": rows, **content, "sentences": self.sentences()}
-        )
-        return plain
+        rows = none_for_nan(self.table.rows())
+        return {"rows": rows, **super().to_dict(), "sentences": self.sentences()}
 
     def __str__(self) -> str:
         rows = [["floor", "statistic", "p", "method"]]
@@ -303,11 +286,11 @@ def _method(
     predictions: Predictions, statistic: Statistic, method: Method, n_resamples: int
 ) -> Method:
     """Return chi-square for large tables whose rows, the zeros aside, hold enough information."""
-    if method != "auto" or float(predictions.probs.size) * n_resamples <= LITTLE_WORK:
+    if method != "auto" or float(predictions.probs.size) * n_resamples <= ZEROS_WORK:
         return method
     aside, df = replace(predictions, n_clipped=0), 2 * (predictions.n_classes - 1)
-    chosen = choose_method(aside, df, statistic, n_resamples)
-    return "chi2" if chosen.method == "chi2" else "auto"
+    chosen, _ = choose_method(aside, df, statistic, n_resamples)
+    return "chi2" if chosen == "chi2" else "auto"
 
 
 def _floors(predictions: Predictions) -> tuple[float, ...]:

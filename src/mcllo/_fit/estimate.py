@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import exceeds, inverse, least_eigenvalue
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
@@ -47,9 +48,6 @@ from .penalty import (
     usable_center,
 )
 
-LARGE = 500
-"""Parameters from which it pays to invert by a Cholesky factor."""
-
 
 def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
     """Return the covariance of all parameters; NaN for fixed ones, or all where not determined."""
@@ -59,20 +57,6 @@ def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Fl
     if determined:
         whole[np.ix_(free, free)] = inverse(hessian)
     return whole
-
-
-def inverse(hessian: Floats, large: int = LARGE) -> Floats:
-    """Return the inverse; a large one from its Cholesky factor, in two fifths of the time."""
-    if len(hessian) > large:
-        from scipy.linalg.lapack import dpotrf, dpotri
-
-        factor, failed = dpotrf(hessian, lower=1, clean=0)
-        half, failed = (factor, failed) if failed else dpotri(factor, lower=1)
-        if not failed:
-            half = np.tril(half)
-            half += np.tril(half, -1).T
-            return np.asarray(half, dtype=np.float64)
-    return np.asarray(np.linalg.inv(hessian), dtype=np.float64)
 
 
 COLLAPSED = 1e-5
@@ -279,7 +263,7 @@ def information_left(end: Estimate, likelihood: FreeLikelihood[Any]) -> float:
     unit = np.maximum(at_identity, INVISIBLE * most)
     if end.blocks is not None:
         return 1.0 if _blocks_exceed(end.blocks, unit, free, COLLAPSED) else 0.0
-    if end.at_identity is not None and _exceeds(end.hessian, unit, COLLAPSED):
+    if end.at_identity is not None and exceeds(end.hessian, COLLAPSED, unit):
         return 1.0
     if _least(end.hessian, most) < INVISIBLE:
         return 0.0
@@ -288,18 +272,7 @@ def information_left(end: Estimate, likelihood: FreeLikelihood[Any]) -> float:
 
 def _least(hessian: Floats, unit: Floats) -> float:
     """Return the smallest eigenvalue of the Hessian in these units."""
-    scale = np.sqrt(unit)
-    return float(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0])
-
-
-def _exceeds(hessian: Floats, unit: Floats, bound: float) -> bool:
-    """Whether the smallest eigenvalue in these units is above `bound`: one Cholesky, not many."""
-    scale = np.sqrt(unit)
-    try:
-        np.linalg.cholesky(hessian / np.outer(scale, scale) - bound * np.eye(len(unit)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    return float(least_eigenvalue(hessian, unit))
 
 
 def _blocks_exceed(blocks: Blocks, unit: Floats, free: NDArray[np.bool_], bound: float) -> bool:

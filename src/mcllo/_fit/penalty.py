@@ -1,4 +1,4 @@
-"""Penalties: a ridge, of a given strength or one chosen, and Jeffreys' prior (Firth).
+"""Penalties: a ridge of given or chosen strength, towards the identity or a temperature; Firth's.
 
 =====================  ==========================================================================
 ridge                  ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
@@ -41,6 +41,7 @@ from typing import Literal
 
 import numpy as np
 
+from .._ground.linalg import definite_inverse
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import CHUNK_ELEMENTS, Likelihood, Terms, softmax_against_zero
@@ -56,8 +57,11 @@ CENTERS = ("identity", "temperature")
 LOG_RHO = (-2.0, 4.0)
 """Powers of ten between which the strength is chosen."""
 STEP = 0.5
-CLOSE = 0.005
+CLOSE_LOG_RHO = 0.005
 """Powers of ten to which the strength of greatest evidence is found."""
+
+TOO_LITTLE = 1e-6
+"""Cosine of step and correction below which the correction would be rounding."""
 
 
 def check_penalty(penalty: Penalty, center: str) -> None:
@@ -153,12 +157,8 @@ def _between(objective: Objective, centre: Floats, start: Floats, power: float) 
         return -evidence(rho, minimize(Ridge(objective, rho, centre), start))
 
     bounds = (power - STEP, power + STEP)
-    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE})
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE_LOG_RHO})
     return float(10.0**found.x)
-
-
-TOO_LITTLE = 1e-6
-"""Cosine of step and correction below which the correction would be rounding."""
 
 
 class FirthObjective:
@@ -178,9 +178,10 @@ class FirthObjective:
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and approximate Hessian at `x`."""
         terms = self.likelihood(x)
-        inverse, logdet = _inverse(terms.hessian)
-        if not np.isfinite(logdet):
+        found = definite_inverse(terms.hessian)
+        if found is None:
             return Terms(np.inf, terms.gradient, terms.hessian)
+        inverse, logdet = found
         free = self.likelihood.free
         whole = np.zeros((len(free), len(free)))
         whole[np.ix_(free, free)] = inverse
@@ -233,18 +234,6 @@ def information_slope(
         slope[:k] += a.sum(axis=1)
         slope[k:] += np.einsum("ji,ji->j", a, odds)
     return slope
-
-
-def _inverse(hessian: Floats) -> tuple[Floats, float]:
-    """Return the inverse and the log determinant, taken in units of the diagonal."""
-    scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
-    scaled = hessian / np.outer(scale, scale)
-    try:
-        factor = np.linalg.cholesky(scaled)
-    except np.linalg.LinAlgError:
-        return hessian, -np.inf
-    inverse: Floats = np.linalg.inv(scaled) / np.outer(scale, scale)
-    return inverse, 2.0 * float(np.log(np.diagonal(factor) * scale).sum())
 
 
 def _start(likelihood: FreeLikelihood[Likelihood], log_odds: Floats) -> Floats:

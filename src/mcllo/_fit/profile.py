@@ -51,7 +51,7 @@ from .penalty import Center, Penalty
 
 INNER = 1e-5
 """Tolerance of the constrained maxima: the decrement below which `minimize` stops."""
-CLOSE = 1e-4
+CLOSE_DEVIANCE = 1e-4
 """Part of q by which D may miss it before the last Newton step, which squares the rest."""
 GROWTH = 3.0
 """How many times further from the estimate the next v may lie while no v was outside."""
@@ -216,7 +216,7 @@ class _Profile:
             else:
                 outside = distance
             step = self._newton(at, sign)
-            if abs(at.deviance - target) <= CLOSE * target and np.isfinite(step):
+            if abs(at.deviance - target) <= CLOSE_DEVIANCE * target and np.isfinite(step):
                 return best + sign * (distance + step)
             distance = _next(distance + step, inside, outside)
             if not np.isfinite(best + sign * distance):

@@ -18,10 +18,11 @@ rejects (Lindley's paradox). `CalibrationPosterior.warning` says so where it mat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.results import Result
 from .._ground.text import PStyle, format_count, format_number, format_p, p_words
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
@@ -33,7 +34,7 @@ REJECTS = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationPosterior:
+class CalibrationPosterior(Result):
     """The posterior probability that labels follow the predictions, against MCLLO.
 
     Attributes
@@ -69,10 +70,6 @@ class CalibrationPosterior:
     n_samples: int
     total_weight: float
     warning: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __str__(self) -> str:
         note = f"\nNote: {self.warning}" if self.warning else ""

@@ -14,9 +14,9 @@ from typing import Literal
 from .._assessment.assessment import Assessment, assess_predictions
 from .._assessment.details import PARTS, Details
 from .._ground.statements import Statement, pick
+from .._inference.budget import N_RESAMPLES_COMPARE
 from .._inference.likelihood_tests import CalibrationTest, choose_method
 from .._version import __version__
-from .._workflows.compare import N_RESAMPLES
 from .._workflows.comparison import Comparison
 from ..exceptions import InputError
 from .details import (
@@ -73,7 +73,7 @@ def assessment_of(result: Assessment | Comparison) -> Assessment:
         warnings.simplefilter("ignore")  # a separated fit is an alert of the report
         a = assess_predictions(result.holdout, method="chi2", seed=result.seed)
     row = result["uncalibrated"]
-    chosen = choose_method(result.holdout, row.df, "lr", N_RESAMPLES)
+    why = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_COMPARE)[1]
     test = CalibrationTest(
         statistic=row.statistic,
         df=row.df,
@@ -83,8 +83,8 @@ def assessment_of(result: Assessment | Comparison) -> Assessment:
         n_resamples=0,
         sequential=False,
         seed=result.seed,
-        reason=chosen.reason,
-        doubtful=chosen.doubtful,
+        reason=str(why),
+        why=why,
     )
     d = a.details
     return replace(a, test=test, details=NotAsked(d.fitted, d.n_resamples, d.seed))

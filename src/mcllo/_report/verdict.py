@@ -260,7 +260,7 @@ def why_so(a: Assessment) -> str:
 
 
 def _reason_of(test: CalibrationTest, robust: RobustTest | None) -> str:
-    if test.reason == "as asked":
+    if test.why is not None and test.why.asked:
         return "This way of computing the p-value was asked for."
     if test.kind == "robust_score" and robust is not None:
         about = "Survey weights are no counts of rows"
@@ -276,8 +276,13 @@ def _reason_of(test: CalibrationTest, robust: RobustTest | None) -> str:
         )
     if test.method == "exact":
         return f"Simulated because chi-square cannot be trusted here ({test.reason})."
-    enough = "Not simulated" if test.doubtful else "Simulation was not needed"
+    enough = "Not simulated" if _limited(test) else "Simulation was not needed"
     return f"{enough} ({test.reason})."
+
+
+def _limited(test: CalibrationTest) -> bool:
+    """Whether something kept labels from being drawn where that would have been better."""
+    return test.why is not None and bool(test.why.limits)
 
 
 def alerts_and_notes(
@@ -287,7 +292,7 @@ def alerts_and_notes(
     notes = pick(said, "note")
     grave = [note.text for note in notes if note.level == "bad"]
     refuted = [refuted_zeros(a.predictions)] if a.predictions.n_clipped_true else []
-    doubt = [f"The chi-square p-value may be off: {a.test.reason}."] if a.test.doubtful else []
+    doubt = [f"The chi-square p-value may be off: {a.test.reason}."] if _limited(a.test) else []
     return (*grave, *refuted, *doubt), tuple(n.text for n in notes if n.level != "bad")
 
 

@@ -23,9 +23,10 @@ from .._blocks.files import blocks_of_files
 from .._blocks.fit import fit_blocks
 from .._files.read import read_predictions
 from .._files.source import StrPath
+from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, Method, Statistic
+from .._inference.likelihood_tests import Method, Statistic
 from .._input.predictions import as_predictions
 from .._input.weights import WeightKind
 from ..calibrators import MCLLOCalibrator

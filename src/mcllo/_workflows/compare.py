@@ -35,7 +35,8 @@ from .._fit.fit import fit_predictions
 from .._ground.files import progress
 from .._ground.results import Floats
 from .._ground.threads import one_blas_thread
-from .._inference.draws import EXCEEDANCES_LARGE, Seed, entropy_of
+from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE
+from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, exact_pvalue, run_test
 from .._input.frames import did_you_mean
 from .._input.predictions import Predictions, as_predictions
@@ -45,7 +46,6 @@ from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
 from .recommend import NOTHING, row_losses
 
-N_RESAMPLES = 499
 N_BOOTSTRAP = 1000
 MOST_CELLS = 2e7
 MANY_CLASSES = 20
@@ -144,7 +144,7 @@ def compare(
     cv: int | None = None,
     fitted_on: float | None = None,
     baseline: Hashable | None = None,
-    n_resamples: int = N_RESAMPLES,
+    n_resamples: int = N_RESAMPLES_COMPARE,
     seed: Seed = None,
 ) -> Comparison:
     """Compare recalibration methods: fit each on `train`, judge all on `holdout`.

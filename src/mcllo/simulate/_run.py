@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from .._ground.files import StrPath, check_writable, progress, write_text
 from .._ground.results import Floats
 from .._ground.threads import limit_threads, one_blas_thread
-from .._inference.draws import EXCEEDANCES_LARGE
-from .._inference.likelihood_tests import N_RESAMPLES, choose_method, exact_pvalue
+from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES
+from .._inference.likelihood_tests import choose_method, exact_pvalue
 from .._math.likelihood import softmax_against_zero
 from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals
