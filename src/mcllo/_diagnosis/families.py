@@ -44,7 +44,7 @@ from .._math.likelihood import (
     softmax_against_zero,
     sufficient_statistic,
 )
-from .._math.many_labels import BatchedRatio
+from .._math.many_labels import BatchedRatio, stacked
 from .._math.newton import minimize
 
 DEPENDENT = 1e-10
@@ -277,19 +277,12 @@ class RestrictedRatio(BatchedRatio):
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return A, its gradients and its Hessians in the coordinates phi."""
         points: Floats = theta @ self.move.T
-        value, gradient, hessian = (
-            self._one_by_one(points) if self.family.full else super().evaluate(points)
-        )
+        if self.family.full:
+            partition = self.family.partition()
+            value, gradient, hessian = stacked([partition(point) for point in points])
+        else:
+            value, gradient, hessian = super().evaluate(points)
         return value, gradient @ self.move, self.move.T @ hessian @ self.move
-
-    def _one_by_one(self, points: Floats) -> tuple[Floats, Floats, Floats]:
-        partition = self.family.partition()
-        terms = [partition(point) for point in points]
-        return (
-            np.array([t.value for t in terms]),
-            np.array([t.gradient for t in terms]),
-            np.array([t.hessian for t in terms]),
-        )
 
 
 def ratio_to_identity(family: Family, basis: Floats) -> BatchedRatio:

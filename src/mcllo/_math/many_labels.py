@@ -27,7 +27,7 @@ designs. So the answers are those of full convergence.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from .._ground.linalg import solve_each
 from .._ground.results import Floats
 from .._ground.threads import n_threads, ordered_map
-from .likelihood import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, identity_theta
+from .likelihood import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms, identity_theta
 
 Found = TypeVar("Found")
 Places = NDArray[np.intp]
@@ -143,12 +143,7 @@ class BatchedRatio:
         """Return A, its gradients and its Hessians at each row of `theta`."""
         if self.block == 1:
             single = LogPartition(self.log_odds, self.weight, n_jobs=1)  # parts share threads
-            terms = [single(row) for row in theta]
-            return (
-                np.array([t.value for t in terms]),
-                np.array([t.gradient for t in terms]),
-                np.array([t.hessian for t in terms]),
-            )
+            return stacked([single(row) for row in theta])
         parts = [
             self._block(theta[first : first + self.block])
             for first in range(0, len(theta), self.block)
@@ -172,6 +167,12 @@ class BatchedRatio:
         per_row = top + np.log(total)
         value = per_row.sum(axis=1) if self.weight is None else per_row @ self.weight
         return value, *moments(stack, odds, self.weight)
+
+
+def stacked(terms: Sequence[Terms]) -> tuple[Floats, Floats, Floats]:
+    """Return values, gradients and Hessians as arrays."""
+    value, gradient, hessian = zip(*((t.value, t.gradient, t.hessian) for t in terms), strict=True)
+    return np.array(value), np.array(gradient), np.array(hessian)
 
 
 def moments(stack: Floats, odds: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
