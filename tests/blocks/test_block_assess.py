@@ -127,7 +127,7 @@ def test_facts_read_like_predictions():
     blocks = blocks_of_batches(cut((probs, y, weight), (100,)), **options)
     facts = BlockFacts.of(blocks)
     assert facts.absent == (4,)
-    assert facts.zero_note == p.zero_note
+    assert str(facts.zero_phrase) == p.zero_note
     assert heading(facts) == heading(p)
     fit = fit_blocks(blocks_of_arrays(*rows(n=300)[:2]))
     assert notes(facts, fit) == notes(p, fit)

@@ -136,7 +136,7 @@ def test_a_first_batch_that_lacks_classes_asks_for_them(kind):
     whole = Predictions.from_arrays(probs, y)
     match = r"contains 3 \(row 4\), which is not a class; .* first batch; .* pass classes=\."
     if kind is str:
-        match = r"y of the first batch has 2 distinct labels \['1', '2'\]\. Pass classes=\."
+        match = r"y has 2 distinct labels \['1', '2'\]\. Classes .* first batch; .* pass classes=\."
     for given in (batches, lambda: iter(batches), iter(batches)):
         with pytest.raises(InputError, match=match):
             _ = blocks_of_batches(given).first

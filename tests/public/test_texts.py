@@ -5,6 +5,7 @@ difference. `approval` says what counts as equal.
 """
 
 import re
+import shlex
 import warnings
 from functools import cache
 
@@ -22,6 +23,8 @@ FILES = {
     "good.csv": GOOD,
     "label.csv": GOOD.replace("0.3,dog\n0.1", "0.3,lorry\n0.1"),
     "named.csv": "row 1,other,y\n0.7,0.3,other\n0.2,0.8,row 1x\n",
+    "b.csv": "a,b,y\n" + "0.5,0.5,a\n" * 6 + "0.5,0.5,row 6\n",
+    "clip=[a b].csv": "x classes=[a b],b,y\n0.5,0.5,b\n0.5,0.6,b\n",
     "negative.csv": GOOD.replace("0.7,0.2,0.1", "-0.7,1.6,0.1"),
     "sum.csv": GOOD.replace("0.7,0.2", "0.7,0.1"),
     "word.csv": GOOD.replace("0.7,0.2", "much,0.2"),
@@ -42,6 +45,8 @@ assess good.csv
 assess good.csv --label z
 assess label.csv --label y
 assess named.csv --label y
+assess b.csv --label y
+assess 'clip=[a b].csv' --label y
 assess negative.csv --label y
 assess sum.csv --label y
 assess word.csv --label y
@@ -99,7 +104,7 @@ def call(tmp_path, monkeypatch, capsys):
 
     def shown(line):
         capsys.readouterr()
-        code = run(line.split())
+        code = run(shlex.split(line))
         out, err = capsys.readouterr()
         text = f"$ mcllo {line}\n{out}{err}[exit code {code}]"
         return settled(text.replace(str(tmp_path), "FOLDER"))

@@ -23,6 +23,7 @@ from .._inference.draws import MetricNull, Seed, entropy_of, metric_nulls
 from .._inference.likelihood_tests import N_RESAMPLES, CalibrationTest, Method, Statistic
 from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
 from .._input.predictions import Predictions
+from ..exceptions import PYTHON, Words
 from ..metrics import (
     accuracy,
     brier_score,
@@ -81,9 +82,12 @@ class Assessment:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
-        """Return the report, its verdict at level `alpha`; `full` adds every detail."""
-        return assessment_text(self, alpha, full=full)
+    def text(self, alpha: float = 0.05, *, full: bool = False, words: Words = PYTHON) -> str:
+        """Return the report, its verdict at level `alpha`; `full` adds every detail.
+
+        `words` are what arguments are called: Python's names, or the command line's options.
+        """
+        return assessment_text(self, alpha, full=full, words=words)
 
     def __repr__(self) -> str:
         p = self.predictions

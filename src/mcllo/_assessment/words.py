@@ -24,6 +24,7 @@ from .._fit.fit import MCLLOFit
 from .._ground.text import align, ellipsis, format_count, format_interval, format_number, format_p
 from .._inference.likelihood_tests import CalibrationTest
 from .._input.predictions import Predictions
+from ..exceptions import PYTHON, Words
 
 if TYPE_CHECKING:
     from .assessment import Assessment
@@ -147,7 +148,9 @@ class Departure(NamedTuple):
     sentence: str
 
 
-def assessment_text(a: Assessment, alpha: float = 0.05, *, full: bool = False) -> str:
+def assessment_text(
+    a: Assessment, alpha: float = 0.05, *, full: bool = False, words: Words = PYTHON
+) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
     parts = [
         heading(a.predictions),
@@ -155,7 +158,7 @@ def assessment_text(a: Assessment, alpha: float = 0.05, *, full: bool = False) -
         f"  {a.test}",
         *_indented(companion_lines(a, alpha)),
         *_indented(wrapped(detail_lines(a, alpha))),
-        *_indented(notes(a.predictions, a.fit, zeros=a.details.zeros is None)),
+        *_indented(notes(a.predictions, a.fit, zeros=a.details.zeros is None, words=words)),
         "",
         *metric_lines(a),
         "",
@@ -202,11 +205,13 @@ def verdict(test: CalibrationTest, alpha: float = 0.05) -> str:
     )
 
 
-def notes(predictions: Predictions, fit: MCLLOFit, *, zeros: bool = True) -> list[str]:
+def notes(
+    predictions: Predictions, fit: MCLLOFit, *, zeros: bool = True, words: Words = PYTHON
+) -> list[str]:
     """Return what a reader must know about the data and the fit before trusting the numbers."""
     p, lines = predictions, []
     if p.n_clipped and zeros:
-        lines.append(f"Note: {p.zero_note}")
+        lines.append(f"Note: {p.zero_phrase.text(words)}")
     if p.max_row_error > 1e-6:
         lines.append(
             f"Note: {format_count(p.n_renormalized)} rows were divided by their sum "

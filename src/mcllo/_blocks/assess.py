@@ -49,11 +49,11 @@ from .._inference.omnibus import N_GROUPS, OmnibusTest
 from .._inference.posterior import CalibrationPosterior, posterior_of_fit
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from ..exceptions import InputError
+from ..exceptions import PYTHON, InputError, Option, Phrase, Words
 from ..metrics._bins import n_bins_of
 from ..metrics._reliability import ReliabilityCurve
 from .bins import BinSums, bin_sums
-from .blocks import Blocks, zero_note
+from .blocks import Blocks, zero_phrase
 from .fit import fit_blocks
 from .sums import RowSums
 
@@ -81,7 +81,7 @@ class BlockFacts:
     clip: float | None
     n_renormalized: int
     max_row_error: float
-    zero_note: str
+    zero_phrase: Phrase
     weight_kind: str = "frequency"
     groups: None = None
 
@@ -95,7 +95,7 @@ class BlockFacts:
             baseline=layout.baseline,
             class_weight=sums.class_weight,
             sample_weight=sums.scores.weight if sums.weighted else None,
-            zero_note=zero_note(sums) if sums.changes.n_clipped else "",
+            zero_phrase=zero_phrase(sums),
             **vars(sums.changes),
         )
 
@@ -179,9 +179,13 @@ class BlockAssessment:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
-        """Return the report, its verdict at level `alpha`; `full` adds every detail."""
-        text, line = assessment_text(cast(Any, self), alpha, full=full), f"  {self.test}\n"
+    def text(self, alpha: float = 0.05, *, full: bool = False, words: Words = PYTHON) -> str:
+        """Return the report, its verdict at level `alpha`; `full` adds every detail.
+
+        `words` are what arguments are called: Python's names, or the command line's options.
+        """
+        text = assessment_text(cast(Any, self), alpha, full=full, words=words)
+        line = f"  {self.test}\n"
         if self.subsample is None:
             return text
         doubt = f"Chi-square is in doubt: {self.test.reason}. {self.subsample.reason}:"
@@ -250,8 +254,13 @@ def assess_blocks(
         return _small(blocks, entropy, options)
     if method in ("exact", "sequential"):
         raise InputError(
-            f"method={method!r} draws labels for rows in memory; {blocks.first.n_samples:,} are "
-            "too many here. Use method='auto' or 'chi2'."
+            Phrase(
+                "{found} draws labels for rows in memory; {:,} are too many here.",
+                blocks.first.n_samples,
+            ),
+            argument="method",
+            value=method,
+            remedy=Phrase("Use {} or 'chi2'.", Option("method", "auto")),
         )
     return _large(blocks, entropy, options)
 

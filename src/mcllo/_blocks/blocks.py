@@ -33,10 +33,11 @@ from numpy.typing import NDArray
 from .._ground.files import progress
 from .._ground.results import Floats
 from .._ground.threads import limit_threads, one_blas_thread, threads_for
-from .._input.predictions import Predictions
+from .._input.predictions import Predictions, zeros_raised
+from .._input.weights import no_weight
 from .._math.likelihood import Terms
 from .._math.many_classes import MOST_PARAMETERS, has_whole_hessian
-from ..exceptions import InputError, ZeroProbabilityWarning
+from ..exceptions import InputError, Phrase, ZeroProbabilityWarning
 from .spill import Kept, Spill, room_for
 from .sums import Layout, RowSums, block_terms, picked, row_sums
 
@@ -77,9 +78,9 @@ class Blocks(ABC):
         self._check_size()
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
-            raise InputError("sample_weight must not be 0 everywhere. Give some row a weight.")
+            raise no_weight()
         if sums.changes.n_clipped and self.layout.reading.clip is None:
-            warnings.warn(zero_note(sums), ZeroProbabilityWarning, stacklevel=3)
+            warnings.warn(ZeroProbabilityWarning(zero_phrase(sums)), stacklevel=3)
         return sums
 
     def _check_size(self) -> None:
@@ -244,14 +245,12 @@ def in_order(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def zero_note(sums: RowSums) -> str:
-    """Return what the zero rule did, in a sentence."""
-    changes, cells = sums.changes, sums.n_samples * len(sums.class_weight)
-    return (
-        f"{changes.n_zeros} of {cells} probabilities were 0; {changes.n_clipped} were raised to "
-        f"{changes.clip:g}, {changes.n_clipped_true} of them of the class that came true. "
-        "The statistic and the p-value depend on this floor; choose it with clip=."
-    )
+def zero_phrase(sums: RowSums) -> Phrase:
+    """Return what the zero rule did, in a sentence; empty when it did nothing."""
+    found, cells = sums.changes, sums.n_samples * len(sums.class_weight)
+    if not found.n_clipped:
+        return Phrase("")
+    return zeros_raised(found.n_zeros, cells, found.n_clipped, found.clip, found.n_clipped_true)
 
 
 def _single(block: Kept) -> Iterator[Kept]:

@@ -22,7 +22,7 @@ from .._ground.results import Floats
 from .._input.labels import Classes
 from .._math.likelihood import Terms, identity_theta
 from .._math.newton import minimize
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
 from .blocks import Blocks
 
 MOST_GATHERED = 5e6
@@ -79,9 +79,14 @@ def fit_blocks(blocks: Blocks, *, penalty: Penalty = 0.0) -> MCLLOFit:
     """
     check_penalty(penalty, "identity")
     if penalty == "firth":
+        auto = Option("penalty", "auto")
         raise InputError(
-            "penalty='firth' needs all rows in memory; use MCLLOCalibrator with arrays, or "
-            "penalty='auto'."
+            Phrase(
+                "{found} needs all rows in memory; {}.",
+                Either(Phrase("use MCLLOCalibrator with arrays, or {}", auto), shell=auto),
+            ),
+            argument="penalty",
+            value=penalty,
         )
     likelihood = BlockLikelihood(blocks)
     end = _estimate(likelihood, penalty)

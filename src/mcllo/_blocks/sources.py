@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from .._input.frames import as_matrix, column_names, n_columns
-from .._input.labels import class_names, encode, encode_counts
+from .._input.labels import A_CLASS, class_names, encode, encode_counts
 from .._input.predictions import Predictions, same_length
 from .._input.probabilities import check_shape
 from .._input.weights import clean_weight
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 from .blocks import Cost, Streamed, Unit
-from .sums import Block, Layout, Reading, block_rows, in_whole
+from .sums import Block, Layout, Reading, block_rows
 
 Batch = tuple[Any, ...]
 
@@ -172,7 +172,7 @@ class ArraySource:
         try:
             yield Block(start, read(self.values[start:end], self.y[start:end], weight))
         except InputError as error:
-            raise in_whole(error, start) from None
+            raise error.moved(start) from None
 
 
 class BatchSource:
@@ -215,7 +215,7 @@ class BatchSource:
             try:
                 yield Block(start + first, self.layout.read(*part))
             except InputError as error:
-                moved = in_whole(error, start + first)
+                moved = error.moved(start + first)
                 raise (moved if self._named else _of_first_batch(moved)) from None
 
 
@@ -230,11 +230,11 @@ def _checked(batch: Any) -> Batch:
 
 
 def _of_first_batch(error: InputError) -> InputError:
-    """Return the error; where the first batch has shown too few classes it says so."""
-    message = str(error).replace(" and y has ", " and y of the first batch has ")
-    if "which is not a class" in message:
-        message += " These are told by the first batch; if it lacks some, pass classes=."
-    return InputError(message, row=error.row)
+    """Return the error; where the first batch may have shown too few classes it says so."""
+    if error.rule != A_CLASS and error.argument != "classes":
+        return error
+    told = "Classes are told by the first batch; if it lacks some, pass {}."
+    return error.but(remedy=Phrase(told, Option("classes")))
 
 
 def _cut(batch: Batch, rows: int) -> Iterator[tuple[int, Batch]]:

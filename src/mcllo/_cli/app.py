@@ -20,6 +20,7 @@ from .._version import __version__
 from .._workflows.assess import assess_file
 from .._workflows.fit_file import fit_method
 from .options import (
+    FLAG_WORDS,
     Alpha,
     AnyBaseline,
     AsJson,
@@ -54,7 +55,6 @@ from .options import (
     check_apply,
     check_model,
     check_order,
-    in_flags,
     notes,
     parsed_penalty,
     split_names,
@@ -152,8 +152,8 @@ def assess(
             n_resamples=draws,
             seed=seed,
         )
-    shown = as_json_text(result.to_dict()) if as_json else in_flags(result.text(alpha, full=full))
-    typer.echo(shown)
+    text = "" if as_json else result.text(alpha, full=full, words=FLAG_WORDS)
+    typer.echo(as_json_text(result.to_dict()) if as_json else text)
     write_report(result, html, show, alpha, [file])
     if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
         raise typer.Exit(1)

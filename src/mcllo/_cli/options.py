@@ -1,10 +1,10 @@
 """Options that several verbs of the command line share, and what they check before any work.
 
-What the library says about its arguments, in the words of the command line.
+`Flags` are the library's arguments in the words of the command line:
 
 ===========================  ============================
 ``normalize=True``           ``--normalize``
-``clip=1e-6``                ``--clip 1e-6``
+``clip=1e-06``               ``--clip 1e-06``
 ``baseline='trcuk'``         ``--baseline trcuk``
 ``classes=['a', 'b c']``     ``--classes 'a,b c'``
 ``n_resamples must be ...``  ``--draws must be ...``
@@ -13,11 +13,9 @@ What the library says about its arguments, in the words of the command line.
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
-import re
 import shlex
 import sys
 import warnings
@@ -29,11 +27,17 @@ from typing import Annotated, Any
 import typer
 
 from .._ground.files import check_writable
+from ..exceptions import MclloWarning, Words, show_number
 
 FLAGS = {
     "n_resamples": "--draws",
     "sample_weight": "--weight",
     "weight_kind": "--weight-kind",
+    "n_classes": "--n-classes",
+    "n_samples": "--n",
+    "n_jobs": "--workers",
+    "delta_1": "--delta1",
+    "path": "--output",
     **{
         name: f"--{name}"
         for name in (
@@ -42,71 +46,66 @@ FLAGS = {
             "center",
             "classes",
             "clip",
+            "cv",
+            "delta",
+            "gamma",
             "gate",
             "groups",
+            "kind",
             "label",
             "logits",
             "method",
+            "methods",
             "normalize",
             "penalty",
             "prefix",
+            "reps",
             "seed",
             "statistic",
             "weight",
         )
     },
 }
-PHRASES = {
-    "Pass clip=None or a floor": "Leave --clip out or give a floor",
-    "use statistic='lr' or 'score'": "use --statistic lr or --statistic score",
-    "use MCLLOCalibrator(penalty=1.0)": "use mcllo fit --penalty 1",
-    " or a numpy Generator": "",
-}
-NAME = "|".join(FLAGS)
-VALUE = (
-    r"""\[[^\]]*\]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|True|None|nan|-?inf|-?\d[\d.]*(?:e-?\d+)?"""
-)
-ARGUMENT = re.compile(rf"(?<![\w'\"])(?P<name>{NAME})=(?P<value>{VALUE})?")
-ONE_WEIGHT = re.compile(r"\bsample_weight\[\d+\]=")
-SUBJECT = re.compile(rf"^(?P<name>{NAME})(?= must)")
 
 
-def in_flags(message: str) -> str:
-    """Return a library message with its arguments as options of the command line.
+class Flags(Words):
+    """Options of the command line, as they are typed.
 
     Examples
     --------
-    >>> in_flags("baseline='trcuk' is not a class; did you mean 'truck'?")
-    "--baseline trcuk is not a class; did you mean 'truck'?"
-    >>> in_flags("For rounded files pass normalize=True.")
-    'For rounded files pass --normalize.'
+    >>> Flags().option("classes", ["a", "b c"]), Flags().option("normalize", True)
+    ("--classes 'a,b c'", '--normalize')
     """
-    for phrase, instead in PHRASES.items():
-        message = message.replace(phrase, instead)
-    message = ONE_WEIGHT.sub("the weight ", message)
-    message = SUBJECT.sub(lambda match: FLAGS[match["name"]], message)
-    return ARGUMENT.sub(_flag, message)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Whose words these are."""
+        return ("shell", "python")
+
+    def argument(self, name: str) -> str:
+        """Return the option that stands for an argument."""
+        return FLAGS.get(name, name)
+
+    def option(self, name: str, value: Any = ...) -> str:
+        """Return an option with its value."""
+        if name not in FLAGS:
+            return super().option(name, value)
+        if value is ... or value is True or value is None:
+            return FLAGS[name]
+        if isinstance(value, list):
+            line = io.StringIO()
+            csv.writer(line, lineterminator="").writerow(value)
+            value = line.getvalue()
+        return f"{FLAGS[name]} {shlex.quote(value) if isinstance(value, str) else value}"
+
+    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
+        """Return a weight without its row: nothing here says which file it is of."""
+        if name != "sample_weight":
+            return super().cell(name, row, column, value)
+        return f"the weight {show_number(value)}"
 
 
-def _flag(match: re.Match[str]) -> str:
-    flag, value = FLAGS[match["name"]], match["value"]
-    if value is None or value == "True":
-        return flag
-    dot = "." if value.endswith(".") else ""
-    return f"{flag} {_word(value.removesuffix('.'))}{dot}"
-
-
-def _word(value: str) -> str:
-    """Return a Python value as it is typed in a shell."""
-    if value[0] not in "['\"":
-        return value
-    content = ast.literal_eval(value)
-    if isinstance(content, list):
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(content)
-        content = line.getvalue()
-    return shlex.quote(str(content))
-
+FLAG_WORDS = Flags()
 
 File = Annotated[
     str,
@@ -327,4 +326,6 @@ def notes() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        typer.echo(f"mcllo: note: {' '.join(in_flags(str(warning.message)).split())}", err=True)
+        said = warning.message
+        text = said.text(FLAG_WORDS) if isinstance(said, MclloWarning) else str(said)
+        typer.echo(f"mcllo: note: {' '.join(text.split())}", err=True)

@@ -17,7 +17,6 @@ from .options import (
     Seed,
     as_json_text,
     check_alpha,
-    in_flags,
     split_names,
 )
 
@@ -94,7 +93,7 @@ def power(
                 normalize,
                 options,
             )
-    typer.echo(as_json_text(result.to_dict()) if as_json else in_flags(str(result)))
+    typer.echo(as_json_text(result.to_dict()) if as_json else str(result))
 
 
 def _paper(

@@ -18,7 +18,7 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions, as_predictions
 from .._input.weights import WeightKind
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Phrase
 from .draws import Seed
 from .likelihood_tests import N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
@@ -123,8 +123,13 @@ def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tu
         return "", baseline
     if baseline not in allowed:
         raise InputError(
-            f"baseline={baseline!r} averages maps and is for recalibration (MCLLOCalibrator); "
-            "here baseline must be a class, or 'auto'."
+            Phrase(
+                "{found} averages maps and is for recalibration ({}); here baseline must be a "
+                "class, or 'auto'.",
+                Either("MCLLOCalibrator", shell="mcllo fit"),
+            ),
+            argument="baseline",
+            value=baseline,
         )
     return baseline, None
 
@@ -176,8 +181,13 @@ def _robustly(predictions: Predictions, rule: str, n_resamples: int, seed: Seed)
     """Test by the robust score; a baseline chosen by the labels is refused: nothing pays for it."""
     if rule:
         raise InputError(
-            f"baseline={rule!r} must not be combined with groups or survey weights: the p-value "
-            "that pays for the choice needs independent rows. Name the baseline."
+            Phrase(
+                "{found} must not be combined with groups or survey weights: the p-value that pays "
+                "for the choice needs independent rows."
+            ),
+            argument="baseline",
+            value=rule,
+            remedy="Name the baseline.",
         )
     fit = fit_predictions(predictions)
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)

@@ -50,7 +50,7 @@ from .._math.likelihood import Likelihood, LogPartition, Terms, identity_theta, 
 from .._math.many_classes import has_whole_hessian
 from .._math.many_labels import TIE, BatchedRatio
 from .._math.newton import minimize
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
 from .draws import (
     EXCEEDANCES,
     EXCEEDANCES_LARGE,
@@ -358,13 +358,21 @@ def _least_variance(predictions: Predictions) -> float:
 
 def check_choices(statistic: str, method: str) -> None:
     if statistic not in STATISTICS:
-        raise InputError(f"statistic must be 'lr', 'score' or 'wald'; got {statistic!r}.")
+        rule = Phrase("{argument} must be 'lr', 'score' or 'wald'; got {value}.")
+        raise InputError(rule, argument="statistic", value=statistic)
     if method not in METHODS:
-        raise InputError(f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}.")
+        rule = Phrase("{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}.")
+        raise InputError(rule, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
+        others = Either("statistic='lr' or 'score'", shell="--statistic lr or --statistic score")
         raise InputError(
-            "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
-            "use statistic='lr' or 'score'."
+            Phrase(
+                "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
+                "use {}.",
+                others,
+            ),
+            argument="statistic",
+            value=statistic,
         )
 
 
@@ -372,8 +380,14 @@ def _check_size(predictions: Predictions, method: str) -> None:
     size = 2 * len(predictions.log_odds)
     if not has_whole_hessian(size):
         raise InputError(
-            f"method={method!r} needs the information of all parameters at once, and {size:,} are "
-            "too many; use method='chi2'."
+            Phrase(
+                "{found} needs the information of all parameters at once, and {:,} are too many; "
+                "use {}.",
+                size,
+                Option("method", "chi2"),
+            ),
+            argument="method",
+            value=method,
         )
 
 
@@ -383,8 +397,14 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
         return fit.statistic
     if fit.information == "blocks":
         raise InputError(
-            f"statistic={statistic!r} needs the information of all {2 * len(fit.tau):,} parameters "
-            "at once, and they are too many; use statistic='lr'."
+            Phrase(
+                "{found} needs the information of all {:,} parameters at once, and they are too "
+                "many; use {}.",
+                2 * len(fit.tau),
+                Option("statistic", "lr"),
+            ),
+            argument="statistic",
+            value=statistic,
         )
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"

@@ -16,7 +16,7 @@ from .._files.read import read_predictions
 from .._files.source import StrPath
 from .._ground.text import format_count
 from ..calibrators import CALIBRATORS
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 from .assess import fit_file, is_large
 from .compare import known_methods
 
@@ -106,8 +106,13 @@ def fit_method(
         params["on"] = "logits"
     elif estimator.input == "logits":
         raise InputError(
-            f"method={method!r} needs logits. Pass logits=True with columns that hold them, or "
-            "choose another method, such as 'auto'."
+            Phrase("{found} needs logits."),
+            argument="method",
+            value=method,
+            remedy=Phrase(
+                "Pass {} with columns that hold them, or choose another method, such as 'auto'.",
+                Option("logits", True),
+            ),
         )
     _check_room(path, reading, method)
     predictions = read_predictions(path, **reading)
@@ -117,7 +122,8 @@ def fit_method(
 
 def _named(method: str) -> Any:
     if method not in CALIBRATORS:
-        raise InputError(f"method={method!r} is not known; {known_methods(method)}")
+        known = Phrase("{found} is not known; {}", known_methods(method))
+        raise InputError(known, argument="method", value=method)
     return CALIBRATORS[method]()
 
 
@@ -126,19 +132,27 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
     takes = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
     for name, value in given.items():
         if value is not None and name not in takes[method]:
-            others = " and ".join(other for other in takes if name in takes[other])
+            others = [other for other in takes if name in takes[other]]
             raise InputError(
-                f"{name}={value!r} must be left out: method={method!r} has no such option "
-                f"({others} {'have' if ' and ' in others else 'has'} it)."
+                Phrase(
+                    "{found} must be left out: {} has no such option ({} {} it).",
+                    Option("method", method),
+                    " and ".join(others),
+                    "have" if len(others) > 1 else "has",
+                ),
+                argument=name,
+                value=value,
             )
 
 
 def _check_room(path: StrPath, reading: dict[str, Any], method: str) -> None:
     """Refuse a directory, and a file whose rows would not fit into the memory of this machine."""
+    mcllo = Option("method", "mcllo")
     if str(path) != "-" and Path(path).is_dir():
+        rule = "{found} needs all rows in memory, and the files of a directory are read in blocks."
+        remedy = "Join the files, or some of their rows, into one file, or use {}."
         raise InputError(
-            f"method={method!r} needs all rows in memory, and the files of a directory are read in "
-            "blocks. Join the files, or some of their rows, into one file, or use method='mcllo'."
+            Phrase(rule), argument="method", value=method, remedy=Phrase(remedy, mcllo)
         )
     if not is_large(path):
         return
@@ -147,9 +161,17 @@ def _check_room(path: StrPath, reading: dict[str, Any], method: str) -> None:
         need = COPIES * blocks.source.n_bytes()
     if need > memory():
         raise InputError(
-            f"method={method!r} needs all rows in memory, about {format_count(need / 1e9)} GB "
-            f"here; there are {format_count(memory() / 1e9)}. Fit it to fewer rows, chosen at "
-            "random, or use method='mcllo', which reads files in blocks."
+            Phrase(
+                "{found} needs all rows in memory, about {} GB here; there are {}.",
+                format_count(need / 1e9),
+                format_count(memory() / 1e9),
+            ),
+            argument="method",
+            value=method,
+            remedy=Phrase(
+                "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks.",
+                mcllo,
+            ),
         )
 
 
