@@ -22,7 +22,6 @@ Names in braces are the fields of the error, ``{value}`` among them; ``{}`` are 
 
 from __future__ import annotations
 
-import copy
 from numbers import Real
 from typing import Any, Self
 
@@ -63,7 +62,7 @@ class Words:
 
     def over(self, words: Words) -> Words:
         """Return these words for rows and columns, and `words` for everything else."""
-        return words
+        raise NotImplementedError
 
     def argument(self, name: str) -> str:
         """Return the name of an argument as the subject of a sentence."""
@@ -166,8 +165,8 @@ class MclloError(Exception):
 
     def but(self, **changes: Any) -> Self:
         """Return a copy with other fields."""
-        other = copy.copy(self)
-        vars(other).update(changes)
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self) | changes)
         other.args = (other.text(),)
         return other
 
@@ -217,7 +216,7 @@ class InputError(MclloError, ValueError):
     ) -> None:
         self.argument, self.rule, self.value = argument, rule, value
         self.row, self.column = row, column
-        self.place = PYTHON
+        self.place: Words | None = None
         if message is None:
             got = "" if value is ... else "; got {found}"
             message = Phrase("{argument} must {}" + got + ".", rule)
@@ -225,8 +224,8 @@ class InputError(MclloError, ValueError):
 
     def text(self, words: Words = PYTHON) -> str:
         """Return the message in these words, and in those of the file that the data came from."""
-        text = super().text(self.place.over(words))
-        if self.row is None or self.place is PYTHON or isinstance(self.message, Phrase):
+        text = super().text(words if self.place is None else self.place.over(words))
+        if self.row is None or self.place is None or isinstance(self.message, Phrase):
             return text
         return f"{self.place.row(self.row)}: {text}"
 
