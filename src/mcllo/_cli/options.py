@@ -14,12 +14,13 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -231,6 +232,53 @@ Method = Annotated[
     str, typer.Option(help="How to get the p-value: auto, chi2, exact or sequential.")
 ]
 Draws = Annotated[int, typer.Option(help="Simulated data sets of an exact p-value, at most.")]
+
+
+READING: dict[str, tuple[Any, Any]] = {
+    "classes": (Classes, None),
+    "baseline": (Baseline, None),
+    "weight": (Weight, None),
+    "weight_kind": (WeightKind, "frequency"),
+    "groups": (Groups, None),
+    "prefix": (Prefix, ""),
+    "normalize": (Normalize, False),
+    "logits": (Logits, False),
+    "clip": (Clip, None),
+}
+"""How a file is read: options with their defaults, in the order in which help shows them."""
+PLAIN = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip")
+
+
+def reads(*names: str, **kinds: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb options of `READING`, which it gets as one dictionary, its parameter `reading`.
+
+    `kinds` are options with a help of their own.
+    """
+
+    def given(verb: Callable[..., None]) -> Callable[..., None]:
+        def run(**options: Any) -> None:
+            reading = {name: options.pop(name) for name in names}
+            if "classes" in reading:
+                reading["classes"] = split_names(reading["classes"])
+            verb(reading=reading, **options)
+
+        signature, parameters = inspect.signature(verb, eval_str=True), []
+        for parameter in signature.parameters.values():
+            if parameter.name != "reading":
+                parameters.append(parameter)
+                continue
+            for name in names:
+                kind, default = READING[name]
+                shared = parameter.replace(
+                    name=name, annotation=kinds.get(name, kind), default=default
+                )
+                parameters.append(shared)
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__name__, run.__doc__ = verb.__name__, verb.__doc__
+        return run
+
+    return given
 
 
 def check_alpha(alpha: float) -> None:
