@@ -9,10 +9,10 @@ from refusal import refusal
 
 import mcllo
 from mcllo import Predictions, read_predictions
+from mcllo._files.csv_text import clean_labels
 from mcllo._files.read import (
     FileWords,
     Roles,
-    clean_labels,
     explained,
     find_roles,
     label_hint,

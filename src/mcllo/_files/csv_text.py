@@ -3,6 +3,9 @@
 pyarrow reads the values. It cannot say on which line of the file a row stands (quoted cells may
 hold line ends, empty lines are skipped), so after something went wrong the file is read again here,
 with Python's own parser. Lines count from 1, rows of data from 0.
+
+Spaces around labels do not count, and a label such as ``1.0`` means the class ``1``: a column of
+integers that once held a gap is written that way.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from ..exceptions import Option, Phrase
 
@@ -20,6 +23,8 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 LONGEST_HEADER = 1 << 26
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 MISSING = {"na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "--", "?", "."}
+PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
+WHOLE = re.compile(r"([+-]?\d+)\.0*")
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -133,6 +138,31 @@ def looks_like_data(names: Sequence[str]) -> bool:
     """Whether a first line holds decimal numbers, that is, no names."""
     decimal = [name for name in names if NUMBER.fullmatch(name) and not name.lstrip("+-").isdigit()]
     return len(decimal) >= 2
+
+
+def is_index(name: str) -> bool:
+    """Whether a column is one that pandas writes for its index: without a name of its own."""
+    return PANDAS_INDEX.fullmatch(name) is not None
+
+
+def clean_labels(labels: Any, names: Sequence[str]) -> Any:
+    """Return text labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class."""
+    import pyarrow as pa
+
+    encoded = labels.combine_chunks().dictionary_encode()
+    known = set(names)
+    words = [_clean(word, known) for word in encoded.dictionary.to_pylist()]
+    return pa.array(words, pa.string()).take(encoded.indices)
+
+
+def _clean(word: str, known: set[str]) -> str | None:
+    if word in known:
+        return word
+    word = word.strip()
+    whole = WHOLE.fullmatch(word)
+    if word not in known and whole is not None and whole[1] in known:
+        return whole[1]
+    return word or None
 
 
 def _ragged(line: int, found: int, wanted: int, separator: str) -> Fault:

@@ -1,8 +1,8 @@
 """`read_predictions`: the columns of a CSV or Parquet file -> `Predictions`.
 
-In CSV files spaces around column names and labels do not count, and a label such as ``1.0`` means
-the class ``1`` (a column of integers that once held a gap is written that way). A column without a
-name, such as the index that pandas writes, is not a class unless `classes` says so.
+In CSV files spaces around column names do not count, and labels are read as they are meant
+(`_files/csv_text`). A column without a name, such as the index that pandas writes, is not a class
+unless `classes` says so.
 
 What the validator refuses is said in `FileWords`, with the remedy that the labels of the file
 suggest. Remedies name arguments of `read_predictions`, such as ``classes=``.
@@ -11,7 +11,6 @@ suggest. Remedies name arguments of `read_predictions`, such as ``classes=``.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,14 +30,13 @@ from ..exceptions import (
     Words,
     show_number,
 )
+from .csv_text import clean_labels, is_index
 from .source import Source, StrPath
 
 MOST_NAMES = 12
 """Longest list of columns that a remedy spells out."""
 MOST_LABELS = 1000
 """Distinct labels above which the label column is no label column."""
-PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
-WHOLE = re.compile(r"([+-]?\d+)\.0*")
 
 
 @dataclass(frozen=True)
@@ -257,7 +255,7 @@ def default_columns(source: Source, prefix: str, aside: Sequence[str]) -> list[s
         for column in source.columns
         if column.startswith(prefix)
         and column not in aside
-        and not PANDAS_INDEX.fullmatch(column.removeprefix(prefix))
+        and not is_index(column.removeprefix(prefix))
     ]
     if len(columns) < 2:
         which = f"beginning with {prefix!r} " if prefix else ""
@@ -267,26 +265,6 @@ def default_columns(source: Source, prefix: str, aside: Sequence[str]) -> list[s
             f"each class; got {shorten(columns)} of {shorten(source.columns)}.{remedy}"
         )
     return columns
-
-
-def clean_labels(labels: Any, names: Sequence[str]) -> Any:
-    """Return text labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class."""
-    import pyarrow as pa
-
-    encoded = labels.combine_chunks().dictionary_encode()
-    known = set(names)
-    words = [_clean(word, known) for word in encoded.dictionary.to_pylist()]
-    return pa.array(words, pa.string()).take(encoded.indices)
-
-
-def _clean(word: str, known: set[str]) -> str | None:
-    if word in known:
-        return word
-    word = word.strip()
-    whole = WHOLE.fullmatch(word)
-    if word not in known and whole is not None and whole[1] in known:
-        return whole[1]
-    return word or None
 
 
 def without_prefix(prefix: str, columns: Sequence[str]) -> list[str]:

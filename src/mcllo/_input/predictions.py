@@ -334,6 +334,13 @@ class Predictions:
             groups=facts.groups,
         )
 
+    def written_out(self) -> Predictions:
+        """Return each row as often as its weight, a whole number, says."""
+        if self.sample_weight is None:
+            return self
+        times = self.sample_weight.astype(np.intp)
+        return replace(self.take(np.repeat(np.arange(self.n_samples), times)), sample_weight=None)
+
     @property
     def _facts(self) -> RowFacts:
         return RowFacts(self.sample_weight, self.weight_kind, self.groups)
