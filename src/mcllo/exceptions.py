@@ -134,6 +134,7 @@ class Either(Phrase):
         return str(_said(found, words, fields))
 
 
+Text = str | Phrase
 USE_A_PENALTY = Either("use MCLLOCalibrator(penalty=1.0)", shell="use mcllo fit --penalty 1")
 """The remedy where no finite estimate is best."""
 
@@ -143,17 +144,9 @@ def _said(part: object, words: Words, fields: dict[str, str]) -> object:
 
 
 class MclloError(Exception):
-    """Base of every error this package raises on purpose.
+    """Base of every error this package raises on purpose."""
 
-    Parameters
-    ----------
-    message : str or Phrase
-        What must hold, and what was found.
-    remedy : str or Phrase, optional
-        What to do: one more sentence.
-    """
-
-    def __init__(self, message: str | Phrase = "", *, remedy: str | Phrase | None = None) -> None:
+    def __init__(self, message: Text = "", *, remedy: Text | None = None) -> None:
         self.message, self.remedy = message, remedy
         super().__init__(self.text())
 
@@ -205,14 +198,14 @@ class InputError(MclloError, ValueError):
 
     def __init__(
         self,
-        message: str | Phrase | None = None,
+        message: Text | None = None,
         *,
         argument: str | None = None,
-        rule: str | Phrase | None = None,
+        rule: Text | None = None,
         value: Any = ...,
         row: int | None = None,
         column: int | str | None = None,
-        remedy: str | Phrase | None = None,
+        remedy: Text | None = None,
     ) -> None:
         self.argument, self.rule, self.value = argument, rule, value
         self.row, self.column = row, column
@@ -235,44 +228,29 @@ class InputError(MclloError, ValueError):
 
     def _fields(self, words: Words) -> dict[str, str]:
         name, value, row = self.argument or "", self.value, self.row
-        fields = {"argument": words.argument(name), "value": show(value)}
-        if isinstance(value, Phrase):
-            fields["found"] = value.text(words)
-        elif row is None:
-            fields["found"] = words.option(name, value)
+        found = value.text(words) if isinstance(value, Phrase) else words.option(name, value)
+        fields = {"argument": words.argument(name), "value": show(value), "found": found}
         if row is not None:
             fields |= {"row": words.row(row), "gap": words.gap(name, row)}
-            if not isinstance(value, Phrase) and value is not ...:
+            if not isinstance(value, Phrase):
                 fields["found"] = words.cell(name, row, self.column, value)
         return fields
 
 
 class FileFormatError(MclloError, ValueError):
-    """A file cannot be read, or is not what its use needs.
-
-    Parameters
-    ----------
-    message, remedy : str or Phrase
-        As in `MclloError`.
-    column : str, optional
-        The column at fault.
-    """
+    """A file cannot be read, or is not what its use needs."""
 
     def __init__(
-        self,
-        message: str | Phrase = "",
-        *,
-        column: str | None = None,
-        remedy: str | Phrase | None = None,
+        self, message: Text = "", *, column: str | None = None, remedy: Text | None = None
     ) -> None:
         self.column = column
         super().__init__(message, remedy=remedy)
 
 
 class MclloWarning(UserWarning):
-    """Base of every warning of this package; its message may be a `Phrase`."""
+    """Base of every warning of this package."""
 
-    def __init__(self, message: str | Phrase = "") -> None:
+    def __init__(self, message: Text = "") -> None:
         self.message = message
         super().__init__(str(message))
 

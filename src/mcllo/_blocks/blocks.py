@@ -248,8 +248,6 @@ def in_order(
 def zero_phrase(sums: RowSums) -> Phrase:
     """Return what the zero rule did, in a sentence; empty when it did nothing."""
     found, cells = sums.changes, sums.n_samples * len(sums.class_weight)
-    if not found.n_clipped:
-        return Phrase("")
     return zeros_raised(found.n_zeros, cells, found.n_clipped, found.clip, found.n_clipped_true)
 
 

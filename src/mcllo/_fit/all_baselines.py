@@ -28,14 +28,7 @@ from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from ..exceptions import (
-    ConvergenceWarning,
-    Either,
-    InputError,
-    Option,
-    Phrase,
-    SeparationWarning,
-)
+from ..exceptions import ConvergenceWarning, Either, InputError, Option, Phrase, SeparationWarning
 from .fit import MCLLOFit, fit_predictions
 from .map import MCLLOMap, read_simplex
 
@@ -156,10 +149,7 @@ def fit_each_baseline(
             remedy=Phrase(
                 "Name one with {}{}.",
                 Option("baseline"),
-                Either(
-                    ", or the ones to try with baselines= of baseline_sensitivity",
-                    shell="",
-                ),
+                Either(", or the ones to try with baselines= of baseline_sensitivity", shell=""),
             ),
         )
     with warnings.catch_warnings():

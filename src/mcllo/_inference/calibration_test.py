@@ -122,15 +122,12 @@ def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tu
     if not (isinstance(baseline, str) and baseline in RESERVED):
         return "", baseline
     if baseline not in allowed:
-        raise InputError(
-            Phrase(
-                "{found} averages maps and is for recalibration ({}); here baseline must be a "
-                "class, or 'auto'.",
-                Either("MCLLOCalibrator", shell="mcllo fit"),
-            ),
-            argument="baseline",
-            value=baseline,
+        message = Phrase(
+            "{found} averages maps and is for recalibration ({}); here baseline must be a class, "
+            "or 'auto'.",
+            Either("MCLLOCalibrator", shell="mcllo fit"),
         )
+        raise InputError(message, argument="baseline", value=baseline)
     return baseline, None
 
 

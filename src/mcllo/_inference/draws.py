@@ -73,12 +73,9 @@ def entropy_of(seed: Seed) -> int:
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**63))
     if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        rule = "{argument} must be a whole number >= 0{}; got {value}."
         generator = Either(" or a numpy Generator", shell="")
-        raise InputError(
-            Phrase("{argument} must be a whole number >= 0{}; got {value}.", generator),
-            argument="seed",
-            value=seed,
-        )
+        raise InputError(Phrase(rule, generator), argument="seed", value=seed)
     return int(seed)
 
 
@@ -151,11 +148,9 @@ def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
         return None
     if not predictions.has_whole_weights:
         row = int(np.argmax(weight != np.floor(weight)))
+        why = "exact p-values need whole-number weights (rows counted so many times); got {found}."
         raise InputError(
-            Phrase(
-                "exact p-values need whole-number weights (rows counted so many times); got "
-                "{found}."
-            ),
+            Phrase(why),
             argument="sample_weight",
             value=float(weight[row]),
             row=row,
@@ -216,17 +211,11 @@ def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float |
 def check_resamples(n_resamples: Any) -> None:
     """Refuse anything but a positive whole number of draws."""
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
-        raise InputError(
-            Phrase("{argument} must be a whole number; got {value}."),
-            argument="n_resamples",
-            value=n_resamples,
-        )
+        rule = Phrase("{argument} must be a whole number; got {value}.")
+        raise InputError(rule, argument="n_resamples", value=n_resamples)
     if n_resamples < 1:
-        raise InputError(
-            Phrase("{argument} must be at least 1; got {value}."),
-            argument="n_resamples",
-            value=n_resamples,
-        )
+        rule = Phrase("{argument} must be at least 1; got {value}.")
+        raise InputError(rule, argument="n_resamples", value=n_resamples)
 
 
 TIE = 1e-12

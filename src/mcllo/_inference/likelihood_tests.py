@@ -365,30 +365,18 @@ def check_choices(statistic: str, method: str) -> None:
         raise InputError(rule, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
         others = Either("statistic='lr' or 'score'", shell="--statistic lr or --statistic score")
-        raise InputError(
-            Phrase(
-                "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
-                "use {}.",
-                others,
-            ),
-            argument="statistic",
-            value=statistic,
+        why = (
+            "a Wald statistic has no exact p-value (it fails where estimates do not exist); use {}."
         )
+        raise InputError(Phrase(why, others), argument="statistic", value=statistic)
 
 
 def _check_size(predictions: Predictions, method: str) -> None:
     size = 2 * len(predictions.log_odds)
     if not has_whole_hessian(size):
-        raise InputError(
-            Phrase(
-                "{found} needs the information of all parameters at once, and {:,} are too many; "
-                "use {}.",
-                size,
-                Option("method", "chi2"),
-            ),
-            argument="method",
-            value=method,
-        )
+        why = "{found} needs the information of all parameters at once, and {:,} are too many; "
+        message = Phrase(why + "use {}.", size, Option("method", "chi2"))
+        raise InputError(message, argument="method", value=method)
 
 
 def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:
@@ -396,16 +384,12 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
     if statistic == "lr":
         return fit.statistic
     if fit.information == "blocks":
-        raise InputError(
-            Phrase(
-                "{found} needs the information of all {:,} parameters at once, and they are too "
-                "many; use {}.",
-                2 * len(fit.tau),
-                Option("statistic", "lr"),
-            ),
-            argument="statistic",
-            value=statistic,
+        message = Phrase(
+            "{found} needs the information of all {:,} parameters at once, and they are too many; "
+            "use {}.",
+            *(2 * len(fit.tau), Option("statistic", "lr")),
         )
+        raise InputError(message, argument="statistic", value=statistic)
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"
         u, hessian = fit.null_terms.gradient, fit.null_terms.hessian

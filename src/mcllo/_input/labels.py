@@ -152,16 +152,9 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
     if codes.min() < 0:
         row = int(np.argmin(codes))
         label = values[row if place is None else place[row]].item()
-        raise InputError(
-            Phrase(
-                "{argument} contains {value} ({row}), which is not a class; classes are {}.",
-                shorten(classes),
-            ),
-            argument="y",
-            rule=A_CLASS,
-            value=label,
-            row=row,
-        )
+        known = "{argument} contains {value} ({row}), which is not a class; classes are {}."
+        message = Phrase(known, shorten(classes))
+        raise InputError(message, argument="y", rule=A_CLASS, value=label, row=row)
     return codes, classes
 
 
@@ -174,11 +167,8 @@ def class_names(classes: Any) -> list[Hashable]:
     """Return the argument `classes` as a list of distinct labels."""
     unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
     if unordered or not isinstance(classes, Iterable):
-        raise InputError(
-            Phrase("{argument} must be a list of labels, one per column in order; got {value}."),
-            argument="classes",
-            value=classes,
-        )
+        rule = "{argument} must be a list of labels, one per column in order; got {value}."
+        raise InputError(Phrase(rule), argument="classes", value=classes)
     names = [plain_label(name) for name in classes]
     for name in names:
         if not isinstance(name, Hashable) or is_missing(name):
@@ -207,13 +197,10 @@ def check_not_reserved(classes: Sequence[Hashable]) -> None:
     """Refuse classes named like the words that ``baseline=`` understands."""
     for label in classes:
         if isinstance(label, str) and label in RESERVED:
-            reserved = Phrase("{!r}, a reserved word of {}", label, Option("baseline"))
-            raise InputError(
-                Phrase("a class must not be named {}.", reserved),
-                argument="classes",
-                value=label,
-                remedy=f"Rename the class, say to {label.capitalize()!r}.",
-            )
+            rule = "a class must not be named {value}, a reserved word of {}."
+            message, remedy = Phrase(rule, Option("baseline")), "Rename the class, say to {!r}."
+            again = Phrase(remedy, label.capitalize())
+            raise InputError(message, argument="classes", value=label, remedy=again)
 
 
 def check_distinct(classes: Sequence[Hashable]) -> None:
@@ -221,11 +208,8 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
     seen: set[str] = set()
     for text in map(str, classes):
         if text in seen:
-            raise InputError(
-                f"class names must be distinct; {show(text)} occurs twice. Rename one.",
-                argument="classes",
-                value=text,
-            )
+            message = Phrase("class names must be distinct; {value} occurs twice.")
+            raise InputError(message, argument="classes", value=text, remedy="Rename one.")
         seen.add(text)
 
 
@@ -287,15 +271,9 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
     bad = ~((ones | (hot == 0.0)).all(axis=1) & (ones.sum(axis=1) == 1))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(
-            Phrase(
-                "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {}.",
-                shorten([round(v, 3) for v in hot[row].tolist()]),
-            ),
-            argument="y",
-            row=row,
-            remedy=SWAPPED,
-        )
+        rule = "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {}."
+        message = Phrase(rule, shorten([round(v, 3) for v in hot[row].tolist()]))
+        raise InputError(message, argument="y", row=row, remedy=SWAPPED)
     codes: Codes = hot.argmax(axis=1)
     return codes
 

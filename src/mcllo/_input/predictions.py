@@ -297,10 +297,8 @@ class Predictions:
     @property
     def zero_phrase(self) -> Phrase:
         """The same in words to choose."""
-        if not self.n_clipped:
-            return Phrase("")
-        counts = (self.n_zeros, self.probs.size, self.n_clipped, self.clip, self.n_clipped_true)
-        return zeros_raised(*counts)
+        raised = (self.n_clipped, self.clip, self.n_clipped_true)
+        return zeros_raised(self.n_zeros, self.probs.size, *raised)
 
     def with_baseline(self, baseline: Hashable) -> Predictions:
         """Return the same predictions with log odds against another class."""
@@ -362,7 +360,9 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
 def zeros_raised(
     n_zeros: int, n_cells: int, n_clipped: int, clip: float | None, n_clipped_true: int
 ) -> Phrase:
-    """Return what the zero rule did, in a sentence."""
+    """Return what the zero rule did, in a sentence; empty when it did nothing."""
+    if not n_clipped:
+        return Phrase("")
     return Phrase(
         "{} of {} probabilities were 0; {} were raised to {:g}, {} of them of the class that came "
         "true. The statistic and the p-value depend on this floor; choose it with {}.",
@@ -390,15 +390,9 @@ def same_length(n_probs: int, n_labels: int) -> None:
 def baseline_column(baseline: Hashable, classes: Classes) -> int:
     """Return the position of the baseline; refuse the words that stand for a choice."""
     if isinstance(baseline, str) and baseline in RESERVED:
-        raise InputError(
-            Phrase(
-                "{found} is understood by {}; here {} must be a class.",
-                Either("assess, calibration_test and MCLLOCalibrator", shell="assess and fit"),
-                Either("baseline", shell="it"),
-            ),
-            argument="baseline",
-            value=baseline,
-        )
+        known = Either("assess, calibration_test and MCLLOCalibrator", shell="assess and fit")
+        message = Phrase("{found} is understood by {}; here {argument} must be a class.", known)
+        raise InputError(message, argument="baseline", value=baseline)
     return find_class(baseline, classes, "baseline")
 
 
@@ -422,16 +416,11 @@ def _simplex(
     apart = np.abs(given.probs - scores.probs).max(axis=1)
     if apart.max() > 1e-3:
         row = int(np.argmax(apart))
-        raise InputError(
-            Phrase(
-                "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
-                "{:.3g}.",
-                apart[row],
-            ),
-            argument="probs",
-            row=row,
-            remedy="Pass only one of them.",
+        rule = (
+            "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by {:.3g}."
         )
+        remedy = "Pass only one of them."
+        raise InputError(Phrase(rule, apart[row]), argument="probs", row=row, remedy=remedy)
     return replace(scores, names=given.names or scores.names)
 
 

@@ -184,32 +184,18 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
         elif abs(sums[row] - 1.0) > ROUNDED:
             chosen = Phrase("Choose the columns that are classes with {}", Option("classes"))
             remedy = Phrase("{}, or pass {}.", chosen, whole)
-        raise InputError(
-            Phrase(
-                "each row of {argument} must sum to 1 (tolerance {:g}); {row} sums to {:.6g}.",
-                tolerance,
-                sums[row],
-            ),
-            argument="probs",
-            rule="sum to 1",
-            value=float(sums[row]),
-            row=row,
-            remedy=remedy,
-        )
+        rule = "each row of {argument} must sum to 1 (tolerance {:g}); {row} sums to {:.6g}."
+        fields: dict[str, Any] = {"rule": "sum to 1", "value": float(sums[row]), "row": row}
+        message = Phrase(rule, tolerance, sums[row])
+        raise InputError(message, argument="probs", remedy=remedy, **fields)
 
 
 def _refuse_first(bad: Array, values: Array, name: str, rule: Any, remedy: str | Phrase) -> None:
     """Refuse the first value that breaks a rule, if one does."""
     if bad.any():
         row, column = (int(k) for k in np.argwhere(bad)[0])
-        raise InputError(
-            argument=name,
-            rule=rule,
-            value=values[row, column].item(),
-            row=row,
-            column=column,
-            remedy=remedy,
-        )
+        found: dict[str, Any] = {"row": row, "column": column, "value": values[row, column].item()}
+        raise InputError(argument=name, rule=rule, remedy=remedy, **found)
 
 
 def _raise_zeros(

@@ -112,12 +112,8 @@ def _group_codes(names: NDArray[Any]) -> Codes:
     seen: dict[Any, int] = {}
     for row, name in enumerate(names.tolist()):
         if is_missing(name):
-            raise InputError(
-                Phrase("every row needs a group; {gap}."),
-                argument="groups",
-                row=row,
-                remedy="Drop those rows.",
-            )
+            rule, remedy = Phrase("every row needs a group; {gap}."), "Drop those rows."
+            raise InputError(rule, argument="groups", row=row, remedy=remedy)
         seen.setdefault(name, len(seen))
     return np.array([seen[name] for name in names.tolist()], dtype=np.intp)
 

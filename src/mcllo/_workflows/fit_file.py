@@ -105,15 +105,8 @@ def fit_method(
     if "on" in estimator.get_params() and reading["logits"]:
         params["on"] = "logits"
     elif estimator.input == "logits":
-        raise InputError(
-            Phrase("{found} needs logits."),
-            argument="method",
-            value=method,
-            remedy=Phrase(
-                "Pass {} with columns that hold them, or choose another method, such as 'auto'.",
-                Option("logits", True),
-            ),
-        )
+        remedy = "Pass {} with columns that hold them, or choose another method, such as 'auto'."
+        raise _of_method(method, "{found} needs logits.", Phrase(remedy, Option("logits", True)))
     _check_room(path, reading, method)
     predictions = read_predictions(path, **reading)
     estimator.set_params(**params, **wanted)
@@ -122,9 +115,13 @@ def fit_method(
 
 def _named(method: str) -> Any:
     if method not in CALIBRATORS:
-        known = Phrase("{found} is not known; {}", known_methods(method))
-        raise InputError(known, argument="method", value=method)
+        raise _of_method(method, "{found} is not known; {}", None, known_methods(method))
     return CALIBRATORS[method]()
+
+
+def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -> InputError:
+    message = Phrase(template, *parts)
+    return InputError(message, argument="method", value=method, remedy=remedy)
 
 
 def _check_options(method: str, given: dict[str, Any]) -> None:
@@ -133,16 +130,10 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is not None and name not in takes[method]:
             others = [other for other in takes if name in takes[other]]
-            raise InputError(
-                Phrase(
-                    "{found} must be left out: {} has no such option ({} {} it).",
-                    Option("method", method),
-                    " and ".join(others),
-                    "have" if len(others) > 1 else "has",
-                ),
-                argument=name,
-                value=value,
-            )
+            known = f"{' and '.join(others)} {'have' if len(others) > 1 else 'has'} it"
+            rule = "{found} must be left out: {} has no such option ({})."
+            message = Phrase(rule, Option("method", method), known)
+            raise InputError(message, argument=name, value=value)
 
 
 def _check_room(path: StrPath, reading: dict[str, Any], method: str) -> None:
@@ -151,28 +142,17 @@ def _check_room(path: StrPath, reading: dict[str, Any], method: str) -> None:
     if str(path) != "-" and Path(path).is_dir():
         rule = "{found} needs all rows in memory, and the files of a directory are read in blocks."
         remedy = "Join the files, or some of their rows, into one file, or use {}."
-        raise InputError(
-            Phrase(rule), argument="method", value=method, remedy=Phrase(remedy, mcllo)
-        )
+        raise _of_method(method, rule, Phrase(remedy, mcllo))
     if not is_large(path):
         return
     own = {name: value for name, value in reading.items() if name != "baseline"}
     with blocks_of_files(path, spill=False, **own) as blocks:
         need = COPIES * blocks.source.n_bytes()
     if need > memory():
-        raise InputError(
-            Phrase(
-                "{found} needs all rows in memory, about {} GB here; there are {}.",
-                format_count(need / 1e9),
-                format_count(memory() / 1e9),
-            ),
-            argument="method",
-            value=method,
-            remedy=Phrase(
-                "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks.",
-                mcllo,
-            ),
-        )
+        rule = "{found} needs all rows in memory, about {} GB here; there are {}."
+        sizes = [format_count(size / 1e9) for size in (need, memory())]
+        remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
+        raise _of_method(method, rule, Phrase(remedy, mcllo), *sizes)
 
 
 def memory() -> float:
