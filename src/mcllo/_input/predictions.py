@@ -416,11 +416,11 @@ def _simplex(
     apart = np.abs(given.probs - scores.probs).max(axis=1)
     if apart.max() > 1e-3:
         row = int(np.argmax(apart))
-        rule = (
+        says = (
             "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by {:.3g}."
         )
         remedy = "Pass only one of them."
-        raise InputError(Phrase(rule, apart[row]), argument="probs", row=row, remedy=remedy)
+        raise InputError(Phrase(says, apart[row]), argument="probs", row=row, remedy=remedy)
     return replace(scores, names=given.names or scores.names)
 
 
