@@ -157,30 +157,19 @@ def test_parquet_labels_stay_as_they_are(tmp_path):
         read_predictions(tmp_path / "f.parquet", label="y")
 
 
-# errors
+# errors, beside those of the command line in `tests/texts/errors.txt`
 
 
 @pytest.mark.parametrize(
     ("text", "options", "kind", "match"),
     [
-        ("a,b,y\n0.7,0.3,a\n", {"label": "z"}, FileFormatError, "no label column 'z'"),
-        ("a,b,y\n0.7,0.3,a\n", {"weight": "w"}, FileFormatError, "no weight column 'w'"),
-        ("a,b,y\n0.7,0.3,a\n", {"weight": "y"}, InputError, "'y' is named twice"),
-        ("a,b,y\n0.7,0.3,a\n", {"classes": ["a", "y"]}, InputError, "'y' is named twice"),
-        ("a,b,y\n0.7,0.3,a\n", {"classes": ["a", "c"]}, FileFormatError, "no class column 'c'"),
-        ("a,b,y\n0.7,0.3,a\n", {"classes": ["a", "a"]}, InputError, "'a' occurs twice"),
         ("a,b,y\n0.7,0.3,a\n", {"classes": "ab"}, InputError, "must be a list of labels"),
-        ("a,b,y\n0.7,0.3,a\n", {"classes": []}, InputError, "at least two columns; got none"),
-        ("a,b,y\n0.7,0.3,a\n", {"prefix": "p"}, FileFormatError, "columns beginning with 'p'"),
-        ("a,y\n1,a\n", {}, FileFormatError, r"at least two class columns .* got \['a'\]"),
-        ("a,b,y\n", {}, FileFormatError, "only a header"),
-        ("a,b,y\n0.7,0.3,a\n0.7,0.2,a\n", {}, InputError, r"line 3 of .*f\.csv sums to 0\.9\."),
-        ("a,b,y\n0.7,0.3,c\n", {}, InputError, r"column 'y' contains 'c' \(line 2 of .*f\.csv\)"),
+        ("a,b,y\n0.7,0.3,a\n", {"classes": []}, InputError, r"got none\. Leave classes= out\.$"),
         (
-            "a,b,y\n0.7,0.3,a\n0.7,,a\n",
-            {},
+            "a,b,y\n0.7,0.3,a\n",
+            {"weight": "y"},
             InputError,
-            "an empty cell or NaN in column 'b', line 3",
+            "label=, weight=, groups= and classes=",
         ),
         (
             "id,a,b,y\n1,0.7,0.3,a\n2,0.2,0.8,b\n",
