@@ -174,18 +174,12 @@ class InputError(MclloError, ValueError):
     ----------
     message : str or Phrase, optional
         What must hold, and what was found. Default: ``argument must rule; got value.``
-    argument : str, optional
-        Name of the argument at fault.
-    rule : str or Phrase, optional
-        What must hold of it.
+    argument, rule, remedy : str or Phrase, optional
+        The name of the argument at fault, what must hold of it, and what to do.
     value : object, optional
         What was found; a `Phrase` says it in words.
-    row : int, optional
-        Zero-based row of the offending value, for callers that can point at a line of a file.
-    column : int or str, optional
-        Its column.
-    remedy : str or Phrase, optional
-        What to do: one more sentence.
+    row, column : int, optional
+        Zero-based place of the offending value; a column may also be a name.
 
     Examples
     --------

@@ -30,43 +30,22 @@ import typer
 from .._ground.files import check_writable
 from ..exceptions import MclloWarning, Words, show_number
 
+SAME = (
+    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method methods "
+    "normalize penalty prefix reps seed statistic weight"
+)
 FLAGS = {
+    **{name: f"--{name}" for name in SAME.split()},
+    "delta_1": "--delta1",
+    "n_classes": "--n-classes",
+    "n_jobs": "--workers",
     "n_resamples": "--draws",
+    "n_samples": "--n",
+    "path": "--output",
     "sample_weight": "--weight",
     "weight_kind": "--weight-kind",
-    "n_classes": "--n-classes",
-    "n_samples": "--n",
-    "n_jobs": "--workers",
-    "delta_1": "--delta1",
-    "path": "--output",
-    **{
-        name: f"--{name}"
-        for name in (
-            "alpha",
-            "baseline",
-            "center",
-            "classes",
-            "clip",
-            "cv",
-            "delta",
-            "gamma",
-            "gate",
-            "groups",
-            "kind",
-            "label",
-            "logits",
-            "method",
-            "methods",
-            "normalize",
-            "penalty",
-            "prefix",
-            "reps",
-            "seed",
-            "statistic",
-            "weight",
-        )
-    },
 }
+"""The option that stands for an argument of the library."""
 
 
 class Flags(Words):
