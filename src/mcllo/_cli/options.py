@@ -31,8 +31,8 @@ from .._ground.files import check_writable
 from ..exceptions import MclloWarning, Words, show_number
 
 SAME = (
-    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method methods "
-    "normalize penalty prefix reps seed statistic weight"
+    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method "
+    "methods normalize penalty prefix reps seed statistic weight"
 )
 FLAGS = {
     **{name: f"--{name}" for name in SAME.split()},
