@@ -180,6 +180,28 @@ def test_every_file_says_what_it_is(path):
     assert path.name == "_version.py" or ast.get_docstring(tree(path))
 
 
+SAID = [
+    path for path in MODULES if room_of(name_of(path)) == "_cli" or name_of(path) == "_files/read"
+]
+
+
+@pytest.mark.parametrize("path", SAID, ids=name_of)
+def test_messages_are_rendered_and_never_rewritten(path):
+    assert not {"re", "ast"} & {target for target, _, ours in imports(path) if not ours}
+    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+    called = {call.func.attr for call in calls if isinstance(call.func, ast.Attribute)}
+    assert not called & {"partition", "sub", "literal_eval"}
+    assert "removeprefix" not in called or name_of(path) == "_files/read"  # of columns' names
+
+
+@each_module
+def test_templates_hold_no_names(path):
+    # whatever a user may have named is a part of a phrase, never of its template
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Phrase":
+            assert not isinstance(node.args[0], ast.JoinedStr), f"line {node.lineno}"
+
+
 def test_import_is_light():
     code = "import sys, mcllo; print(' '.join(m for m in sys.modules if '.' not in m))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

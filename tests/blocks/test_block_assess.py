@@ -120,7 +120,7 @@ def test_facts_are_those_of_predictions():
     p = Predictions.from_arrays(probs, y, sample_weight=weight, **options)
     found, expected = blocks_of((probs, y, weight), (100,), **options).facts, DataFacts.of(p)
     assert found.absent == expected.absent == p.absent == (4,)
-    assert found.zero_note == expected.zero_note == p.zero_note
+    assert str(found.zero_phrase) == str(expected.zero_phrase) == p.zero_note
     assert found.sample_weight == expected.sample_weight.sum()
     assert found.to_dict() == expected.to_dict()
 

@@ -16,7 +16,6 @@ from mcllo._blocks.sums import (
     Scores,
     block_rows,
     block_terms,
-    in_whole,
     picked,
     row_sums,
 )
@@ -156,25 +155,6 @@ def test_a_block_may_weigh_nothing():
     assert LAYOUT.read([[0.2, 0.3, 0.5]], ["a"], [0.0]).sample_weight.tolist() == [0.0]
     with pytest.raises(InputError, match=r"sample_weight\[0\]=-1"):
         LAYOUT.read([[0.2, 0.3, 0.5]], ["a"], [-1.0])
-
-
-@pytest.mark.parametrize(
-    ("message", "moved"),
-    [
-        ("got probs[3, 1]=2.", "got probs[103, 1]=2."),
-        ("row 3 sums to 0.9", "row 103 sums to 0.9"),
-        ("y[3] is missing", "y[103] is missing"),
-        ("y contains 'x' (row 3), ['3', 'row 33']", "y contains 'x' (row 103), ['3', 'row 33']"),
-    ],
-)
-def test_errors_name_the_row_of_the_whole(message, moved):
-    error = in_whole(InputError(message, row=3), 100)
-    assert (str(error), error.row) == (moved, 103)
-
-
-def test_errors_without_a_row_stay():
-    error = InputError("no row")
-    assert in_whole(error, 5) is error
 
 
 def test_other_labels_and_columns_are_refused():

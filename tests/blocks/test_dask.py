@@ -521,17 +521,18 @@ def test_a_series_becomes_a_column():
 
 
 def test_errors_name_the_row_of_the_whole_or_the_partition():
+    error = InputError(argument="probs", rule="be small", value=2.0, row=2, column=0)
     with (
-        pytest.raises(InputError, match=r"^got probs\[107, 0\]=2\.$") as caught,
+        pytest.raises(InputError, match=r"; got probs\[107, 0\]=2\.$") as caught,
         located(1, (0, 100), 5),
     ):
-        raise InputError("got probs[2, 0]=2.", row=2)
+        raise error
     assert caught.value.row == 107
     with (
-        pytest.raises(InputError, match=r"^in partition 1: got probs\[7, 0\]=2\.$"),
+        pytest.raises(InputError, match=r"^in partition 1: probs .*; got probs\[7, 0\]=2\.$"),
         located(1, None, 5),
     ):
-        raise InputError("got probs[2, 0]=2.", row=2)
+        raise error
 
 
 def test_a_bad_partition_is_refused():

@@ -91,5 +91,5 @@ def test_every_kind_writes_an_svg_that_repeats(kind, tmp_path):
 
 
 def test_an_unknown_kind(tmp_path):
-    with pytest.raises(InputError, match="kind 'reliabilty' is not known; did you mean"):
+    with pytest.raises(InputError, match="kind='reliabilty' is not known; did you mean"):
         draw(TOY, "reliabilty", str(tmp_path / "x.svg"))

@@ -26,7 +26,8 @@ from .._inference.draws import MetricNull, Seed, entropy_of, metric_nulls
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
 from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
 from .._input.labels import Classes
-from .._input.predictions import Predictions, zero_note
+from .._input.predictions import Predictions, zeros_raised
+from ..exceptions import PYTHON, Phrase, Words
 from ..metrics import (
     accuracy,
     brier_score,
@@ -80,9 +81,9 @@ class DataFacts:
         return tuple(label for label, weight in pairs if weight == 0.0)
 
     @property
-    def zero_note(self) -> str:
+    def zero_phrase(self) -> Phrase:
         """What the zero rule did, in a sentence; empty when it did nothing."""
-        return zero_note(self, self.n_samples * self.n_classes)
+        return zeros_raised(self, self.n_samples * self.n_classes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -146,18 +147,21 @@ class Assessment:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
-        """Return the report, its verdict at level `alpha`; `full` adds every detail."""
-        return assessment_text(self, alpha, full=full)
+    def text(self, alpha: float = 0.05, *, full: bool = False, words: Words = PYTHON) -> str:
+        """Return the report, its verdict at level `alpha`; `full` adds every detail.
 
-    def statements(self, alpha: float = 0.05) -> list[Statement]:
+        `words` are what arguments are called: Python's names, or the command line's options.
+        """
+        return assessment_text(self, alpha, full=full, called=words)
+
+    def statements(self, alpha: float = 0.05, words: Words = PYTHON) -> list[Statement]:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
         Kinds: heading, verdict, meaning, test, subsample, companion, other, kind.*, classes,
         baseline, zeros.*, note.*, metric.*, departure and remedy. Text and report print what they
         pick.
         """
-        return statements_of(self, alpha)
+        return statements_of(self, alpha, words)
 
     @property
     def data(self) -> DataFacts:

@@ -41,6 +41,7 @@ from .._ground.results import Floats
 from .._ground.statements import Level, Statement, pick
 from .._ground.text import align, ellipsis, format_count, format_interval, format_number, p_words
 from .._input.predictions import Predictions
+from ..exceptions import PYTHON, Words
 
 if TYPE_CHECKING:
     from .assessment import Assessment
@@ -57,7 +58,7 @@ NO_PROOF = (
 """In two lines of text."""
 
 
-def statements_of(a: Assessment, alpha: float = 0.05) -> list[Statement]:
+def statements_of(a: Assessment, alpha: float = 0.05, called: Words = PYTHON) -> list[Statement]:
     """Return everything that an assessment says at level `alpha`, in the order of the text."""
     said = [Statement("heading", heading(a.predictions)), *_verdict(a, alpha)]
     said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
@@ -66,7 +67,7 @@ def statements_of(a: Assessment, alpha: float = 0.05) -> list[Statement]:
         words = "Something is wrong that is no shift or slope of the log odds. "
         look = "Look at a reliability diagram."
         said.append(Statement("other", words + look, "bad", {"kinds": found}))
-    said += [*_details(a, alpha), *notes(a.predictions, a.fit), *_metrics(a)]
+    said += [*_details(a, alpha), *notes(a.predictions, a.fit, called), *_metrics(a)]
     if a.test.rejects(alpha):
         remedy = "Fit a calibrator on these rows, and judge it on other rows."
         said += [*departures(a.fit), Statement("remedy", remedy)]
@@ -151,11 +152,12 @@ def _baseline(found: BaselineSensitivity) -> Statement:
     return Statement("baseline", words, numbers={"pvalue": found.pvalue, "low": low, "high": high})
 
 
-def notes(predictions: Predictions, fit: MCLLOFit) -> list[Statement]:
+def notes(predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON) -> list[Statement]:
     """Return what a reader must know about the data and the fit before trusting the numbers."""
     p, said = predictions, []
     if p.n_clipped:
-        said.append(Statement("note.zeros", p.zero_note, numbers={"n_clipped": p.n_clipped}))
+        raised = p.zero_phrase.text(called)
+        said.append(Statement("note.zeros", raised, numbers={"n_clipped": p.n_clipped}))
     if p.max_row_error > 1e-6:
         words = (
             f"{format_count(p.n_renormalized)} rows were divided by their sum "
@@ -252,9 +254,11 @@ def departure_sizes(fit: MCLLOFit) -> Floats:
     return np.nan_to_num(z)
 
 
-def assessment_text(a: Assessment, alpha: float = 0.05, *, full: bool = False) -> str:
+def assessment_text(
+    a: Assessment, alpha: float = 0.05, *, full: bool = False, called: Words = PYTHON
+) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
-    said = statements_of(a, alpha)
+    said = statements_of(a, alpha, called)
     some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
     parts = [
         said[0].text,

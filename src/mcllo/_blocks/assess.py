@@ -44,7 +44,7 @@ from .._inference.omnibus import N_GROUPS
 from .._inference.posterior import posterior_of_fit
 from .._inference.pvalue import Ground, Limit, PValue, Reason
 from .._input.predictions import Predictions
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 from ..metrics._bins import n_bins_of
 from ..metrics._reliability import ReliabilityCurve
 from .bins import BinSums, bin_sums
@@ -132,8 +132,13 @@ def assess_blocks(
         return BlockAssessment(**same | {"predictions": facts}, subsample=None, reliability=curves)
     if method in ("exact", "sequential"):
         raise InputError(
-            f"method={method!r} draws labels for rows in memory; {facts.n_samples:,} are "
-            "too many here. Use method='auto' or 'chi2'."
+            Phrase(
+                "{found} draws labels for rows in memory; {:,} are too many here.",
+                facts.n_samples,
+            ),
+            argument="method",
+            value=method,
+            remedy=Phrase("Use {} or 'chi2'.", Option("method", "auto")),
         )
     fit = fit_blocks(blocks)
     some = _subsample(blocks, entropy, subsample_rows)

@@ -32,7 +32,8 @@ from .._assessment.assessment import DataFacts
 from .._ground.files import progress
 from .._ground.results import Floats
 from .._ground.threads import one_blas_thread, ordered_map, threads_for
-from .._input.predictions import Predictions, zero_note
+from .._input.predictions import Predictions, zeros_raised
+from .._input.weights import no_weight
 from .._math.likelihood import Terms
 from .._math.many_classes import MOST_PARAMETERS, has_whole_hessian
 from ..exceptions import InputError, ZeroProbabilityWarning
@@ -72,10 +73,10 @@ class Blocks(ABC):
         self._check_size()
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
-            raise InputError("sample_weight must not be 0 everywhere. Give some row a weight.")
+            raise no_weight()
         if sums.changes.n_clipped and self.layout.reading.clip is None:
-            note = zero_note(sums.changes, sums.n_samples * len(sums.class_weight))
-            warnings.warn(note, ZeroProbabilityWarning, stacklevel=3)
+            raised = zeros_raised(sums.changes, sums.n_samples * len(sums.class_weight))
+            warnings.warn(ZeroProbabilityWarning(raised), stacklevel=3)
         return sums
 
     @property

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files.read import among_first, explained, find_roles, labels_in, without_prefix
+from .._files.read import explained, find_roles, labels_in, without_prefix
 from .._files.source import Source, StrPath
 from .._input.frames import shorten
 from .._input.labels import Classes, class_names
 from .._input.predictions import Predictions
 from ..exceptions import FileFormatError, InputError, MclloError
 from .blocks import Cost, Streamed, Unit
-from .sums import Block, Layout, Reading, block_rows, coded_words, in_whole
+from .sums import Block, Layout, Reading, block_rows, coded_words
 
 MOST_GROUP_ROWS = 1 << 22
 """Rows of a row group that one worker reads alone, at most."""
@@ -194,7 +194,7 @@ class FileSource:
         try:
             yield Block(start, self._predictions(source, table))
         except InputError as error:
-            raise self._explain(in_whole(error, done), source) from None
+            raise self._explain(error.moved(done), source) from None
 
     def _predictions(self, source: Source, table: Any) -> Predictions:
         weight = None if self.roles.weight is None else table.column(self.roles.weight)
@@ -221,10 +221,7 @@ class FileSource:
     def _explain(self, error: MclloError, source: Source) -> MclloError:
         """Return the error in the words of the file; of a long one only the first labels help."""
         first = source.first_rows(self.hint_rows)
-        found = explained(error, first, self.roles, self.prefix, self.by_default)
-        if first.cut:
-            found.args = (among_first(str(found), self.hint_rows),)
-        return found
+        return explained(error, first, self.roles, self.prefix, self.by_default)
 
 
 def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] | None:

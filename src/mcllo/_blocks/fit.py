@@ -22,7 +22,7 @@ from .._fit.penalty import Penalty, check_penalty
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms, identity_theta
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
 from .blocks import Blocks
 
 MOST_GATHERED = 5e6
@@ -46,9 +46,14 @@ def fit_blocks(
     """
     check_penalty(penalty, "identity")
     if penalty == "firth":
+        auto = Option("penalty", "auto")
         raise InputError(
-            "penalty='firth' needs all rows in memory; use MCLLOCalibrator with arrays, or "
-            "penalty='auto'."
+            Phrase(
+                "{found} needs all rows in memory; {}.",
+                Either(Phrase("use MCLLOCalibrator with arrays, or {}", auto), shell=auto),
+            ),
+            argument="penalty",
+            value=penalty,
         )
     likelihood, facts = _likelihood(blocks), blocks.facts
     end = ridge_estimate(likelihood, penalty, likelihood.identity[likelihood.free])

@@ -25,7 +25,6 @@ weights             a block may weigh nothing as long as some other does
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -41,7 +40,6 @@ from .._input.predictions import Predictions, baseline_column
 from .._input.probabilities import Simplex, clean_logits, clean_probs
 from .._input.weights import RowFacts, clean_rows
 from .._math.likelihood import LogPartition, Terms, identity_theta, sufficient_statistic
-from ..exceptions import InputError
 from ..metrics._bins import top_label
 
 BLOCK_ROWS = 1 << 16
@@ -165,24 +163,7 @@ def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes 
     table = np.array([columns.get(str(word), -1) for word in words], dtype=np.intp)
     if len(places) == 0 or places.min() < 0 or table.min() < 0:
         return None
-    codes: Codes = table[places]
-    return codes
-
-
-def in_whole(error: InputError, start: int) -> InputError:
-    """Return `error` of a block with the row's number in the whole.
-
-    Examples
-    --------
-    >>> print(in_whole(InputError("got probs[2, 0]=2. Drop row 2.", row=2), 1000))
-    got probs[1002, 0]=2. Drop row 1002.
-    """
-    if error.row is None or start == 0:
-        return error
-    row, moved = error.row, error.row + start
-    message = re.sub(rf"(?<=\[){row}(?=[,\]])", str(moved), str(error))
-    message = re.sub(rf"\brow {row}\b", f"row {moved}", message)
-    return InputError(message, row=moved)
+    return table[places]
 
 
 def _row_facts(n_samples: int, sample_weight: Any) -> RowFacts:

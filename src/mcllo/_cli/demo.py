@@ -26,7 +26,7 @@ from .._workflows.compare import compare
 from .._workflows.comparison import Comparison
 from ..calibrators import CALIBRATORS
 from ..datasets import load_cifar10_vgg
-from ..exceptions import InputError
+from ..exceptions import InputError, Phrase
 
 SEED = 0
 LABEL = "class"
@@ -121,6 +121,6 @@ def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = N
         "baselines": plot.baselines,
     }
     if kind not in kinds:
-        hint = did_you_mean(kind, tuple(kinds)).replace("it has", "known are")
-        raise InputError(f"kind {kind!r} is not known; {hint}")
+        hint = did_you_mean(kind, tuple(kinds), "known are")
+        raise InputError(Phrase("{found} is not known; {}", hint), argument="kind", value=kind)
     plot.save(kinds[kind](assess_predictions(predictions, seed=seed)), path)

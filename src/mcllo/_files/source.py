@@ -1,12 +1,14 @@
 """`Source`: a CSV or Parquet file, read with pyarrow; what cannot be read becomes one sentence.
 
-A file's kind is told from its first bytes, not from its name. Named columns are read as numbers and
-all other CSV columns as text, so that what passes through comes out as it went in. Rows come whole
-or batch by batch, so that memory need not grow with the file. ``-`` stands for standard input; any
-pipe is first copied to a temporary file without a name, which can be read again and is gone with
-the process.
-
-What a file is, told from its first bytes; what is neither CSV nor Parquet is refused by name.
+=============  ===================================================================================
+kind           told from the first bytes, not from the name; what is neither CSV nor Parquet is
+               refused by what it looks like
+columns        the named ones are read as numbers, all others of a CSV file as text, so that what
+               passes through comes out as it went in
+rows           come whole or batch by batch, so that memory need not grow with the file
+``-``, a pipe  copied to a temporary file without a name, which can be read again and is gone with
+               the process
+=============  ===================================================================================
 """
 
 from __future__ import annotations
@@ -125,8 +127,10 @@ class Source:
         How messages call it.
     kind : {'csv', 'parquet'}
         Told from the content.
+    most_rows : int or None
+        How many rows `read` returns at most; None without `first_rows`.
     cut : bool
-        Whether `read` left rows out; only what `first_rows` returned may.
+        Whether `read` left rows out.
     columns : list of str
         Column names in order; those of a CSV file without the spaces around them.
     raw_columns : list of str
@@ -145,7 +149,7 @@ class Source:
         self.name = "standard input" if str(path) == "-" else str(path)
         self.path = Path(path)
         self.spool = self._spooled()
-        self._most_rows: int | None = None
+        self.most_rows: int | None = None
         self.cut = False
         head = self._head()
         self.gzipped = head.startswith(b"\x1f\x8b")
@@ -177,7 +181,7 @@ class Source:
         with self.sentences(numbers):
             if self.kind == "parquet":
                 with self.parquet() as file:
-                    if self._most_rows is None:
+                    if self.most_rows is None:
                         return file.read(columns=columns)
                     rows = file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
                     schema = pa.schema([file.schema_arrow.field(name) for name in columns])
@@ -189,15 +193,15 @@ class Source:
     def first_rows(self, most: int) -> Source:
         """Return the same file, of which `read` returns the first `most` rows only."""
         first = copy.copy(self)
-        first._most_rows, first.cut = most, False
+        first.most_rows, first.cut = most, False
         return first
 
     def _bounded(self, batches: Iterator[Any]) -> list[Any]:
         """Return the batches as far as they are wanted, and note whether there were more."""
-        if self._most_rows is None:
+        if self.most_rows is None:
             return list(batches)
         kept: list[Any] = []
-        room = self._most_rows
+        room = self.most_rows
         for batch in batches:
             if batch.num_rows > room:
                 self.cut = True
@@ -358,26 +362,31 @@ class Source:
         except FileFormatError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise FileFormatError(self._explain(error, numbers)) from None
+            raise self._explain(error, numbers) from None
 
-    def _explain(self, error: Exception, numbers: Sequence[str]) -> str:
+    def _explain(self, error: Exception, numbers: Sequence[str]) -> FileFormatError:
         first = str(error).splitlines()[0].strip().rstrip(".")
         if self.kind == "parquet" or (self.gzipped and isinstance(error, OSError)):
             kind = "Parquet" if self.kind == "parquet" else "gzip"
-            return (
-                f"{self.name} cannot be read: the {kind} file is damaged or cut short "
-                f"({first}). Write or download it again."
+            return FileFormatError(
+                f"{self.name} cannot be read: the {kind} file is damaged or cut short ({first}).",
+                remedy="Write or download it again.",
             )
         if isinstance(error, UnicodeDecodeError):
-            return (
-                f"{self.name} must be UTF-8 text; its header holds other bytes. Save it as UTF-8."
+            return FileFormatError(
+                f"{self.name} must be UTF-8 text; its header holds other bytes.",
+                remedy="Save it as UTF-8.",
             )
         self._refuse_open_quote()
         with self._stream() as stream:
             fault = first_fault(stream, self.separator, self.columns, numbers)
-        if fault is None and "straddl" in first:
-            fault = f"a line is longer than {self._block:,} bytes. Use Parquet."
-        return f"{self.name} cannot be read: {fault or first + '.'}"
+        if fault is not None:
+            rule, remedy, column = fault
+            message = f"{self.name} cannot be read: {rule}"
+            return FileFormatError(message, column=column, remedy=remedy)
+        if "straddl" in first:
+            first = f"a line is longer than {self._block:,} bytes. Use Parquet"
+        return FileFormatError(f"{self.name} cannot be read: {first}.")
 
 
 def _same_but_case(column: str, columns: Sequence[str]) -> str:

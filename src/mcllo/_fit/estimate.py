@@ -35,7 +35,7 @@ from .._math.many_classes import MOST_PARAMETERS, are_many, fit_many, has_whole_
 from .._math.newton import Solution, minimize
 from .._math.products import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator
 from .._math.separable_classes import Peeled, peel
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 from .objective import FreeLikelihood, Objective, free_parameters
 from .penalty import (
     Center,
@@ -146,8 +146,15 @@ def ridge_estimate(
 def _check_size(penalty: str, n_parameters: int) -> None:
     if not has_whole_hessian(n_parameters):
         raise InputError(
-            f"penalty={penalty!r} needs the information of all parameters at once, of which there "
-            f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Give a number, say penalty=1.0."
+            Phrase(
+                "{found} needs the information of all parameters at once, of which there may be "
+                "{:,}; got {:,}.",
+                MOST_PARAMETERS,
+                n_parameters,
+            ),
+            argument="penalty",
+            value=penalty,
+            remedy=Phrase("Give a number, say {}.", Option("penalty", 1.0)),
         )
 
 

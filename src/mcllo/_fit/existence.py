@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from ..exceptions import ConvergenceWarning, SeparationWarning
+from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
 from .estimate import COLLAPSED, FLAT, Estimate, information_left
 from .objective import FreeLikelihood
 
@@ -286,23 +286,28 @@ def warn_of(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
     """Say what an estimate that is not determined means for the result."""
     if fit.converged:
         return
-    remedy = "To recalibrate, use MCLLOCalibrator(penalty=1.0)."
     if fit.separated:
         named = _some(fit.separated_classes)
         cause = f"no row has {named}" if absent else f"the log odds separate the labels: {named}"
-        message = (
-            f"the maximum likelihood estimate does not exist ({cause}): estimates drift to "
-            f"infinity, standard errors are NaN, the statistic is the supremum's. {remedy}"
+        message = Phrase(
+            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity, "
+            "standard errors are NaN, the statistic is the supremum's. To recalibrate, {}.",
+            cause,
+            USE_A_PENALTY,
         )
-        warnings.warn(message, SeparationWarning, stacklevel=4)
+        warnings.warn(SeparationWarning(message), stacklevel=4)
     else:
-        message = (
-            f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
-            f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "
+        message = Phrase(
+            "the likelihood is all but flat after {} steps (gradient {:.1e}): the statistic holds, "
+            "the estimates are not determined. {}To recalibrate, {}.",
+            fit.n_iter,
+            fit.gradient_norm,
+            "Whether a maximum exists was not decided: the linear program is too large. "
+            if undecided
+            else "",
+            USE_A_PENALTY,
         )
-        if undecided:
-            message += "Whether a maximum exists was not decided: the linear program is too large. "
-        warnings.warn(message + remedy, ConvergenceWarning, stacklevel=4)
+        warnings.warn(ConvergenceWarning(message), stacklevel=4)
 
 
 @contextmanager

@@ -47,7 +47,7 @@ from .._input.predictions import Predictions
 from .._math.likelihood import CHUNK_ELEMENTS, Likelihood, Terms, softmax_against_zero
 from .._math.newton import Solution, minimize
 from .._math.temperature import inverse_temperature
-from ..exceptions import InputError, SeparationWarning
+from ..exceptions import InputError, Option, Phrase, SeparationWarning
 from .objective import FreeLikelihood, Objective, free_parameters
 
 Penalty = float | Literal["auto", "firth"]
@@ -68,13 +68,13 @@ def check_penalty(penalty: Penalty, center: str) -> None:
     """Refuse a penalty or a centre that does not exist."""
     if isinstance(penalty, str):
         if penalty not in ("auto", "firth"):
-            raise InputError(
-                f"penalty must be a number, 'auto' or 'firth'; got penalty={penalty!r}."
-            )
+            rule = "be a number, 'auto' or 'firth'"
+            raise InputError(argument="penalty", rule=rule, value=penalty)
     elif not (np.isfinite(penalty) and penalty >= 0.0):
-        raise InputError(f"penalty must be finite and not negative; got penalty={penalty}.")
+        raise InputError(argument="penalty", rule="be finite and not negative", value=penalty)
     if center not in CENTERS:
-        raise InputError(f"center must be 'identity' or 'temperature'; got center={center!r}.")
+        rule = "be 'identity' or 'temperature'"
+        raise InputError(argument="center", rule=rule, value=center)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +109,12 @@ def usable_center(predictions: Predictions, center: Center) -> tuple[Center, flo
     exponent = temperature_exponent(predictions)
     if exponent is not None:
         return center, exponent
-    message = (
-        "center='temperature' needs a finite exponent; on these rows the likelihood never falls "
-        "as predictions sharpen. The penalty pulls to the identity instead."
+    message = Phrase(
+        "{} needs a finite exponent; on these rows the likelihood never falls as predictions "
+        "sharpen. The penalty pulls to the identity instead.",
+        Option("center", center),
     )
-    warnings.warn(message, SeparationWarning, stacklevel=5)
+    warnings.warn(SeparationWarning(message), stacklevel=5)
     return "identity", 1.0
 
 

@@ -18,7 +18,7 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions, as_predictions
 from .._input.weights import WeightKind
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Phrase
 from .budget import N_RESAMPLES
 from .draws import Seed
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
@@ -124,10 +124,12 @@ def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tu
     if not (isinstance(baseline, str) and baseline in RESERVED):
         return "", baseline
     if baseline not in allowed:
-        raise InputError(
-            f"baseline={baseline!r} averages maps and is for recalibration (MCLLOCalibrator); "
-            "here baseline must be a class, or 'auto'."
+        message = Phrase(
+            "{found} averages maps and is for recalibration ({}); here baseline must be a class, "
+            "or 'auto'.",
+            Either("MCLLOCalibrator", shell="mcllo fit"),
         )
+        raise InputError(message, argument="baseline", value=baseline)
     return baseline, None
 
 
@@ -167,8 +169,13 @@ def _robustly(predictions: Predictions, rule: str, n_resamples: int, seed: Seed)
     """Test by the robust score; a baseline chosen by the labels is refused: nothing pays for it."""
     if rule:
         raise InputError(
-            f"baseline={rule!r} must not be combined with groups or survey weights: the p-value "
-            "that pays for the choice needs independent rows. Name the baseline."
+            Phrase(
+                "{found} must not be combined with groups or survey weights: the p-value that pays "
+                "for the choice needs independent rows."
+            ),
+            argument="baseline",
+            value=rule,
+            remedy="Name the baseline.",
         )
     fit = fit_predictions(predictions)
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)

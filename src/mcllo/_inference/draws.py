@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .pvalue import PValue
 
@@ -49,7 +49,9 @@ def entropy_of(seed: Seed) -> int:
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**63))
     if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"seed must be a whole number >= 0 or a numpy Generator; got {seed!r}.")
+        rule = "{argument} must be a whole number >= 0{}; got {value}."
+        generator = Either(" or a numpy Generator", shell="")
+        raise InputError(Phrase(rule, generator), argument="seed", value=seed)
     return int(seed)
 
 
@@ -118,10 +120,13 @@ def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
         return None
     if not predictions.has_whole_weights:
         row = int(np.argmax(weight != np.floor(weight)))
+        why = "exact p-values need whole-number weights (rows counted so many times); got {found}."
         raise InputError(
-            "exact p-values need whole-number weights (rows counted so many times); got "
-            f"sample_weight[{row}]={weight[row]:g}. Use method='chi2'.",
+            Phrase(why),
+            argument="sample_weight",
+            value=float(weight[row]),
             row=row,
+            remedy=Phrase("Use {}.", Option("method", "chi2")),
         )
     return weight.astype(np.int64)
 
@@ -178,9 +183,11 @@ def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float |
 def check_resamples(n_resamples: Any) -> None:
     """Refuse anything but a positive whole number of draws."""
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
-        raise InputError(f"n_resamples must be a whole number; got {n_resamples!r}.")
+        rule = Phrase("{argument} must be a whole number; got {value}.")
+        raise InputError(rule, argument="n_resamples", value=n_resamples)
     if n_resamples < 1:
-        raise InputError(f"n_resamples must be at least 1; got {n_resamples}.")
+        rule = Phrase("{argument} must be at least 1; got {value}.")
+        raise InputError(rule, argument="n_resamples", value=n_resamples)
 
 
 class LabelStatistic(Protocol):

@@ -50,7 +50,7 @@ from .._math.likelihood import LogPartition, Terms, identity_theta
 from .._math.many_classes import has_whole_hessian
 from .._math.many_labels import TIE, BatchedRatio
 from .._math.newton import minimize
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
 from .budget import EXCEEDANCES, EXCEEDANCES_LARGE, LARGE_TABLE, N_RESAMPLES, TEST_WORK
 from .draws import (
     Seed,
@@ -365,23 +365,25 @@ def _least_variance(predictions: Predictions) -> float:
 
 def check_choices(statistic: str, method: str) -> None:
     if statistic not in STATISTICS:
-        raise InputError(f"statistic must be 'lr', 'score' or 'wald'; got {statistic!r}.")
+        rule = Phrase("{argument} must be 'lr', 'score' or 'wald'; got {value}.")
+        raise InputError(rule, argument="statistic", value=statistic)
     if method not in METHODS:
-        raise InputError(f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}.")
+        rule = Phrase("{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}.")
+        raise InputError(rule, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
-        raise InputError(
-            "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
-            "use statistic='lr' or 'score'."
+        others = Either("statistic='lr' or 'score'", shell="--statistic lr or --statistic score")
+        why = (
+            "a Wald statistic has no exact p-value (it fails where estimates do not exist); use {}."
         )
+        raise InputError(Phrase(why, others), argument="statistic", value=statistic)
 
 
 def _check_size(predictions: Predictions, method: str) -> None:
     size = 2 * len(predictions.log_odds)
     if not has_whole_hessian(size):
-        raise InputError(
-            f"method={method!r} needs the information of all parameters at once, and {size:,} are "
-            "too many; use method='chi2'."
-        )
+        why = "{found} needs the information of all parameters at once, and {:,} are too many; "
+        message = Phrase(why + "use {}.", size, Option("method", "chi2"))
+        raise InputError(message, argument="method", value=method)
 
 
 def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:
@@ -389,10 +391,12 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
     if statistic == "lr":
         return fit.statistic
     if fit.information == "blocks":
-        raise InputError(
-            f"statistic={statistic!r} needs the information of all {2 * len(fit.tau):,} parameters "
-            "at once, and they are too many; use statistic='lr'."
+        message = Phrase(
+            "{found} needs the information of all {:,} parameters at once, and they are too many; "
+            "use {}.",
+            *(2 * len(fit.tau), Option("statistic", "lr")),
         )
+        raise InputError(message, argument="statistic", value=statistic)
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"
         u, hessian = fit.null_terms.gradient, fit.null_terms.hessian

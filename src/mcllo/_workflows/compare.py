@@ -41,7 +41,7 @@ from .._inference.likelihood_tests import CalibrationTest, exact_pvalue, run_tes
 from .._input.frames import did_you_mean
 from .._input.predictions import Predictions, as_predictions
 from ..calibrators import CALIBRATORS
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
 from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
 from .recommend import NOTHING, row_losses
@@ -187,7 +187,7 @@ def compare(
     learn = as_pair(train, "train", None, baseline)
     entropy = entropy_of(seed)
     if (holdout is None) == (cv is None):
-        raise InputError("compare must get a holdout or cv=, and not both.")
+        raise InputError(Phrase("compare must get a holdout or {}, and not both.", Option("cv")))
     judge = learn
     if holdout is not None:
         judge = as_pair(holdout, "holdout", learn.classes, None)
@@ -229,7 +229,12 @@ def choose_methods(
     asked = [methods] if isinstance(methods, str) else methods
     for name in asked or ():
         if name not in CALIBRATORS:
-            raise InputError(f"method {name!r} is not known; {known_methods(name)}")
+            wrong = Either(f"method {name!r}", shell=Option("methods", name))
+            raise InputError(
+                Phrase("{} is not known; {}", wrong, known_methods(name)),
+                argument="methods",
+                value=name,
+            )
     chosen, skipped = [], {}
     for name in DEFAULT_METHODS if asked is None else asked:
         if CALIBRATORS[name]().input == "logits" and (learn.logits is None or judge.logits is None):
@@ -243,7 +248,7 @@ def choose_methods(
 
 def known_methods(name: str) -> str:
     """Return what a word that is no method was meant to be, or what there is."""
-    return did_you_mean(name, tuple(CALIBRATORS)).replace("it has", "known are")
+    return did_you_mean(name, tuple(CALIBRATORS), "known are")
 
 
 def random_folds(
@@ -251,12 +256,14 @@ def random_folds(
 ) -> NDArray[np.intp]:
     """Return a fold for each row, whatever its label; rows of one group share theirs."""
     if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
-        raise InputError(f"cv must be a whole number of at least 2 folds; got cv={n_folds!r}.")
+        rule = "be a whole number of at least 2 folds"
+        raise InputError(argument="cv", rule=rule, value=n_folds)
     units, word = n_samples, "rows"
     if groups is not None:
         units, word = int(groups.max()) + 1, "groups"
     if n_folds > units:
-        raise InputError(f"cv must not exceed the number of {word} ({units}); got cv={n_folds}.")
+        rule = f"not exceed the number of {word} ({units})"
+        raise InputError(argument="cv", rule=rule, value=n_folds)
     folds = np.empty(units, dtype=np.intp)
     folds[np.random.default_rng([seed, 1]).permutation(units)] = np.arange(units) % n_folds
     return folds if groups is None else folds[groups]

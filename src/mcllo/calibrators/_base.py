@@ -96,7 +96,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse a value of the argument `name` that is not one of `choices`."""
     if value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
-        raise InputError(f"{name} must be one of {known}; got {name}={value!r}.")
+        raise InputError(argument=name, rule=f"be one of {known}", value=value)
 
 
 def _read_with_zeros(

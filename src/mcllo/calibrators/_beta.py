@@ -26,7 +26,7 @@ from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms
 from .._math.newton import minimize
-from ..exceptions import SeparationWarning
+from ..exceptions import USE_A_PENALTY, Phrase, SeparationWarning
 from ._base import (
     absent_columns,
     normalize_rows,
@@ -190,9 +190,11 @@ def _counted(predictions: Predictions) -> NDArray[np.bool_]:
 def _warn_steps(labels: list[Hashable]) -> None:
     if labels:
         named = ", ".join(repr(label) for label in labels)
-        message = (
-            f"a threshold on its probability tells class {named} from the rest without error, so "
-            "no finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
-            "Give more rows, or use MCLLOCalibrator(penalty=1.0)."
+        message = Phrase(
+            "a threshold on its probability tells class {} from the rest without error, so no "
+            "finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
+            "Give more rows, or {}.",
+            named,
+            USE_A_PENALTY,
         )
-        warnings.warn(message, SeparationWarning, stacklevel=3)
+        warnings.warn(SeparationWarning(message), stacklevel=3)

@@ -163,7 +163,7 @@ TINY = float(np.finfo(np.float64).tiny)
 def check_penalty(name: str, value: float) -> None:
     """Refuse a penalty that is not a number >= 0."""
     if not (np.isfinite(value) and value >= 0.0):
-        raise InputError(f"{name} must be finite and not negative; got {name}={value}.")
+        raise InputError(argument=name, rule="be finite and not negative", value=value)
 
 
 def fit_map(predictions: Predictions, on: str, ridge: Floats, remedy: str) -> LinearMap:

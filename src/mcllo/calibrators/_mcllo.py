@@ -81,7 +81,12 @@ def decide(predictions: Predictions, alpha: float, rule: str = "", seed: int = 0
     import numpy as np
 
     if not 0.0 < alpha < 1.0:
-        raise InputError(f"gate must lie in (0, 1); got gate={alpha}. Leave it out for no gate.")
+        raise InputError(
+            argument="gate",
+            rule="lie in (0, 1)",
+            value=alpha,
+            remedy="Leave it out for no gate.",
+        )
     if rule == "all" and predictions.n_classes > 2:
         _, found = max_score_test(predictions, np.arange(predictions.n_classes), seed=seed)
         p, kind = found.pvalue, "max_score"

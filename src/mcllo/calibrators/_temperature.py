@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._ground.results import Floats
 from .._math.temperature import Root, inverse_temperature
-from ..exceptions import ConvergenceWarning, SeparationWarning
+from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
 from ._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
 from ._linear_fit import LinearMap, input_of, transposed_scores, warn_absent
 
@@ -131,16 +131,17 @@ def _warn(root: Root) -> None:
         return
     at = f"1 / T stopped at its bound {root.value:.2g}"
     if root.bound > 0:
-        message = (
+        message = Phrase(
             "in every row the class that came true has the largest probability, so the likelihood "
-            f"rises as T goes to 0; {at} and predictions become 0 or 1. Give more rows, or use "
-            "MCLLOCalibrator(penalty=1.0)."
+            "rises as T goes to 0; {} and predictions become 0 or 1. Give more rows, or {}.",
+            at,
+            USE_A_PENALTY,
         )
-        warnings.warn(message, SeparationWarning, stacklevel=3)
+        warnings.warn(SeparationWarning(message), stacklevel=3)
         return
-    message = (
+    advice = (
         "the classes that came true have lower probabilities than chance would give them, so no "
         f"positive temperature is best; {at} and predictions become equal for all classes. Check "
         "that the columns are in the order of the classes."
     )
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    warnings.warn(advice, ConvergenceWarning, stacklevel=3)

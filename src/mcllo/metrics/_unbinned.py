@@ -32,7 +32,6 @@ neighbouring cells) and one cosine transform serves every s.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -218,8 +217,7 @@ def _linear(p: Predictions, width: float, distance: Distance) -> float:
                 "sample_weight must hold whole numbers for estimator='linear', which pairs rows. "
                 "Use estimator='unbiased'."
             )
-        rows = np.repeat(np.arange(p.n_samples), p.sample_weight.astype(np.int64))
-        p = replace(p.take(rows), sample_weight=None)
+        p = p.written_out()
     even = p.n_samples // 2 * 2
     residual = residuals(p.probs, p.codes)[:even]
     gap = p.probs[0:even:2] - p.probs[1:even:2]
