@@ -51,8 +51,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
-from .._math.kernel import softmax_columns
+from .._ground.results import Floats, Result
+from .._math.kernel import softmax
 from .._math.likelihood import CHUNK_ELEMENTS, Terms
 from .._math.newton import Solution, minimize
 from ..exceptions import InputError
@@ -79,7 +79,7 @@ def quadrature() -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class PlausibleSets:
+class PlausibleSets(Result):
     """theta_hat and the sets Gamma(u) of some levels u, growing outward.
 
     Attributes
@@ -93,10 +93,6 @@ class PlausibleSets:
     theta: float
     low: Floats
     high: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {"theta": self.theta, "low": self.low.tolist(), "high": self.high.tolist()}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PlausibleSets:
@@ -132,13 +128,12 @@ class ScalarLikelihood:
         # Shifted so that every exponent is <= 0; measured from the target's score, not from 0.
         up = at >= 0.0
         shifted, offset = (self._below, self._lead) if up else (self._above, -self._lag)
-        p = np.exp(at * shifted)
-        total = p.sum(axis=0)
-        p /= total
+        p = at * shifted
+        logs = softmax(p, bounded=True)
         mean = np.einsum("kn,kn->n", p, shifted)
         p *= shifted
         spread = np.einsum("kn,kn->n", p, shifted) - mean**2
-        value = float(self.weight @ np.log(total)) + at * offset
+        value = float(self.weight @ logs) + at * offset
         slope = float(self.weight @ mean) + offset
         return Terms(value, np.array([slope]), np.array([[self.weight @ spread]]))
 
@@ -215,7 +210,7 @@ HALVINGS = 26
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class Belief(Result):
     """Lower, upper and pignistic probability of each class.
 
     Attributes
@@ -228,10 +223,6 @@ class Belief:
     bel: Floats
     pl: Floats
     betp: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {"bel": self.bel.tolist(), "pl": self.pl.tolist(), "betp": self.betp.tolist()}
 
 
 def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
@@ -251,7 +242,7 @@ def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
 def soft_max(scores: Floats, theta: Any) -> Floats:
     """Return ``p_k(theta)``; classes on the first axis, the others broadcast."""
     p: Floats = scores * theta
-    softmax_columns(p)
+    softmax(p)
     return p
 
 

@@ -25,12 +25,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..._ground.results import Floats
-from ..._math.kernel import softmax_columns
+from ..._ground.results import Floats, Result
+from ..._math.kernel import softmax
 from ..._math.newton import minimize_sets
 from ..._math.temperature import inverse_temperature
 from .row_sets import RowSets
@@ -49,7 +48,7 @@ TOL = 1e-8
 
 
 @dataclass(frozen=True)
-class SoftTemperature:
+class SoftTemperature(Result):
     """A fitted temperature with its slip.
 
     Attributes
@@ -66,14 +65,10 @@ class SoftTemperature:
     def logs(self, scores: Floats) -> Floats:
         """Return ``log g``, shape (c, n), of transposed scores."""
         g = self.inverse_temperature * scores
-        softmax_columns(g)
+        softmax(g)
         g *= 1.0 - self.slip
         g += self.slip / len(g)
         return np.log(g, out=g)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {"inverse_temperature": self.inverse_temperature, "slip": self.slip}
 
 
 def fit_soft_temperatures(

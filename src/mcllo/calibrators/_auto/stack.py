@@ -1,4 +1,4 @@
-"""The stacked ladder: members, their weights in the pool, and what the pool promises.
+"""The stack: members, their weights in the pool, and what the pool promises.
 
 ====================  ==========================================================================
 left-out logs         ``L_ik``: log probability of row i's label by member k fitted without i
@@ -66,11 +66,13 @@ from ..._ground.threads import one_blas_thread
 from ..._input.predictions import Predictions
 from ..._math.newton import minimize_sets, newton_directions
 from .._linear_fit import transposed_scores
-from .members import Ladder, LadderFit
+from .members import Members, MembersFit
 
 Rows = NDArray[np.intp]
 
 N_FOLDS = 5
+POOLED_AT_ONCE = 2**20
+"""Probabilities that are pooled at once: bounds the memory of `Stack.pool`."""
 ENOUGH = 4_000
 """Parts left out after which further folds would tell little more."""
 WIDEST, GRAIN = 1e5, 2.0**30
@@ -99,10 +101,10 @@ class Folds:
     places: Rows
     n_folds: int
 
-    def enough(self) -> Folds:
-        """Return the first folds that hold `ENOUGH` parts."""
+    def first(self, enough: int) -> Folds:
+        """Return the first folds that hold `enough` parts."""
         sizes = np.cumsum(np.bincount(self.folds, minlength=self.n_folds))
-        n_folds = min(self.n_folds, int(np.searchsorted(sizes, ENOUGH)) + 1)
+        n_folds = min(self.n_folds, int(np.searchsorted(sizes, enough)) + 1)
         own = self.folds < n_folds
         parts = (self.rows[own], self.folds[own], self.weight[own], self.places[own])
         return Folds(*parts, n_folds)
@@ -265,7 +267,7 @@ class Stack:
 
     Attributes
     ----------
-    ladder : Ladder
+    members : Members
         The members.
     weights : dict of str to float
         Their weights in the pool; sum 1.
@@ -278,7 +280,7 @@ class Stack:
         ``log E`` against calibration; 0 where there is none.
     """
 
-    ladder: Ladder
+    members: Members
     weights: dict[str, float]
     loss: float
     raw_loss: float
@@ -291,19 +293,25 @@ class Stack:
         """``min(1, 1 / E)``, a p-value of calibration."""
         return float(np.exp(-max(0.0, self.log_evidence)))
 
-    def pool(self, scores: Floats, probs: Floats) -> Floats:
-        """Return the pooled probabilities, shape (n, c), of transposed scores and their rows."""
+    def pool(self, scores: Floats, probs: Floats, at_once: int = POOLED_AT_ONCE) -> Floats:
+        """Return the pooled probabilities, shape (n, c), of transposed scores and their rows.
+
+        So many probabilities are pooled at once.
+        """
         pooled: Floats = self.weights["identity"] * probs
-        for name, answer in self.ladder.probabilities(scores).items():
-            answer *= self.weights[name]
-            pooled += answer.T
+        size = max(1, at_once // probs.shape[1])
+        for start in range(0, len(probs), size):
+            part = slice(start, start + size)
+            for name, answer in self.members.probabilities(scores[:, part]).items():
+                answer *= self.weights[name]
+                pooled[part] += answer.T
         pooled /= pooled.sum(axis=1, keepdims=True)
         return pooled
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
         return {
-            "members": self.ladder.to_dict(),
+            "members": self.members.to_dict(),
             "weights": self.weights,
             "loss": self.loss,
             "raw_loss": self.raw_loss,
@@ -318,24 +326,24 @@ class Stack:
         numbers = {key: float(content[key]) for key in SCALARS}
         spread = content["gain_se"]
         weights = {name: float(w) for name, w in content["weights"].items()}
-        ladder = Ladder.from_dict(content["members"])
-        if set(weights) != set(ladder.names):
+        members = Members.from_dict(content["members"])
+        if set(weights) != set(members.names):
             raise ValueError("weights of other members than those that are there")
-        return cls(ladder, weights, **numbers, gain_se=np.inf if spread is None else float(spread))
+        return cls(members, weights, **numbers, gain_se=np.inf if spread is None else float(spread))
 
 
 @one_blas_thread()
-def fit_stack(predictions: Predictions) -> Stack:
-    """Fit the members, leave out folds, and weigh the members."""
+def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
+    """Fit the members, leave out folds until `enough` rows were left out, weigh the members."""
     scores, codes = transposed_scores(predictions), predictions.codes
-    fit = LadderFit(scores, codes, predictions.sample_weight)
+    fit = MembersFit(scores, codes, predictions.sample_weight)
     folds = assign_folds(scores, predictions.sample_weight, predictions.groups)
     names = fit.whole.names
     if folds.n_folds == 0:
         weights = np.eye(len(names))[0]
         raw = float(-fit.whole.logs_of_labels(scores, codes)[folds.rows, 0].mean())
         return Stack(fit.whole, _named(names, weights), raw, raw, 0.0, np.inf)
-    folds, counts = folds.enough(), _are_counts(predictions)
+    folds, counts = folds.first(enough), _are_counts(predictions)
     logs = left_out_logs(fit, folds)
     prior = np.where(np.arange(len(names)) < 2, SIMPLE, RICH)
     groups = None if counts else _groups(predictions)[folds.rows]
@@ -366,7 +374,7 @@ def _named(names: tuple[str, ...], weights: Floats) -> dict[str, float]:
     return dict(zip(names, weights.tolist(), strict=True))
 
 
-def left_out_logs(fit: LadderFit, folds: Folds) -> Floats:
+def left_out_logs(fit: MembersFit, folds: Folds) -> Floats:
     """Return L, one row for each part of `folds`."""
     n_samples = len(fit.codes)
     full = np.ones(n_samples) if fit.weight is None else fit.weight
