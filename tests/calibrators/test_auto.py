@@ -15,7 +15,7 @@ from mcllo import Predictions, load_calibrator
 from mcllo.calibrators import CALIBRATORS, AutoCalibrator, TemperatureScaling
 from mcllo.calibrators._auto import calibrator as auto_module
 from mcllo.calibrators._auto.calibrator import describe, reason, shares
-from mcllo.calibrators._auto.members import Ladder
+from mcllo.calibrators._auto.members import Members
 from mcllo.calibrators._auto.soft_temperature import SoftTemperature
 from mcllo.calibrators._auto.stack import Stack
 from mcllo.calibrators._mcllo import GateDecision
@@ -281,7 +281,7 @@ NAMES = ("identity", "temperature", "mcllo", "full_tight", "full_loose")
 
 
 def stack_of(*weights, u=1.0, gain=0.0475, se=0.01):
-    ladder = Ladder(SoftTemperature(u, 0.01), {})
+    ladder = Members(SoftTemperature(u, 0.01), {})
     return Stack(ladder, dict(zip(NAMES, weights, strict=True)), 0.2295 - gain, 0.2295, gain, se)
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from mcllo import Predictions
 from mcllo.calibrators._auto import stack as _auto_folds
-from mcllo.calibrators._auto.members import Ladder, LadderFit
+from mcllo.calibrators._auto.members import Members, MembersFit
 from mcllo.calibrators._auto.soft_temperature import SoftTemperature
 from mcllo.calibrators._auto.stack import (
     EM_STEPS,
@@ -35,7 +35,7 @@ def sample(n=300, c=3, power=2.0, seed=0, **facts):
 
 
 def test_identity_alone_is_the_identity():
-    ladder = Ladder(SoftTemperature(0.5, 0.1), {})
+    ladder = Members(SoftTemperature(0.5, 0.1), {})
     stack = Stack(ladder, {"identity": 1.0, "temperature": 0.0}, 1.0, 1.0, 0.0, 1.0)
     probs = sample().probs
     np.testing.assert_allclose(stack.pool(np.log(probs).T, probs), probs, atol=1e-15)
@@ -43,7 +43,7 @@ def test_identity_alone_is_the_identity():
 
 def test_hand_sized_pool():
     # Temperature with u = 0, nearly, gives (1/2, 1/2): half of it and half of (0.9, 0.1).
-    ladder = Ladder(SoftTemperature(1e-300, 0.0), {})
+    ladder = Members(SoftTemperature(1e-300, 0.0), {})
     stack = Stack(ladder, {"identity": 0.5, "temperature": 0.5}, 1.0, 1.0, 0.0, 1.0)
     probs = np.array([[0.9, 0.1]])
     np.testing.assert_allclose(stack.pool(np.log(probs).T, probs), [[0.7, 0.3]], atol=1e-15)
@@ -72,15 +72,15 @@ def test_left_out_logs_against_separate_fits():
     predictions = sample(60)
     scores = transposed_scores(predictions)
     folds = assign_folds(scores)
-    logs = left_out_logs(LadderFit(scores, predictions.codes), folds)
+    logs = left_out_logs(MembersFit(scores, predictions.codes), folds)
     for part in (0, 17, 59):
         row, kept = folds.rows[part], np.ones(60, dtype=bool)
         kept[folds.rows[folds.folds == folds.folds[part]]] = False
-        alone = LadderFit(scores[:, kept], predictions.codes[kept]).whole
+        alone = MembersFit(scores[:, kept], predictions.codes[kept]).whole
         expected = alone.logs_of_labels(scores[:, [row]], predictions.codes[[row]])[0]
         # fits to parts stop at a decrement of 3e-3, errors are below 0.05 standard errors
         np.testing.assert_allclose(logs[part], expected, atol=5e-3)
-        own = LadderFit(scores, predictions.codes).whole
+        own = MembersFit(scores, predictions.codes).whole
         assert np.abs(logs[part] - own.logs_of_labels(scores, predictions.codes)[row]).max() > 0.0
 
 
@@ -95,7 +95,7 @@ def test_weights_and_losses_belong_together():
     stack = fit_stack(predictions)
     scores = transposed_scores(predictions)
     folds = assign_folds(scores)
-    logs = left_out_logs(LadderFit(scores, predictions.codes), folds)
+    logs = left_out_logs(MembersFit(scores, predictions.codes), folds)
     weights = pool_weights(logs, np.array([0.5, 0.5, 0.1, 0.1, 0.1]))
     trust = (1.0 - stack.weights["identity"]) / (1.0 - weights[0])
     found = np.array(list(stack.weights.values()))

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._ground.results import Codes, Floats
+from ..._ground.results import Codes, Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._math.kernel import softmax
 from .._linear_fit import identity_map
@@ -60,7 +60,7 @@ def member_names(n_classes: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Members:
+class Members(Result):
     """All members, fitted.
 
     Attributes
@@ -99,11 +99,6 @@ class Members:
         answers = [same, *self.probabilities(scores).values()]
         tiny = np.finfo(np.float64).tiny
         return np.log(np.maximum([p[codes, rows] for p in answers], tiny)).T
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        maps = {name: theta.tolist() for name, theta in self.maps.items()}
-        return {"soft": self.soft.to_dict(), "maps": maps}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Members:

@@ -44,7 +44,9 @@ FARTHEST = 30.0
 """Bound of ``|v|`` and ``|s|``; the penalties keep well inside."""
 LONGEST = (1.0, 2.0)
 """Longest steps in v and s: where there is next to no slip, curvature tells little of the rest."""
-TOL = 1e-8
+TOL = 1e-10
+"""Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
+or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,12 @@ def _start(gaps: RowSets) -> Floats:
 
 
 def _softs(x: Floats) -> list[SoftTemperature]:
+    """Return the maps of (v, s)."""
     return [SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s))) for v, s in x]
 
 
 def _logit(p: float) -> float:
+    """Return the log odds of p."""
     return math.log(p) - math.log1p(-p)
 
 

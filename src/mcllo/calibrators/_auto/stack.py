@@ -1,8 +1,15 @@
-"""The stack: members, their weights in the pool, and what the pool promises.
+"""`Stack`: members, their weights in a linear pool, and what the pool promises.
 
 ====================  ==========================================================================
-left-out logs         ``L_ik``: log probability of row i's label by member k fitted without i
-weights               `pool_weights` of L, then members fitted to all rows
+order of the rows     by ``sum_j (z_j - max_k z_k)``: how sure the prediction is
+fold                  the place in that order, modulo the number of folds. A row of whole weight w
+                      takes w places, so that it is w equal rows; of any other weight, one; a group
+                      takes one, in the order of the first rows
+left-out logs         ``L_ik = log P_ik``: of row i's label, by member k fitted without i
+weights w             maximise ``sum_i v_i log p_i + sum_k a_k log w_k`` on the simplex,
+                      ``p_i = sum_k w_k P_ik``; members are then fitted to all rows
+EM                    ``w_k <- (a_k + sum_i v_i w_k P_ik / p_i) / (A + V)``;  A = sum a, V = sum v
+the same w minimises  ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k``  over w > 0
 promise               gain of row i: ``log(sum_k w_k exp L_ik) - L_i,identity`` with weights from
                       the *other* folds; its weighted mean G, and the standard error of that, s
                       (over groups where rows are grouped)
@@ -11,9 +18,19 @@ trust                 ``t = G^2 / (G^2 + (s / 3)^2)`` for G > 0, else 0: weights
 evidence              ``E = mean over folds and members of exp(sum_i L_ik - L_i,identity)``
 ====================  ==========================================================================
 
-Pseudo-counts of the weights are 1/2 for the identity and the temperature and 1/10 for the members
-that can overfit. Where the promise is no gain, or with fewer than two rows nothing can be left out,
-the identity has weight 1: a repair that does not pay on rows it has not seen is not made.
+Every fold gets sure and unsure predictions alike. Labels are *not* spread evenly: where they are,
+the left-out rows of a class agree with the rest by construction, and cross-validation no longer
+sees how far a fit to class frequencies overshoots. Of many rows fewer than five folds are left out,
+in the end one; the others are always fitted to.
+
+The pseudo-counts ``a_k`` are 1/2 for the identity and the temperature and 1/10 for the members that
+can overfit: a Dirichlet prior with parameters ``1 + a_k``, so that no member is left without any
+weight. The form over w > 0 needs no constraint, because its minimum has sum 1, and is convex: a few
+steps of EM, then Newton's method, where EM alone would creep. Several weightings v of the same
+rows, as when folds are left out, share every product and start where their mean leads.
+
+Where the promise is no gain, or with fewer than two rows nothing can be left out, the identity has
+weight 1: a repair that does not pay on rows it has not seen is not made.
 
 Were the predictions calibrated, each term of E would have mean 1, given the rows its members were
 fitted to: a ratio of probabilities of labels that the denominator draws. So E has mean 1 and ``P(E
@@ -22,35 +39,6 @@ that fits to parts know nothing of the labels left out. They begin at the fit to
 until next to nothing of it is left: less than 0.1 in log E (`calibrators/_auto/members.TRACE`),
 measured 0.024 at most. Rows that depend on each other, and weights that are no counts, have no such
 guarantee and no E.
-
-Folds that depend on what the rows hold, not on their order, and not on their labels.
-
-====================  ==========================================================================
-order                 rows by ``sum_j (z_j - max_k z_k)``: how sure the prediction is
-fold                  the place in that order, modulo the number of folds
-weights               whole numbers: a row of weight w takes w places, so that it is w equal rows;
-                      others: one place for each row of positive weight
-groups                one place for each group, in the order of their first rows
-====================  ==========================================================================
-
-Every fold gets sure and unsure predictions alike. Labels are *not* spread evenly: where they are,
-the left-out rows of a class agree with the rest by construction, and cross-validation no longer
-sees how far a fit to class frequencies overshoots. Of many rows fewer than five folds are left out,
-in the end one; the others are always fitted to.
-
-Weights of a linear pool of predictors, from the likelihoods of rows they were not fitted to.
-
-====================  ==========================================================================
-pool                  ``p_i = sum_k w_k P_ik``, P_ik what member k gave to the label of row i
-maximised             ``sum_i v_i log(sum_k w_k P_ik) + sum_k a_k log w_k``,  w on the simplex
-EM                    ``w_k <- (a_k + sum_i v_i w_k P_ik / p_i) / (A + V)``;  A = sum a, V = sum v
-the same w minimises  ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k``  over w > 0
-====================  ==========================================================================
-
-The second form needs no constraint, because its minimum has sum 1, and is convex: a few steps of
-EM, then Newton's method, where EM alone would creep. ``a_k`` are pseudo-counts: the Dirichlet prior
-has parameters ``1 + a_k``, and no member is left without any weight. Several weightings v of the
-same rows, as when folds are left out, share every product and start where their mean leads.
 """
 
 from __future__ import annotations
@@ -61,7 +49,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._ground.results import Floats
+from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._input.predictions import Predictions
 from ..._math.newton import minimize_sets, newton_directions
@@ -77,6 +65,14 @@ ENOUGH = 4_000
 """Parts left out after which further folds would tell little more."""
 WIDEST, GRAIN = 1e5, 2.0**30
 """Gaps are cut at the first and counted in units of one over the second."""
+EM_STEPS = 5
+TOL = 1e-9
+NEAREST = 0.95
+"""Part of a weight that one step may take away."""
+SIMPLE, RICH = 0.5, 0.1
+"""Pseudo-counts of identity and temperature, and of the members after them."""
+CAUTION = 1.0 / 3.0
+"""Standard errors that the promise is held against."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +135,7 @@ def assign_folds(scores: Floats, weight: Floats | None = None, groups: Rows | No
 
 
 def _order(scores: Floats) -> Rows:
+    """Return the rows from the surest prediction to the least sure."""
     gaps = scores.max(axis=0) - scores
     np.minimum(gaps, WIDEST, out=gaps)
     gaps *= GRAIN
@@ -154,15 +151,18 @@ def _group_places(groups: Rows) -> Rows:
 
 
 def _n_folds(n_places: int) -> int:
+    """Return how many folds so many places make; one place cannot be left out."""
     return min(N_FOLDS, n_places) if n_places > 1 else 0
 
 
 def _whole_rows(order: Rows, places: Rows, weight: Floats) -> Folds:
+    """Return folds of rows that stay whole."""
     n_folds = _n_folds(int(places.max(initial=-1)) + 1)
     return Folds(order, places % max(n_folds, 1), weight[order], places, n_folds)
 
 
 def _split_rows(order: Rows, counts: Rows) -> Folds:
+    """Return folds of rows that stand for `counts` rows each, split where they take more places."""
     ends = np.cumsum(counts)
     n_folds = _n_folds(int(ends[-1]))
     fold = np.arange(max(n_folds, 1))
@@ -171,12 +171,6 @@ def _split_rows(order: Rows, counts: Rows) -> Folds:
     parts = -((fold - ends[:, None]) // size) + ((fold - (ends - counts)[:, None]) // size)
     row, own = np.nonzero(parts)
     return Folds(order[row], own, parts[row, own].astype(np.float64), row, n_folds)
-
-
-EM_STEPS = 5
-TOL = 1e-9
-NEAREST = 0.95
-"""Part of a weight that one step may take away."""
 
 
 def pool_weights(logs: Floats, prior: Floats, weight: Floats | None = None) -> Floats:
@@ -230,11 +224,13 @@ class _Barrier:
         self.pairs = (likelihoods[:, :, None] * likelihoods[:, None, :]).reshape(n, k * k)
 
     def em_step(self, w: Floats) -> Floats:
+        """Return the weights after a step of EM."""
         shares = (self.weight / (w @ self.likelihoods.T)) @ self.likelihoods
         step: Floats = (self.prior + w * shares) / self.total
         return step
 
     def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return values and gradients; Hessians are made on the way."""
         self.w, mixed = x, x @ self.likelihoods.T
         ratio = self.weight / mixed
         curvature = (ratio / mixed) @ self.pairs
@@ -254,15 +250,8 @@ class _Barrier:
         return direction
 
 
-SCALARS = ("loss", "raw_loss", "gain", "log_evidence")
-SIMPLE, RICH = 0.5, 0.1
-"""Pseudo-counts of identity and temperature, and of the members after them."""
-CAUTION = 1.0 / 3.0
-"""Standard errors that the promise is held against."""
-
-
 @dataclass(frozen=True, eq=False)
-class Stack:
+class Stack(Result):
     """A fitted pool.
 
     Attributes
@@ -308,22 +297,11 @@ class Stack:
         pooled /= pooled.sum(axis=1, keepdims=True)
         return pooled
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {
-            "members": self.members.to_dict(),
-            "weights": self.weights,
-            "loss": self.loss,
-            "raw_loss": self.raw_loss,
-            "gain": self.gain,
-            "gain_se": self.gain_se if np.isfinite(self.gain_se) else None,
-            "log_evidence": self.log_evidence,
-        }
-
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Stack:
         """Return the pool that `to_dict` described."""
-        numbers = {key: float(content[key]) for key in SCALARS}
+        names = ("loss", "raw_loss", "gain", "log_evidence")
+        numbers = {name: float(content[name]) for name in names}
         spread = content["gain_se"]
         weights = {name: float(w) for name, w in content["weights"].items()}
         members = Members.from_dict(content["members"])
@@ -371,6 +349,7 @@ def _are_counts(predictions: Predictions) -> bool:
 
 
 def _named(names: tuple[str, ...], weights: Floats) -> dict[str, float]:
+    """Return weights by member."""
     return dict(zip(names, weights.tolist(), strict=True))
 
 
