@@ -1,6 +1,6 @@
 from contextlib import nullcontext
 
-import calibrator_checks as checks
+import data
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +12,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from mcllo import Predictions, load_calibrator
-from mcllo.calibrators import CALIBRATORS, AutoCalibrator, TemperatureScaling
-from mcllo.calibrators._auto import calibrator as auto_module
+from mcllo.calibrators import AutoCalibrator, TemperatureScaling
 from mcllo.calibrators._auto.calibrator import describe, reason, shares
 from mcllo.calibrators._auto.members import Members
 from mcllo.calibrators._auto.soft_temperature import SoftTemperature
@@ -23,40 +22,12 @@ from mcllo.exceptions import InputError
 from mcllo.metrics import log_loss
 
 
-def calibrated(n, c=3, seed=0):
-    rng = np.random.default_rng(seed)
-    probs = rng.dirichlet(np.full(c, 0.7), size=n)
-    return probs, (probs.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, c - 1)
+def calibrated(n, c=3, seed=0, power=1.0):
+    return data.drawn(n, range(c), seed, power=power, concentration=0.7)
 
 
 def bold(n, c=3, seed=0, power=2.0):
-    probs, y = calibrated(n, c, seed)
-    return probs**power / (probs**power).sum(axis=1, keepdims=True), y
-
-
-# ---- the contract on the toy data, beside tests/test_calibrators.py -----------------------------
-
-
-def test_the_key():
-    assert CALIBRATORS["auto"] is AutoCalibrator
-
-
-def test_zeros():
-    with pytest.warns(match="probabilities were 0"):
-        checks.rows_sum_to_one_and_zeros_are_fine(AutoCalibrator)
-
-
-def test_labels_and_frames():
-    checks.string_labels_and_frames_give_the_same_numbers(AutoCalibrator)
-
-
-def test_absent_classes():
-    checks.an_absent_class_warns_and_keeps_its_column(AutoCalibrator)
-    checks.one_class_alone_is_survived(AutoCalibrator)
-
-
-def test_refit():
-    checks.refit_forgets_and_input_is_untouched(AutoCalibrator)
+    return calibrated(n, c, seed, power)
 
 
 # ---- fixed points ---------------------------------------------------------------------------
@@ -166,12 +137,11 @@ def test_logits_and_probabilities_agree():
     )
 
 
-def test_rows_are_predicted_alone(monkeypatch):
+def test_rows_are_pooled_alone():
     fit = AutoCalibrator().fit(*bold(300))
     new = bold(100, seed=1)[0]
-    whole = fit.predict_proba(new)
-    monkeypatch.setattr(auto_module, "POOLED_AT_ONCE", 30)
-    np.testing.assert_allclose(fit.predict_proba(new), whole, atol=1e-14)
+    pooled = fit.stack_.pool(np.log(new).T, new, at_once=30)
+    np.testing.assert_allclose(pooled, fit.predict_proba(new), atol=1e-14)
 
 
 @pytest.mark.parametrize("n", range(1, 8))
@@ -250,7 +220,7 @@ def test_words_of_a_gate_that_sees_a_departure_but_no_repair():
 
 def test_save_and_load_with_a_gate(tmp_path):
     probs, y = calibrated(300)
-    for rows in (probs, probs**3 / (probs**3).sum(axis=1, keepdims=True)):
+    for rows in (probs, bold(300, power=3.0)[0]):
         fit = AutoCalibrator(gate=0.05).fit(rows, y)
         fit.save(tmp_path / "auto.json")
         again = load_calibrator(tmp_path / "auto.json")
@@ -281,8 +251,8 @@ NAMES = ("identity", "temperature", "mcllo", "full_tight", "full_loose")
 
 
 def stack_of(*weights, u=1.0, gain=0.0475, se=0.01):
-    ladder = Members(SoftTemperature(u, 0.01), {})
-    return Stack(ladder, dict(zip(NAMES, weights, strict=True)), 0.2295 - gain, 0.2295, gain, se)
+    members = Members(SoftTemperature(u, 0.01), {})
+    return Stack(members, dict(zip(NAMES, weights, strict=True)), 0.2295 - gain, 0.2295, gain, se)
 
 
 def test_the_sentence():

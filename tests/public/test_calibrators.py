@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -32,10 +32,18 @@ def other_input(key):
     return [] if on is None else [{"on": on}]
 
 
+FURTHER = {
+    "histogram": [{"binning": "mass", "n_bins": 3, "empty": "identity"}],
+    "xu_davoine": [
+        {"smooth": False, "output": "plausibility", "order": "index"},
+        {"output": "plug_in"},
+        {"order": "envelope"},
+    ],
+}
 CASES = [
-    pytest.param(CALIBRATORS[key], options, id="-".join([key, *options.values()]))
+    pytest.param(CALIBRATORS[key], options, id="-".join(map(str, (key, *options.values()))))
     for key in CALIBRATORS
-    for options in [{}, *other_input(key)]
+    for options in [{}, *other_input(key), *FURTHER.get(key, [])]
 ]
 every_class = pytest.mark.parametrize("cls", CALIBRATORS.values(), ids=CALIBRATORS)
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)
@@ -277,11 +285,11 @@ def test_weight_two_is_a_row_twice_and_weight_zero_is_no_row(cls, options):
     weight = rng.integers(0, 3, size=len(y))
     rows = np.repeat(np.arange(len(y)), weight)
     X = table(cls(**options), probs)
-    weighted = cls(**options).fit(X, y, sample_weight=weight)
-    repeated = cls(**options).fit(X[rows], y[rows])
-    np.testing.assert_allclose(
-        weighted.predict_proba(X), repeated.predict_proba(X), rtol=0, atol=1e-7
-    )
+    weighted = cls(**options).fit(X, y, sample_weight=weight).predict_proba(X)
+    repeated = cls(**options).fit(X[rows], y[rows]).predict_proba(X)
+    np.testing.assert_allclose(weighted, repeated, rtol=0, atol=1e-7)
+    even = cls(**options).fit(X, y).predict_proba(X)
+    assert np.allclose(weighted, even, rtol=0, atol=1e-3) == (cls.method == "identity")
 
 
 # -------------------------------------------------------------------------------------- hard cases
@@ -293,12 +301,25 @@ def test_a_class_without_rows_keeps_its_column_and_warns(cls, options):
     kept = y != 2
     calibrator = cls(**options)
     X = table(calibrator, probs[kept])
-    with pytest.warns(MclloWarning, match="no row has class 2"):
+    with pytest.warns(MclloWarning, match="no row has class 2") as caught:
         calibrator.fit(X, y[kept])
+    assert cls.method == "mcllo" or caught[0].filename == __file__
     assert calibrator.classes_.tolist() == [0, 1, 2, 3]
     out = calibrator.predict_proba(X)
     assert out.shape == (kept.sum(), 4)
+    assert out[:, 2].min() > 0.0 or cls.method == "mcllo"
     np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+
+
+@every_case
+@pytest.mark.filterwarnings("ignore:the classes that came true")
+def test_one_class_alone_is_survived(cls, options):
+    probs, _ = sample()
+    calibrator = cls(**options)
+    X = table(calibrator, probs)
+    with pytest.warns(MclloWarning, match="no row has class 1, 2"):
+        calibrator.fit(X, np.zeros(300, dtype=int))
+    np.testing.assert_allclose(calibrator.predict_proba(X).sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
 @every_case
@@ -384,14 +405,6 @@ def test_nothing_works_before_fit(cls, tmp_path):
     assert not (tmp_path / "map.json").exists()
 
 
-def saved(tmp_path, **changes):
-    fitted(CALIBRATORS["mcllo"], {}, *sample()).save(tmp_path / "map.json")
-    content = json.loads((tmp_path / "map.json").read_text())
-    content.update(changes)
-    (tmp_path / "map.json").write_text(json.dumps(content))
-    return tmp_path / "map.json"
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -400,20 +413,28 @@ def saved(tmp_path, **changes):
         ({"method": "oracle"}, "holds the method 'oracle', which this version does not know"),
         ({"state": {}}, "is damaged"),
         ({"params": {"colour": "red"}}, "is damaged"),
+        ({"classes": ["car"]}, "is damaged"),
     ],
 )
 def test_load_refuses_what_is_no_calibrator(tmp_path, changes, message):
+    path = tmp_path / "map.json"
+    fitted(CALIBRATORS["mcllo"], {}, *sample()).save(path)
+    content = json.loads(path.read_text())
+    assert content | {"format": "mcllo calibrator", "method": "mcllo"} == content
+    path.write_text(json.dumps(content | changes))
     with pytest.raises(FileFormatError, match=message):
-        load_calibrator(saved(tmp_path, **changes))
+        load_calibrator(path)
 
 
-@pytest.mark.parametrize(("text", "message"), [("[1, 2]", "must be a calib"), ("x", "not JSON")])
-def test_load_refuses_other_files(tmp_path, text, message):
-    (tmp_path / "other.json").write_text(text)
-    with pytest.raises(FileFormatError, match=message):
-        load_calibrator(tmp_path / "other.json")
+def test_load_refuses_other_files(tmp_path):
+    for text in ("", "[1, 2]", "not json", '"mcllo"'):
+        (tmp_path / "other.json").write_text(text)
+        with pytest.raises(FileFormatError, match=r"must be a .*calib"):
+            load_calibrator(tmp_path / "other.json")
     with pytest.raises(FileFormatError, match="there is no such file"):
         load_calibrator(tmp_path / "missing.json")
+    with pytest.raises(FileFormatError, match="directory"):
+        load_calibrator(tmp_path)
 
 
 # ------------------------------------------------------------------------------------------ errors
@@ -447,6 +468,9 @@ def test_refusals_of_predict(cls, options):
         done.predict_proba(wide.tolist())
     with pytest.raises(InputError, match="finite"):
         done.predict_proba(np.full((1, 3), np.nan))
+    named = Predictions.from_arrays(sample()[0], np.array(NAMES)[sample()[1]])
+    with pytest.raises(InputError, match=r"must have the classes \[0, 1, 2\]"):
+        done.predict_proba(named)
 
 
 # ------------------------------------------------------------------------ scikit-learn's own checks

@@ -1,6 +1,3 @@
-from pathlib import Path
-
-import calibrator_checks
 import numpy as np
 import pytest
 import sklearn.calibration
@@ -14,9 +11,6 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo.calibrators import TemperatureScaling
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
-
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-CIFAR = SHARED / "cifar10_vgg16_keras" / "cifar10_vgg16_keras.npz"
 
 needs_their_temperature = pytest.mark.skipif(
     not hasattr(sklearn.calibration, "_TemperatureScaling"),
@@ -96,27 +90,6 @@ def test_toy_with_shifted_logits():
     np.testing.assert_allclose(fitted.predict_proba(logits), expected, atol=1e-12)
 
 
-def test_cifar_split():
-    # methods.md 7, seed-0 split 8000/2000: u = .5892, hold-out log loss .1837.
-    if not CIFAR.exists():
-        pytest.skip("the CIFAR-10 predictions are not beside the repository")
-    with np.load(CIFAR, allow_pickle=True) as held:
-        probs, labels = held["probs"].astype(np.float64), held["labels"]
-    probs /= probs.sum(axis=1, keepdims=True)
-    rows = np.random.default_rng(0).permutation(10_000)
-    train, holdout = rows[:8000], rows[8000:]
-    fitted = TemperatureScaling().fit(probs[train], labels[train])
-    answer = fitted.predict_proba(probs[holdout])
-    assert fitted.inverse_temperature_ == pytest.approx(0.5892, abs=5e-5)
-    loss = -np.log(answer[np.arange(2000), labels[holdout]]).mean()
-    assert loss == pytest.approx(0.1837, abs=5e-5)
-
-
-def test_input_says_what_x_holds():
-    assert TemperatureScaling().input == "probs"
-    assert TemperatureScaling(on="logits").input == "logits"
-
-
 def test_logits_too_far_apart_for_probabilities():
     # softmax rounds all but one probability of a row to 0; the logits still know.
     X, y = sharpened(300, 3, seed=4)
@@ -141,17 +114,6 @@ def test_the_most_probable_class_stays(seed, power):
     np.testing.assert_array_equal(fitted.predict(X), X.argmax(axis=1))
 
 
-@pytest.mark.parametrize("promise", calibrator_checks.PROMISES)
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
-@pytest.mark.filterwarnings("ignore:the classes that came true")
-def test_contract(promise):
-    promise(TemperatureScaling)
-
-
-def test_saved_and_loaded(tmp_path, monkeypatch):
-    calibrator_checks.json_round_trip_is_exact(TemperatureScaling, tmp_path / "t.json", monkeypatch)
-
-
 def test_every_row_right_warns_and_predicts():
     X, _ = sharpened(100, 3, seed=0)
     with pytest.warns(SeparationWarning, match=r"T goes to 0; .* bound 8.9e\+06 .*penalty=1.0"):
@@ -169,6 +131,10 @@ def test_worse_than_chance_warns_and_predicts_equal_probabilities():
     np.testing.assert_allclose(fitted.predict_proba(X), 1 / 3, atol=1e-5)
 
 
-def test_unknown_scores():
+def test_scores():
+    assert (TemperatureScaling().input, TemperatureScaling(on="logits").input) == (
+        "probs",
+        "logits",
+    )
     with pytest.raises(InputError, match="on must be one of 'log_probs', 'logits'; got on='odds'"):
         TemperatureScaling(on="odds").fit(TOY_X, TOY_Y)

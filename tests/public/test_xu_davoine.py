@@ -1,4 +1,3 @@
-import calibrator_checks
 import numpy as np
 import pytest
 from toy import TOY_X, TOY_Y
@@ -132,27 +131,6 @@ def test_plug_in_never_changes_the_label():
     y = [rng.choice(4, p=row) for row in X]
     fitted = XuDavoine(output="plug_in").fit(X, y)
     assert (fitted.predict(X) == X.argmax(axis=1)).all()
-
-
-OPTIONS = [
-    {},
-    {"smooth": False, "output": "plausibility", "order": "index"},
-    {"output": "plug_in"},
-    {"order": "envelope"},
-]
-
-
-@pytest.mark.parametrize("check", calibrator_checks.PROMISES, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_promises(check, options):
-    check(lambda **more: XuDavoine(**options, **more))
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_json(options, tmp_path, monkeypatch):
-    calibrator_checks.json_round_trip_is_exact(
-        lambda: XuDavoine(**options), tmp_path / "map.json", monkeypatch
-    )
 
 
 def test_log_scores_raise_zeros_and_say_so():
