@@ -1,10 +1,10 @@
+import data
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo import Predictions
-from mcllo.calibrators._auto import stack as _auto_folds
 from mcllo.calibrators._auto.members import Members, MembersFit
 from mcllo.calibrators._auto.soft_temperature import SoftTemperature
 from mcllo.calibrators._auto.stack import (
@@ -26,27 +26,17 @@ from mcllo.calibrators._linear_fit import transposed_scores
 
 def sample(n=300, c=3, power=2.0, seed=0, **facts):
     """Predictions that are `power` times too bold."""
-    rng = np.random.default_rng(seed)
-    honest = rng.dirichlet(np.ones(c), size=n)
-    codes = (honest.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1).clip(0, c - 1)
-    bold = honest**power
-    bold /= bold.sum(axis=1, keepdims=True)
-    return Predictions.from_arrays(bold, codes, classes=range(c), **facts)
+    probs, y = data.drawn(n, range(c), seed, power=power)
+    return Predictions.from_arrays(probs, y, classes=range(c), **facts)
 
 
-def test_identity_alone_is_the_identity():
-    ladder = Members(SoftTemperature(0.5, 0.1), {})
-    stack = Stack(ladder, {"identity": 1.0, "temperature": 0.0}, 1.0, 1.0, 0.0, 1.0)
-    probs = sample().probs
-    np.testing.assert_allclose(stack.pool(np.log(probs).T, probs), probs, atol=1e-15)
-
-
-def test_hand_sized_pool():
+@pytest.mark.parametrize(("share", "expected"), [(1.0, [0.9, 0.1]), (0.5, [0.7, 0.3])])
+def test_hand_sized_pool(share, expected):
     # Temperature with u = 0, nearly, gives (1/2, 1/2): half of it and half of (0.9, 0.1).
-    ladder = Members(SoftTemperature(1e-300, 0.0), {})
-    stack = Stack(ladder, {"identity": 0.5, "temperature": 0.5}, 1.0, 1.0, 0.0, 1.0)
-    probs = np.array([[0.9, 0.1]])
-    np.testing.assert_allclose(stack.pool(np.log(probs).T, probs), [[0.7, 0.3]], atol=1e-15)
+    members = Members(SoftTemperature(1e-300, 0.0), {})
+    weights = {"identity": share, "temperature": 1.0 - share}
+    stack, probs = Stack(members, weights, 1.0, 1.0, 0.0, 1.0), np.array([[0.9, 0.1]])
+    np.testing.assert_allclose(stack.pool(np.log(probs).T, probs), [expected], atol=1e-15)
 
 
 def test_hand_sized_evidence():
@@ -107,11 +97,9 @@ def test_weights_and_losses_belong_together():
     assert stack.pvalue < 0.001
 
 
-def test_one_fold_of_many_rows(monkeypatch):
+def test_one_fold_of_many_rows():
     # Enough rows in one fold: its halves judge each other, and the promise is about the same.
-    whole = fit_stack(sample(3000))
-    monkeypatch.setattr(_auto_folds, "ENOUGH", 500)
-    stack = fit_stack(sample(3000))
+    whole, stack = fit_stack(sample(3000)), fit_stack(sample(3000), enough=500)
     assert stack.gain == pytest.approx(whole.gain, abs=4.0 * stack.gain_se)
     assert 1.5 * whole.gain_se < stack.gain_se < 3.0 * whole.gain_se  # sqrt(5) in theory
     assert stack.log_evidence > 0.0
@@ -242,25 +230,22 @@ def test_one_group_leaves_nothing_out():
 
 
 @pytest.mark.parametrize(("enough", "expected"), [(10_000, 5), (101, 4), (60, 3), (1, 1)])
-def test_enough_rows_are_left_out(monkeypatch, enough, expected):
+def test_enough_rows_are_left_out(enough, expected):
     # 126 rows, folds of 26, 25, 25, 25, 25: cumulated 26, 51, 76, 101, 126.
-    monkeypatch.setattr(_auto_folds, "ENOUGH", enough)
-    folds = assign_folds(scores_of(126)).enough()
+    folds = assign_folds(scores_of(126)).first(enough)
     assert folds.n_folds == expected
     assert folds.folds.max() == expected - 1
     assert folds.weight.sum() == [26, 51, 76, 101, 126][expected - 1]
 
 
-def test_rows_of_one_fold_judge_by_halves(monkeypatch):
+def test_rows_of_one_fold_judge_by_halves():
     # 12 rows in order 11, 10, ..., 0: fold 0 holds places 0, 5 and 10, that is rows 11, 6 and 1.
-    monkeypatch.setattr(_auto_folds, "ENOUGH", 1)
     scores = np.vstack([np.zeros(12), -np.arange(12.0)])
-    folds = assign_folds(scores).enough()
+    folds = assign_folds(scores).first(1)
     assert folds.rows.tolist() == [11, 6, 1]
     assert folds.judges().tolist() == [0, 1, 0]
-    grouped = assign_folds(scores, None, np.repeat([0, 1], 6)).enough()
+    grouped = assign_folds(scores, None, np.repeat([0, 1], 6)).first(1)
     assert len(np.unique(grouped.judges())) == 1  # two groups, two folds, one group in each
-    monkeypatch.setattr(_auto_folds, "ENOUGH", 10_000)
     np.testing.assert_array_equal(assign_folds(scores).judges(), assign_folds(scores).folds)
 
 
