@@ -77,18 +77,6 @@ def test_logits_of_any_size(diagonal, scale):
     np.testing.assert_allclose(scaled.apply(large), plain.apply(held), atol=1e-4)
 
 
-@KINDS
-def test_separated_rows_warn_and_have_a_finite_answer(diagonal):
-    z, _ = drawn(200, 3, seed=6)
-    with pytest.warns(SeparationWarning, match=r"separate the classes.* Ask for help\.$"):
-        fitted, held = fit(z, z.argmax(axis=1), diagonal)
-    assert fitted.separated
-    assert np.isfinite(fitted.coef).all()
-    answer = fitted.apply(held)
-    np.testing.assert_allclose(answer.sum(axis=1), 1.0, atol=1e-12)
-    np.testing.assert_array_equal(answer.argmax(axis=1), z.argmax(axis=1))
-
-
 def test_one_separated_class_is_noticed():
     z, y = drawn(200, 3, seed=7)
     rows = y != 2
@@ -96,14 +84,6 @@ def test_one_separated_class_is_noticed():
     z[0], y[0] = [0.0, 0.0, 9.0], 2  # the only row of class 2 has by far its largest score
     with pytest.warns(SeparationWarning):
         fit(z, y, diagonal=True)
-
-
-def test_a_penalty_takes_the_place_of_the_warning():
-    z, _ = drawn(200, 3, seed=6)
-    held = Predictions.from_arrays(logits=z, y=z.argmax(axis=1))
-    fitted = fit_map(held, "logits", np.ones((3, 4)), REMEDY)
-    assert not fitted.separated
-    assert np.abs(fitted.coef).max() < 10.0
 
 
 @KINDS

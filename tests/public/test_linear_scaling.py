@@ -326,9 +326,13 @@ def test_separated_rows_warn_with_the_remedy(calibrator, remedy):
     with pytest.warns(SeparationWarning, match=remedy) as caught:
         calibrator.fit(X, y)
     assert caught[0].filename == __file__
-    assert np.isfinite(calibrator.predict_proba(X)).all()
+    answer = calibrator.predict_proba(X)
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_array_equal(answer.argmax(axis=1), y)
+    assert np.isfinite(calibrator.coef_).all()
     if calibrator.method != "dirichlet":
         assert not calibrator.set_params(penalty=1.0).fit(X, y).map_.separated
+        assert np.abs(calibrator.coef_).max() < 10.0
 
 
 @pytest.mark.parametrize(
