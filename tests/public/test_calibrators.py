@@ -166,14 +166,12 @@ def test_a_subset_of_rows_is_predicted_alike(cls, options):
     np.testing.assert_allclose(part, whole[10:20], rtol=0, atol=1e-14)
 
 
-@every_case
+@pytest.mark.parametrize(("cls", "options"), [c for c in CASES if c.values[0].includes_identity])
 def test_identity_when_nothing_is_wrong(cls, options):
     # Labels drawn from the predictions. A model of p parameters is off by p / (2n) in mean
     # Kullback-Leibler divergence, so by at most sqrt(p / (4n)) in mean total variation: 0.016 for
     # the 8 parameters of a matrix and n = 8000. Isotonic steps shrink with n^(-1/3) = 0.05, a
     # fraction of which is left after averaging. So 0.03 for all.
-    if not cls.includes_identity:
-        pytest.skip("the method cannot leave predictions as they are")
     probs, y = data.drawn(8000, range(3), 3)
     done = fitted(cls, options, probs, y)
     change = np.abs(done.predict_proba(table(done, probs)) - probs).sum(axis=1) / 2.0
@@ -186,16 +184,17 @@ def test_identity_when_nothing_is_wrong(cls, options):
 @every_case
 @pytest.mark.parametrize(
     "names",
-    [[0, 1, 2], [3, 5, 8], NAMES],
-    ids=["codes", "integers", "words"],
+    [[0, 1, 2], [3, 5, 8], NAMES, [False, True]],
+    ids=["codes", "integers", "words", "truth values"],
 )
 def test_label_types(cls, options, names):
-    probs, y = sample()
+    probs, y = sample(c=len(names))
     plain = fitted(cls, options, probs, y)
     done = fitted(cls, options, probs, np.array(names)[y])
     X = table(done, probs)
     np.testing.assert_array_equal(done.predict_proba(X), plain.predict_proba(X))
     np.testing.assert_array_equal(done.classes_, names)
+    assert done.predict(X).dtype == np.array(names).dtype
     assert set(done.predict(X)) <= set(names)
 
 
@@ -208,18 +207,6 @@ def test_containers_of_labels(cls, options, series):
     expected = fitted(cls, options, probs, words).predict_proba(X)
     done = cls(**options).fit(X, series(words.tolist()), sample_weight=series([1.0] * len(y)))
     np.testing.assert_allclose(done.predict_proba(X), expected, rtol=0, atol=1e-12)
-
-
-@every_case
-def test_truth_values_and_two_classes(cls, options):
-    probs, y = sample(c=2)
-    done = fitted(cls, options, probs, y == 1)
-    X = table(done, probs)
-    assert done.classes_.tolist() == [False, True]
-    assert done.predict(X).dtype == bool
-    np.testing.assert_allclose(done.predict_proba(X).sum(axis=1), 1.0, rtol=0, atol=1e-12)
-    plain = fitted(cls, options, probs, y).predict_proba(X)
-    np.testing.assert_array_equal(done.predict_proba(X), plain)
 
 
 @every_case
