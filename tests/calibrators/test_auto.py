@@ -36,7 +36,7 @@ def bold(n, c=3, seed=0, power=2.0):
 def test_nothing_is_changed_where_nothing_is_promised():
     fits = [AutoCalibrator().fit(*calibrated(60, seed=seed)) for seed in range(6)]
     closed = [fit for fit in fits if fit.expected_gain_ <= 0.0]
-    assert closed
+    assert closed == [fit for fit in fits if fit.weights_["identity"] == 1.0] != []
     probs = calibrated(50, seed=9)[0]
     for fit in closed:
         np.testing.assert_allclose(fit.predict_proba(probs), probs, atol=1e-15)
@@ -68,6 +68,9 @@ def test_leaking_classes():
     y = (z + 0.8 * np.roll(z, 1, axis=1) + rng.gumbel(size=z.shape)).argmax(axis=1)
     fit = AutoCalibrator(on="logits").fit(z, y)
     assert fit.weights_["full_tight"] + fit.weights_["full_loose"] > 0.5
+    logs = fit.members_.logs_of_labels(z.T, y)
+    losses = dict(zip(fit.members_.names, -logs.mean(axis=0), strict=True))
+    assert losses["full_loose"] < losses["mcllo"] - 0.01
     assert "classes leak into each other" in fit.summary()
 
 
@@ -144,7 +147,9 @@ def test_few_rows(n):
     answer = fit.predict_proba(bold(20, seed=1)[0])
     np.testing.assert_allclose(answer.sum(axis=1), 1.0, atol=1e-12)
     assert answer.min() > 0.0
+    assert sum(fit.weights_.values()) == pytest.approx(1.0)
     if n == 1:
+        assert (fit.expected_gain_, fit.expected_gain_se_) == (0.0, np.inf)
         np.testing.assert_allclose(fit.predict_proba(probs), probs, atol=1e-15)
         assert fit.summary() == "100 % identity: too few rows to leave any out"
 

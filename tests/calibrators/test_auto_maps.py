@@ -124,34 +124,8 @@ def test_slow_hessians_are_replaced():
     assert problems.inverse is None
 
 
-def test_float32_first_fits_and_chunks_change_little():
-    # 36,900 features are held in float32, of 4100 rows 2050 are fitted first, 2048 are a chunk.
-    many = sample(4100, c=8, weighted=False)
-    exact, rows = rows_of(*many, np.float64), rows_of(*many)
-    assert rows.scores.dtype == np.float32
-    assert (rows.first().codes.shape[1], len(list(rows.chunks(64)))) == (2050, 3)
-    expected, _ = fit_baselines(exact, 8.0, 1e-10)
-    found, _ = fit_baselines(rows, 8.0, 1e-4)
-    assert 0.0 < np.abs(found - expected).max() < 1e-3
-
-
-@given(st.integers(0, 1000), st.integers(1, 30))
-@settings(deadline=None, max_examples=20)
-def test_permuting_the_classes_permutes_the_mean(seed, n):
-    x, y, weight = sample(n, seed=seed)
-    order = np.array([2, 0, 3, 1])
-    mean = map_of(fit_baselines(rows_of(x, y, weight), 3.0, 1e-12)[0][None])[0].mean(axis=0)
-    moved = rows_of(x[order], np.argsort(order)[y], weight)
-    other = map_of(fit_baselines(moved, 3.0, 1e-12)[0][None])[0].mean(axis=0)
-    np.testing.assert_allclose(other, mean[order][:, [*order, 4]], atol=1e-6)
-
-
 Z = np.log(TOY_X).T.copy()
 KINDS = pytest.mark.parametrize("diagonal", [True, False], ids=["vector", "full"])
-
-
-def problem(seed=0, n=80, weighted=True):
-    return sample(n, 4, seed, weighted)
 
 
 def ridge_of(c, diagonal, strength=1.5):
@@ -186,7 +160,7 @@ def test_hand_sized_ridge():
 @KINDS
 @pytest.mark.parametrize("weighted", [True, False])
 def test_value_gradient_and_products_against_the_loss_with_its_hessian(diagonal, weighted):
-    x, y, weight = problem(weighted=weighted)
+    x, y, weight = sample(weighted=weighted)
     ridge = ridge_of(4, diagonal)
     of, loss = problems_of(x, y, weight, ridge), LinearMapLoss(x, y, weight, diagonal=diagonal)
     rng = np.random.default_rng(5)
@@ -204,7 +178,7 @@ def test_value_gradient_and_products_against_the_loss_with_its_hessian(diagonal,
 @KINDS
 def test_chunks_and_float32_change_little(diagonal):
     # 40,000 rows are two chunks of float32 and three of float64.
-    data, ridge = problem(n=40_000), ridge_of(4, diagonal)
+    data, ridge = sample(n=40_000), ridge_of(4, diagonal)
     whole, rough = (problems_of(*data, ridge, kind) for kind in (np.float64, None))
     assert [len(list(of.rows.chunks(4))) for of in (whole, rough)] == [3, 2]
     start, v = identity_map(4, diagonal).reshape(1, -1), np.linspace(-1.0, 1.0, ridge.size)[None]
@@ -216,20 +190,9 @@ def test_chunks_and_float32_change_little(diagonal):
 
 
 @KINDS
-def test_sets_of_rows_are_fitted_by_themselves(diagonal):
-    ridge = ridge_of(4, diagonal)
-    rows = side_by_side([rows_of(*problem(seed)) for seed in range(3)])
-    start = np.tile(identity_map(4, diagonal), (3, 1, 1))
-    inverse = inverse_curvature(curvature(rows, start[0]), ridge)
-    found = fit_ridge(RidgeProblems(rows, rows.label_sums(), ridge, inverse), start, 1e-12)
-    for seed in range(3):
-        np.testing.assert_allclose(found[seed], fitted(*problem(seed), ridge), atol=1e-5)
-
-
-@KINDS
 @pytest.mark.parametrize("most_whole", [250, 0], ids=["whole", "blocks"])
 def test_fit_against_a_general_optimiser(diagonal, most_whole):
-    data, ridge = problem(), ridge_of(4, diagonal)
+    data, ridge = sample(), ridge_of(4, diagonal)
     of = problems_of(*data, ridge, most_whole=most_whole)
     assert len(of.inverse) == (1 if most_whole else 4)
 
@@ -250,7 +213,7 @@ def blocks_of(hessian, size):
 
 @KINDS
 def test_curvature_is_the_hessian(diagonal):
-    x, y, weight = problem()
+    x, y, weight = sample(80)
     theta = identity_map(4, diagonal) + 0.1
     hessian = LinearMapLoss(x, y, weight, diagonal=diagonal)(theta.ravel()).hessian
     whole, blocks = (curvature(rows_of(x, y, weight), theta, most) for most in (250, 0))
@@ -261,7 +224,7 @@ def test_curvature_is_the_hessian(diagonal):
 
 @pytest.mark.parametrize("most_whole", [250, 0], ids=["whole", "blocks"])
 def test_curvature_from_some_rows_stands_for_all(most_whole):
-    x, y, _ = problem(n=20_000, weighted=False)
+    x, y, _ = sample(n=20_000, weighted=False)
     rough = curvature(rows_of(x, y, None), np.eye(4, 5), most_whole)
     exact = LinearMapLoss(x, y)(np.eye(4, 5).ravel()).hessian
     exact = exact[None] if most_whole else blocks_of(exact, 5)
@@ -271,7 +234,7 @@ def test_curvature_from_some_rows_stands_for_all(most_whole):
 
 
 def test_inverse_is_one():
-    x, y, weight = problem()
+    x, y, weight = sample()
     ridge = ridge_of(4, False)
     blocks = curvature(rows_of(x, y, weight), np.eye(4, 5))
     whole = blocks[0] + np.diag(ridge.ravel())
@@ -282,7 +245,7 @@ def test_inverse_is_one():
 @given(seed=st.integers(0, 1000), n=st.integers(1, 30))
 @settings(deadline=None, max_examples=20)
 def test_permuting_the_classes_permutes_theta(diagonal, seed, n):
-    x, y, weight = problem(seed, n)
+    x, y, weight = sample(n, seed=seed)
     ridge, order = ridge_of(4, diagonal), np.array([2, 0, 3, 1])
     theta = fitted(x, y, weight, ridge)
     other = fitted(np.ascontiguousarray(x[order]), np.argsort(order)[y], weight, ridge)
@@ -302,13 +265,9 @@ def test_hand_sized_sets():
     np.testing.assert_array_equal(rows.codes[0], [0, 1, 0])
     np.testing.assert_array_equal(rows.weight, [[1, 1, 1], [2, 0, 0]])
     np.testing.assert_array_equal(rows.totals, [3.0, 2.0])
-
-
-def test_weights_of_one_are_none():
-    kept = [np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])]
-    rows = some_rows(SCORES, CODES, kept)
-    assert rows.weight is None
-    np.testing.assert_array_equal(rows.totals, [2.0, 2.0])
+    whole = some_rows(SCORES, CODES, [np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1.0, 1.0])])
+    assert whole.weight is None
+    np.testing.assert_array_equal(whole.totals, [2.0, 2.0])
 
 
 def test_hand_sized_label_sums():

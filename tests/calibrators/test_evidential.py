@@ -28,11 +28,16 @@ from mcllo.calibrators._evidential import (
 ORDERS = ("score", "index", "envelope")
 
 
-def toy_sets(scores):
-    return scalar_sets(ScalarLikelihood(scores.T.copy(), scores[np.arange(16), TOY_Y]))
+def toy_likelihood(score, *, smooth):
+    s = TOY_X if score == "prob" else np.log(TOY_X)
+    own = s[np.arange(16), TOY_Y]
+    if smooth:  # t_k = (n_k + 1) / (n_k + c), t_j = 1 / (n_k + c)
+        n = np.array([6, 5, 5])[TOY_Y]
+        own = (n * own + s.sum(axis=1)) / (n + 3)
+    return ScalarLikelihood(s.T.copy(), own)
 
 
-LOG_SETS = toy_sets(np.log(TOY_X))
+LOG_SETS = scalar_sets(toy_likelihood("log", smooth=False))
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -167,15 +172,6 @@ def test_lower_and_upper_enclose_the_probability(seed, c, order):
 
 
 QUERY = np.array([0.4, 0.35, 0.25])
-
-
-def toy_likelihood(score, *, smooth, weight=None):
-    s = TOY_X if score == "prob" else np.log(TOY_X)
-    own = s[np.arange(16), TOY_Y]
-    if smooth:  # t_k = (n_k + 1) / (n_k + c), t_j = 1 / (n_k + c)
-        n = np.array([6, 5, 5])[TOY_Y]
-        own = (n * own + s.sum(axis=1)) / (n + 3)
-    return ScalarLikelihood(s.T.copy(), own, weight)
 
 
 class Quadratic:
@@ -318,25 +314,20 @@ def test_ends_against_brent(score, smooth):
 
 
 @pytest.mark.parametrize(
-    ("score", "smooth", "theta", "half"),
-    # methods.md 1.7: theta_hat and Gamma(0.5).
+    ("score", "smooth", "theta", "level", "ends"),
+    # methods.md 1.7: theta_hat and Gamma(level).
     [
-        ("log", False, 1.38386423, (0.819264, 2.087013)),
-        ("log", True, 0.74594928, (0.300775, 1.241393)),
-        ("prob", False, 3.94131185, (2.338110, 5.882913)),
-        ("prob", True, 2.24546289, (0.902833, 3.708713)),
+        ("log", False, 1.38386423, 0.5, (0.819264, 2.087013)),
+        ("log", False, 1.38386423, 0.15, (0.498049, 2.648709)),
+        ("log", True, 0.74594928, 0.5, (0.300775, 1.241393)),
+        ("prob", False, 3.94131185, 0.5, (2.338110, 5.882913)),
+        ("prob", True, 2.24546289, 0.5, (0.902833, 3.708713)),
     ],
 )
-def test_toy(score, smooth, theta, half):
-    sets = plausible_sets(toy_likelihood(score, smooth=smooth), np.array([0.5]))
+def test_toy(score, smooth, theta, level, ends):
+    sets = plausible_sets(toy_likelihood(score, smooth=smooth), np.array([level]))
     np.testing.assert_allclose(sets.theta, theta, atol=1e-7)
-    np.testing.assert_allclose([sets.low[0], sets.high[0]], half, atol=1e-6)
-
-
-def test_toy_at_another_level():
-    # methods.md 1.7: Gamma(0.15) for log x without smoothing.
-    sets = plausible_sets(toy_likelihood("log", smooth=False), np.array([0.15]))
-    np.testing.assert_allclose([sets.low[0], sets.high[0]], (0.498049, 2.648709), atol=1e-6)
+    np.testing.assert_allclose([sets.low[0], sets.high[0]], ends, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from mcllo import Predictions
@@ -98,18 +95,6 @@ def test_docstring_is_complete(cls):
     assert all(f"\n{name} : " in doc for name in inspect.signature(cls).parameters)
     for method in (cls.fit, cls.predict_proba, cls.predict, cls.save):
         assert inspect.getdoc(method)
-
-
-@every_class
-def test_clone_and_params(cls):
-    probs, y = sample()
-    done = fitted(cls, {}, probs, y, classes=[0, 1, 2])
-    copy = clone(done)
-    assert copy.get_params() == done.get_params()
-    assert not hasattr(copy, "classes_")
-    assert copy.set_params(normalize=True) is copy
-    assert copy.normalize is True
-    assert done.normalize is False
 
 
 # -------------------------------------------------------------------------------- what comes out
@@ -234,17 +219,6 @@ def test_predictions_stand_for_x_and_y(cls, options):
     held = Predictions.from_arrays(y=y, **{done.input: X})
     again = cls(**options).fit(held, None)
     np.testing.assert_allclose(again.predict_proba(X), done.predict_proba(X), rtol=0, atol=1e-10)
-
-
-@every_case
-def test_last_step_of_a_pipeline(cls, options):
-    probs, y = sample()
-    done = fitted(cls, options, probs, y)
-    X = table(done, probs)
-    step = FunctionTransformer(lambda shifted: shifted - 1.0)
-    pipeline = make_pipeline(step, cls(**options)).fit(X + 1.0, y)
-    out = pipeline.predict_proba(X + 1.0)
-    np.testing.assert_allclose(out, done.predict_proba(X), rtol=0, atol=1e-9)
 
 
 # ---------------------------------------------------------------------------------------- weights

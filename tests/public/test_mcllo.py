@@ -176,9 +176,6 @@ def test_on_miscalibrated_data_it_loses_nothing():
     assert max(gated) < 0.0
 
 
-# ---- the identity -----------------------------------------------------------------------------
-
-
 def test_nothing_changes_and_the_answer_is_the_callers_own():
     held = Predictions.from_arrays(TOY_X, TOY_Y)
     answer = Identity().fit(held, None).predict_proba(held)

@@ -156,8 +156,13 @@ def test_recalibration_helps_a_bold_classifier():
 
 
 @pytest.mark.parametrize("ensemble", [True, False])
-@pytest.mark.parametrize("series", [np.array, list, pd.Series, pl.Series])
-@pytest.mark.parametrize("names", [NAMES, [1, 2], [-1.0, 1.0], ["10", "9"]], ids=str)
+@pytest.mark.parametrize(
+    ("names", "series"),
+    [
+        *((NAMES, series) for series in (np.array, list, pd.Series, pl.Series)),
+        *((names, np.array) for names in ([1, 2], [-1.0, 1.0], ["10", "9"])),
+    ],
+)
 def test_labels_of_any_name(names, series, ensemble):
     X, y = data(c=len(names))
     plain = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(X, y)
