@@ -2,11 +2,11 @@
 
 ====================  ==========================================================================
 a method says         ``method``, ``includes_identity``, ``needs_logs`` (whether zeros in X must be
-                      raised first), ``absent`` (what becomes of a class that no label had)
+                      raised first), ``_absent`` (what becomes of a class that no label had)
 `fit`                 check options, forget, read, warn of absent classes, then `_learn`
 `predict_proba`       read, then `_apply`
 a saved calibrator    JSON that anyone can read: parameters, classes, and the plain numbers of
-                      `_state`, which `_restore` takes back; by default those named in ``learned``
+                      `_state`, which `_restore` takes back; by default those named in ``_learned``
 `OneVsRest`           from ``q_k >= 0``, a number for each class alone, to the row
                       ``q_k / sum_j q_j``; classes that no label had keep their predicted
                       probability, and the others share the rest
@@ -53,8 +53,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     method: ClassVar[str]
     includes_identity: ClassVar[bool] = True
-    absent: ClassVar[str] = ""
-    learned: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]] = ()
+    _absent: ClassVar[str] = ""
+    _learned: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]] = ()
 
     @property
     def input(self) -> str:
@@ -81,9 +81,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_options()
         self._forget()
         predictions = self._read(X, y, sample_weight)
-        if self.absent and predictions.absent:
+        if self._absent and predictions.absent:
             named = ", ".join(repr(label) for label in predictions.absent)
-            message = f"no row has class {named}; nothing can be learned about it: {self.absent}."
+            message = f"no row has class {named}; nothing can be learned about it: {self._absent}."
             warnings.warn(message, AbsentClassWarning, stacklevel=2)
         self._learn(predictions)
         return self
@@ -131,11 +131,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _state(self) -> dict[str, Any]:
         """Return what was learned as plain numbers."""
-        return {name: none_for_nan(getattr(self, f"{name}_")) for name, _ in self.learned}
+        return {name: none_for_nan(getattr(self, f"{name}_")) for name, _ in self._learned}
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Take back what `_state` returned."""
-        for name, read in self.learned:
+        for name, read in self._learned:
             setattr(self, f"{name}_", read(state[name]))
 
     def _forget(self) -> None:
@@ -237,7 +237,7 @@ class OneVsRest(Calibrator):
         Columns that no label had.
     """
 
-    absent = "its probability is kept, and the other classes share the rest"
+    _absent = "its probability is kept, and the other classes share the rest"
     needs_logs = False
     zero_row: ZeroRow = "uniform"
     absent_: tuple[int, ...]
@@ -327,7 +327,7 @@ def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:
     return array
 
 
-def restored(path: str | os.PathLike[str], registry: Mapping[str, type[Calibrator]]) -> Any:
+def restored(path: str | os.PathLike[str], registry: Mapping[str, type[Calibrator]]) -> Calibrator:
     """Return the calibrator saved at `path`, of a method in the `registry`."""
     content = _read_json(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:

@@ -62,7 +62,7 @@ class BetaCalibration(OneVsRest):
     """
 
     method = "beta"
-    learned = (("coef", float_array), ("absent", tuple))
+    _learned = (("coef", float_array), ("absent", tuple))
 
     def __init__(
         self, *, classes: Sequence[Hashable] | None = None, normalize: bool = False

@@ -73,7 +73,7 @@ class HistogramBinning(OneVsRest):
 
     method = "histogram"
     includes_identity = False
-    learned = (
+    _learned = (
         ("edges", float_arrays),
         ("counts", float_arrays),
         ("table", float_arrays),

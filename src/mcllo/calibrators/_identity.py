@@ -33,7 +33,7 @@ class Identity(Calibrator):
     """
 
     method = "identity"
-    absent = "it keeps its predicted probability, as all classes do"
+    _absent = "it keeps its predicted probability, as all classes do"
     needs_logs = False
 
     def __init__(

@@ -47,7 +47,7 @@ class IsotonicCalibration(OneVsRest):
     """
 
     method = "isotonic"
-    learned = (("knots", float_arrays), ("absent", tuple))
+    _learned = (("knots", float_arrays), ("absent", tuple))
 
     def __init__(
         self, *, classes: Sequence[Hashable] | None = None, normalize: bool = False

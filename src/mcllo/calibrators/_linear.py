@@ -28,7 +28,7 @@ from ._linear_fit import LinearMap, check_penalty, fit_map
 class LinearCalibrator(Calibrator):
     """Base of the methods whose map is a `LinearMap`, kept in `map_`."""
 
-    absent = "it keeps its predicted probability and the others share the rest"
+    _absent = "it keeps its predicted probability and the others share the rest"
     map_: LinearMap
 
     @property
@@ -71,7 +71,7 @@ class LinearCalibrator(Calibrator):
 class Scaling(LinearCalibrator):
     """Base of vector and matrix scaling: the same ridge on every parameter."""
 
-    diagonal: ClassVar[bool]
+    _diagonal: ClassVar[bool]
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Scaling(LinearCalibrator):
 
     def _ridge(self, predictions: Predictions) -> Floats:
         c = predictions.n_classes
-        return np.full((c, 2 if self.diagonal else c + 1), float(self.penalty))
+        return np.full((c, 2 if self._diagonal else c + 1), float(self.penalty))
 
 
 class VectorScaling(Scaling):
@@ -145,7 +145,7 @@ class VectorScaling(Scaling):
     """
 
     method = "vector"
-    diagonal = True
+    _diagonal = True
 
 
 class MatrixScaling(Scaling):
@@ -199,7 +199,7 @@ class MatrixScaling(Scaling):
     """
 
     method = "matrix"
-    diagonal = False
+    _diagonal = False
 
 
 class DirichletCalibration(LinearCalibrator):

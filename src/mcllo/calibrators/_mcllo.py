@@ -98,7 +98,7 @@ class GatedCalibrator(Calibrator):
     gate_: GateDecision | None
 
     @property
-    def closed(self) -> bool:
+    def _closed(self) -> bool:
         """Whether predictions pass untouched."""
         gate = self.__dict__.get("gate_")
         return gate is not None and not gate.recalibrates
@@ -106,10 +106,10 @@ class GatedCalibrator(Calibrator):
     @property
     def needs_logs(self) -> bool:
         """Whether zeros must be raised: not when the gate lets predictions pass untouched."""
-        return not self.closed
+        return not self._closed
 
     def _apply(self, simplex: Simplex) -> Floats:
-        return simplex.probs.copy() if self.closed else self._repaired(simplex)
+        return simplex.probs.copy() if self._closed else self._repaired(simplex)
 
     def _repaired(self, simplex: Simplex) -> Floats:
         """Return what the map makes of validated rows."""
@@ -221,7 +221,7 @@ class MCLLOCalibrator(GatedCalibrator):
         if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
             predictions, self.clip_ = for_recalibration(predictions)
         options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
-        with quiet(*OF_ESTIMATES) if self.closed else nullcontext():
+        with quiet(*OF_ESTIMATES) if self._closed else nullcontext():
             if rule == "auto":
                 predictions = predictions.with_baseline(likeliest_baseline(predictions, **options))
             fit = fit_all_baselines if rule == "all" else fit_predictions

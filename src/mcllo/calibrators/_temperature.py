@@ -54,8 +54,8 @@ class TemperatureScaling(Calibrator):
     """
 
     method = "temperature"
-    absent = "its probability is only rescaled as all others are"
-    learned = (("inverse_temperature", float), ("n_iter", int))
+    _absent = "its probability is only rescaled as all others are"
+    _learned = (("inverse_temperature", float), ("n_iter", int))
 
     def __init__(
         self,

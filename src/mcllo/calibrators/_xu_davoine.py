@@ -88,7 +88,7 @@ class XuDavoine(Calibrator):
 
     method = "xu_davoine"
     includes_identity = False
-    absent = "its probability is only reshaped as all others are"
+    _absent = "its probability is only reshaped as all others are"
 
     def __init__(
         self,

@@ -148,7 +148,7 @@ class AutoCalibrator(GatedCalibrator):
     """
 
     method = "auto"
-    absent = "its probability changes as little as the other rows allow"
+    _absent = "its probability changes as little as the other rows allow"
 
     def __init__(
         self,

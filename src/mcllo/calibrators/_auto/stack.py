@@ -321,10 +321,13 @@ def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
         weights = np.eye(len(names))[0]
         raw = float(-fit.whole.logs_of_labels(scores, codes)[folds.rows, 0].mean())
         return Stack(fit.whole, _named(names, weights), raw, raw, 0.0, np.inf)
-    folds, counts = folds.first(enough), _are_counts(predictions)
+    folds, groups = folds.first(enough), predictions.groups
+    counts = predictions.weight_kind == "frequency" and predictions.has_whole_weights
+    if groups is None and not counts:
+        groups = np.arange(predictions.n_samples)  # each row is one, whatever its weight
     logs = left_out_logs(fit, folds)
     prior = np.where(np.arange(len(names)) < 2, SIMPLE, RICH)
-    groups = None if counts else _groups(predictions)[folds.rows]
+    groups = None if groups is None else groups[folds.rows]
     pools = _honest_pools(logs, prior, folds)
     gain, spread = _promise(logs, pools, folds, groups)
     trust = _trust(gain, spread)
@@ -332,20 +335,13 @@ def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
     if trust > 0.0:
         gain, spread = _promise(logs, pools, folds, groups)
     raw = float(-np.average(logs[:, 0], weights=folds.weight))
-    evidence = _log_evidence(logs, folds) if counts else 0.0
+    evidence = _log_evidence(logs, folds) if groups is None else 0.0
     return Stack(fit.whole, _named(names, pools[-1]), raw - gain, raw, gain, spread, evidence)
 
 
 def _trust(gain: float, spread: float) -> float:
     """Return t of the module's card."""
     return gain**2 / (gain**2 + (CAUTION * spread) ** 2) if gain > 0.0 else 0.0
-
-
-def _are_counts(predictions: Predictions) -> bool:
-    """Whether rows are independent and weights, if any, say how many rows there are."""
-    weight = predictions.sample_weight
-    whole = weight is None or bool((np.floor(weight) == weight).all())
-    return whole and predictions.groups is None and predictions.weight_kind == "frequency"
 
 
 def _named(names: tuple[str, ...], weights: Floats) -> dict[str, float]:
@@ -371,11 +367,6 @@ def _honest_pools(logs: Floats, prior: Floats, folds: Folds) -> Floats:
     judges = folds.judges()
     others = judges != np.arange(judges.max() + 2)[:, None]
     return pool_weights(logs, prior, folds.weight * others)
-
-
-def _groups(predictions: Predictions) -> NDArray[np.intp]:
-    """Return which rows depend on each other; each is a group of its own where none are known."""
-    return np.arange(predictions.n_samples) if predictions.groups is None else predictions.groups
 
 
 def _promise(
