@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 __all__ = [
     "AbsentClassWarning",
     "ConvergenceWarning",
@@ -60,16 +56,3 @@ class ConvergenceWarning(MclloWarning):
 
 class AbsentClassWarning(MclloWarning):
     """A class has no row in the labels, so nothing can be learned about it."""
-
-
-OF_ESTIMATES = (SeparationWarning, ConvergenceWarning)
-"""What a fit says of its estimates: noise where these only serve something else."""
-
-
-@contextmanager
-def quiet(*categories: type[Warning]) -> Iterator[None]:
-    """Leave out warnings of these categories, or all, inside a ``with`` block."""
-    with warnings.catch_warnings():
-        for category in categories or (Warning,):
-            warnings.simplefilter("ignore", category)
-        yield

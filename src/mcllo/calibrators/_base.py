@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._fit.map import read_simplex
 from .._ground.files import write_text
+from .._ground.quiet import quiet
 from .._ground.results import Floats, none_for_nan, plain
 from .._input.frames import column_names, shorten
 from .._input.labels import RESERVED, class_names
@@ -40,7 +41,7 @@ from .._input.probabilities import Simplex, clean_probs
 from .._input.weights import clean_rows
 from .._input.zeros import reclip
 from .._version import __version__
-from ..exceptions import AbsentClassWarning, FileFormatError, InputError, quiet
+from ..exceptions import AbsentClassWarning, FileFormatError, InputError
 
 FORMAT = "mcllo calibrator"
 FORMAT_VERSION = 1

@@ -25,6 +25,7 @@ from .._blocks.dask import blocks_of_dask, is_dask, lazy_labels, lazy_predict
 from .._blocks.fit import fit_blocks
 from .._fit.all_baselines import AllBaselinesMap, fit_all_baselines
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats, Result
 from .._ground.text import format_p
 from .._inference.calibration_test import fit_and_test, split_baseline
@@ -33,7 +34,7 @@ from .._input.labels import RESERVED
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from .._input.zeros import for_recalibration
-from ..exceptions import OF_ESTIMATES, InputError, quiet
+from ..exceptions import InputError
 from ._base import Calibrator
 
 
