@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from .._files.source import Source, StrPath
 from .._files.write import writing
 from .._fit.map import MCLLOMap
 from .._ground.files import progress
+from .._ground.quiet import quiet
 from .._input.probabilities import clean_logits
 from ..exceptions import FileFormatError, InputError, Phrase
 
@@ -97,8 +97,7 @@ def _recalibrated(
 
 
 def _predict(calibrator: Any, table: Any, logits: bool) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         if not logits or calibrator.input == "logits":
             return calibrator.predict_proba(table)
         fitted = getattr(calibrator, "fit_", None)

@@ -14,7 +14,6 @@ details             left out, but for the posterior
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -25,6 +24,7 @@ from .._assessment.assessment import Assessment, DataFacts, assess_predictions, 
 from .._assessment.details import Details
 from .._diagnosis.class_tests import shares
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.quiet import quiet
 from .._ground.results import Floats, none_for_nan
 from .._ground.statements import Statement
 from .._ground.text import format_count
@@ -212,7 +212,6 @@ def _exact(
         f"On {format_count(some.n_samples)} of {format_count(n_samples)} rows, chosen at "
         f"random with seed {seed}"
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit of all rows has said what there is to say
+    with quiet():  # the fit of all rows has said what there is to say
         found = run_test(some, fit_predictions(some), seed=seed, **options)
     return replace(found, reason=reason)

@@ -6,13 +6,13 @@ Exit codes: 0 done; 1 calibration rejected (``--gate``); 2 bad input, one line o
 from __future__ import annotations
 
 import math
-import warnings
 from functools import cache
 from typing import Annotated, Any
 
 import typer
 
 from .._files.read import read_predictions
+from .._ground.quiet import quiet
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._input.labels import RESERVED
@@ -114,8 +114,7 @@ def assess(
     """Test calibration, show which classes are wrong and how, and measure."""
     check_alpha(alpha)
     rule, named = split_baseline(reading["baseline"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the report says the same in its notes
+    with quiet():  # the report says the same in its notes
         result = assess_file(
             file,
             {**reading, "label": label, "baseline": named},
@@ -190,8 +189,7 @@ def compare(
     """Fit every recalibration method on one file, judge them on another, and recommend one."""
     from .._workflows.compare import compare as run_compare
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table says the same in its footnotes
+    with quiet():  # the table says the same in its footnotes
         learn = read_predictions(train, label=label, **reading)
         judge = None
         if holdout is not None:
@@ -261,8 +259,7 @@ def plot(
     """Draw one figure: reliability, parameters, the map of the repair, nested models, baselines."""
     from .demo import draw
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what was changed is said by `mcllo assess`
+    with quiet():  # what was changed is said by `mcllo assess`
         draw(read_predictions(file, label=label, **reading), kind, output, seed=seed)
     typer.echo(f"{output}: {kind} figure written")
 

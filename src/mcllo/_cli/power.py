@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Annotated, Any
 
 import typer
 
+from .._ground.quiet import quiet
 from .options import Alpha, AsJson, Seed, as_json_text, check_alpha, reads
 
 Sizes = Annotated[
@@ -67,8 +67,7 @@ def power(
     check_alpha(alpha)
     options: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
     options |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # raised zeros only make the design, nothing is concluded
+    with quiet():  # raised zeros only make the design, nothing is concluded
         if file is None:
             _refuse_given(delta, gamma, label, reading["classes"], reading["baseline"])
             shifts: dict[str, Any] = {"delta_1": delta1} if delta1 else {}

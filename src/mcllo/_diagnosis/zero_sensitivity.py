@@ -13,14 +13,13 @@ to recalibrate   `_input/zeros`: ``1 / (2 T)`` when the probabilities are votes 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .._fit.existence import quiet_estimates
+from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Result, none_for_nan
 from .._ground.statements import Level, Statement
 from .._ground.text import PStyle, Table, align, format_count, format_number, p_words
@@ -228,8 +227,7 @@ def zero_sensitivity(
     Probabilities are multiples of 1/25 (a vote of 25?): a penalised recalibration raises zeros to
     1/50.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ZeroProbabilityWarning)
+    with quiet(ZeroProbabilityWarning):
         predictions = as_predictions(
             probs,
             y,
@@ -265,7 +263,7 @@ def zero_sensitivity_of(
         "seed": entropy_of(seed),
     }
     floors = _floors(p)
-    with quiet_estimates():  # what there is to say is said of the predictions' own fit
+    with quiet(*OF_ESTIMATES):  # what there is to say is said of the predictions' own fit
         tests = tuple(fit_and_test(reclip(p, floor), **options).test for floor in floors)
     resolution = raw_resolution(p)
     return ZeroSensitivity(

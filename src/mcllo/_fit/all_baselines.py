@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from ..exceptions import ConvergenceWarning, Either, InputError, Option, Phrase, SeparationWarning
-from .existence import quiet_estimates
 from .fit import MCLLOFit, fit_predictions
 from .map import MCLLOMap, read_simplex
 
@@ -153,7 +153,7 @@ def fit_each_baseline(
                 Either(", or the ones to try with baselines= of baseline_sensitivity", shell=""),
             ),
         )
-    with quiet_estimates():
+    with quiet(*OF_ESTIMATES):
         return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
 
 

@@ -29,8 +29,7 @@ same program with one coordinate of v for its sum.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -308,15 +307,6 @@ def warn_of(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
             USE_A_PENALTY,
         )
         warnings.warn(ConvergenceWarning(message), stacklevel=4)
-
-
-@contextmanager
-def quiet_estimates() -> Iterator[None]:
-    """Leave out what `warn_of` says, where the result says it or nothing uses the estimates."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 def _some(classes: Classes) -> str:

@@ -38,13 +38,14 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import Terms
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError
 from .estimate import objective_of
-from .existence import quiet_estimates, unbounded_parameters
+from .existence import unbounded_parameters
 from .fit import Intervals, MCLLOFit, fit_predictions
 from .objective import FreeLikelihood, Objective
 from .penalty import Center, Penalty
@@ -117,7 +118,7 @@ def profile_intervals(
         clip=clip,
     )
     if fit is None:
-        with quiet_estimates():  # what the warnings would say, the intervals show
+        with quiet(*OF_ESTIMATES):  # what the warnings would say, the intervals show
             fit = fit_predictions(predictions, penalty=penalty, center=center)
     elif fit.classes != predictions.classes or fit.n_samples != predictions.n_samples:
         raise InputError("fit must be the fit of these predictions; classes or rows differ.")

@@ -7,12 +7,12 @@ and the table agree.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from .._assessment.assessment import Assessment, assess_predictions
 from .._assessment.details import PARTS, Details
+from .._ground.quiet import quiet
 from .._ground.statements import Statement, pick
 from .._inference.budget import N_RESAMPLES_COMPARE
 from .._inference.likelihood_tests import CalibrationTest, choose_method
@@ -69,8 +69,7 @@ def assessment_of(result: Assessment | Comparison) -> Assessment:
             f"report must get an Assessment or a Comparison; got {type(result).__name__}. "
             "Call assess(probs, y) or compare(train, holdout) first."
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a separated fit is an alert of the report
+    with quiet():  # a separated fit is an alert of the report
         a = assess_predictions(result.holdout, method="chi2", seed=result.seed)
     row = result["uncalibrated"]
     why = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_COMPARE)[1]

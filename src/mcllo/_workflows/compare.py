@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._assessment.assessment import summary_metrics
-from .._fit.existence import quiet_estimates
 from .._fit.fit import fit_predictions
 from .._ground.files import progress
+from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
 from .._ground.threads import one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE
@@ -88,7 +88,7 @@ class _Court:
 
     def row(self, name: str, predictions: Predictions) -> ComparisonRow:
         """Return one row of the table."""
-        with quiet_estimates():  # what a separated fit means is for the test to say
+        with quiet(*OF_ESTIMATES):  # what a separated fit means is for the test to say
             fit = fit_predictions(predictions)
         test = run_test(predictions, fit, **self.drawing)
         result, corrected, changed = self.results.get(name), None, None
