@@ -1,8 +1,4 @@
-"""``docs/figures``: time against rows and classes; log loss, harm and time against rows.
-
-The canvas of ``mcllo.plot`` is not public: the names that are imported from ``mcllo.plot`` stand
-here and nowhere else.
-"""
+"""``docs/figures``: time against rows and classes; log loss, harm and time against rows."""
 
 from __future__ import annotations
 
@@ -13,17 +9,14 @@ from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullLocator
+from studies.figures import FAINT, Canvas, heading, line_look, look, save, side_legend, ticks
+from studies.pages import count, time_word
 
 from benchmarks.machine import ROOT, Record, median, quartiles
 from benchmarks.methods import full_title, timed_title
 from benchmarks.quality import View, counted
 from benchmarks.speed import shape
-from benchmarks.words import rows_words, time
-from mcllo.plot import save
-from mcllo.plot._layout import OwnFigure, footer, heading, side_legend
-from mcllo.plot._style import DASHES, FAINT, MARKERS, SERIES, plain_axes, styled
 
 FOLDER = ROOT / "docs" / "figures"
 TIMED = (
@@ -40,14 +33,7 @@ LINEAR = 0.02
 
 def _style(name: str, drawn: Sequence[str]) -> dict[str, Any]:
     k = drawn.index(name)
-    line = {"color": SERIES[k], "ls": DASHES[k], "lw": 2.2 if k == 0 else 1.4}
-    return line | {"marker": MARKERS[k], "markersize": 5.5, "label": f"_{name}"}
-
-
-def _ticks(axis: Axis, at: Sequence[float], words: Callable[[float], str]) -> None:
-    axis.set_major_locator(FixedLocator(list(at)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
+    return line_look(k) | {"lw": 2.2 if k == 0 else 1.4, "label": f"_{name}"}
 
 
 # speed
@@ -70,16 +56,17 @@ def has_sweeps(results: Record) -> bool:
     return bool(sizes) and all(len(sweep) > 1 for sweep in sweeps(sizes))
 
 
-@styled
+@look()
 def draw_speed(results: Record) -> list[Axes]:
     """Return the two panels: medians, and a bar from the first to the third quartile at each."""
     fits = results["fits"]
     names = [name for name in TIMED if any(name in records for records in fits.values())]
-    axes, handles = list(OwnFigure(9.6, 4.2).subplots(1, 2, sharey=True)), []
+    figure = Canvas(9.6, 4.2)
+    axes, handles = figure.panels(1, 2, sharey=True), list[Artist]()
     by_rows, by_classes = sweeps(list(fits))
     below = (
         f"c = {shape(by_rows[0])[1]} classes",
-        f"n = {rows_words(shape(by_classes[0])[0])} rows",
+        f"n = {count(shape(by_classes[0])[0])} rows",
     )
     for k, (ax, sizes, label) in enumerate(
         zip(axes, (by_rows, by_classes), ("Rows", "Classes"), strict=True)
@@ -91,9 +78,8 @@ def draw_speed(results: Record) -> list[Axes]:
             style = _style(name, TIMED)
             ax.vlines(x, low, high, color=style["color"], lw=3.0, alpha=0.35)
             handles.append(ax.plot(x, [median(values) for values in seconds], **style)[0])
-        plain_axes(ax)
         ax.set(xscale="log", yscale="log", xlabel=label)
-        _ticks(ax.xaxis, _apart([shape(s)[k] for s in sizes]), lambda value: rows_words(int(value)))
+        ticks(ax.xaxis, _apart([shape(s)[k] for s in sizes]), lambda value: count(int(value)))
         ax.yaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power_of_ten(value)))
         heading(ax, f"Time against {label.lower()}", below[k])
@@ -105,7 +91,7 @@ def draw_speed(results: Record) -> list[Axes]:
         "validation, test and standard errors; temperature and SVS are fits alone. Missing points "
         f"were not timed or took longer than the limit. {results['machine']['cpu']}.{quick}"
     )
-    footer(axes[0], [words])
+    figure.footer(words)
     return axes
 
 
@@ -123,7 +109,7 @@ def _apart(values: Sequence[int]) -> list[int]:
 
 
 def _power_of_ten(seconds: float) -> str:
-    return f"{1e6 * seconds:.0f} µs" if seconds < 1e-3 else time(seconds).replace(".0 ", " ")
+    return f"{1e6 * seconds:.0f} µs" if seconds < 1e-3 else time_word(seconds).replace(".0 ", " ")
 
 
 def write_speed(results: Record, path: Path = FOLDER / "performance.svg") -> None:
@@ -137,10 +123,11 @@ def write_speed(results: Record, path: Path = FOLDER / "performance.svg") -> Non
 # quality
 
 
-@styled
+@look()
 def draw_quality(view: View) -> list[Axes]:
     """Return the three panels."""
-    loss, harm, wall = axes = list(OwnFigure(12.0, 4.0).subplots(1, 3))
+    figure = Canvas(12.0, 4.0)
+    loss, harm, wall = axes = figure.panels(1, 3)
     names = [name for name in JUDGED if view.of(name)]
     for name in names:
         _loss(loss, view, name)
@@ -148,12 +135,11 @@ def draw_quality(view: View) -> list[Axes]:
     handles = [_line(harm, view, name, lambda n, name=name: _percent(view.worse(name, n)))
                for name in names]  # fmt: skip
     for ax in axes:
-        plain_axes(ax)
         ax.set(xscale="log", xlabel="Rows to learn from")
-        _ticks(ax.xaxis, view.sizes, lambda value: rows_words(round(value)))
+        ticks(ax.xaxis, view.sizes, lambda value: count(round(value)))
     loss.set_yscale("symlog", linthresh=LINEAR, linscale=1.2)
     levels = [-0.1, -0.04, -0.02, -0.01, 0.0, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 1.0, 2.0]
-    _ticks(loss.yaxis, levels, lambda value: f"{value:+g}" if value else "0")
+    ticks(loss.yaxis, levels, lambda value: f"{value:+g}" if value else "0")
     loss.set_ylabel("Log loss less that of SMS")
     heading(loss, "Log loss", "lower is better; bars: 95 % intervals over sets")
     harm.set_ylim(bottom=0.0)
@@ -161,7 +147,7 @@ def draw_quality(view: View) -> list[Axes]:
     harm.set_ylabel("Cases, %")
     heading(harm, "Worse than doing nothing", "held-out log loss above the input's; line: 3 %")
     wall.set_yscale("log")
-    _ticks(wall.yaxis, [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0], lambda value: f"{value:g}")
+    ticks(wall.yaxis, [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0], lambda value: f"{value:g}")
     wall.set_ylabel("Fit time, SMS = 1")
     heading(wall, "Fit time", "median ratio within cases, one thread")
     side_legend(wall, handles, [full_title(name) for name in names])
@@ -170,7 +156,7 @@ def draw_quality(view: View) -> list[Axes]:
         "counts once at each number of rows; sets of one data set are taken together in the "
         "intervals. Some sets served to choose the design of auto: the page shows them apart."
     )
-    footer(loss, [words])
+    figure.footer(words)
     return axes
 
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
 LATEST, QUICK = RESULTS / "latest.json", RESULTS / "quick.json"
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ONE_THREAD = dict.fromkeys(_THREADS, "1")

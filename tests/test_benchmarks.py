@@ -13,7 +13,7 @@ from mcllo import MCLLOCalibrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are not installed
 NAMES = ("figures", "harmless", "machine", "methods", "pages", "quality", "race", "rows", "sets")
-NAMES += ("speed", "targets", "words", "worker")
+NAMES += ("speed", "targets", "worker")
 part = {name: importlib.import_module(f"benchmarks.{name}") for name in NAMES}
 figures, harmless, machine, methods, pages = (part[name] for name in NAMES[:5])
 quality, rows, sets, speed = (part[name] for name in ("quality", "rows", "sets", "speed"))

@@ -36,7 +36,7 @@ import mcllo.plot
 import mcllo.simulate
 from mcllo.simulate import PowerCell, PowerStudy
 
-from ..figures import BLUE, INK, MUTED, SERIES, SMALL, VERMILION, Canvas, heading, look, ticks
+from ..figures import BLUE, INK, MUTED, Canvas, heading, line_look, look, side_legend, ticks
 from ..pages import Row, Rows, Tables, column, say, table
 
 HERE = Path(__file__).parent
@@ -70,10 +70,8 @@ WORDS = {
     "softmax_normal": "softmax of N(0, 1)",
 }
 EFFECT_WORDS = {"null": "nothing is wrong", "overconfident": "gamma = 0.7"}
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
-DASHES += ((0, (9, 3)), (0, (1, 1)))
 DEFAULT: dict[str, Any] = {"color": BLUE, "ls": "-", "marker": "o", "markersize": 6}
-CHI2: dict[str, Any] = {"color": VERMILION, "ls": DASHES[1], "marker": "D", "markersize": 5.5}
+CHI2 = line_look(1)
 FAIR: dict[str, Any] = {"color": INK, "ls": (0, (1, 1.5)), "marker": "x", "markersize": 6.5}
 LEVEL: dict[str, Any] = {"color": MUTED, "lw": 1.0, "ls": (0, (4, 3))}
 
@@ -298,9 +296,8 @@ def difference_figure(rows: Sequence[Row]) -> Axes:
         line = [row for row in rows if row["n"] == n]
         x, y = column(line, "delta_1"), column(line, "difference")
         reach = 1.96 * column(line, "difference_se")
-        look_of = {"color": SERIES[k], "ls": DASHES[k], "marker": "oDs^vP"[k], "markersize": 5.5}
-        ax.fill_between(x, y - reach, y + reach, color=SERIES[k], alpha=0.15, lw=0)
-        handles += ax.plot(x, y, **look_of)
+        ax.fill_between(x, y - reach, y + reach, color=line_look(k)["color"], alpha=0.15, lw=0)
+        handles += ax.plot(x, y, **line_look(k))
         names.append(f"n = {n:,}")
     ax.axhline(0.0, **LEVEL)
     ticks(ax.xaxis, DELTAS)
@@ -309,9 +306,7 @@ def difference_figure(rows: Sequence[Row]) -> Axes:
     ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
     ax.set_ylabel("Mean ECE as drawn minus after MCLLO")
     heading(ax, "By how much MCLLO lowers ECE", "on the rows it was fitted to; dashed: no change")
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
-    place |= {"borderaxespad": 0.0, "handlelength": 3.2, "labelcolor": INK, "fontsize": SMALL}
-    ax.legend(handles, names, **place)
+    side_legend(ax, handles, names)
     figure.footer("Bands: 95 % intervals of the simulation.")
     return ax
 
