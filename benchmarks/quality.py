@@ -21,9 +21,6 @@ which is the usual t interval over sets when each source has one set.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import io
 import json
 import os
 import re
@@ -39,6 +36,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from studies.pages import read, write
 
 from benchmarks import machine, sets
 from benchmarks.machine import ONE_THREAD, RESULTS, Record
@@ -335,27 +333,10 @@ def _cell(name: str, n: int, method: str, done: list[Record]) -> Record:
 
 
 def write_cells(path: Path, rows: Sequence[Record]) -> None:
-    """Write rows as a gzipped CSV file whose bytes depend on the rows alone.
-
-    Numbers have few digits; scores themselves are kept for doing nothing alone, to save room.
-    """
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(COLUMNS)
-    for row in rows:
-        kept = row if row["method"] == NOTHING else row | dict.fromkeys(METRICS)
-        values = ("" if kept[column] is None else kept[column] for column in COLUMNS)
-        out.writerow(f"{v:.4g}" if isinstance(v, float) else v for v in values)
-    path.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
-
-
-def read_cells(path: Path) -> list[Record]:
-    """Return what `write_cells` wrote."""
-    rows = list(csv.DictReader(io.StringIO(gzip.decompress(path.read_bytes()).decode())))
-    for row in rows:
-        row |= {column: int(row[column]) for column in COUNTS}  # type: ignore[misc]
-        row |= {k: float(row[k]) if row[k] else None for k in NUMBERS}  # type: ignore[misc]
-    return rows
+    """Write rows with few digits; scores themselves are kept for doing nothing alone."""
+    for_room = dict.fromkeys(METRICS)
+    kept = (row if row["method"] == NOTHING else row | for_room for row in rows)
+    write(path, [{column: row[column] for column in COLUMNS} for row in kept], digits=4)
 
 
 def collect(harmless: list[Record]) -> None:
@@ -487,14 +468,10 @@ class View:
 
 def latest() -> View:
     """Return the results that were written last."""
-    return View(read_cells(CELLS), machine.read(FACTS))
+    return View(read(CELLS), machine.read(FACTS))
 
 
 def counted(facts: Iterable[Record]) -> str:
-    """Return how many sets and sources there are, in words.
-
-    >>> counted([{"source": "a"}, {"source": "a"}, {"source": "b"}])
-    '3 sets from 2 data sets'
-    """
+    """Return how many sets and sources there are, in words."""
     sources = [part["source"] for part in facts]
     return f"{len(sources)} sets from {len(set(sources))} data sets"

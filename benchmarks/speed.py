@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks import machine, rows, sets
 from benchmarks.machine import ONE_THREAD, ROOT, Record, median
-from benchmarks.methods import APPLY, FITS, REAL, PlainMCLLO
+from benchmarks.methods import APPLY, FITS, REAL, PlainMCLLO, one_pass
 from benchmarks.race import Race
 
 OTHERS = ("limits", "apply", "study", "parquet", "real")
@@ -274,8 +274,6 @@ def generate(path: Path, n: int, c: int = 10) -> None:
 def hand_written_pass(path: str) -> float:
     """Return the seconds of one pass: row groups, log odds, value, gradient, Hessian, sums."""
     import pyarrow.parquet as pq
-
-    from benchmarks.inside import one_pass
 
     one_pass(np.ones((1, 1)))
     begin, file, terms = time.perf_counter(), pq.ParquetFile(path), None

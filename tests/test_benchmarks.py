@@ -96,9 +96,9 @@ def test_cells_average_pairs_count_and_come_back_from_their_file(tmp_path):
     assert shares == pytest.approx((0.75, 0.25, 0.75))  # (1/2 + 1/1) / 2; (0/2 + 1/2) / 2; 0.3/0.4
     assert {row["set"] for row in VIEW.group("new").rows} == {"a"}
     for name in ("one", "two"):
-        found = quality.read_cells(tmp_path / "one") if name == "two" else CELLS
-        quality.write_cells(tmp_path / name, found)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+        found = quality.read(tmp_path / "one.csv.gz") if name == "two" else CELLS
+        quality.write_cells(tmp_path / f"{name}.csv.gz", found)
+    assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()
 
 
 def test_claims_and_page_say_what_was_measured():
