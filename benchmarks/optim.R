@@ -1,4 +1,4 @@
-# MCLLO by R's optim, timed by itself, answering lines as benchmarks/worker.py does:
+# MCLLO by R's optim, timed by itself, answering lines as benchmarks/race.py does:
 #   Rscript optim.R numeric     BFGS with optim's own finite differences: how the paper's authors fitted it
 #   Rscript optim.R analytic    the same with the gradient given
 # Both: log odds, estimates from the identity, Hessian by optim (`hessian = TRUE`), standard errors from its inverse, p-value.

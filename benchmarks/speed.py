@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import machine, rows, sets
+from benchmarks import machine, sets
 from benchmarks.machine import ONE_THREAD, ROOT, Record, median
 from benchmarks.methods import APPLY, FITS, REAL, PlainMCLLO, one_pass
-from benchmarks.race import Race
+from benchmarks.race import Race, Rows
+from benchmarks.sets import drawn_labels, predictions
 
 OTHERS = ("limits", "apply", "study", "parquet", "real")
 TARGETS = ("132x7", "8000x10", "100000x10", "1000000x10", "10000x100", "50000x1000")
@@ -47,9 +48,10 @@ def say(words: str) -> None:
     print(f"{machine.now()}  {words}", flush=True)
 
 
-def folder() -> TemporaryDirectory[str]:
-    """Return a temporary folder, which is deleted after use."""
-    return TemporaryDirectory(prefix="mcllo-bench-")
+def to_fit(n: int, c: int) -> Rows:
+    """Return rows to learn from, and none to judge on."""
+    probs, y = predictions(n, c)
+    return Rows(probs, y, probs[:0], y[:0])
 
 
 # fits: a method whose time on fewer rows of as many classes foretells too much is not started
@@ -91,7 +93,7 @@ def measure_fits(
 ) -> None:
     """Give the records of every size to `keep` as soon as they are there."""
     done: dict[str, Record] = {}
-    with Race() as race, folder() as at:
+    with Race() as race:
         for size in sorted(sizes, key=lambda s: shape(s)[::-1]):
             say(f"  fits, {size}")
             (n, c), most = shape(size), limit if size in TARGETS else min(limit, SWEEP_LIMIT)
@@ -103,9 +105,7 @@ def measure_fits(
             }
             few = {"mcllo-estimate"} if c < MANY else set()
             names = [name for name in FITS if name not in hopeless.keys() | few]
-            probs, y = rows.predictions(n, c)
-            rows.write(Path(at), rows.Rows(probs, y, probs[:0], y[:0]))
-            timed = race.run(Path(at), names, rounds=rounds, budget=BUDGET, limit=most) | hopeless
+            timed = race.run(to_fit(n, c), names, rounds, BUDGET, most) | hopeless
             done[size] = {name: timed[name] for name in FITS if name in timed}
             keep(size, done[size])
 
@@ -120,11 +120,8 @@ def measure_apply(quick: bool) -> Record:
     """Return records of applying a map to n x 10."""
     n = APPLY_ROWS if machine.free_gb() >= NEEDED_GB else APPLY_FEWER
     n, rounds = (200_000, 1) if quick else (n, 5)
-    with Race() as race, folder() as at:
-        probs, y = rows.predictions(n, 10)
-        rows.write(Path(at), rows.Rows(probs, y, probs[:0], y[:0]))
-        records = race.run(Path(at), APPLY, rounds=rounds, budget=60.0, limit=300.0)
-    return {"rows": n, "records": records}
+    with Race() as race:
+        return {"rows": n, "records": race.run(to_fit(n, 10), APPLY, rounds, 60.0, 300.0)}
 
 
 # limits: exponentials, a logarithm and half of a (2K x 2K) outer product a row, K = c - 1
@@ -192,7 +189,7 @@ def _loop(n: int, reps: int) -> None:
         x = np.maximum(rng.dirichlet(np.append(3.0, np.full(9, 0.3)), n), 1e-6)
         x /= x.sum(axis=1, keepdims=True)
         g = x * np.append(1.2, np.ones(9))
-        y = rows.drawn_labels(g / g.sum(axis=1, keepdims=True), rng)
+        y = drawn_labels(g / g.sum(axis=1, keepdims=True), rng)
         model = PlainMCLLO(x, y)
         g = model.softmax(model.minimum("BFGS")[0].x)[0]
         _ece(x, y)
@@ -258,7 +255,7 @@ GROUP, PARQUET_ROWS, PARQUET_LIMIT = 262_144, 10_000_000, 1800.0
 
 
 def generate(path: Path, n: int, c: int = 10) -> None:
-    """Write n rows of `rows.predictions`, a row group at a time."""
+    """Write n rows of `sets.predictions`, a row group at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -266,7 +263,7 @@ def generate(path: Path, n: int, c: int = 10) -> None:
     schema = pa.schema([*((name, pa.float32()) for name in names), ("y", pa.int8())])
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, n, GROUP):
-            probs, y = rows.predictions(min(GROUP, n - start), c, seed=start)
+            probs, y = predictions(min(GROUP, n - start), c, seed=start)
             columns = [*(probs[:, k].astype(np.float32) for k in range(c)), y.astype(np.int8)]
             writer.write_table(pa.table(dict(zip(schema.names, columns, strict=True)), schema))
 
@@ -322,7 +319,7 @@ BY_MCLLO = "runpy.run_module('mcllo', run_name='__main__')"
 
 def measure_parquet(n: int, rounds: int) -> Record:
     """Return interleaved records of the fit and of one pass, with the size of the file."""
-    with folder() as at:
+    with TemporaryDirectory(prefix="mcllo-bench-") as at:
         path, model = f"{at}/rows.parquet", Path(at) / "model.json"
         generate(Path(path), n)
         given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", str(model)]
@@ -340,7 +337,7 @@ REFERENCE = "mcllo-1"
 """Losses of rows differ far less from its than they differ among rows."""
 
 
-def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[rows.Rows]:
+def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[Rows]:
     """Return two splits that judge every row once.
 
     >>> one, two = halves(np.arange(10.0).reshape(5, 2), np.arange(5))
@@ -349,7 +346,7 @@ def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[rows.Rows]:
     """
     order = np.random.default_rng(seed).permutation(len(y))
     a, b = order[: len(y) // 2], order[len(y) // 2 :]
-    return [rows.Rows(probs[i], y[i], probs[j], y[j]) for i, j in ((a, b), (b, a))]
+    return [Rows(probs[i], y[i], probs[j], y[j]) for i, j in ((a, b), (b, a))]
 
 
 REAL_SETS = (
@@ -362,16 +359,14 @@ def measure_real(names: Sequence[str], rounds: int) -> Record:
     """Return for each set its shape, and each method's log loss and times of both halves."""
     found: Record = {}
     sets.build(names)
-    with Race() as race, folder() as at:
+    with Race() as race:
         for name in sets.known(names):
             say(f"  real data, {name}")
             splits, parts, losses = halves(*sets.load(name)), [], {k: [] for k in REAL}
             for split in splits:
-                rows.write(Path(at), split)
-                parts.append(race.run(Path(at), REAL, rounds=rounds, budget=20.0, limit=120.0))
+                parts.append(race.run(split, REAL, rounds, 20.0, 120.0))
                 for k in (k for k in REAL if parts[-1][k]["status"] == "ok"):
-                    reply = race.ask(k, f"score {at}/losses.bin", 120.0)
-                    losses[k] += [np.fromfile(f"{at}/losses.bin")] if "log_loss" in reply else []
+                    losses[k] += race.losses(k, 120.0)
             found[name] = {
                 "learn": len(splits[0].y),
                 "judge": sum(len(split.held_y) for split in splits),
