@@ -37,7 +37,9 @@ def main(words: list[str]) -> None:
         quality.main(rest, drawn=command == "harmless")
     elif command == "page":
         pages.write_speed(read(LATEST))
-        pages.write_quality(from_cases="--from-results" not in rest)
+        if "--from-results" not in rest and quality.CASES.exists():
+            quality.collect()
+        pages.write_quality()
     else:
         raise SystemExit(__doc__)
 

@@ -17,8 +17,6 @@ from benchmarks.quality import GROUPS, Mean, View, counted
 from benchmarks.speed import APPLY_ROWS, TARGETS, bound, shape, whole_study
 
 DOCS = ROOT / "docs" / "explanation"
-APPLY_LINE = "{title} | {time} | {ratio}"
-STUDY_LINE = "{n} | {mcllo:t} | {bfgs:t} | {ratio:~2}"
 BESIDE_LINE = "{on} | {n:k} | {sets} | {less} | {wins:%} | {sms:%} | {auto:%} | {auto-gate:%}"
 SIZE_LINE = (
     "{title} | {d_ll:±} | {d_sms} | {wins:%} | {worse:%} | {d_brier:±} | {d_ece:±} | {d_cw:±} "
@@ -52,10 +50,8 @@ def write_speed(results: Record) -> None:
     figures.write_speed(results)
 
 
-def write_quality(from_cases: bool = True) -> None:
-    """Write page and figure of quality; first the results, where there are single cases."""
-    if from_cases and quality.CASES.exists():
-        quality.collect()
+def write_quality() -> None:
+    """Write page and figure of quality."""
     view = quality.latest()
     (DOCS / "quality.md").write_text(rebuilt("quality", quality_facts(view)))
     figures.write_quality(view)
@@ -66,10 +62,11 @@ def write_quality(from_cases: bool = True) -> None:
 
 def speed_facts(results: Record) -> Facts:
     """Return the facts of ``performance.md``."""
-    here, runs = results["machine"], sorted(results["runs"].values(), key=lambda r: r["date_end"])
+    here, given = results["machine"], results.get
+    runs = sorted(results["runs"].values(), key=lambda r: r["date_end"])
     begun, ended = [run["load_at_begin"] for run in runs], runs[-1]["load_end"]
     busy = any(load and load[0] > 0.25 * here["cores"] for load in begun)
-    versions, drawn, limits = here["versions"], figures.has_sweeps(results), results.get("limits")
+    versions, drawn, limits = here["versions"], figures.has_sweeps(results), given("limits")
     return {
         "quick": "" if results["quick"] else None,
         "busy": "" if busy else None,
@@ -88,10 +85,10 @@ def speed_facts(results: Record) -> Facts:
         **_fit_facts(results["fits"]),
         "figure": "" if drawn else None,
         "no_figure": None if drawn else "",
-        "real": _real_table(results.get("real", {})),
-        "apply": _apply(results.get("apply")),
-        "study": _study(results.get("study")),
-        **_parquet_facts(results.get("parquet")),
+        "real": _real_table(given("real", {})),
+        "apply": given("apply") and _apply(given("apply")),
+        "study": given("study") and _study(given("study")),
+        **_parquet(given("parquet")),
         "limits": limits and {"here": "", "bound": bound(limits), **limits},
     }
 
@@ -166,41 +163,38 @@ def _real_table(real: Record) -> str | None:
     return grid(rows) if rows else None
 
 
-def _apply(part: Record | None) -> Facts | None:
+def _apply(part: Record) -> Facts:
     """Return the times of applying a map."""
-    if not part:
-        return None
     scale, rows = APPLY_ROWS / part["rows"], []
     for name, record in part["records"].items():
         times = record | {"seconds": [scale * seconds for seconds in record["seconds"]]}
         beside = _ratio(part["records"], "apply-mcllo", name)
         rows.append({"title": timed_title(name), "time": cell(times), "ratio": beside})
     said = "" if scale == 1.0 else say(" (measured on {rows:k} rows and scaled)", part)
-    return {"times": table(rows, APPLY_LINE), "scaled": said}
+    return {"times": table(rows, "{title} | {time} | {ratio}"), "scaled": said}
 
 
-def _study(part: Record | None) -> Facts | None:
+def _study(part: Record) -> Facts:
     """Return the times of the power study."""
-    if not part:
-        return None
     (ours, loop), rows = whole_study(part), []
     for n, cells in part["cells"].items():
         row = {name: median(cells[name]) for name in ("mcllo", "bfgs")}
         rows.append({"n": n, "ratio": row["bfgs"] / row["mcllo"], **row})
-    whole = {"one": ours, "many": ours / part["gain"], "loop": loop}
-    return part | whole | {"times": table(rows, STUDY_LINE)}
+    times = table(rows, "{n} | {mcllo:t} | {bfgs:t} | {ratio:~2}")
+    return part | {"times": times, "one": ours, "many": ours / part["gain"], "loop": loop}
 
 
-def _parquet_facts(part: Record | None) -> Facts:
+def _parquet(part: Record | None) -> Facts:
     """Return time and memory of the fit from a file."""
     if not part:
         return dict.fromkeys(("parquet", "file_failed", "file"))
-    fit, one = cell(part["fit"]), cell(part["pass"])
+    said = {name: cell(part[name]) for name in ("fit", "pass")}
     ok = part["fit"]["status"] == part["pass"]["status"] == "ok"
-    file = part | {"fit": fit, "pass": one, "peak": part["fit"]["peak_mb"]}
-    failed = None if ok else f"{fit}; one pass by hand: {one}"
-    size = say("{rows:k} x {classes}", part)
-    return {"parquet": size, "file_failed": failed, "file": file if ok else None}
+    return {
+        "parquet": say("{rows:k} x {classes}", part),
+        "file_failed": None if ok else say("{fit}; one pass by hand: {pass}", said),
+        "file": part | said | {"peak": part["fit"]["peak_mb"]} if ok else None,
+    }
 
 
 # quality

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -66,25 +67,19 @@ def shape(size: str) -> tuple[int, int]:
 def expected(done: dict[str, Record], name: str, size: str) -> float | None:
     """Return the seconds that a method's largest smaller table of as many classes foretells.
 
-    >>> done = {
-    ...     "1000x10": {"a": {"status": "ok", "seconds": [1.0]}},
-    ...     "8000x10": {
-    ...         "a": {"status": "failed", "seconds": []},
-    ...         "b": {"status": "over", "limit": 30.0, "seconds": []},
-    ...         "c": {"status": "skipped", "expected": 80.0, "seconds": []},
-    ...     },
-    ... }
+    >>> records = {"a": {"status": "failed", "seconds": []}, "b": {"status": "over", "limit": 30.0}}
+    >>> records["c"] = {"status": "skipped", "expected": 80.0, "seconds": []}
+    >>> done = {"1000x10": {"a": {"status": "ok", "seconds": [1.0]}}, "8000x10": records}
     >>> [expected(done, name, "80000x10") for name in "abc"], expected(done, "a", "80000x20")
     ([80.0, 300.0, 800.0], None)
     """
     n, c = shape(size)
-    smaller = [other for other in done if shape(other)[1] == c and shape(other)[0] < n]
-    for other in sorted(smaller, key=shape, reverse=True):
-        record = done[other].get(name, {"status": "missing"})
-        took = {"ok": record.get("seconds"), "over": [record.get("limit")],
-                "skipped": [record.get("expected")]}.get(record["status"])  # fmt: skip
-        if took:
-            return median(took) * n / shape(other)[0]
+    where = {"ok": "seconds", "over": "limit", "skipped": "expected"}
+    for m, k in sorted(map(shape, done), reverse=True):
+        record = done[f"{m}x{k}"].get(name, {"status": "missing"})
+        took = record.get(where.get(record["status"], ""))
+        if k == c and m < n and took:
+            return (median(took) if isinstance(took, list) else took) * n / m
     return None
 
 
@@ -97,11 +92,10 @@ def measure_fits(
         for size in sorted(sizes, key=lambda s: shape(s)[::-1]):
             say(f"  fits, {size}")
             (n, c), most = shape(size), limit if size in TARGETS else min(limit, SWEEP_LIMIT)
-            foretold = {name: expected(done, name, size) for name in FITS}
             hopeless = {
                 name: {"status": "skipped", "expected": seconds, "seconds": []}
-                for name, seconds in foretold.items()
-                if seconds is not None and seconds > HOPELESS * most
+                for name in FITS
+                if (seconds := expected(done, name, size)) and seconds > HOPELESS * most
             }
             few = {"mcllo-estimate"} if c < MANY else set()
             names = [name for name in FITS if name not in hopeless.keys() | few]
@@ -252,6 +246,7 @@ def whole_study(found: Record) -> tuple[float, float]:
 # parquet: 10 float32 columns and a label in row groups, in a temporary folder
 
 GROUP, PARQUET_ROWS, PARQUET_LIMIT = 262_144, 10_000_000, 1800.0
+RSS_UNIT = 2**20 if sys.platform == "darwin" else 2**10
 
 
 def generate(path: Path, n: int, c: int = 10) -> None:
@@ -283,30 +278,6 @@ def hand_written_pass(path: str) -> float:
     return time.perf_counter() - begin
 
 
-def _programs(code: str, words: list[str], rounds: int) -> Iterator[Record]:
-    """Yield a record after each round of a program of Python, with its times and peak memory."""
-    record: Record = {"status": "ok", "seconds": [], "peak_mb": 0.0}
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    command = [sys.executable, "-c", TOLD + code, *words]
-    given: Any = {"cwd": ROOT, "env": os.environ | ONE_THREAD, "text": True, "capture_output": True}
-    for _ in range(rounds):
-        try:
-            start = time.perf_counter()
-            done = subprocess.run(command, **given, timeout=PARQUET_LIMIT)
-            taken = time.perf_counter() - start
-            if done.returncode:
-                record |= {"status": "failed", "reason": done.stderr.strip()[-300:]}
-            else:
-                seconds, peak = done.stdout.split()[-2:]
-                record["seconds"].append(taken if seconds == "None" else float(seconds))
-                record["peak_mb"] = max(record["peak_mb"], int(peak) / unit)
-        except subprocess.TimeoutExpired:
-            record |= {"status": "over", "limit": PARQUET_LIMIT}
-        if record["status"] != "ok":
-            record["seconds"] = []
-        yield record
-
-
 TOLD = """
 import atexit, resource, runpy, sys
 seconds, peak = None, lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -317,17 +288,38 @@ BY_MCLLO = "runpy.run_module('mcllo', run_name='__main__')"
 """The seconds of a pass are its own, without the imports; those of a fit are all."""
 
 
+def _program(code: str, *words: str) -> Record:
+    """Run a program of Python; return its time and peak memory, or why there are none."""
+    command = [sys.executable, "-c", TOLD + code, *words]
+    given: Any = {"cwd": ROOT, "env": os.environ | ONE_THREAD, "text": True, "capture_output": True}
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(command, **given, timeout=PARQUET_LIMIT, check=True)
+    except subprocess.TimeoutExpired:
+        return {"status": "over", "limit": PARQUET_LIMIT}
+    except subprocess.CalledProcessError as error:
+        return {"status": "failed", "reason": error.stderr.strip()[-300:]}
+    taken, (seconds, peak) = time.perf_counter() - start, done.stdout.split()[-2:]
+    taken = taken if seconds == "None" else float(seconds)
+    return {"status": "ok", "taken": taken, "peak_mb": int(peak) / RSS_UNIT}
+
+
 def measure_parquet(n: int, rounds: int) -> Record:
     """Return interleaved records of the fit and of one pass, with the size of the file."""
     with TemporaryDirectory(prefix="mcllo-bench-") as at:
-        path, model = f"{at}/rows.parquet", Path(at) / "model.json"
+        path, model = f"{at}/rows.parquet", f"{at}/model.json"
         generate(Path(path), n)
-        given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", str(model)]
+        given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", model]
         found: Record = {"rows": n, "classes": 10, "file_mb": Path(path).stat().st_size / 1e6}
-        by_hand, fits = _programs(BY_HAND, [path], rounds), _programs(BY_MCLLO, given, rounds)
-        for found["pass"], found["fit"] in zip(by_hand, fits, strict=True):
-            pass
-        content = machine.read(model)
+        done = [(_program(BY_HAND, path), _program(BY_MCLLO, *given)) for _ in range(rounds)]
+        content = machine.read(Path(model))
+    for name, runs in zip(("pass", "fit"), zip(*done, strict=True), strict=True):
+        ends = [run for run in runs if run["status"] != "ok"]
+        found[name] = ends[-1] | {"seconds": []} if ends else {
+            "status": "ok",
+            "seconds": [run["taken"] for run in runs],
+            "peak_mb": max(run["peak_mb"] for run in runs),
+        }  # fmt: skip
     return found | {"passes": content.get("n_iter", content.get("state", {}).get("n_iter"))}
 
 
@@ -349,10 +341,7 @@ def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[Rows]:
     return [Rows(probs[i], y[i], probs[j], y[j]) for i, j in ((a, b), (b, a))]
 
 
-REAL_SETS = (
-    *("digits-nb", "digits-rf", "digits-lr", "obesity-shipped"),
-    *("cifar-vgg16", "cifar-cleanlab", "20news"),
-)
+REAL_SETS = "digits-nb digits-rf digits-lr obesity-shipped cifar-vgg16 cifar-cleanlab 20news"
 
 
 def measure_real(names: Sequence[str], rounds: int) -> Record:
@@ -410,8 +399,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
         found.limit, found.rounds, found.parquet_rows = min(found.limit, QUICK_LIMIT), 1, 200_000
     found.parts = [part.strip() for part in found.only.split(",") if part.strip()]
     for part in found.parts:
-        n, _, c = part.partition("x")
-        if part not in OTHERS and not (n.isdigit() and c.isdigit() and int(n) and int(c) > 1):
+        if part not in OTHERS and not re.fullmatch(r"[1-9]\d*x([2-9]|[1-9]\d+)", part):
             parser.error(f"--only takes sizes such as 8000x10 and {', '.join(OTHERS)}; got {part}")
     return found
 
@@ -439,7 +427,7 @@ def main(arguments: list[str]) -> Record:
         "apply": lambda: measure_apply(quick),
         "study": lambda: measure_study(quick),
         "parquet": lambda: measure_parquet(chosen.parquet_rows, 1 if quick else 3),
-        "real": lambda: measure_real(REAL_SETS[:1] if quick else REAL_SETS, 1 if quick else 5),
+        "real": lambda: measure_real(REAL_SETS.split()[: 1 if quick else None], 1 if quick else 5),
     }
     wanted = {*(chosen.parts or OTHERS), *(["fits"] if sizes else [])}
     for name in (name for name in parts if name in wanted):
