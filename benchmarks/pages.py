@@ -7,7 +7,7 @@ here: the same results give the same pages. A fact "" keeps its line, None leave
 
 from __future__ import annotations
 
-from studies.pages import between, count, digits, fill, grid, say, signed, table, time_word
+from studies.pages import between, count, digits, fill, grid, say, signed, time_word
 
 from benchmarks import figures, quality, targets
 from benchmarks import methods as m
@@ -17,17 +17,13 @@ from benchmarks.quality import GROUPS, Mean, View, counted
 from benchmarks.speed import APPLY_ROWS, TARGETS, bound, shape, whole_study
 
 DOCS = ROOT / "docs" / "explanation"
-BESIDE_LINE = "{on} | {n:k} | {sets} | {less} | {wins:%} | {sms:%} | {auto:%} | {auto-gate:%}"
-SIZE_LINE = (
-    "{title} | {d_ll:±} | {d_sms} | {wins:%} | {worse:%} | {d_brier:±} | {d_ece:±} | {d_cw:±} "
-    "| {wall:t} | {cases:,} | {failed:,}"
-)
-SIZE_HEAD = """### All methods, {n:k} rows to learn from
+SIZE = """### All methods, {n:k} rows to learn from
 
 |  | log loss less nothing | less SMS | beats SMS | worse than nothing | Brier | ECE \
 | classwise ECE | fit time | cases | failed |
 |---|---|---|---|---|---|---|---|---|---|---|
-{lines}"""
+{*methods} | {title} | {d_ll:±} | {d_sms} | {wins:%} | {worse:%} | {d_brier:±} | {d_ece:±} \
+| {d_cw:±} | {wall:t} | {cases:,} | {failed:,} |"""
 FAILED = ("", "failed", "most often because", "cases with probability 0 for the truth")
 BANDS = {"all": (2, 10**6), "2 to 5": (2, 5), "6 to 10": (6, 10), "more than 10": (11, 10**6)}
 
@@ -36,7 +32,7 @@ Facts = dict[str, object]
 
 def measured(name: str, facts: Facts) -> str:
     """Return what a template says with these facts."""
-    return fill((HERE / f"{name}.md").read_text(), facts, gaps=True)
+    return fill((HERE / f"{name}.md").read_text(), facts, gaps=True, none="")
 
 
 def rebuilt(name: str, facts: Facts) -> str:
@@ -86,8 +82,8 @@ def speed_facts(results: Record) -> Facts:
         "figure": "" if drawn else None,
         "no_figure": None if drawn else "",
         "real": _real_table(given("real", {})),
-        "apply": given("apply") and _apply(given("apply")),
-        "study": given("study") and _study(given("study")),
+        **_apply(given("apply")),
+        **_study(given("study")),
         **_parquet(given("parquet")),
         "limits": limits and {"here": "", "bound": bound(limits), **limits},
     }
@@ -163,25 +159,29 @@ def _real_table(real: Record) -> str | None:
     return grid(rows) if rows else None
 
 
-def _apply(part: Record) -> Facts:
+def _apply(part: Record | None) -> Facts:
     """Return the times of applying a map."""
+    if not part:
+        return dict.fromkeys(("apply_times", "apply_scaled"))
     scale, rows = APPLY_ROWS / part["rows"], []
     for name, record in part["records"].items():
         times = record | {"seconds": [scale * seconds for seconds in record["seconds"]]}
         beside = _ratio(part["records"], "apply-mcllo", name)
         rows.append({"title": timed_title(name), "time": cell(times), "ratio": beside})
     said = "" if scale == 1.0 else say(" (measured on {rows:k} rows and scaled)", part)
-    return {"times": table(rows, "{title} | {time} | {ratio}"), "scaled": said}
+    return {"apply_times": rows, "apply_scaled": said}
 
 
-def _study(part: Record) -> Facts:
+def _study(part: Record | None) -> Facts:
     """Return the times of the power study."""
+    if not part:
+        return dict.fromkeys(("study", "study_times"))
     (ours, loop), rows = whole_study(part), []
     for n, cells in part["cells"].items():
         row = {name: median(cells[name]) for name in ("mcllo", "bfgs")}
         rows.append({"n": n, "ratio": row["bfgs"] / row["mcllo"], **row})
-    times = table(rows, "{n} | {mcllo:t} | {bfgs:t} | {ratio:~2}")
-    return part | {"times": times, "one": ours, "many": ours / part["gain"], "loop": loop}
+    whole = {"one": ours, "many": ours / part["gain"], "loop": loop}
+    return {"study": part | whole, "study_times": rows}
 
 
 def _parquet(part: Record | None) -> Facts:
@@ -239,7 +239,7 @@ def interval(mean: Mean | None) -> str:
     return say("{value:±} [{low:±}, {high:±}]", mean._asdict())
 
 
-def _beside(view: View) -> str:
+def _beside(view: View) -> list[Facts]:
     """Return auto against SMS at each size, in each group."""
     rows = []
     for group, title in GROUPS.items():
@@ -249,7 +249,7 @@ def _beside(view: View) -> str:
             row = {"on": title, "n": n, "sets": mean.sets if mean else 0, "less": interval(mean)}
             row |= {name: part.worse(name, n) for name in (REFERENCE, OURS, m.GATED)}
             rows.append(row | {"wins": part.wins(OURS, n)})
-    return table(rows, BESIDE_LINE, none="")
+    return rows
 
 
 def _size_section(view: View, n: int) -> str:
@@ -273,7 +273,7 @@ def _size_section(view: View, n: int) -> str:
             "cases": view.count(name, "cases", n),
             "failed": view.count(name, "failed", n) or None,
         })  # fmt: skip
-    return say(SIZE_HEAD, {"n": n, "lines": table(rows, SIZE_LINE, none="")})
+    return fill(SIZE, {"n": n, "methods": rows}, none="")
 
 
 def _time_table(view: View) -> str:

@@ -3,8 +3,8 @@
 ======================  ==========================================================================
 `write`, `read`         rows as CSV with a few digits, so that the last bits of another processor
                         do not change a file; no times and no dates
-`table`, `grid`         rows as lines of a Markdown table whose head stands on the page; with head
 `fill`                  a page: a template in which each ``{name}`` becomes a fact, and says how
+`grid`                  a Markdown table that is not on the page, since its columns depend on rows
 `between`               a page with something else between its markers
 `ship`                  arrays for `mcllo.datasets`, with their checksum
 ======================  ==========================================================================
@@ -181,16 +181,6 @@ def say(words: str, row: Mapping[str, object], none: str = "–") -> str:
     return Words(none).vformat(words, (), row)
 
 
-def table(rows: Iterable[Row], line: str, none: str = "–") -> str:
-    """Return the lines of a Markdown table.
-
-    >>> print(table([{"set": "cat", "ece": 0.5}, {"set": "dog", "ece": None}], "{set} | {ece:.2f}"))
-    | cat | 0.50 |
-    | dog | – |
-    """
-    return "\n".join(say(f"| {line} |", row, none) for row in rows)
-
-
 def grid(rows: Sequence[Mapping[str, object]]) -> str:
     """Return a Markdown table with the names of the columns, which depend on the rows.
 
@@ -204,21 +194,29 @@ def grid(rows: Sequence[Mapping[str, object]]) -> str:
     return "\n".join([text[0], text[1].replace(" ", ""), *text[2:]])
 
 
+EACH = re.compile(r"(?m)^\{\*(\w+)\} (.*)$")
+"""A line for each row of a fact."""
+
+
 def names(template: str) -> set[str]:
     """Return the facts that a template asks for."""
-    fields = (field for _, field, _, _ in Formatter().parse(template) if field is not None)
-    return {re.split(r"[.\[]", field)[0] for field in fields}
+    parts = Formatter().parse(EACH.sub(r"{\1}", template))
+    return {re.split(r"[.\[]", field)[0] for _, field, _, _ in parts if field is not None}
 
 
-def fill(template: str, facts: Mapping[str, object], gaps: bool = False) -> str:
+def fill(template: str, facts: Mapping[str, Any], gaps: bool = False, none: str = "–") -> str:
     r"""Return the template with its facts, one for each ``{name}``; nothing may be left over.
 
-    Names and formats are those of `Words`: ``{name:.3f}``, ``{name[mcllo][ece]:.3f}``. With `gaps`
-    a line with a fact that is None is left out; where it is a heading or nothing else, so is its
-    section.
+    Names and formats are those of `Words`: ``{name:.3f}``, ``{name[mcllo][ece]:.3f}``. A line that
+    begins with ``{*name}`` stands there for each row of that fact. With `gaps` a line with a fact
+    that is None is left out; where it is a heading or nothing else, so is its section.
 
     >>> fill("It rejects {rate:%0} of {n:,}, {rate:%1}.", {"rate": 0.05, "n": 4000})
     'It rejects 5 % of 4,000, 5.0 %.'
+    >>> rows = [{"set": "cat", "ece": 0.5}, {"set": "dog", "ece": None}]
+    >>> print(fill("{*sets} | {set} | {ece:.2f} |", {"sets": rows}))
+    | cat | 0.50 |
+    | dog | – |
     >>> fill("It rejects {rate} of {n}.", {"rate": 0.05, "size": 1})
     Traceback (most recent call last):
     ValueError: the page asks for facts that are missing: n; and never uses: size.
@@ -233,16 +231,21 @@ def fill(template: str, facts: Mapping[str, object], gaps: bool = False) -> str:
             f"the page asks for facts that are missing: {', '.join(missing) or 'none'}; "
             f"and never uses: {', '.join(unused) or 'none'}."
         )
-    if not gaps:
-        return say(template, facts)
     kept: list[str] = []
     for part in re.split(r"(?m)^(?=### )", template):
-        lines = part.splitlines()
-        empty = [line for line in lines if any(facts[name] is None for name in names(line))]
-        gone = any(line.startswith("### ") or re.fullmatch(r"\{[^{}]*}", line) for line in empty)
+        lines = part.split("\n")
+        empty = [line for line in lines if gaps and any(facts[n] is None for n in names(line))]
+        gone = any(re.match(r"### |\{\*|\{[^{}]*}$", line) for line in empty)
         if not (gone and part.startswith("### ")):
             kept += [line for line in lines if line not in empty]
-    return say(re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip(), facts)
+    filled = []
+    for line in kept:
+        if row := EACH.match(line):
+            filled += [say(row[2], each, none) for each in facts[row[1]]]
+        else:
+            filled.append(say(line, facts, none))
+    text = "\n".join(filled)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() if gaps else text
 
 
 def between(page: str, text: str) -> str:

@@ -37,7 +37,7 @@ import mcllo.simulate
 from mcllo.simulate import PowerCell, PowerStudy
 
 from ..figures import BLUE, INK, MUTED, Canvas, heading, line_look, look, side_legend, ticks
-from ..pages import Row, Rows, Tables, column, say, table
+from ..pages import Row, Rows, Tables, column, say
 
 HERE = Path(__file__).parent
 REPETITIONS = HERE / "results" / "repetitions.npz"
@@ -350,32 +350,18 @@ def facts(t: Tables) -> dict[str, object]:
         row | fair.get(row["effect"], {}) | {"effect": EFFECT_WORDS[row["effect"]]}
         for row in t["sharp"]
     ]
-    twice = "{{null[{0}]:{1}}} | {{shifted[{0}]:{1}}}".format
     return {
         **grid_facts(t["cells"]),
         **other_facts(t["others"]),
         "sharp_null": {row["n"]: row for row in t["sharp"] if row["effect"] == "null"},
-        "exact": table(
-            t["exact"],
-            "{n:,} | {delta_1} | {reps} | {rejected_exact:.3f} | [{low:.3f}, {high:.3f}] "
-            "| {rejected_chi2:.3f} | {same_decision:%1}",
-        ),
-        "others": table(
-            pairs(t["others"]),
-            f"{{null[rows]}} | {{null[n]:,}} | {twice('rejected', '.3f')} "
-            f"| {twice('ece_before', 'z.4f')} | {twice('difference', 'z.4f')}",
-        ),
-        "sharp": table(
-            words,
-            "{effect} | {n:,} | {expected_errors} | {reps} | {rejected:.3f} "
-            "| [{low:.3f}, {high:.3f}] | {rejected_chi2:.3f} "
-            "| [{low_chi2:.3f}, {high_chi2:.3f}] | {chi2_fair:.3f}",
-        ),
+        "exact": t["exact"],
+        "others": pairs(t["others"]),
+        "sharp": words,
     }
 
 
 def grid_facts(cells: Sequence[Row]) -> dict[str, object]:
-    """Return the tables of the grid, a line per n, and what the verdicts quote of it."""
+    """Return the grid by n, in the order of delta_1, and what the verdicts quote of it."""
     at = {f"{row['n']}, {row['delta_1']}": row for row in cells}
     null = [row for row in cells if row["delta_1"] == 1]
     most = [row for row in cells if row["delta_1"] == 1.4 and row["n"] != 5000]
@@ -383,18 +369,10 @@ def grid_facts(cells: Sequence[Row]) -> dict[str, object]:
     trials = sum(row["reps"] for row in null)
     last, before = at["5000, 1.4"], at["1000, 1.4"]
     error = math.hypot(before["difference_se"], last["difference_se"])
-
-    def matrix(words: str) -> str:
-        by_size: dict[int, list[str]] = {}
-        for row in cells:
-            by_size.setdefault(row["n"], [f"{row['n']:,}"]).append(say(words, row))
-        return table([{"line": " | ".join(line)} for line in by_size.values()], "{line}")
-
+    sizes = list(dict.fromkeys(row["n"] for row in cells))
     return {
         "cell": at,
-        "rejected": matrix("{rejected:.3f} ({theory:.3f})"),
-        "ece": matrix("{ece_before:z.4f} → {ece_after:z.4f}"),
-        "difference": matrix("{difference:z.4f} ± {difference_se:z.4f}"),
+        "sizes": [{"n": n, "at": [row for row in cells if row["n"] == n]} for n in sizes],
         **ends("size", null, "rejected"),
         "size_all": sum(row["rejected"] * row["reps"] for row in null) / trials,
         "null_reps": trials,
