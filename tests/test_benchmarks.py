@@ -16,16 +16,12 @@ NAMES = ("figures", "machine", "methods", "pages", "quality", "race", "sets", "s
 part = {name: importlib.import_module(f"benchmarks.{name}") for name in NAMES}
 figures, machine, methods, pages, quality, race, sets, speed, targets = part.values()
 Case = quality.Case
-OWN = [name for name, method in methods.QUALITY.items() if method.package in ("", "mcllo")]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_in_docstrings(name):
     found = doctest.testmod(part[name])
     assert (found.attempted > 0, found.failed) == (True, 0)
-
-
-# the stored results, and what becomes of them
 
 
 def test_pages_and_figures_are_what_the_stored_results_say():
@@ -93,10 +89,10 @@ def test_cells_average_pairs_count_and_come_back_from_their_file(tmp_path):
     shares = VIEW.wins("auto", 100), VIEW.worse("auto", 100), VIEW.total_ratio("auto", 100)
     assert shares == pytest.approx((0.75, 0.25, 0.75))  # (1/2 + 1/1) / 2; (0/2 + 1/2) / 2; 0.3/0.4
     assert {row["set"] for row in VIEW.group("new").rows} == {"a"}
-    for name in ("one", "two"):
-        found = quality.read(tmp_path / "one.csv.gz") if name == "two" else CELLS
-        quality.write_cells(tmp_path / f"{name}.csv.gz", found)
-    assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()
+    one, two = (tmp_path / f"{name}.csv.gz" for name in ("one", "two"))
+    quality.write_cells(one, CELLS)
+    quality.write_cells(two, quality.read(one))
+    assert one.read_bytes() == two.read_bytes()
 
 
 def test_claims_and_page_say_what_was_measured():
@@ -119,9 +115,6 @@ def test_claims_and_page_say_what_was_measured():
     drawn = [list(line.get_ydata()) for ax in (harm, wall) for line in ax.lines
              if line.get_label() == "_auto"]  # fmt: skip
     assert drawn == [[25.0], [0.75]]
-
-
-# methods
 
 
 def test_the_plain_program_fits_the_same_model():
