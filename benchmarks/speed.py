@@ -44,11 +44,6 @@ MANY = 300
 """Classes from which the estimate is timed without standard errors, too."""
 
 
-def say(words: str) -> None:
-    """Print what is done, with the time."""
-    print(f"{machine.now()}  {words}", flush=True)
-
-
 def to_fit(n: int, c: int) -> Rows:
     """Return rows to learn from, and none to judge on."""
     probs, y = predictions(n, c)
@@ -90,7 +85,7 @@ def measure_fits(
     done: dict[str, Record] = {}
     with Race() as race:
         for size in sorted(sizes, key=lambda s: shape(s)[::-1]):
-            say(f"  fits, {size}")
+            machine.say(f"  fits, {size}")
             (n, c), most = shape(size), limit if size in TARGETS else min(limit, SWEEP_LIMIT)
             hopeless = {
                 name: {"status": "skipped", "expected": seconds, "seconds": []}
@@ -124,14 +119,16 @@ CACHED = 8192
 """Elements that stay in the innermost caches."""
 
 
+def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: int) -> float:
+    """Return the seconds that some work took by a clock."""
+    begin = clock()
+    work(*given)
+    return clock() - begin
+
+
 def _best(job: Callable[[], object], repeats: int = 8) -> float:
     """Return the fastest of several calls: a limit is what nothing disturbed."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        job()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return min(_seconds(time.perf_counter, job) for _ in range(repeats))
 
 
 def measure_limits() -> dict[str, float]:
@@ -194,13 +191,6 @@ def _power(n: int, reps: int, n_jobs: int = 1) -> None:
     from mcllo import simulate
 
     simulate.power(n_samples=n, delta_1=1.2, reps=reps, seed=n, n_jobs=n_jobs)
-
-
-def _seconds(clock: Callable[[], float], work: Callable[..., None], *given: int) -> float:
-    """Return the seconds that some work took by a clock."""
-    begin = clock()
-    work(*given)
-    return clock() - begin
 
 
 def measure_study(quick: bool) -> Record:
@@ -350,7 +340,7 @@ def measure_real(names: Sequence[str], rounds: int) -> Record:
     sets.build(names)
     with Race() as race:
         for name in sets.known(names):
-            say(f"  real data, {name}")
+            machine.say(f"  real data, {name}")
             splits, parts, losses = halves(*sets.load(name)), [], {k: [] for k in REAL}
             for split in splits:
                 parts.append(race.run(split, REAL, rounds, 20.0, 120.0))
@@ -431,7 +421,7 @@ def main(arguments: list[str]) -> Record:
     }
     wanted = {*(chosen.parts or OTHERS), *(["fits"] if sizes else [])}
     for name in (name for name in parts if name in wanted):
-        say(name)
+        machine.say(name)
         run = {"date": machine.now(), "load_at_begin": begin, "load_start": machine.load()}
         found = parts[name]()
         if name != "fits":
