@@ -34,7 +34,7 @@ fit <- function(x, y) {
 
 run <- function(table) {
   times <- numeric(0)
-  while (length(times) == 0 || (sum(times) < 0.2 && length(times) < 25)) {  # a turn, as in worker.py
+  while (length(times) == 0 || (sum(times) < 0.2 && length(times) < 25)) {  # a turn, as in race.py
     begin <- Sys.time()
     found <- fit(table$x, table$y)
     times <- c(times, as.numeric(difftime(Sys.time(), begin, units = "secs")))
