@@ -62,8 +62,8 @@ class Rows(NamedTuple):
 
     probs: np.ndarray
     y: np.ndarray
-    held_probs: np.ndarray
-    held_y: np.ndarray
+    held_probs: np.ndarray = np.empty((0, 0))
+    held_y: np.ndarray = np.empty(0)
 
     def write(self, folder: str | Path) -> None:
         """Write the table into a folder."""

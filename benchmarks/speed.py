@@ -44,12 +44,6 @@ MANY = 300
 """Classes from which the estimate is timed without standard errors, too."""
 
 
-def to_fit(n: int, c: int) -> Rows:
-    """Return rows to learn from, and none to judge on."""
-    probs, y = predictions(n, c)
-    return Rows(probs, y, probs[:0], y[:0])
-
-
 # fits: a method whose time on fewer rows of as many classes foretells too much is not started
 
 
@@ -94,7 +88,7 @@ def measure_fits(
             }
             few = {"mcllo-estimate"} if c < MANY else set()
             names = [name for name in FITS if name not in hopeless.keys() | few]
-            timed = race.run(to_fit(n, c), names, rounds, BUDGET, most) | hopeless
+            timed = race.run(Rows(*predictions(n, c)), names, rounds, BUDGET, most) | hopeless
             done[size] = {name: timed[name] for name in FITS if name in timed}
             keep(size, done[size])
 
@@ -110,7 +104,8 @@ def measure_apply(quick: bool) -> Record:
     n = APPLY_ROWS if machine.free_gb() >= NEEDED_GB else APPLY_FEWER
     n, rounds = (200_000, 1) if quick else (n, 5)
     with Race() as race:
-        return {"rows": n, "records": race.run(to_fit(n, 10), APPLY, rounds, 60.0, 300.0)}
+        records = race.run(Rows(*predictions(n, 10)), APPLY, rounds, 60.0, 300.0)
+    return {"rows": n, "records": records}
 
 
 # limits: exponentials, a logarithm and half of a (2K x 2K) outer product a row, K = c - 1
