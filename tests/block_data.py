@@ -7,7 +7,7 @@ import numpy as np
 
 from mcllo import Predictions
 from mcllo._blocks.blocks import Streamed
-from mcllo._blocks.sums import Block, Layout, Reading, in_whole
+from mcllo._blocks.sums import Block, Layout, Reading
 from mcllo.exceptions import InputError
 
 
@@ -65,7 +65,7 @@ class Batches:
         try:
             yield Block(start, self.layout.read(*batch))
         except InputError as error:
-            raise in_whole(error, start) from None
+            raise error.moved(start) from None
 
 
 def blocks_of(parts, at=(), *, n_jobs=None, spill=None, **reading):
