@@ -22,7 +22,7 @@ os.environ.update(ONE_THREAD)
 
 def main(words: list[str]) -> None:
     """Run a command."""
-    from benchmarks import harmless, pages, quality, speed
+    from benchmarks import pages, quality, speed
 
     warnings.simplefilter("ignore")
     command, *rest = words or [""]
@@ -34,10 +34,12 @@ def main(words: list[str]) -> None:
         else:
             pages.write_speed(results)
     elif command in ("quality", "harmless"):
-        {"quality": quality, "harmless": harmless}[command].main(rest)
+        quality.main(rest, drawn=command == "harmless")
     elif command == "page":
         pages.write_speed(read(LATEST))
-        pages.write_quality(from_cases="--from-results" not in rest)
+        if "--from-results" not in rest and quality.CASES.exists():
+            quality.collect()
+        pages.write_quality()
     else:
         raise SystemExit(__doc__)
 

@@ -1,36 +1,28 @@
-"""``docs/figures``: time against rows and classes; log loss, harm and time against rows.
-
-The canvas of ``mcllo.plot`` is not public: the names that are imported from ``mcllo.plot`` stand
-here and nowhere else.
-"""
+"""``docs/figures``: time against rows and classes; log loss, harm and time against rows."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullLocator
+from studies.figures import FAINT, Canvas, heading, line_look, look, save, side_legend, ticks
+from studies.pages import count, time_word
 
 from benchmarks.machine import ROOT, Record, median, quartiles
 from benchmarks.methods import full_title, timed_title
 from benchmarks.quality import View, counted
 from benchmarks.speed import shape
-from benchmarks.words import rows_words, time
-from mcllo.plot import save
-from mcllo.plot._layout import OwnFigure, footer, heading, side_legend
-from mcllo.plot._style import DASHES, FAINT, MARKERS, SERIES, plain_axes, styled
 
 FOLDER = ROOT / "docs" / "figures"
-TIMED = (
-    *("mcllo-1", "sklearn-temperature", "netcal-temperature", "svs"),
-    *("scipy-lbfgs", "r-analytic", "r-numeric"),
-)
-JUDGED = ("auto", "sms", "auto-gate", "svs", "temperature", "mcllo-ridge", "mcllo")
+TIMED = ["mcllo-1", "sklearn-temperature", "netcal-temperature", "svs"]
+TIMED += ["scipy-lbfgs", "r-analytic", "r-numeric"]
+JUDGED = ["auto", "sms", "auto-gate", "svs", "temperature", "mcllo-ridge", "mcllo"]
 """As many as there are colours that everyone can tell apart."""
 APART = 0.06
 """Share of a size by which the points of two methods stand apart, so that bars do not meet."""
@@ -40,25 +32,14 @@ LINEAR = 0.02
 
 def _style(name: str, drawn: Sequence[str]) -> dict[str, Any]:
     k = drawn.index(name)
-    line = {"color": SERIES[k], "ls": DASHES[k], "lw": 2.2 if k == 0 else 1.4}
-    return line | {"marker": MARKERS[k], "markersize": 5.5, "label": f"_{name}"}
-
-
-def _ticks(axis: Axis, at: Sequence[float], words: Callable[[float], str]) -> None:
-    axis.set_major_locator(FixedLocator(list(at)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
+    return line_look(k) | {"lw": 2.2 if k == 0 else 1.4, "label": f"_{name}"}
 
 
 # speed
 
 
 def sweeps(sizes: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return sizes that differ in rows only and sizes that differ in classes only.
-
-    >>> sweeps(["132x7", "8000x10", "10000x100", "100000x10", "10000x10"])
-    (['8000x10', '10000x10', '100000x10'], ['10000x10', '10000x100'])
-    """
+    """Return sizes that differ in rows only and sizes that differ in classes only."""
     shapes = sorted(map(shape, sizes))
     n, c = (Counter(part).most_common(1)[0][0] for part in zip(*shapes, strict=True))
     return [f"{m}x{c}" for m, k in shapes if k == c], [f"{n}x{k}" for m, k in shapes if m == n]
@@ -70,20 +51,17 @@ def has_sweeps(results: Record) -> bool:
     return bool(sizes) and all(len(sweep) > 1 for sweep in sweeps(sizes))
 
 
-@styled
+@look()
 def draw_speed(results: Record) -> list[Axes]:
     """Return the two panels: medians, and a bar from the first to the third quartile at each."""
     fits = results["fits"]
     names = [name for name in TIMED if any(name in records for records in fits.values())]
-    axes, handles = list(OwnFigure(9.6, 4.2).subplots(1, 2, sharey=True)), []
+    figure = Canvas(9.6, 4.2)
+    axes, handles = figure.panels(1, 2, sharey=True), list[Artist]()
     by_rows, by_classes = sweeps(list(fits))
-    below = (
-        f"c = {shape(by_rows[0])[1]} classes",
-        f"n = {rows_words(shape(by_classes[0])[0])} rows",
-    )
-    for k, (ax, sizes, label) in enumerate(
-        zip(axes, (by_rows, by_classes), ("Rows", "Classes"), strict=True)
-    ):
+    below = f"c = {shape(by_rows[0])[1]} classes", f"n = {count(shape(by_classes[0])[0])} rows"
+    panels = zip(axes, (by_rows, by_classes), ("Rows", "Classes"), strict=True)
+    for k, (ax, sizes, label) in enumerate(panels):
         for name in names:
             timed = [size for size in sizes if fits[size].get(name, {}).get("seconds")]
             x, seconds = [shape(s)[k] for s in timed], [fits[s][name]["seconds"] for s in timed]
@@ -91,9 +69,8 @@ def draw_speed(results: Record) -> list[Axes]:
             style = _style(name, TIMED)
             ax.vlines(x, low, high, color=style["color"], lw=3.0, alpha=0.35)
             handles.append(ax.plot(x, [median(values) for values in seconds], **style)[0])
-        plain_axes(ax)
         ax.set(xscale="log", yscale="log", xlabel=label)
-        _ticks(ax.xaxis, _apart([shape(s)[k] for s in sizes]), lambda value: rows_words(int(value)))
+        ticks(ax.xaxis, _apart([shape(s)[k] for s in sizes]), lambda value: count(int(value)))
         ax.yaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power_of_ten(value)))
         heading(ax, f"Time against {label.lower()}", below[k])
@@ -105,7 +82,7 @@ def draw_speed(results: Record) -> list[Axes]:
         "validation, test and standard errors; temperature and SVS are fits alone. Missing points "
         f"were not timed or took longer than the limit. {results['machine']['cpu']}.{quick}"
     )
-    footer(axes[0], [words])
+    figure.footer(words)
     return axes
 
 
@@ -123,7 +100,7 @@ def _apart(values: Sequence[int]) -> list[int]:
 
 
 def _power_of_ten(seconds: float) -> str:
-    return f"{1e6 * seconds:.0f} µs" if seconds < 1e-3 else time(seconds).replace(".0 ", " ")
+    return f"{1e6 * seconds:.0f} µs" if seconds < 1e-3 else time_word(seconds).replace(".0 ", " ")
 
 
 def write_speed(results: Record, path: Path = FOLDER / "performance.svg") -> None:
@@ -137,23 +114,23 @@ def write_speed(results: Record, path: Path = FOLDER / "performance.svg") -> Non
 # quality
 
 
-@styled
+@look()
 def draw_quality(view: View) -> list[Axes]:
     """Return the three panels."""
-    loss, harm, wall = axes = list(OwnFigure(12.0, 4.0).subplots(1, 3))
+    figure = Canvas(12.0, 4.0)
+    loss, harm, wall = axes = figure.panels(1, 3)
     names = [name for name in JUDGED if view.of(name)]
+    handles = []
     for name in names:
         _loss(loss, view, name)
-        _line(wall, view, name, lambda n, name=name: view.median(name, n, "ratio"))
-    handles = [_line(harm, view, name, lambda n, name=name: _percent(view.worse(name, n)))
-               for name in names]  # fmt: skip
+        _line(wall, view, name, partial(view.median, name, column="ratio"))
+        handles.append(_line(harm, view, name, partial(view.worse, name), 0.01))
     for ax in axes:
-        plain_axes(ax)
         ax.set(xscale="log", xlabel="Rows to learn from")
-        _ticks(ax.xaxis, view.sizes, lambda value: rows_words(round(value)))
+        ticks(ax.xaxis, view.sizes, lambda value: count(round(value)))
     loss.set_yscale("symlog", linthresh=LINEAR, linscale=1.2)
     levels = [-0.1, -0.04, -0.02, -0.01, 0.0, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 1.0, 2.0]
-    _ticks(loss.yaxis, levels, lambda value: f"{value:+g}" if value else "0")
+    ticks(loss.yaxis, levels, lambda value: f"{value:+g}" if value else "0")
     loss.set_ylabel("Log loss less that of SMS")
     heading(loss, "Log loss", "lower is better; bars: 95 % intervals over sets")
     harm.set_ylim(bottom=0.0)
@@ -161,7 +138,7 @@ def draw_quality(view: View) -> list[Axes]:
     harm.set_ylabel("Cases, %")
     heading(harm, "Worse than doing nothing", "held-out log loss above the input's; line: 3 %")
     wall.set_yscale("log")
-    _ticks(wall.yaxis, [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0], lambda value: f"{value:g}")
+    ticks(wall.yaxis, [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0], lambda value: f"{value:g}")
     wall.set_ylabel("Fit time, SMS = 1")
     heading(wall, "Fit time", "median ratio within cases, one thread")
     side_legend(wall, handles, [full_title(name) for name in names])
@@ -170,16 +147,14 @@ def draw_quality(view: View) -> list[Axes]:
         "counts once at each number of rows; sets of one data set are taken together in the "
         "intervals. Some sets served to choose the design of auto: the page shows them apart."
     )
-    footer(loss, [words])
+    figure.footer(words)
     return axes
 
 
-def _percent(value: float | None) -> float | None:
-    return None if value is None else 100.0 * value
-
-
-def _line(ax: Axes, view: View, name: str, number: Callable[[int], float | None]) -> Artist:
-    known = {n: value for n in view.sizes if (value := number(n)) is not None}
+def _line(
+    ax: Axes, view: View, name: str, number: Callable[[int], float | None], unit: float = 1.0
+) -> Artist:
+    known = {n: value / unit for n in view.sizes if (value := number(n)) is not None}
     return ax.plot(list(known), list(known.values()), **_style(name, JUDGED))[0]
 
 
@@ -195,8 +170,3 @@ def _loss(ax: Axes, view: View, name: str) -> None:
     for at, mean in zip(x, means.values(), strict=True):
         if mean.low:
             ax.vlines(at, mean.low, mean.high, color=style["color"], lw=1.6, alpha=0.55)
-
-
-def write_quality(view: View, path: Path = FOLDER / "quality.svg") -> None:
-    """Draw the figure."""
-    save(draw_quality(view), path)

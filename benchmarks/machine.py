@@ -15,22 +15,24 @@ import shutil
 import statistics
 import subprocess
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
 LATEST, QUICK = RESULTS / "latest.json", RESULTS / "quick.json"
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ONE_THREAD = dict.fromkeys(_THREADS, "1")
-PACKAGES = ("numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch", "numba", "pyarrow")
+PACKAGES = ["numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch", "numba", "pyarrow"]
 
 Record = dict[str, Any]
 
 
-def _lines(path: str, start: str) -> list[str]:
-    """Return the lines of a system file that begin so; none where there is no such file."""
+def lines(path: str, start: str) -> list[str]:
+    """Return what a system file says after such a beginning; nothing where there is no file."""
     file = Path(path)
     text = file.read_text() if file.exists() else ""
     return [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(start)]
@@ -45,7 +47,7 @@ def cores() -> int:
 
 def free_gb() -> float:
     """Return the memory that is free for a new program, or 0 where the system does not tell."""
-    return sum(int(line.split()[0]) / 2**20 for line in _lines("/proc/meminfo", "MemAvailable"))
+    return sum(int(line.split()[0]) / 2**20 for line in lines("/proc/meminfo", "MemAvailable"))
 
 
 def load() -> list[float] | None:
@@ -58,20 +60,25 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def installed(name: str) -> str | None:
-    """Return the version of a package; None where it is not installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+def say(words: str) -> None:
+    """Print what is done, with the time."""
+    print(f"{now()}  {words}", flush=True)
 
 
-def r_version() -> str | None:
-    """Return the version of R; None where it is not installed."""
-    if shutil.which("Rscript") is None:
-        return None
-    command = ["Rscript", "-e", "cat(R.version$major, R.version$minor, sep='.')"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout or None
+def versions(packages: Iterable[str]) -> dict[str, str | None]:
+    """Return the version of each package and of R; None where it is not installed."""
+    from mcllo import __version__
+
+    found: dict[str, str | None] = {"mcllo": __version__, "python": platform.python_version()}
+    found |= dict.fromkeys([*packages, "R"])
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    if shutil.which("Rscript") is not None:
+        command = ["Rscript", "-e", "cat(R.version$major, R.version$minor, sep='.')"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        found["R"] = done.stdout or None
+    return found
 
 
 def machine(packages: Iterable[str] = PACKAGES) -> Record:
@@ -79,30 +86,23 @@ def machine(packages: Iterable[str] = PACKAGES) -> Record:
     import numpy as np
     from threadpoolctl import threadpool_info
 
-    from mcllo import __version__
-
     np.dot(np.ones((2, 2)), np.ones((2, 2)))
-    blas = {f"{i['internal_api']} {i['version']}" for i in threadpool_info()
-            if i["user_api"] == "blas"}  # fmt: skip
-    flags = " ".join(_lines("/proc/cpuinfo", "flags")[:1])
+    loaded = [part for part in threadpool_info() if part["user_api"] == "blas"]
+    blas = {f"{part['internal_api']} {part['version']}" for part in loaded}
+    flags = " ".join(lines("/proc/cpuinfo", "flags")[:1])
     memory = None
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     vectors = [word for word in ("avx512f", "avx2") if word in flags]
     return {
-        "cpu": next(iter(_lines("/proc/cpuinfo", "model name")), platform.machine()),
+        "cpu": next(iter(lines("/proc/cpuinfo", "model name")), platform.machine()),
         "vector unit": next(iter(vectors), "neither AVX-512 nor AVX2" if flags else "unknown"),
         "cores": cores(),
         "memory_gb": memory,
         "system": f"{platform.system()} {platform.machine()}",
         "blas": ", ".join(sorted(blas)) or "unknown",
         "blas_threads": 1,
-        "versions": {
-            "mcllo": __version__,
-            "python": platform.python_version(),
-            **{name: installed(name) for name in packages},
-            "R": r_version(),
-        },
+        "versions": versions(packages),
     }
 
 
@@ -156,18 +156,15 @@ def ratio(records: Record, ours: str, peer: str) -> tuple[float | None, bool]:
 
     A peer that was ended at its limit took at least that long. None where nothing is known.
 
-    >>> records = {
-    ...     "a": {"status": "ok", "seconds": [0.5]},
-    ...     "b": {"status": "ok", "seconds": [1.0, 1.5, 2.5]},
-    ...     "c": {"status": "over", "limit": 30.0, "seconds": []},
-    ... }
+    >>> records = {"a": {"status": "ok", "seconds": [0.5]}}
+    >>> records["b"] = {"status": "ok", "seconds": [1.0, 1.5, 2.5]}
+    >>> records["c"] = {"status": "over", "limit": 30.0, "seconds": []}
     >>> ratio(records, "a", "b"), ratio(records, "a", "c"), ratio(records, "a", "d")
     ((3.0, False), (60.0, True), (None, False))
     """
-    own, other = records.get(ours), records.get(peer)
-    if not own or not other or not own["seconds"]:
+    own, other = (records.get(name, {"status": "", "seconds": []}) for name in (ours, peer))
+    over = other["status"] == "over"
+    took = [other["limit"]] if over else other["seconds"]
+    if not own["seconds"] or not took:
         return None, False
-    base = median(own["seconds"])
-    if other["status"] == "over":
-        return float(other["limit"]) / base, True
-    return (median(other["seconds"]) / base, False) if other["seconds"] else (None, False)
+    return median(took) / median(own["seconds"]), over

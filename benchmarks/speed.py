@@ -14,20 +14,22 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from benchmarks import machine, rows, sets
+from benchmarks import machine, sets
 from benchmarks.machine import ONE_THREAD, ROOT, Record, median
-from benchmarks.methods import APPLY, FITS, REAL, PlainMCLLO
-from benchmarks.race import Race
+from benchmarks.methods import APPLY, FITS, REAL, PlainMCLLO, one_pass
+from benchmarks.race import Race, Rows
+from benchmarks.sets import drawn_labels, predictions
 
 OTHERS = ("limits", "apply", "study", "parquet", "real")
 TARGETS = ("132x7", "8000x10", "100000x10", "1000000x10", "10000x100", "50000x1000")
@@ -42,16 +44,6 @@ MANY = 300
 """Classes from which the estimate is timed without standard errors, too."""
 
 
-def say(words: str) -> None:
-    """Print what is done, with the time."""
-    print(f"{machine.now()}  {words}", flush=True)
-
-
-def folder() -> TemporaryDirectory[str]:
-    """Return a temporary folder, which is deleted after use."""
-    return TemporaryDirectory(prefix="mcllo-bench-")
-
-
 # fits: a method whose time on fewer rows of as many classes foretells too much is not started
 
 
@@ -64,25 +56,19 @@ def shape(size: str) -> tuple[int, int]:
 def expected(done: dict[str, Record], name: str, size: str) -> float | None:
     """Return the seconds that a method's largest smaller table of as many classes foretells.
 
-    >>> done = {
-    ...     "1000x10": {"a": {"status": "ok", "seconds": [1.0]}},
-    ...     "8000x10": {
-    ...         "a": {"status": "failed", "seconds": []},
-    ...         "b": {"status": "over", "limit": 30.0, "seconds": []},
-    ...         "c": {"status": "skipped", "expected": 80.0, "seconds": []},
-    ...     },
-    ... }
+    >>> records = {"a": {"status": "failed", "seconds": []}, "b": {"status": "over", "limit": 30.0}}
+    >>> records["c"] = {"status": "skipped", "expected": 80.0, "seconds": []}
+    >>> done = {"1000x10": {"a": {"status": "ok", "seconds": [1.0]}}, "8000x10": records}
     >>> [expected(done, name, "80000x10") for name in "abc"], expected(done, "a", "80000x20")
     ([80.0, 300.0, 800.0], None)
     """
     n, c = shape(size)
-    smaller = [other for other in done if shape(other)[1] == c and shape(other)[0] < n]
-    for other in sorted(smaller, key=shape, reverse=True):
-        record = done[other].get(name, {"status": "missing"})
-        took = {"ok": record.get("seconds"), "over": [record.get("limit")],
-                "skipped": [record.get("expected")]}.get(record["status"])  # fmt: skip
-        if took:
-            return median(took) * n / shape(other)[0]
+    where = {"ok": "seconds", "over": "limit", "skipped": "expected"}
+    for m, k in sorted(map(shape, done), reverse=True):
+        record = done[f"{m}x{k}"].get(name, {"status": "missing"})
+        took = record.get(where.get(record["status"], ""))
+        if k == c and m < n and took:
+            return (median(took) if isinstance(took, list) else took) * n / m
     return None
 
 
@@ -91,21 +77,18 @@ def measure_fits(
 ) -> None:
     """Give the records of every size to `keep` as soon as they are there."""
     done: dict[str, Record] = {}
-    with Race() as race, folder() as at:
+    with Race() as race:
         for size in sorted(sizes, key=lambda s: shape(s)[::-1]):
-            say(f"  fits, {size}")
+            machine.say(f"  fits, {size}")
             (n, c), most = shape(size), limit if size in TARGETS else min(limit, SWEEP_LIMIT)
-            foretold = {name: expected(done, name, size) for name in FITS}
             hopeless = {
                 name: {"status": "skipped", "expected": seconds, "seconds": []}
-                for name, seconds in foretold.items()
-                if seconds is not None and seconds > HOPELESS * most
+                for name in FITS
+                if (seconds := expected(done, name, size)) and seconds > HOPELESS * most
             }
             few = {"mcllo-estimate"} if c < MANY else set()
             names = [name for name in FITS if name not in hopeless.keys() | few]
-            probs, y = rows.predictions(n, c)
-            rows.write(Path(at), rows.Rows(probs, y, probs[:0], y[:0]))
-            timed = race.run(Path(at), names, rounds=rounds, budget=BUDGET, limit=most) | hopeless
+            timed = race.run(Rows(*predictions(n, c)), names, rounds, BUDGET, most) | hopeless
             done[size] = {name: timed[name] for name in FITS if name in timed}
             keep(size, done[size])
 
@@ -120,10 +103,8 @@ def measure_apply(quick: bool) -> Record:
     """Return records of applying a map to n x 10."""
     n = APPLY_ROWS if machine.free_gb() >= NEEDED_GB else APPLY_FEWER
     n, rounds = (200_000, 1) if quick else (n, 5)
-    with Race() as race, folder() as at:
-        probs, y = rows.predictions(n, 10)
-        rows.write(Path(at), rows.Rows(probs, y, probs[:0], y[:0]))
-        records = race.run(Path(at), APPLY, rounds=rounds, budget=60.0, limit=300.0)
+    with Race() as race:
+        records = race.run(Rows(*predictions(n, 10)), APPLY, rounds, 60.0, 300.0)
     return {"rows": n, "records": records}
 
 
@@ -133,14 +114,16 @@ CACHED = 8192
 """Elements that stay in the innermost caches."""
 
 
+def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: int) -> float:
+    """Return the seconds that some work took by a clock."""
+    begin = clock()
+    work(*given)
+    return clock() - begin
+
+
 def _best(job: Callable[[], object], repeats: int = 8) -> float:
     """Return the fastest of several calls: a limit is what nothing disturbed."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        job()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return min(_seconds(time.perf_counter, job) for _ in range(repeats))
 
 
 def measure_limits() -> dict[str, float]:
@@ -192,7 +175,7 @@ def _loop(n: int, reps: int) -> None:
         x = np.maximum(rng.dirichlet(np.append(3.0, np.full(9, 0.3)), n), 1e-6)
         x /= x.sum(axis=1, keepdims=True)
         g = x * np.append(1.2, np.ones(9))
-        y = rows.drawn_labels(g / g.sum(axis=1, keepdims=True), rng)
+        y = drawn_labels(g / g.sum(axis=1, keepdims=True), rng)
         model = PlainMCLLO(x, y)
         g = model.softmax(model.minimum("BFGS")[0].x)[0]
         _ece(x, y)
@@ -203,13 +186,6 @@ def _power(n: int, reps: int, n_jobs: int = 1) -> None:
     from mcllo import simulate
 
     simulate.power(n_samples=n, delta_1=1.2, reps=reps, seed=n, n_jobs=n_jobs)
-
-
-def _seconds(clock: Callable[[], float], work: Callable[..., None], *given: int) -> float:
-    """Return the seconds that some work took by a clock."""
-    begin = clock()
-    work(*given)
-    return clock() - begin
 
 
 def measure_study(quick: bool) -> Record:
@@ -255,10 +231,11 @@ def whole_study(found: Record) -> tuple[float, float]:
 # parquet: 10 float32 columns and a label in row groups, in a temporary folder
 
 GROUP, PARQUET_ROWS, PARQUET_LIMIT = 262_144, 10_000_000, 1800.0
+RSS_UNIT = 2**20 if sys.platform == "darwin" else 2**10
 
 
 def generate(path: Path, n: int, c: int = 10) -> None:
-    """Write n rows of `rows.predictions`, a row group at a time."""
+    """Write n rows of `sets.predictions`, a row group at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -266,7 +243,7 @@ def generate(path: Path, n: int, c: int = 10) -> None:
     schema = pa.schema([*((name, pa.float32()) for name in names), ("y", pa.int8())])
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, n, GROUP):
-            probs, y = rows.predictions(min(GROUP, n - start), c, seed=start)
+            probs, y = predictions(min(GROUP, n - start), c, seed=start)
             columns = [*(probs[:, k].astype(np.float32) for k in range(c)), y.astype(np.int8)]
             writer.write_table(pa.table(dict(zip(schema.names, columns, strict=True)), schema))
 
@@ -274,8 +251,6 @@ def generate(path: Path, n: int, c: int = 10) -> None:
 def hand_written_pass(path: str) -> float:
     """Return the seconds of one pass: row groups, log odds, value, gradient, Hessian, sums."""
     import pyarrow.parquet as pq
-
-    from benchmarks.inside import one_pass
 
     one_pass(np.ones((1, 1)))
     begin, file, terms = time.perf_counter(), pq.ParquetFile(path), None
@@ -288,30 +263,6 @@ def hand_written_pass(path: str) -> float:
     return time.perf_counter() - begin
 
 
-def _programs(code: str, words: list[str], rounds: int) -> Iterator[Record]:
-    """Yield a record after each round of a program of Python, with its times and peak memory."""
-    record: Record = {"status": "ok", "seconds": [], "peak_mb": 0.0}
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    command = [sys.executable, "-c", TOLD + code, *words]
-    given: Any = {"cwd": ROOT, "env": os.environ | ONE_THREAD, "text": True, "capture_output": True}
-    for _ in range(rounds):
-        try:
-            start = time.perf_counter()
-            done = subprocess.run(command, **given, timeout=PARQUET_LIMIT)
-            taken = time.perf_counter() - start
-            if done.returncode:
-                record |= {"status": "failed", "reason": done.stderr.strip()[-300:]}
-            else:
-                seconds, peak = done.stdout.split()[-2:]
-                record["seconds"].append(taken if seconds == "None" else float(seconds))
-                record["peak_mb"] = max(record["peak_mb"], int(peak) / unit)
-        except subprocess.TimeoutExpired:
-            record |= {"status": "over", "limit": PARQUET_LIMIT}
-        if record["status"] != "ok":
-            record["seconds"] = []
-        yield record
-
-
 TOLD = """
 import atexit, resource, runpy, sys
 seconds, peak = None, lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -322,17 +273,38 @@ BY_MCLLO = "runpy.run_module('mcllo', run_name='__main__')"
 """The seconds of a pass are its own, without the imports; those of a fit are all."""
 
 
+def _program(code: str, *words: str) -> Record:
+    """Run a program of Python; return its time and peak memory, or why there are none."""
+    command = [sys.executable, "-c", TOLD + code, *words]
+    given: Any = {"cwd": ROOT, "env": os.environ | ONE_THREAD, "text": True, "capture_output": True}
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(command, **given, timeout=PARQUET_LIMIT, check=True)
+    except subprocess.TimeoutExpired:
+        return {"status": "over", "limit": PARQUET_LIMIT}
+    except subprocess.CalledProcessError as error:
+        return {"status": "failed", "reason": error.stderr.strip()[-300:]}
+    taken, (seconds, peak) = time.perf_counter() - start, done.stdout.split()[-2:]
+    taken = taken if seconds == "None" else float(seconds)
+    return {"status": "ok", "taken": taken, "peak_mb": int(peak) / RSS_UNIT}
+
+
 def measure_parquet(n: int, rounds: int) -> Record:
     """Return interleaved records of the fit and of one pass, with the size of the file."""
-    with folder() as at:
-        path, model = f"{at}/rows.parquet", Path(at) / "model.json"
+    with TemporaryDirectory(prefix="mcllo-bench-") as at:
+        path, model = f"{at}/rows.parquet", f"{at}/model.json"
         generate(Path(path), n)
-        given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", str(model)]
+        given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", model]
         found: Record = {"rows": n, "classes": 10, "file_mb": Path(path).stat().st_size / 1e6}
-        by_hand, fits = _programs(BY_HAND, [path], rounds), _programs(BY_MCLLO, given, rounds)
-        for found["pass"], found["fit"] in zip(by_hand, fits, strict=True):
-            pass
-        content = machine.read(model)
+        done = [(_program(BY_HAND, path), _program(BY_MCLLO, *given)) for _ in range(rounds)]
+        content = machine.read(Path(model))
+    for name, runs in zip(("pass", "fit"), zip(*done, strict=True), strict=True):
+        ends = [run for run in runs if run["status"] != "ok"]
+        found[name] = ends[-1] | {"seconds": []} if ends else {
+            "status": "ok",
+            "seconds": [run["taken"] for run in runs],
+            "peak_mb": max(run["peak_mb"] for run in runs),
+        }  # fmt: skip
     return found | {"passes": content.get("n_iter", content.get("state", {}).get("n_iter"))}
 
 
@@ -342,7 +314,7 @@ REFERENCE = "mcllo-1"
 """Losses of rows differ far less from its than they differ among rows."""
 
 
-def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[rows.Rows]:
+def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[Rows]:
     """Return two splits that judge every row once.
 
     >>> one, two = halves(np.arange(10.0).reshape(5, 2), np.arange(5))
@@ -351,29 +323,24 @@ def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[rows.Rows]:
     """
     order = np.random.default_rng(seed).permutation(len(y))
     a, b = order[: len(y) // 2], order[len(y) // 2 :]
-    return [rows.Rows(probs[i], y[i], probs[j], y[j]) for i, j in ((a, b), (b, a))]
+    return [Rows(probs[i], y[i], probs[j], y[j]) for i, j in ((a, b), (b, a))]
 
 
-REAL_SETS = (
-    *("digits-nb", "digits-rf", "digits-lr", "obesity-shipped"),
-    *("cifar-vgg16", "cifar-cleanlab", "20news"),
-)
+REAL_SETS = "digits-nb digits-rf digits-lr obesity-shipped cifar-vgg16 cifar-cleanlab 20news"
 
 
 def measure_real(names: Sequence[str], rounds: int) -> Record:
     """Return for each set its shape, and each method's log loss and times of both halves."""
     found: Record = {}
     sets.build(names)
-    with Race() as race, folder() as at:
+    with Race() as race:
         for name in sets.known(names):
-            say(f"  real data, {name}")
+            machine.say(f"  real data, {name}")
             splits, parts, losses = halves(*sets.load(name)), [], {k: [] for k in REAL}
             for split in splits:
-                rows.write(Path(at), split)
-                parts.append(race.run(Path(at), REAL, rounds=rounds, budget=20.0, limit=120.0))
+                parts.append(race.run(split, REAL, rounds, 20.0, 120.0))
                 for k in (k for k in REAL if parts[-1][k]["status"] == "ok"):
-                    reply = race.ask(k, f"score {at}/losses.bin", 120.0)
-                    losses[k] += [np.fromfile(f"{at}/losses.bin")] if "log_loss" in reply else []
+                    losses[k] += race.losses(k, 120.0)
             found[name] = {
                 "learn": len(splits[0].y),
                 "judge": sum(len(split.held_y) for split in splits),
@@ -417,8 +384,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
         found.limit, found.rounds, found.parquet_rows = min(found.limit, QUICK_LIMIT), 1, 200_000
     found.parts = [part.strip() for part in found.only.split(",") if part.strip()]
     for part in found.parts:
-        n, _, c = part.partition("x")
-        if part not in OTHERS and not (n.isdigit() and c.isdigit() and int(n) and int(c) > 1):
+        if part not in OTHERS and not re.fullmatch(r"[1-9]\d*x([2-9]|[1-9]\d+)", part):
             parser.error(f"--only takes sizes such as 8000x10 and {', '.join(OTHERS)}; got {part}")
     return found
 
@@ -446,11 +412,11 @@ def main(arguments: list[str]) -> Record:
         "apply": lambda: measure_apply(quick),
         "study": lambda: measure_study(quick),
         "parquet": lambda: measure_parquet(chosen.parquet_rows, 1 if quick else 3),
-        "real": lambda: measure_real(REAL_SETS[:1] if quick else REAL_SETS, 1 if quick else 5),
+        "real": lambda: measure_real(REAL_SETS.split()[: 1 if quick else None], 1 if quick else 5),
     }
     wanted = {*(chosen.parts or OTHERS), *(["fits"] if sizes else [])}
     for name in (name for name in parts if name in wanted):
-        say(name)
+        machine.say(name)
         run = {"date": machine.now(), "load_at_begin": begin, "load_start": machine.load()}
         found = parts[name]()
         if name != "fits":

@@ -14,14 +14,11 @@ import numpy as np
 
 from mcllo import calibration_test
 
-DIRICHLET = (
-    *(
-        (c, n, 1.0)
-        for c, n in ((2, 20), (2, 200), (3, 20), (3, 100), (3, 500), (7, 132), (10, 400))
-    ),
-    *((c, n, 0.1) for c, n in ((2, 200), (2, 1000), (3, 500), (7, 132), (7, 2000), (10, 500))),
-    *((20, n, 0.3) for n in (400, 2000)),
-)
+DIRICHLET = {
+    1.0: ((2, 20), (2, 200), (3, 20), (3, 100), (3, 500), (7, 132), (10, 400)),
+    0.1: ((2, 200), (2, 1000), (3, 500), (7, 132), (7, 2000), (10, 500)),
+    0.3: ((20, 400), (20, 2000)),
+}
 LEVELS = (0.1, 0.05, 0.01)
 
 
@@ -38,7 +35,7 @@ def designs() -> dict[str, np.ndarray]:
     """Return named tables of probabilities."""
     rng = np.random.default_rng(7)
     found = {f"sharp c=10 n={n}": sharp(n) for n in (500, 2000, 10_000)}
-    for c, n, a in DIRICHLET:
+    for a, c, n in ((a, *shape) for a, shapes in DIRICHLET.items() for shape in shapes):
         rows = np.maximum(rng.dirichlet(np.full(c, a), n), 1e-12)
         found[f"Dirichlet({a}) c={c} n={n}"] = rows / rows.sum(axis=1, keepdims=True)
     return found

@@ -26,8 +26,11 @@ import mcllo.plot
 from .pages import Row, column
 
 BLUE, VERMILION, SKY = "#0072b2", "#d55e00", "#56b4e9"
-SERIES = (BLUE, VERMILION, "#009e73", "#cc79a7", "#e69f00", SKY)
-INK, MUTED, BAND, PAPER = "#1f2328", "#59636e", "#dde2e8", "#ffffff"
+INK, MUTED, FAINT, BAND, PAPER = "#1f2328", "#59636e", "#c8ced5", "#dde2e8", "#ffffff"
+SERIES = (BLUE, VERMILION, "#009e73", "#cc79a7", "#e69f00", SKY, INK)
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
+DASHES += ((0, (9, 3)), (0, (1, 1)), (0, (4, 1.5, 1.5, 1.5, 1.5, 1.5)))
+MARKERS = "oDs^vPX"
 TITLE, TEXT, SMALL = 10.5, 9.5, 8.5
 FONTS = ["DejaVu Sans", "sans-serif"]
 STYLE: dict[str, Any] = {
@@ -115,6 +118,18 @@ def heading(ax: Axes, title: str, below: str = "") -> None:
         ax.annotate(
             below, (0.0, 1.0), xytext=(0, 5), va="bottom", annotation_clip=False, **where, **style
         )
+
+
+def line_look(k: int) -> dict[str, Any]:
+    """Return colour, dashes and marker of the line `k`, which differ in all three."""
+    return {"color": SERIES[k], "ls": DASHES[k], "marker": MARKERS[k], "markersize": 5.5}
+
+
+def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
+    """List the curves beside the axes."""
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
+    place |= {"borderaxespad": 0.0, "handlelength": 3.2, "labelcolor": INK, "fontsize": SMALL}
+    ax.legend(handles, names, **place)
 
 
 def named_rows(ax: Axes, names: Sequence[str], foot: float = 0.6) -> None:

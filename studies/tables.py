@@ -14,7 +14,7 @@ import mcllo
 from mcllo.exceptions import MclloWarning
 
 from .figures import PRINTED_AS_BELOW
-from .pages import Row, Rows, Words, column, p_word, say, table
+from .pages import Row, Rows, Words, column, p_word, say
 
 LEVEL = 0.05
 PARAMETERS = ("delta", "se_delta", "gamma", "se_gamma")
@@ -97,10 +97,8 @@ def baselines(train: mcllo.Predictions, **options: Any) -> Rows:
 
 def baseline_facts(rows: Sequence[Row]) -> dict[str, object]:
     """Return the table of baselines for a page, and the largest changes."""
-    line = "{baseline} | {statistic:.1f} | {largest_change:.3f} | {mean_change:.4f}"
-    named = [row | {"baseline": row["baseline"].replace("_", " ")} for row in rows]
     return {
-        "baselines": table(named, line + " | {label_changes:%1}"),
+        "baselines": [row | {"baseline": row["baseline"].replace("_", " ")} for row in rows],
         "largest_change": column(rows, "largest_change").max(),
         "label_changes": column(rows, "label_changes").max(),
     }
@@ -137,8 +135,8 @@ def claim_facts(rows: Sequence[Row], runs: str) -> dict[str, str]:
     return {row["claim"]: f"{row[runs]} of {row['of']}" for row in rows}
 
 
-def spread_table(rows: Sequence[Row], more: str = "") -> str:
-    """Return a page's table of the spread over runs, with `more` columns."""
+def spread_words(rows: Sequence[Row]) -> Rows:
+    """Return the spread over runs as words."""
     words = {"p": "p (chi-square)", "p_chi2": "p (chi-square)", "ece": "ECE"}
     words |= {"log_loss": "log loss"}
     lines = []
@@ -150,7 +148,7 @@ def spread_table(rows: Sequence[Row], more: str = "") -> str:
                 numbers["paper"] = paper_p(row["paper"])
             name = f"{SETS[row['set']]}: {words[row['what']]}"
             lines.append(row | numbers | {"name": name})
-    return table(lines, " | ".join(f"{{{n}}}" for n in ("name", *SPREAD)) + more)
+    return lines
 
 
 def paper_p(value: float | None) -> str:

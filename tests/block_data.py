@@ -1,10 +1,14 @@
 """Rows for the tests of blocks: mildly miscalibrated, five classes, some with zeros."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 
 from mcllo import Predictions
+from mcllo._blocks.blocks import Streamed
+from mcllo._blocks.sums import Block, Layout, Reading
+from mcllo.exceptions import InputError
 
 
 def rows(n=3000, c=5, seed=0, weighted=False, zeros=False):
@@ -35,3 +39,50 @@ def cut(parts, at):
         tuple(part if part is None else part[a:b] for part in parts)
         for a, b in itertools.pairwise(ends)
     ]
+
+
+class Batches:
+    """A source of blocks: ``(probs, y)`` or ``(probs, y, weight)``, validated one by one."""
+
+    cost = "much"
+
+    def __init__(self, batches, **reading):
+        self.batches = batches
+        first = next(batch for batch in batches if len(batch[0]))
+        self.layout = Layout.of_first(Reading(**reading), first[0], first[1])
+
+    def n_bytes(self):
+        return 0.0
+
+    def units(self):
+        start = 0
+        for batch in self.batches:
+            if len(batch[0]):
+                yield partial(self.read, start, batch)
+            start += len(batch[0])
+
+    def read(self, start, batch):
+        try:
+            yield Block(start, self.layout.read(*batch))
+        except InputError as error:
+            raise error.moved(start) from None
+
+
+def blocks_of(parts, at=(), *, n_jobs=None, spill=None, **reading):
+    """Return arrays, cut at row numbers, as blocks."""
+    if "classes" in reading:
+        reading["classes"] = tuple(reading["classes"])
+    return Streamed(Batches(cut(parts, at), **reading), n_jobs=n_jobs, spill=spill)
+
+
+def same_rows(blocks, p):
+    """Check that the rows of `blocks` are those of `p`, and what was changed is counted alike."""
+    found = blocks.take()
+    np.testing.assert_allclose(found.probs, p.probs, rtol=1e-15)
+    np.testing.assert_array_equal(found.codes, p.codes)
+    assert (found.classes, found.baseline) == (p.classes, p.baseline)
+    assert (found.sample_weight is None) == (p.sample_weight is None)
+    if p.sample_weight is not None:
+        np.testing.assert_array_equal(found.sample_weight, p.sample_weight)
+    names = ("n_zeros", "n_clipped", "n_clipped_true", "n_renormalized", "clip")
+    assert [getattr(found, name) for name in names] == [getattr(p, name) for name in names]

@@ -49,6 +49,13 @@ def simplex(rng, n, c, sharpness=1.0):
     return rows / rows.sum(axis=1, keepdims=True)
 
 
+def sample(n, c, seed, sharpness=1.0):
+    """Return random rows and labels drawn from them."""
+    rng = np.random.default_rng(seed)
+    probs = simplex(rng, n, c, sharpness)
+    return probs, draw(probs, rng)
+
+
 @st.composite
 def designs(draw_from, min_rows=1, max_rows=40, max_classes=5, max_sharpness=4.0):
     """Random probabilities with random labels that use every class when there are rows enough."""

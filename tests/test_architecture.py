@@ -33,6 +33,9 @@ HEAVY = {
 }
 """Where a heavy package may be imported: rooms, or single files of a room."""
 
+PARSING = {"removeprefix", "removesuffix", "partition", "rpartition", "endswith", "startswith"}
+"""What takes sentences apart; statements have kinds, levels and numbers instead."""
+
 MOST_CODE_LINES = 320
 MOST_FILES = 20
 
@@ -111,6 +114,23 @@ def test_heavy_packages_stay_where_they_belong(path):
             assert {name, room_of(name)} & set(HEAVY[target]), f"{name} must not import {target}"
 
 
+@pytest.mark.parametrize(
+    "path",
+    [p for room in ("_report", "_assessment") for p in sorted((SRC / room).glob("*.py"))],
+    ids=name_of,
+)
+def test_nobody_parses_prose(path):
+    if name_of(path) == "_report/render":
+        return  # escapes what Markdown and HTML would read
+    assert "re" not in {target for target, _, ours in imports(path) if not ours}
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            assert node.func.attr not in PARSING, f"line {node.lineno}: {node.func.attr}"
+            separators = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            words = node.func.attr in ("split", "rsplit") and separators
+            assert not words or separators[0] == "/", f"line {node.lineno}: a sentence is split"
+
+
 def test_no_import_cycle():
     graph = {name_of(path).removesuffix("/__init__"): set() for path in MODULES}
     for path in MODULES:
@@ -158,6 +178,28 @@ def test_files_can_be_read_in_one_sitting(path):
 @each_module
 def test_every_file_says_what_it_is(path):
     assert path.name == "_version.py" or ast.get_docstring(tree(path))
+
+
+SAID = [
+    path for path in MODULES if room_of(name_of(path)) == "_cli" or name_of(path) == "_files/read"
+]
+
+
+@pytest.mark.parametrize("path", SAID, ids=name_of)
+def test_messages_are_rendered_and_never_rewritten(path):
+    assert not {"re", "ast"} & {target for target, _, ours in imports(path) if not ours}
+    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+    called = {call.func.attr for call in calls if isinstance(call.func, ast.Attribute)}
+    assert not called & {"partition", "sub", "literal_eval"}
+    assert "removeprefix" not in called or name_of(path) == "_files/read"  # of columns' names
+
+
+@each_module
+def test_templates_hold_no_names(path):
+    # whatever a user may have named is a part of a phrase, never of its template
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Phrase":
+            assert not isinstance(node.args[0], ast.JoinedStr), f"line {node.lineno}"
 
 
 def test_import_is_light():

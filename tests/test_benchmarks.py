@@ -12,22 +12,16 @@ import pytest
 from mcllo import MCLLOCalibrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are not installed
-NAMES = ("figures", "harmless", "machine", "methods", "pages", "quality", "race", "rows", "sets")
-NAMES += ("speed", "targets", "words", "worker")
+NAMES = ("figures", "machine", "methods", "pages", "quality", "race", "sets", "speed", "targets")
 part = {name: importlib.import_module(f"benchmarks.{name}") for name in NAMES}
-figures, harmless, machine, methods, pages = (part[name] for name in NAMES[:5])
-quality, rows, sets, speed = (part[name] for name in ("quality", "rows", "sets", "speed"))
-targets, worker, Case = part["targets"], part["worker"], quality.Case
-OWN = [name for name, method in methods.QUALITY.items() if method.package in ("", "mcllo")]
+figures, machine, methods, pages, quality, race, sets, speed, targets = part.values()
+Case = quality.Case
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_in_docstrings(name):
     found = doctest.testmod(part[name])
-    assert (found.attempted > 0 or name == "race", found.failed) == (True, 0)
-
-
-# the stored results, and what becomes of them
+    assert (found.attempted > 0, found.failed) == (True, 0)
 
 
 def test_pages_and_figures_are_what_the_stored_results_say():
@@ -81,7 +75,7 @@ VIEW = quality.View(CELLS, {
     "machine": {"cpu": "A processor", "cores": 2, "versions": {"mcllo": "0.1", "netcal": None}},
     "workers": 2, "date": "2026-01-01 10:00 UTC", "missing": {"dirichletcal": "not installed"},
     "sets": {name: KNOWN | {"source": name, "used": name == "b"} for name in "ab"},
-    "harmless": harmless.summary(
+    "harmless": quality.harmless_rows(
         {"set": "soccer", "n": 100, "methods": {"auto-gate": g}} for g in GATED)})  # fmt: skip
 
 
@@ -95,10 +89,10 @@ def test_cells_average_pairs_count_and_come_back_from_their_file(tmp_path):
     shares = VIEW.wins("auto", 100), VIEW.worse("auto", 100), VIEW.total_ratio("auto", 100)
     assert shares == pytest.approx((0.75, 0.25, 0.75))  # (1/2 + 1/1) / 2; (0/2 + 1/2) / 2; 0.3/0.4
     assert {row["set"] for row in VIEW.group("new").rows} == {"a"}
-    for name in ("one", "two"):
-        found = quality.read_cells(tmp_path / "one") if name == "two" else CELLS
-        quality.write_cells(tmp_path / name, found)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    one, two = (tmp_path / f"{name}.csv.gz" for name in ("one", "two"))
+    quality.write_cells(one, CELLS)
+    quality.write_cells(two, quality.read(one))
+    assert one.read_bytes() == two.read_bytes()
 
 
 def test_claims_and_page_say_what_was_measured():
@@ -123,11 +117,8 @@ def test_claims_and_page_say_what_was_measured():
     assert drawn == [[25.0], [0.75]]
 
 
-# methods
-
-
 def test_the_plain_program_fits_the_same_model():
-    probs, y = rows.predictions(600, 4, seed=1)
+    probs, y = sets.predictions(600, 4, seed=1)
     ours, plain = MCLLOCalibrator().fit(probs, y).fit_, methods.METHODS["scipy-bfgs"].fit(probs, y)
     assert plain.found["nll"] == pytest.approx(-ours.log_likelihood, abs=1e-6)
     assert plain.found["se"] == pytest.approx(ours.se_tau[0], rel=1e-4)
@@ -138,7 +129,7 @@ def test_the_plain_program_fits_the_same_model():
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=260)
-    y = rows.drawn_labels(probs, np.random.default_rng(1))
+    y = sets.drawn_labels(probs, np.random.default_rng(1))
     monkeypatch.setattr(sets, "FOLDER", tmp_path)
     sets.load.cache_clear()
     sources = (sets.Source("small", "here", lambda: (probs, y)), sets.Source("gone", "", _absent))
@@ -162,9 +153,9 @@ def test_methods_run_where_they_are_installed(package, small):
     (probs, y), (_, judge) = small, quality.draw(Case("small", 150, 0), 260)
     plain = -np.log(probs[judge, y[judge]]).mean()
     assert found["identity"]["ll"] == pytest.approx(plain, rel=1e-12)
-    moved = harmless.run(Case("small", 150, 0), ["mcllo"])["methods"]["mcllo"]
+    moved = quality.run(Case("small", 150, 0), ["mcllo"], drawn=True)["methods"]["mcllo"]
     assert moved["kl"] > 0.0
-    assert moved["moved"] > harmless.CHANGED
+    assert moved["moved"] > quality.MOVED
 
 
 def test_peers_may_be_missing_and_ours_may_not(monkeypatch):
@@ -184,14 +175,14 @@ def test_what_goes_wrong_is_recorded(found):
 
 
 def test_a_worker_answers_whatever_goes_wrong_and_scores(tmp_path):
-    probs, y = rows.predictions(40, 3)
-    rows.write(tmp_path, rows.Rows(probs[:30], y[:30], probs[30:], y[30:]))
-    one = worker.Worker("identity")
-    assert "error" in worker.answer(one, "load nowhere")
-    assert "error" in worker.answer(one, "nonsense")
-    assert worker.answer(one, f"load {tmp_path}\n") == {"ready": True}
-    assert worker.answer(one, "run\n")["seconds"] >= 0.0
-    score = worker.answer(one, f"score {tmp_path / 'losses.bin'}\n")
+    probs, y = sets.predictions(40, 3)
+    race.Rows(probs[:30], y[:30], probs[30:], y[30:]).write(tmp_path)
+    one = race.Worker("identity")
+    assert "error" in one.answer("load nowhere")
+    assert "error" in one.answer("nonsense")
+    assert one.answer(f"load {tmp_path}\n") == {"ready": True}
+    assert one.answer("run\n")["seconds"] >= 0.0
+    score = one.answer(f"score {tmp_path / 'losses.bin'}\n")
     assert score["log_loss"] == pytest.approx(-np.log(probs[np.arange(30, 40), y[30:]]).mean())
 
 

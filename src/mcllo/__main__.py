@@ -42,7 +42,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Return the exit code of a command line."""
     from ._cli.app import Abort, UsageError, command
-    from ._cli.options import in_flags
+    from ._cli.options import FLAG_WORDS
 
     output = sys.stdout
     try:
@@ -53,7 +53,7 @@ def run(arguments: list[str]) -> int:
         message = error.format_message()
         return _fail(message + ("" if message[-1:] in ".?" else ".") + hint)
     except MclloError as error:
-        return _fail(in_flags(str(error)))
+        return _fail(error.text(FLAG_WORDS))
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except BrokenPipeError:

@@ -181,7 +181,9 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         """Check the arguments and return how to fit a pair."""
         if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
             raise InputError(f"ensemble must be True, False or 'auto'; got {self.ensemble!r}.")
-        classes = _fitted_classes(self.estimator) if frozen else np.unique(rows.y)
+        if frozen:
+            check_is_fitted(self.estimator)
+        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(rows.y)
         if len(classes) < 2:
             found = classes.tolist()
             raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
@@ -312,6 +314,7 @@ def _weight_argument(model: Any) -> str | None:
 
 
 def _input(calibrator: Any) -> str:
+    """Return what a calibrator reads; one of another package reads probabilities."""
     return str(getattr(calibrator, "input", "probs"))
 
 
@@ -327,11 +330,6 @@ def _prepared(calibrator: Any, classes: Array) -> Any:
     if "classes" in own.get_params(deep=False):
         own.set_params(classes=classes.tolist())
     return own
-
-
-def _fitted_classes(frozen: Any) -> Array:
-    check_is_fitted(frozen)
-    return np.asarray(frozen.classes_)
 
 
 def _read_rows(X: Any, y: Any, sample_weight: Any) -> _Rows:

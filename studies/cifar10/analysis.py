@@ -29,7 +29,7 @@ from mcllo.metrics import accuracy, expected_calibration_error, log_loss
 
 from .. import tables
 from ..figures import BLUE, MUTED, VERMILION, Canvas, heading, look, named_rows, runs_figure, ticks
-from ..pages import Row, Rows, Tables, column, p_word, read, rounded, say, table
+from ..pages import Row, Rows, Tables, column, p_word, read, rounded, say
 from ..tables import LEVEL, SETS, fitted
 
 HERE = Path(__file__).parent
@@ -46,11 +46,6 @@ PAPER = {row["set"]: row for row in read(HERE / "paper_table2.csv")}
 """Table 2 and section 4.2; p-values of 0.001 are printed as "< 0.001"."""
 PAPER_PARAMETERS = read(HERE / "paper_table1.csv")
 """Table 1; its columns have no names, and are taken to be in alphabetical order."""
-TABLE2_LINE = """{name} | {n} | {paper_statistic:.1f} / {statistic:.1f} | {paper_p} / {p_chi2:p} \
-| {p} | {p_corrected:p} | {paper_ece:.3f} / {ece:.3f} | {paper_accuracy:%1} / {accuracy:%2} \
-| {change} | {log_loss:.4f} | {difference}"""
-CLASSES_LINE = """{class} | {X_h} | {p_X_h:p} | {all} | {p_all:p} | {predicted:%2} | {observed:%2} \
-| {large_adjusted:p}"""
 BEFORE: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.0, "color": VERMILION}
 AFTER: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 6.0, "color": BLUE}
 
@@ -378,7 +373,16 @@ def facts(t: Tables) -> dict[str, object]:
     statistics = column(t["baselines"], "statistic")
     log = read(HERE / "training_log.csv")
     return {
-        **page_tables(t),
+        **{
+            f"parameters_{part}": [row for row in t["parameters"] if row["part"] == part]
+            for part in ("X_t", "X_h")
+        },
+        "table2": map(tables.method_words, t["table2"]),
+        "classes": class_words(t["classes"]),
+        "ladders": ladder_words(t["ladders"]),
+        "planes": [row for k, row in enumerate(t["planes"]) if k % 10 < 5],
+        "splits": tables.spread_words(t["splits_summary"]),
+        "bins": [{"set": SETS[r["set"]], "ece": [r[str(b)] for b in BINS]} for r in t["bins"]],
         **tables.baseline_facts(t["baselines"]),
         **tables.claim_facts(t["claims"], "splits"),
         "method": {row["set"]: row for row in t["table2"]},
@@ -396,42 +400,7 @@ def facts(t: Tables) -> dict[str, object]:
         "n_epochs": len(log),
         "minutes": column(log, "seconds").sum() / 60.0,
         "test_accuracy": log[-1]["test_accuracy"],
-        "epochs": table(
-            log,
-            "{epoch} | {lr:.4f} | {train_loss:.3f} | {test_accuracy:%2} | {test_log_loss:.4f} "
-            "| {seconds:.0f}",
-        ),
-    }
-
-
-def page_tables(t: Tables) -> dict[str, str]:
-    """Return the tables of the page that are no more than tables."""
-    estimates = " | ".join(
-        f"{{{source}{name}:.3f}} ({{{source}se_{name}:.3f}})"
-        for name in ("delta", "gamma")
-        for source in ("paper_", "")
-    )
-    planes = [
-        row for image in PLANES for row in [r for r in t["planes"] if r["image"] == image][:5]
-    ]
-    return {
-        **{
-            f"parameters_{part}": table(
-                [row for row in t["parameters"] if row["part"] == part], f"{{class}} | {estimates}"
-            )
-            for part in ("X_t", "X_h")
-        },
-        "table2": table(map(tables.method_words, t["table2"]), TABLE2_LINE),
-        "classes": table(class_words(t["classes"]), CLASSES_LINE),
-        "ladders": table(ladder_words(t["ladders"]), "{model} | {df} | {X_t} | {X_h} | {all}"),
-        "planes": table(
-            planes, "{image} | {class} | {before:.4f} | {after:.4f} | {low:.4f} to {high:.4f}"
-        ),
-        "splits": tables.spread_table(t["splits_summary"]),
-        "bins": table(
-            [{"set": SETS[row["set"]], "ece": [row[str(b)] for b in BINS]} for row in t["bins"]],
-            " | ".join(["{set}", *(f"{{ece[{k}]:.3f}}" for k in range(len(BINS)))]),
-        ),
+        "epochs": log,
     }
 
 

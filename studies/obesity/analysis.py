@@ -23,7 +23,7 @@ from mcllo.metrics import expected_calibration_error, log_loss
 
 from .. import tables
 from ..figures import runs_figure, ticks
-from ..pages import Row, Rows, Tables, column, read, say, table
+from ..pages import Row, Rows, Tables, column, read, say
 from ..tables import LEVEL, fitted, quiet
 
 GIVEN = {"seeds.csv": "studies.obesity.make_predictions"}
@@ -43,8 +43,6 @@ PAPER = {row["set"]: row for row in read(HERE / "paper_table4.csv")}
 """Table 4; the p-value of 0.001 is printed as "< 0.001"."""
 PAPER_PARAMETERS = read(HERE / "paper_table3.csv")
 """Table 3; its columns have no names, and are taken to be in alphabetical order."""
-TABLE4_LINE = """{name} | {n} | {paper_p} / {p_chi2:p} | {p} | {p_corrected:p} \
-| {paper_ece:.3f} / {ece:.3f} | {paper_accuracy:%1} / {accuracy:%1} | {change} | {log_loss:.3f}"""
 
 
 def analyse() -> tuple[Tables, dict[str, Any]]:
@@ -183,8 +181,6 @@ def seeds_figure(seeds: Sequence[Row]) -> list[Axes]:
 
 def facts(t: Tables) -> dict[str, object]:
     """Return what the page asks for, from the tables."""
-    repairs = ("maximum_likelihood", "penalty_1", "temperature")
-    numbers = [f"{{{what}_{name}:.3f}}" for what in ("log_loss", "ece") for name in repairs]
     small, half = (
         [row for row in t["parameters"] if row["clip"] == clip] for clip in (TESTING, HALF_VOTE)
     )
@@ -192,21 +188,12 @@ def facts(t: Tables) -> dict[str, object]:
         **tables.claim_facts(t["claims"], "forests"),
         **tables.baseline_facts(t["baselines"]),
         **{
-            f"table4_{name}": table(
-                [tables.method_words(row) for row in t["table4"] if row["clip"] == clip],
-                TABLE4_LINE,
-            )
+            f"table4_{name}": [tables.method_words(r) for r in t["table4"] if r["clip"] == clip]
             for name, clip in (("testing", TESTING), ("half_vote", HALF_VOTE))
         },
-        "parameters": table(
-            map(estimate_words, small, half),
-            "{class} | {paper_delta} | {delta} | {half_delta} "
-            "| {paper_gamma} | {gamma} | {half_gamma}",
-        ),
-        "zero_rules": table(
-            t["zero_rules"], " | ".join(["{clip}", "{statistic:.2f}", "{p:p}", *numbers])
-        ),
-        "seeds": tables.spread_table(t["seeds_summary"], " | {share_below_paper:%0}"),
+        "parameters": map(estimate_words, small, half),
+        "zero_rules": t["zero_rules"],
+        "seeds": tables.spread_words(t["seeds_summary"]),
     }
 
 

@@ -36,8 +36,8 @@ import mcllo.plot
 import mcllo.simulate
 from mcllo.simulate import PowerCell, PowerStudy
 
-from ..figures import BLUE, INK, MUTED, SERIES, SMALL, VERMILION, Canvas, heading, look, ticks
-from ..pages import Row, Rows, Tables, column, say, table
+from ..figures import BLUE, INK, MUTED, Canvas, heading, line_look, look, side_legend, ticks
+from ..pages import Row, Rows, Tables, column, say
 
 HERE = Path(__file__).parent
 REPETITIONS = HERE / "results" / "repetitions.npz"
@@ -70,10 +70,8 @@ WORDS = {
     "softmax_normal": "softmax of N(0, 1)",
 }
 EFFECT_WORDS = {"null": "nothing is wrong", "overconfident": "gamma = 0.7"}
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
-DASHES += ((0, (9, 3)), (0, (1, 1)))
 DEFAULT: dict[str, Any] = {"color": BLUE, "ls": "-", "marker": "o", "markersize": 6}
-CHI2: dict[str, Any] = {"color": VERMILION, "ls": DASHES[1], "marker": "D", "markersize": 5.5}
+CHI2 = line_look(1)
 FAIR: dict[str, Any] = {"color": INK, "ls": (0, (1, 1.5)), "marker": "x", "markersize": 6.5}
 LEVEL: dict[str, Any] = {"color": MUTED, "lw": 1.0, "ls": (0, (4, 3))}
 
@@ -298,9 +296,8 @@ def difference_figure(rows: Sequence[Row]) -> Axes:
         line = [row for row in rows if row["n"] == n]
         x, y = column(line, "delta_1"), column(line, "difference")
         reach = 1.96 * column(line, "difference_se")
-        look_of = {"color": SERIES[k], "ls": DASHES[k], "marker": "oDs^vP"[k], "markersize": 5.5}
-        ax.fill_between(x, y - reach, y + reach, color=SERIES[k], alpha=0.15, lw=0)
-        handles += ax.plot(x, y, **look_of)
+        ax.fill_between(x, y - reach, y + reach, color=line_look(k)["color"], alpha=0.15, lw=0)
+        handles += ax.plot(x, y, **line_look(k))
         names.append(f"n = {n:,}")
     ax.axhline(0.0, **LEVEL)
     ticks(ax.xaxis, DELTAS)
@@ -309,9 +306,7 @@ def difference_figure(rows: Sequence[Row]) -> Axes:
     ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
     ax.set_ylabel("Mean ECE as drawn minus after MCLLO")
     heading(ax, "By how much MCLLO lowers ECE", "on the rows it was fitted to; dashed: no change")
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
-    place |= {"borderaxespad": 0.0, "handlelength": 3.2, "labelcolor": INK, "fontsize": SMALL}
-    ax.legend(handles, names, **place)
+    side_legend(ax, handles, names)
     figure.footer("Bands: 95 % intervals of the simulation.")
     return ax
 
@@ -355,32 +350,18 @@ def facts(t: Tables) -> dict[str, object]:
         row | fair.get(row["effect"], {}) | {"effect": EFFECT_WORDS[row["effect"]]}
         for row in t["sharp"]
     ]
-    twice = "{{null[{0}]:{1}}} | {{shifted[{0}]:{1}}}".format
     return {
         **grid_facts(t["cells"]),
         **other_facts(t["others"]),
         "sharp_null": {row["n"]: row for row in t["sharp"] if row["effect"] == "null"},
-        "exact": table(
-            t["exact"],
-            "{n:,} | {delta_1} | {reps} | {rejected_exact:.3f} | [{low:.3f}, {high:.3f}] "
-            "| {rejected_chi2:.3f} | {same_decision:%1}",
-        ),
-        "others": table(
-            pairs(t["others"]),
-            f"{{null[rows]}} | {{null[n]:,}} | {twice('rejected', '.3f')} "
-            f"| {twice('ece_before', 'z.4f')} | {twice('difference', 'z.4f')}",
-        ),
-        "sharp": table(
-            words,
-            "{effect} | {n:,} | {expected_errors} | {reps} | {rejected:.3f} "
-            "| [{low:.3f}, {high:.3f}] | {rejected_chi2:.3f} "
-            "| [{low_chi2:.3f}, {high_chi2:.3f}] | {chi2_fair:.3f}",
-        ),
+        "exact": t["exact"],
+        "others": pairs(t["others"]),
+        "sharp": words,
     }
 
 
 def grid_facts(cells: Sequence[Row]) -> dict[str, object]:
-    """Return the tables of the grid, a line per n, and what the verdicts quote of it."""
+    """Return the grid by n, in the order of delta_1, and what the verdicts quote of it."""
     at = {f"{row['n']}, {row['delta_1']}": row for row in cells}
     null = [row for row in cells if row["delta_1"] == 1]
     most = [row for row in cells if row["delta_1"] == 1.4 and row["n"] != 5000]
@@ -388,18 +369,10 @@ def grid_facts(cells: Sequence[Row]) -> dict[str, object]:
     trials = sum(row["reps"] for row in null)
     last, before = at["5000, 1.4"], at["1000, 1.4"]
     error = math.hypot(before["difference_se"], last["difference_se"])
-
-    def matrix(words: str) -> str:
-        by_size: dict[int, list[str]] = {}
-        for row in cells:
-            by_size.setdefault(row["n"], [f"{row['n']:,}"]).append(say(words, row))
-        return table([{"line": " | ".join(line)} for line in by_size.values()], "{line}")
-
+    sizes = list(dict.fromkeys(row["n"] for row in cells))
     return {
         "cell": at,
-        "rejected": matrix("{rejected:.3f} ({theory:.3f})"),
-        "ece": matrix("{ece_before:z.4f} → {ece_after:z.4f}"),
-        "difference": matrix("{difference:z.4f} ± {difference_se:z.4f}"),
+        "sizes": [{"n": n, "at": [row for row in cells if row["n"] == n]} for n in sizes],
         **ends("size", null, "rejected"),
         "size_all": sum(row["rejected"] * row["reps"] for row in null) / trials,
         "null_reps": trials,

@@ -1,25 +1,14 @@
 import json
-import re
 
 import numpy as np
 import pytest
 from block_data import rows
 from toy import TOY_X, TOY_Y
 
-import mcllo
 from mcllo import Assessment, Predictions, assess
 from mcllo._assessment.assessment import calibration_in_the_large
 from mcllo._blocks.assess import BlockAssessment
 from mcllo.exceptions import InputError, SeparationWarning, ZeroProbabilityWarning
-
-
-def sharpened(n, seed, power=2.0):
-    """Labels from honest rows, predictions too extreme: gamma should be 1 / power."""
-    rng = np.random.default_rng(seed)
-    honest = rng.dirichlet([1.0, 1.0, 1.0], size=n)
-    y = (rng.random((n, 1)) > honest.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    probs = honest**power
-    return probs / probs.sum(axis=1, keepdims=True), y
 
 
 def test_toy_assessment():
@@ -89,7 +78,6 @@ def test_fractional_weights_have_no_simulated_nulls():
     a = assess(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
     assert a.nulls == {}
     assert a.companions == {}
-    assert "calibrated predictions like these" not in str(a)
 
 
 def test_logits_are_an_alternative_to_probabilities():
@@ -97,36 +85,15 @@ def test_logits_are_an_alternative_to_probabilities():
     assert from_logits.test.statistic == pytest.approx(1.1462114203, abs=1e-6)
 
 
-def test_the_report_names_what_is_wrong_and_does_not_overclaim():
-    probs, y = sharpened(2000, 0)
-    names = np.array(["cat", "dog", "truck"])
-    text = str(assess(probs, names[y], seed=0))
-    assert "Verdict: not calibrated." in text
-    assert re.search(r"cat vs truck: too extreme, gamma 0\.(4|5)\d \[0\.4\d, 0\.5\d\]", text)
-    assert "judge it on other rows" in text
-    honest = str(assess(TOY_X, TOY_Y, seed=0))
-    assert "no miscalibration found" in honest
-    assert "not proof of" in honest
-    assert "What is wrong" not in honest
-
-
-def test_the_report_counts_what_was_changed():
+def test_what_was_changed_is_counted():
     probs = TOY_X.copy()
     probs[0] = [0.0, 0.9, 0.1]
     probs[5] *= 1.0 + 5e-7
     with pytest.warns(ZeroProbabilityWarning):
         a = assess(probs, TOY_Y, seed=0)
-    text = str(a)
-    words = " ".join(text.split())
-    assert "1 of 48 probabilities are 0" in words
-    assert "had probability 0" in words
-    assert a.to_dict()["data"]["n_clipped_true"] == 1
-
-
-def test_alpha_moves_the_verdict():
-    a = assess(TOY_X, TOY_Y, method="chi2", seed=0)
-    assert "no miscalibration found at level 0.05" in a.text(0.05)
-    assert "not calibrated" in a.text(0.95)
+    data = a.to_dict()["data"]
+    assert [data[name] for name in ("n_zeros", "n_clipped_true", "n_renormalized")] == [1, 1, 1]
+    assert str(a.data.zero_phrase) == a.predictions.zero_note
 
 
 def test_repr_is_one_line():
@@ -136,15 +103,6 @@ def test_repr_is_one_line():
 def test_predictions_refuse_second_labels():
     with pytest.raises(InputError, match="y must not be given beside a Predictions"):
         assess(Predictions.from_arrays(TOY_X, TOY_Y), TOY_Y)
-
-
-def test_many_classes_stay_short():
-    rng = np.random.default_rng(0)
-    probs = rng.dirichlet(np.full(40, 0.3), size=3000)
-    y = (rng.random((3000, 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    text = str(mcllo.assess(probs, y, method="chi2", seed=0))
-    assert "... and 27 more classes" in text  # 39 parameters pairs, 12 shown
-    assert len(text.splitlines()) < 60
 
 
 da = pytest.importorskip("dask.array")

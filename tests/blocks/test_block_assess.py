@@ -2,22 +2,18 @@ import json
 
 import numpy as np
 import pytest
-from block_data import cut, rows, whole
+from block_data import blocks_of, rows, whole
 
 import mcllo
-from mcllo import Predictions, calibration_posterior
-from mcllo._assessment.words import heading, notes
-from mcllo._blocks import assess as _block_assess
-from mcllo._blocks.assess import BlockDetails, BlockFacts, assess_blocks
-from mcllo._blocks.fit import fit_blocks
-from mcllo._blocks.sources import blocks_of_arrays, blocks_of_batches
+from mcllo import Assessment, Predictions, calibration_posterior
+from mcllo._assessment.assessment import DataFacts
+from mcllo._blocks.assess import assess_blocks
 from mcllo.exceptions import InputError
 
 
-@pytest.fixture
-def streamed(monkeypatch):
-    """Treat small tables as large ones."""
-    monkeypatch.setattr(_block_assess, "MOST_CELLS", 0)
+def streamed(blocks, **options):
+    """Treat a small table as a large one."""
+    return assess_blocks(blocks, most_cells=0, **options)
 
 
 @pytest.mark.parametrize("zeros", [False, True])
@@ -25,7 +21,7 @@ def test_small_tables_are_assessed_in_memory(zeros):
     probs, y, _ = rows(n=400, c=3, zeros=zeros)
     clip = 1e-6 if zeros else None
     expected = mcllo.assess(probs, y, clip=clip, seed=1)
-    found = assess_blocks(blocks_of_batches(cut((probs, y), (90, 91)), clip=clip), seed=1)
+    found = assess_blocks(blocks_of((probs, y), (90, 91), clip=clip), seed=1)
     assert str(found) == str(expected)
     assert found.text(full=True) == expected.text(full=True)
     assert found.subsample is None
@@ -33,11 +29,11 @@ def test_small_tables_are_assessed_in_memory(zeros):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_large_tables_give_the_same_numbers(streamed, weighted):
+def test_large_tables_give_the_same_numbers(weighted):
     parts = rows(n=4000, weighted=weighted)
     p = whole(n=4000, weighted=weighted)
     expected = mcllo.assess(p, seed=0)
-    found = assess_blocks(blocks_of_batches(cut(parts, (1000, 1003))), seed=0)
+    found = streamed(blocks_of(parts, (1000, 1003)), seed=0)
     assert found.metrics == pytest.approx(expected.metrics, rel=1e-12, abs=1e-14)
     assert found.test.statistic == pytest.approx(expected.test.statistic, rel=1e-10)
     assert found.test.pvalue == pytest.approx(expected.test.pvalue, rel=1e-8)
@@ -50,11 +46,10 @@ def test_large_tables_give_the_same_numbers(streamed, weighted):
     assert str(found).splitlines()[-5:] == str(expected).splitlines()[-5:]
 
 
-def test_the_partition_changes_nothing(streamed):
+def test_the_partition_changes_nothing():
     parts = rows(n=3000, zeros=True)
     whole_, split = (
-        assess_blocks(blocks_of_batches(cut(parts, at), clip=1e-6), seed=3)
-        for at in ((), (5, 1000, 2990))
+        streamed(blocks_of(parts, at, clip=1e-6), seed=3) for at in ((), (5, 1000, 2990))
     )
     assert split.metrics == pytest.approx(whole_.metrics, rel=1e-12)
     assert split.subsample.statistic == pytest.approx(whole_.subsample.statistic, rel=1e-10)
@@ -63,10 +58,9 @@ def test_the_partition_changes_nothing(streamed):
     assert split.companions[hl].statistic == pytest.approx(whole_.companions[hl].statistic)
 
 
-def test_doubt_is_said_and_met_by_an_exact_subsample(streamed, monkeypatch):
-    monkeypatch.setattr(_block_assess, "SUBSAMPLE_ROWS", 500)
+def test_doubt_is_said_and_met_by_an_exact_subsample():
     probs, y, _ = rows(n=3000, zeros=True)
-    found = assess_blocks(blocks_of_arrays(probs, y, clip=1e-6), seed=3)
+    found = streamed(blocks_of((probs, y), clip=1e-6), seed=3, subsample_rows=500)
     assert found.test.method == "chi2"
     assert found.test.reason == "zeros were raised, but the data are too large to simulate"
     assert found.subsample.reason == "On 500 of 3,000 rows, chosen at random with seed 3"
@@ -74,79 +68,89 @@ def test_doubt_is_said_and_met_by_an_exact_subsample(streamed, monkeypatch):
     text = " ".join(str(found).split())
     assert "Chi-square is in doubt: zeros were raised" in text
     assert "On 500 of 3,000 rows, chosen at random with seed 3: likelihood ratio" in text
-    asked = assess_blocks(blocks_of_arrays(probs, y, clip=1e-6), method="chi2", seed=3)
+    asked = streamed(blocks_of((probs, y), clip=1e-6), method="chi2", seed=3)
     assert (asked.test.reason, asked.subsample) == ("as asked", None)
 
 
 @pytest.mark.parametrize("n", [40, 150])
-def test_few_errors_and_rare_classes_are_doubted_as_ever(streamed, n):
+def test_few_errors_and_rare_classes_are_doubted_as_ever(n):
     probs, y, _ = rows(n=n, c=3)
     if n == 150:
         probs[:, 1] *= 1e-3
         probs /= probs.sum(axis=1, keepdims=True)
         y[5] = 1
     expected = mcllo.assess(probs, y, seed=0)
-    found = assess_blocks(blocks_of_arrays(probs, y), seed=0)
+    found = streamed(blocks_of((probs, y)), seed=0)
     assert expected.test.method != "chi2"
     assert found.test.reason == f"{expected.test.reason}, but the data are too large to simulate"
     assert found.subsample is not None
 
 
-def test_fractional_weights_and_wald_have_no_exact_form(streamed):
+def test_fractional_weights_and_wald_have_no_exact_form():
     probs, y, _ = rows(n=40, c=3)
     weight = np.full(40, 0.5)
-    found = assess_blocks(blocks_of_arrays(probs, y, sample_weight=weight), seed=0)
+    found = streamed(blocks_of((probs, y, weight)), seed=0)
     assert found.test.reason.endswith("but fractional weights cannot be simulated")
     assert found.subsample is None
-    wald = assess_blocks(blocks_of_arrays(probs, y), statistic="wald", seed=0)
+    wald = streamed(blocks_of((probs, y)), statistic="wald", seed=0)
     assert (wald.test.kind, wald.subsample) == ("wald", None)
 
 
 @pytest.mark.parametrize("statistic", ["score", "wald"])
-def test_other_statistics(streamed, statistic):
+def test_other_statistics(statistic):
     p = whole(n=4000)
     expected = mcllo.assess(p, statistic=statistic, seed=0).test
-    found = assess_blocks(blocks_of_arrays(p), statistic=statistic, seed=0).test
+    found = streamed(blocks_of(rows(n=4000)), statistic=statistic, seed=0).test
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
     assert found.kind == statistic
 
 
-def test_what_needs_rows_is_refused(streamed):
-    blocks = blocks_of_arrays(*rows(n=100)[:2])
+def test_what_needs_rows_is_refused():
+    blocks = blocks_of(rows(n=100))
     with pytest.raises(InputError, match="method='exact' draws labels for rows in memory; 100"):
-        assess_blocks(blocks, method="exact")
+        streamed(blocks, method="exact")
     with pytest.raises(InputError, match="method must be"):
-        assess_blocks(blocks, method="bootstrap")
+        streamed(blocks, method="bootstrap")
 
 
-def test_facts_read_like_predictions():
+def test_facts_are_those_of_predictions():
     probs, y, weight = rows(n=300, zeros=True, weighted=True)
     y[y == 4] = 3
     options = {"classes": range(5), "clip": 1e-6}
     p = Predictions.from_arrays(probs, y, sample_weight=weight, **options)
-    blocks = blocks_of_batches(cut((probs, y, weight), (100,)), **options)
-    facts = BlockFacts.of(blocks)
-    assert facts.absent == (4,)
-    assert facts.zero_note == p.zero_note
-    assert heading(facts) == heading(p)
-    fit = fit_blocks(blocks_of_arrays(*rows(n=300)[:2]))
-    assert notes(facts, fit) == notes(p, fit)
+    found, expected = blocks_of((probs, y, weight), (100,), **options).facts, DataFacts.of(p)
+    assert found.absent == expected.absent == p.absent == (4,)
+    assert str(found.zero_phrase) == str(expected.zero_phrase) == p.zero_note
+    assert found.sample_weight == expected.sample_weight.sum()
+    assert found.to_dict() == expected.to_dict()
 
 
 def test_the_posterior_needs_no_rows():
     probs, y, _ = rows(n=300)
-    blocks = blocks_of_arrays(probs, y)
-    details = BlockDetails.of(blocks.first, fit_blocks(blocks))
+    details = streamed(blocks_of((probs, y)), seed=0).details
     expected = calibration_posterior(probs, y)
     np.testing.assert_allclose(details.posterior.posterior, expected.posterior, rtol=1e-9)
     assert set(details.skipped) == {"ladder", "class_tests", "baselines"}
-    assert details.to_dict()["ladder"] is None
+    content = details.to_dict()
+    assert [content[name] for name in ("ladder", "baselines", "zeros", "robust")] == [None] * 4
 
 
-def test_an_assessment_is_plain_values():
-    probs, y, _ = rows(n=300)
-    found = assess_blocks(blocks_of_arrays(probs, y), seed=0)
+@pytest.mark.parametrize("large", [False, True])
+def test_an_assessment_is_plain_values(large):
+    probs, y, _ = rows(n=300, zeros=True)
+    found = (streamed if large else assess_blocks)(blocks_of((probs, y), clip=1e-6), seed=0)
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert content["data"]["n_samples"] == 300
     assert len(content["reliability"]) == 6
+    assert (content["subsample"] is not None) == large
+    expected = mcllo.assess(probs, y, clip=1e-6, seed=0).to_dict()
+    assert content.keys() - expected.keys() == {"subsample", "reliability"}
+    assert content["data"] == expected["data"]
     assert repr(found).startswith("<BlockAssessment of 300 rows, 5 classes: statistic")
+
+
+def test_a_report_needs_the_rows():
+    found = assess_blocks(blocks_of(rows(n=300)), seed=0)
+    assert isinstance(found, Assessment)
+    with pytest.raises(InputError, match=r"must get an Assessment or .*; got BlockAssessment"):
+        mcllo.report(found)

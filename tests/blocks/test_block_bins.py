@@ -6,10 +6,10 @@ import pytest
 from block_data import whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_block_sums import blocks_of
+from test_block_sums import parts_of
 
 from mcllo import Predictions, reliability_curve
-from mcllo._blocks.bins import Cells, bin_sums, width_index
+from mcllo._blocks.bins import BinCells, bin_sums
 from mcllo._blocks.sums import Block
 from mcllo._inference.omnibus import HosmerLemeshow
 from mcllo.metrics import classwise_calibration_error, expected_calibration_error
@@ -19,7 +19,7 @@ NO_CUTS = np.empty(0)
 
 
 def total(p, n_bins, cuts=NO_CUTS, at=(700, 701, 2500)):
-    return reduce(add, (bin_sums(b, n_bins, cuts) for b in blocks_of(p, at)))
+    return reduce(add, (bin_sums(b, n_bins, cuts) for b in parts_of(p, at)))
 
 
 def test_four_rows_by_hand():
@@ -45,19 +45,11 @@ def test_errors_are_those_of_the_metrics(n_bins, weighted, zeros):
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1), st.integers(1, 4000))
 @settings(deadline=None, max_examples=50)
-def test_bins_are_those_of_the_package(values, n_bins):
-    edges = width_edges(n_bins)
-    x = np.concatenate([values, edges, np.nextafter(edges, 0.0), np.nextafter(edges, 1.0)])
-    np.testing.assert_array_equal(width_index(x, n_bins), bin_index(x, edges))
-
-
-@given(st.lists(st.floats(0.0, 1.0), min_size=1), st.integers(1, 4000))
-@settings(deadline=None, max_examples=50)
 def test_cells_are_the_bins_of_both(values, n_bins):
     # the independent way: one search among all edges
     edges = np.union1d(width_edges(n_bins), width_edges(10))
     x = np.concatenate([values, edges, np.nextafter(edges, 0.0), np.nextafter(edges, 1.0)])
-    cells = Cells.of(n_bins)
+    cells = BinCells.of(n_bins)
     index = cells.index(x)
     np.testing.assert_array_equal(index, bin_index(x, edges))
     for first, own in ((cells.fine, n_bins), (cells.curve, 10)):

@@ -7,13 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from block_data import rows, whole
+from block_data import rows, same_rows, whole
 from csv_files import csv_text, replaced
 from pyarrow import csv
-from test_block_sources import same_rows
 
-from mcllo import read_predictions
-from mcllo._blocks import spill as _spill
+from mcllo import Predictions, read_predictions
 from mcllo._blocks.files import blocks_of_files, find_files
 from mcllo._blocks.spill import Spill, room_for
 from mcllo._blocks.sums import Block, Layout, Reading
@@ -42,22 +40,20 @@ def test_parquet_gives_the_rows_of_read_predictions(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_one_row_group_is_read_in_order(tmp_path, dtype, monkeypatch):
-    monkeypatch.setattr("mcllo._blocks.files.block_rows", lambda _: 700)
+def test_one_row_group_is_read_in_order(tmp_path, dtype):
     probs, y, _ = rows()
     path = tmp_path / "f.parquet"
     pq.write_table(table(probs, y, dtype=dtype), path)
-    blocks = blocks_of_files(path, label="y", classes=NAMES)
+    blocks = blocks_of_files(path, label="y", classes=NAMES, rows=700)
     same_rows(blocks, read_predictions(path, label="y", classes=NAMES))
     assert [size for _, size in blocks.first.sizes] == [700, 700, 700, 700, 200]
 
 
-def test_small_row_groups_are_read_together(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcllo._blocks.files.block_rows", lambda _: 1000)
+def test_small_row_groups_are_read_together(tmp_path):
     probs, y, _ = rows()
     path = tmp_path / "f.parquet"
     pq.write_table(table(probs, y), path, row_group_size=300)
-    blocks = blocks_of_files(path, label="y", classes=NAMES)
+    blocks = blocks_of_files(path, label="y", classes=NAMES, rows=1000)
     same_rows(blocks, read_predictions(path, label="y", classes=NAMES))
     assert len(list(blocks.source.units())) == 3  # of 1200, 1200 and 600 rows
 
@@ -94,10 +90,8 @@ def test_prefix_logits_and_spaces(tmp_path):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("labels", [int, float, str])
 @pytest.mark.parametrize("first", [0, 1])
-def test_classes_do_not_depend_on_the_first_rows(tmp_path, monkeypatch, kind, labels, first):
+def test_classes_do_not_depend_on_the_first_rows(tmp_path, kind, labels, first):
     # sorted by label: the first rows, and the first blocks, hold one label only
-    monkeypatch.setattr("mcllo._blocks.files.FIRST_ROWS", 5)
-    monkeypatch.setattr("mcllo._blocks.files.block_rows", lambda _: 20)
     y = (np.sort(np.arange(90) % 3) + first).astype(labels)
     probs = np.random.default_rng(0).dirichlet([1, 1, 1], 90)
     names = [str(first + j) for j in range(3)]
@@ -108,7 +102,7 @@ def test_classes_do_not_depend_on_the_first_rows(tmp_path, monkeypatch, kind, la
     else:
         pq.write_table(content, path, row_group_size=20)
     expected = read_predictions(path, label="y")
-    same_rows(blocks_of_files(path, label="y"), expected)
+    same_rows(blocks_of_files(path, label="y", rows=20, first_rows=5), expected)
     assert expected.class_weight.tolist() == [30.0, 30.0, 30.0]
 
 
@@ -156,27 +150,30 @@ def same_error(path, **options):
     with pytest.raises((InputError, FileFormatError)) as expected:
         read_predictions(path, label="y", **options)
     with pytest.raises(type(expected.value)) as found:
-        _ = blocks_of_files(path, label="y", **options).first
+        _ = blocks_of_files(path, label="y", rows=7, first_rows=5, **options).first
     assert str(found.value) == str(expected.value)
     return str(found.value)
 
 
-def test_errors_are_those_of_read_predictions(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcllo._blocks.files.FIRST_ROWS", 5)
-    monkeypatch.setattr("mcllo._blocks.files.block_rows", lambda _: 7)
-    monkeypatch.setattr("mcllo._files.source.BLOCK", 1024)
+def long_lines(text):
+    """Return CSV text with so many zeros in front of numbers that a block of 1 MB has 20 lines."""
+    lines = text.splitlines()
+    return "\n".join("0" * 50_000 * line.startswith("0.") + line for line in lines) + "\n"
+
+
+def test_errors_are_those_of_read_predictions(tmp_path):
     path = tmp_path / "f.csv"
     probs, y = csv_text().splitlines()[30].rsplit(",", 1)
-    path.write_text(replaced(31, f"{probs},{y}", f"{probs},lorry"))
-    assert "line 31 of" in same_error(path)
-    path.write_text(replaced(31, probs.split(",")[0], "0.99999"))
-    assert "line 31 of" in same_error(path)
-    path.write_text(replaced(31, probs.split(",")[0], ""))
-    same_error(path)
-    path.write_text(replaced(31, f",{y}", ","))
-    same_error(path)
-    path.write_text(replaced(31, probs.split(",")[0], "cat"))
-    same_error(path)
+    first = probs.split(",")[0]
+    for old, new, said in (
+        (f"{probs},{y}", f"{probs},lorry", "line 31 of"),
+        (first, "0.99999", "line 31 of"),
+        (first, "", "line 31 of"),
+        (f",{y}", ",", "line 31 of"),
+        (first, "cat", "line 31"),
+    ):
+        path.write_text(long_lines(replaced(31, old, new)))
+        assert said in same_error(path)
     path.write_text("cat,dog,truck,y\n")
     same_error(path)
     path.write_text(csv_text())
@@ -197,7 +194,6 @@ def test_parquet_errors_name_the_row_of_the_file(tmp_path):
 
 
 def test_the_remedy_goes_by_the_first_labels(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcllo._blocks.files.HINT_ROWS", 50)
     asked = []
     read = Source.read
     monkeypatch.setattr(Source, "read", lambda self, *a: asked.append(read(self, *a)) or asked[-1])
@@ -207,21 +203,20 @@ def test_the_remedy_goes_by_the_first_labels(tmp_path, monkeypatch):
     with pytest.raises(
         InputError, match=r"pass prefix='p_' \(by the labels among the first 50 rows"
     ):
-        blocks_of_files(path, label="y")
+        blocks_of_files(path, label="y", hint_rows=50)
     assert [table.num_rows for table in asked] == [50]
     path.write_text(csv_text(40) + "0.5,0.5,0,lorry\n")  # all labels looked at: nothing to add
     with pytest.raises(
         InputError, match=r"line 42 .*\. Correct that label, or add a column for it\.$"
     ):
-        _ = blocks_of_files(path, label="y").first
+        _ = blocks_of_files(path, label="y", hint_rows=50).first
 
 
-def test_a_wrong_label_far_down_is_not_taken_for_another_case(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcllo._blocks.files.HINT_ROWS", 50)
+def test_a_wrong_label_far_down_is_not_taken_for_another_case(tmp_path):
     path = tmp_path / "f.csv"
     path.write_text(csv_text(300) + "0.5,0.5,0,lorry\n")
     with pytest.raises(InputError, match=r"contains 'lorry' \(line 302 .*Correct that label"):
-        _ = blocks_of_files(path, label="y").first
+        _ = blocks_of_files(path, label="y", hint_rows=50).first
 
 
 def test_a_damaged_file_is_one_sentence(tmp_path):
@@ -245,6 +240,10 @@ def test_files_must_agree(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileFormatError, match="must hold CSV or Parquet files; it holds none"):
         blocks_of_files(tmp_path / "empty", label="y")
+
+
+def full(*_):
+    raise OSError(28, "No space left on device")
 
 
 def kept(p, *, keep=True, reading=None):
@@ -278,41 +277,26 @@ def test_what_comes_back_is_what_was_put_in(weighted, zeros):
 
 def test_logits_come_back_as_logits():
     scores = np.random.default_rng(0).normal(size=(20, 3))
-    p = _spill.Predictions.from_arrays(None, np.arange(20) % 3, logits=scores)
+    p = Predictions.from_arrays(None, np.arange(20) % 3, logits=scores)
     spill, _ = kept(p, reading=Reading(logits=True))
     np.testing.assert_array_equal(spill.blocks[0].rows.logits, scores[:10])
     np.testing.assert_array_equal(spill.blocks[0].rows.probs, p.probs[:10])
 
 
-def test_log_odds_alone_take_less_room():
-    p = whole(n=100)
-    small, large = kept(p, keep=False)[0], kept(p)[0]
-    assert small._end == 100 * 4 * 8  # (c - 1) doubles a row
-    assert large._end == 100 * (4 * 8 + 5 * 8 + 4)
-
-
-def test_one_shared_position_works_too(monkeypatch):
-    monkeypatch.delattr(os, "pwrite")
-    monkeypatch.delattr(os, "preadv")
-    p = whole(n=100)
-    spill, half = kept(p)
-    np.testing.assert_array_equal(spill.blocks[1].rows.probs, p.probs[half:])
-
-
-def test_the_file_has_no_name_and_closes(tmp_path, monkeypatch):
+def test_log_odds_alone_take_less_room_and_the_folder_goes(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    spill, _ = kept(whole(n=100))
-    assert not os.listdir(tmp_path)
-    spill.close()
-    with pytest.raises(ValueError, match="closed"):
+    for keep, size in ((False, 100 * 4 * 8), (True, 100 * (4 * 8 + 5 * 8 + 4))):
+        spill, _ = kept(whole(n=100), keep=keep)  # (c - 1) doubles a row; c more and a label
+        files = [file for folder in tmp_path.iterdir() for file in folder.iterdir()]
+        assert sum(file.stat().st_size - 128 for file in files) == size  # 128 bytes of header
+        spill.close()
+        assert not os.listdir(tmp_path)
+    with pytest.raises(FileNotFoundError):
         _ = spill.blocks[0].log_odds
 
 
 def test_a_full_disk_is_noticed(monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(np, "save", full)
     assert kept(whole(n=100))[0].full
 
 

@@ -16,19 +16,17 @@ from mcllo._blocks.sums import (
     Scores,
     block_rows,
     block_terms,
-    in_whole,
     picked,
     row_sums,
-    top_label,
 )
-from mcllo._fit.penalty import free_parameters
+from mcllo._fit.objective import free_parameters
 from mcllo._inference.likelihood_tests import _least_variance, expected_errors
 from mcllo._math.likelihood import LogPartition, identity_theta, sufficient_statistic
 from mcllo.exceptions import InputError
 from mcllo.metrics import accuracy, brier_score, log_loss
 
 
-def blocks_of(p, at=()):
+def parts_of(p, at=()):
     ends = [0, *sorted(at), p.n_samples]
     return [Block(a, p.take(np.arange(a, b))) for a, b in itertools.pairwise(ends) if b > a]
 
@@ -46,7 +44,6 @@ def test_two_rows_by_hand():
     np.testing.assert_allclose(s.predicted, [1.1, 0.9])
     np.testing.assert_allclose(s.spread, [0.45, 0.45])
     assert sums.class_weight.tolist() == [2.0, 0.0]
-    assert sums.absent(("a", "b")) == ("b",)
     assert sums.sizes == ((0, 2),)
 
 
@@ -54,7 +51,7 @@ def test_two_rows_by_hand():
 @pytest.mark.parametrize("zeros", [False, True])
 def test_sums_are_those_of_the_package(weighted, zeros):
     p = whole(weighted=weighted, zeros=zeros)
-    sums = reduce(add, (row_sums(b) for b in blocks_of(p, (1, 700, 701, 2500))))
+    sums = reduce(add, (row_sums(b) for b in parts_of(p, (1, 700, 701, 2500))))
     total, k = p.class_weight.sum(), p.n_classes - 1
     assert sums.n_samples == p.n_samples
     assert sums.scores.hits / total == pytest.approx(accuracy(None, p), rel=1e-13)
@@ -85,18 +82,10 @@ def test_changes_are_counted_once():
 def test_any_partition_gives_the_same_terms(at, weighted):
     p, theta = whole(n=300, c=3, weighted=weighted), np.array([0.3, -0.2, 0.9, 1.2])
     expected = LogPartition(p.log_odds, p.sample_weight)(theta)
-    found = reduce(add, (block_terms(b, theta) for b in blocks_of(p, at)))
+    found = reduce(add, (block_terms(b, theta) for b in parts_of(p, at)))
     assert found.value == pytest.approx(expected.value, rel=1e-13)
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-12)
     np.testing.assert_allclose(found.hessian, expected.hessian, rtol=1e-10, atol=1e-12)
-
-
-def test_top_label_takes_the_first_of_ties_in_any_layout():
-    probs = np.array([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.3, 0.3, 0.4]])
-    for table in (probs, np.asfortranarray(probs)):
-        index, most = top_label(table)
-        assert index.tolist() == [0, 1, 2]
-        assert most.tolist() == [0.4, 0.4, 0.4]
 
 
 def test_a_lost_probability_gives_an_infinite_log_loss():
@@ -111,7 +100,7 @@ def test_a_lost_probability_gives_an_infinite_log_loss():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_picked_rows_are_those_of_the_whole(weighted):
     p = whole(n=50, zeros=True, weighted=weighted)
-    blocks = blocks_of(p, (10, 30))
+    blocks = parts_of(p, (10, 30))
     starts = {b.start: b.start for b in blocks}
     chosen = np.array([0, 9, 10, 44])
     changes = reduce(add, (row_sums(b) for b in blocks)).changes
@@ -141,7 +130,7 @@ def test_a_block_reads_as_the_whole_does():
 
 def test_the_first_rows_show_the_classes():
     layout = Layout.of_first(Reading(baseline=0), np.array([[0.2, 0.8]]), [1])
-    assert (layout.classes, layout.baseline, layout.compared) == ((0, 1), 0, (1,))
+    assert (layout.classes, layout.baseline) == ((0, 1), 0)
 
 
 def test_known_codes_need_no_labels():
@@ -166,25 +155,6 @@ def test_a_block_may_weigh_nothing():
     assert LAYOUT.read([[0.2, 0.3, 0.5]], ["a"], [0.0]).sample_weight.tolist() == [0.0]
     with pytest.raises(InputError, match=r"sample_weight\[0\]=-1"):
         LAYOUT.read([[0.2, 0.3, 0.5]], ["a"], [-1.0])
-
-
-@pytest.mark.parametrize(
-    ("message", "moved"),
-    [
-        ("got probs[3, 1]=2.", "got probs[103, 1]=2."),
-        ("row 3 sums to 0.9", "row 103 sums to 0.9"),
-        ("y[3] is missing", "y[103] is missing"),
-        ("y contains 'x' (row 3), ['3', 'row 33']", "y contains 'x' (row 103), ['3', 'row 33']"),
-    ],
-)
-def test_errors_name_the_row_of_the_whole(message, moved):
-    error = in_whole(InputError(message, row=3), 100)
-    assert (str(error), error.row) == (moved, 103)
-
-
-def test_errors_without_a_row_stay():
-    error = InputError("no row")
-    assert in_whole(error, 5) is error
 
 
 def test_other_labels_and_columns_are_refused():

@@ -2,74 +2,78 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from block_data import cut, rows, whole
+from block_data import Batches, blocks_of, cut, rows, same_rows, whole
 
-from mcllo._blocks.blocks import Blocks, Streamed, in_order
+from mcllo import Predictions
+from mcllo._blocks.blocks import Blocks, Streamed
 from mcllo._blocks.fit import fit_blocks
-from mcllo._blocks.sources import BatchSource, blocks_of_arrays, blocks_of_batches
-from mcllo._blocks.sums import Reading
 from mcllo._math.likelihood import LogPartition
 from mcllo.exceptions import InputError
 
 
-def test_results_come_in_order_and_few_wait():
-    running, most, lock = 0, 0, threading.Lock()
-
-    def work(item):
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        time.sleep(0.002 * (item % 3))
-        with lock:
-            running -= 1
-        return item
-
-    drawn = []
-
-    def items():
-        for item in range(30):
-            drawn.append(item)
-            yield item
-
-    for item in in_order(work, items(), 3):
-        assert len(drawn) <= item + 5  # 3 at work, 1 waiting, this one
-    assert drawn == list(range(30))
-    assert most <= 3
-    assert list(in_order(work, range(5), 1)) == list(range(5))
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_any_partition_gives_the_same_rows(weighted, zeros):
+    parts = rows(weighted=weighted, zeros=zeros)
+    p, clip = whole(weighted=weighted, zeros=zeros), 1e-6 if zeros else None
+    for at in ((), (1, 800, 801), (0, 50, 50, 3000)):  # the last: with empty batches
+        same_rows(blocks_of(parts, at, clip=clip), p)
 
 
-def test_an_error_ends_the_workers():
-    def work(item):
-        if item == 2:
-            raise ValueError("two")
-        return item
-
-    before = threading.active_count()
-    with pytest.raises(ValueError, match="two"):
-        list(in_order(work, range(100), 4))
-    assert threading.active_count() == before
+def test_words_frames_and_baseline():
+    probs, y, _ = rows(n=200, c=3)
+    names = np.array(["ant", "bee", "cat"])
+    frame = pd.DataFrame(probs, columns=names)
+    p = Predictions.from_arrays(frame, names[y], baseline="bee")
+    shuffled = frame[["cat", "ant", "bee"]]
+    batches = [(frame[:120], names[y[:120]]), (shuffled[120:], names[y[120:]])]
+    same_rows(Streamed(Batches(batches, baseline="bee")), p)
 
 
-def test_numpys_error_state_is_the_callers():
-    with np.errstate(over="ignore"):
-        found = list(in_order(lambda x: np.exp(np.array([x])), [1e4, 2e4, 3e4], 2))
-    assert np.isinf(found).all()
+def test_logits_one_hot_and_counts():
+    scores, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
+    p = Predictions.from_arrays(None, y, logits=scores)
+    same_rows(blocks_of((scores, y), (11,), logits=True), p)
+    plain = Predictions.from_arrays(p.probs, y)
+    same_rows(blocks_of((p.probs, np.eye(3)[y]), (11,), classes=range(3)), plain)
+    small = p.probs.astype(np.float32)
+    same_rows(blocks_of((small, y), (11,)), Predictions.from_arrays(small, y))
+    counts = np.random.default_rng(1).integers(1, 4, (60, 3))
+    q = Predictions.from_arrays(p.probs, counts)
+    some = blocks_of((p.probs, counts), (11,)).take(np.array([3, 100]))
+    np.testing.assert_array_equal(some.probs, q.probs[[3, 100]])
+
+
+def test_errors_name_the_row_of_the_whole():
+    probs, y, _ = rows(n=100)
+    bad = probs.copy()
+    bad[70, 2] = np.nan
+    with pytest.raises(InputError, match=r"got probs\[70, 2\]=nan") as found:
+        _ = blocks_of((bad, y), (33,)).first
+    assert found.value.row == 70
+    with pytest.raises(InputError, match=r"y contains 9 \(row 60\), which is not a class"):
+        _ = blocks_of((probs, np.where(np.arange(100) == 60, 9, y)), (33,)).first
+
+
+def test_weights_must_not_all_be_zero():
+    probs, y, _ = rows(n=100)
+    with pytest.raises(InputError, match="must not be 0 everywhere"):
+        _ = blocks_of((probs, y, np.zeros(100)), (50,)).first
+    light = np.r_[np.zeros(50), np.ones(50)]
+    assert blocks_of((probs, y, light), (50,)).first.scores.weight == 50.0
 
 
 @pytest.mark.parametrize("spill", [False, True])
 def test_the_number_of_threads_changes_no_bit(spill):
-    batches = cut(rows(n=5000)[:2], range(13, 5000, 170))
     fits = [
-        fit_blocks(blocks_of_batches(batches, n_jobs=n_jobs, spill=spill))
+        fit_blocks(blocks_of(rows(n=5000), range(13, 5000, 170), n_jobs=n_jobs, spill=spill))
         for n_jobs in (1, 2, 3, -1)
     ]
     for fit in fits[1:]:
@@ -80,27 +84,30 @@ def test_the_number_of_threads_changes_no_bit(spill):
 
 def test_terms_are_the_sum_over_rows():
     p, theta = whole(), np.linspace(-0.2, 1.1, 8)
-    found = blocks_of_arrays(p).terms(theta)
+    found = blocks_of(rows(), (1000,)).terms(theta)
     expected = LogPartition(p.log_odds)(theta)
     np.testing.assert_allclose(found.hessian, expected.hessian, rtol=1e-12)
 
 
 def test_kept_blocks_are_read_instead_of_the_source():
-    source = BatchSource(lambda: iter(cut(rows(n=100)[:2], (30,))), Reading())
-    blocks = Streamed(source)
+    source = Batches(cut(rows(n=100)[:2], (30,)))
+    again, blocks = Streamed(source, spill=False), Streamed(source, spill=True)
     n = blocks.first.n_samples
-    source._again = None  # cannot be read any more
-    source._batches = ()
+    assert again.first.n_samples == n
+    source.batches = ()  # cannot be read any more
     assert blocks.take().n_samples == n
     assert blocks.n_passes == 2
+    with pytest.raises(InputError, match="at least one row; got none"):
+        again.take()
     with blocks:
         pass
-    with pytest.raises(ValueError, match="closed"):
+    with pytest.raises(FileNotFoundError):
         blocks.take()
 
 
-def test_a_failed_pass_leaves_no_blocks_behind():
-    blocks = blocks_of_batches(cut(rows(n=100)[:2], (30, 60)), n_jobs=1)
+def test_a_failed_pass_leaves_no_blocks_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    blocks = blocks_of(rows(n=100), (30, 60), n_jobs=1)
 
     def fails(block):
         if block.start == 60:
@@ -111,6 +118,9 @@ def test_a_failed_pass_leaves_no_blocks_behind():
         blocks.total(fails)
     assert blocks.first.n_samples == 100
     assert blocks.take().n_samples == 100
+    assert len(os.listdir(tmp_path)) == 1
+    del blocks
+    assert os.listdir(tmp_path) == []
 
 
 def full(*_):
@@ -118,21 +128,16 @@ def full(*_):
 
 
 def test_without_room_the_source_is_read_again(monkeypatch):
-    monkeypatch.setattr(os, "pwrite", full)
-    blocks = blocks_of_batches(lambda: iter(cut(rows(n=100)[:2], (30,))))
+    monkeypatch.setattr(np, "save", full)
+    blocks = blocks_of(rows(n=100), (30,), spill=True)
     assert blocks.take().n_samples == 100
-
-
-def test_without_room_an_iterator_is_refused(monkeypatch):
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(InputError, match="must fit into the temporary directory, which is full"):
-        _ = blocks_of_batches(iter(cut(rows(n=100)[:2], (30,)))).first
+    assert blocks._spill is None
 
 
 def test_too_many_classes_are_refused():
     probs = np.full((2, 2600), 1.0 / 2600)
     with pytest.raises(InputError, match="there may be 5,000; got 5,198"):
-        _ = blocks_of_arrays(probs, [0, 1]).first
+        _ = blocks_of((probs, [0, 1])).first
 
 
 class Elsewhere(Blocks):
@@ -147,7 +152,7 @@ class Elsewhere(Blocks):
 
 
 def test_total_is_all_that_a_subclass_needs():
-    blocks = blocks_of_batches(cut(rows(n=900)[:2], (100, 500)))
+    blocks = blocks_of(rows(n=900), (100, 500))
     found, expected = fit_blocks(Elsewhere(blocks)), fit_blocks(blocks)
     np.testing.assert_allclose(found.theta, expected.theta, rtol=1e-12)
 
@@ -164,27 +169,29 @@ def test_work_can_be_sent():
         partial(picked, rows=None, starts={}),
     ):
         assert pickle.loads(pickle.dumps(work)) is not None
-    sums = pickle.loads(pickle.dumps(blocks_of_arrays(whole()).first))
+    sums = pickle.loads(pickle.dumps(blocks_of(rows()).first))
     assert (sums + sums).n_samples == 6000
     assert bin_sums.__module__ == "mcllo._blocks.bins"
 
 
 SLOW_BATCHES = """
-import sys, time
+import os, sys, time
 import numpy as np
+from block_data import Batches
+from mcllo._blocks.blocks import Streamed
 from mcllo._blocks.fit import fit_blocks
-from mcllo._blocks.sources import blocks_of_batches
 
-def batches():
-    rng = np.random.default_rng(0)
-    while True:
-        probs = rng.dirichlet(np.ones(4), 20_000)
-        yield probs, rng.integers(0, 4, 20_000)
-        print("batch", flush=True)
-        time.sleep(0.01)
+class Endless(list):
+    def __iter__(self):
+        rng = np.random.default_rng(0)
+        while True:
+            probs = rng.dirichlet(np.ones(4), 20_000)
+            yield probs, rng.integers(0, 4, 20_000)
+            print("kept", len(os.listdir(os.environ["TMPDIR"])), flush=True)
+            time.sleep(0.01)
 
 try:
-    fit_blocks(blocks_of_batches(batches(), n_jobs=2))
+    fit_blocks(Streamed(Batches(Endless()), n_jobs=2))
 except KeyboardInterrupt:
     import threading
     print("stopped", threading.active_count(), flush=True)
@@ -198,10 +205,16 @@ def test_an_interrupt_leaves_no_file_and_no_thread(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "TMPDIR": str(tmp_path),
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
     )
     for _ in range(5):
-        run.stdout.readline()
+        seen = run.stdout.readline()
+    assert seen == "kept 1\n"
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from block_data import rows, whole
+from block_data import blocks_of, rows, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +30,6 @@ from mcllo._blocks.dask_jobs import (
     two_dimensional,
 )
 from mcllo._blocks.fit import fit_blocks
-from mcllo._blocks.sources import blocks_of_arrays
 from mcllo._blocks.sums import Layout, Reading, block_rows, row_sums
 from mcllo._fit.fit import fit_predictions
 from mcllo.calibrators import MCLLOCalibrator
@@ -171,14 +170,14 @@ def test_logits_are_read_too():
     probs, y, _ = rows(c=3)
     logits = np.log(probs)
     found = fit_blocks(blocks_of_dask(logits=da.from_array(logits, chunks=900), y=y))
-    same(found, fit_blocks(blocks_of_arrays(logits=logits, y=y)))
+    same(found, fit_blocks(blocks_of((logits, y), logits=True)))
 
 
 def test_a_table_of_counts_serves_as_labels():
     probs, y, _ = rows(c=3)
     counts = np.eye(3)[y] * 2.0
     blocks = blocks_of_dask(da.from_array(probs, chunks=700), da.from_array(counts, chunks=500))
-    weighted = fit_blocks(blocks_of_arrays(probs, y, sample_weight=np.full(3000, 2.0)))
+    weighted = fit_blocks(blocks_of((probs, y, np.full(3000, 2.0))))
     np.testing.assert_allclose(fit_blocks(blocks).theta, weighted.theta, atol=1e-10)
 
 
@@ -212,21 +211,17 @@ def test_empty_partitions_do_not_count():
 def test_an_assessment_is_that_of_arrays():
     X, y, w = arrays(weighted=True)
     found = assess_blocks(blocks_of_dask(X, y, sample_weight=w), n_resamples=99, seed=1)
-    probs, y, w = rows(weighted=True)
-    plain = blocks_of_arrays(probs, y, sample_weight=w)
-    expected = assess_blocks(plain, n_resamples=99, seed=1)
+    expected = assess_blocks(blocks_of(rows(weighted=True)), n_resamples=99, seed=1)
     assert found.test.pvalue == expected.test.pvalue
     for name, value in expected.metrics.items():
         assert found.metrics[name] == pytest.approx(value, rel=1e-12)
 
 
-def test_a_large_assessment_gathers_only_a_subsample(monkeypatch):
-    monkeypatch.setattr("mcllo._blocks.assess.MOST_CELLS", 100)
+def test_a_large_assessment_gathers_only_a_subsample():
     ddf = many()
     blocks = blocks_of_dask(ddf[NAMES], ddf["word"])
-    found = assess_blocks(blocks, seed=1)
-    probs, y, _ = rows(weighted=True)
-    expected = assess_blocks(blocks_of_arrays(probs, y), seed=1)
+    found = assess_blocks(blocks, seed=1, most_cells=100)
+    expected = assess_blocks(blocks_of(rows(weighted=True)[:2]), seed=1, most_cells=100)
     assert found.test.statistic == pytest.approx(expected.test.statistic, rel=1e-9)
     assert found.metrics == pytest.approx(expected.metrics, rel=1e-10)
 
@@ -526,17 +521,18 @@ def test_a_series_becomes_a_column():
 
 
 def test_errors_name_the_row_of_the_whole_or_the_partition():
+    error = InputError(argument="probs", rule="be small", value=2.0, row=2, column=0)
     with (
-        pytest.raises(InputError, match=r"^got probs\[107, 0\]=2\.$") as caught,
+        pytest.raises(InputError, match=r"; got probs\[107, 0\]=2\.$") as caught,
         located(1, (0, 100), 5),
     ):
-        raise InputError("got probs[2, 0]=2.", row=2)
+        raise error
     assert caught.value.row == 107
     with (
-        pytest.raises(InputError, match=r"^in partition 1: got probs\[7, 0\]=2\.$"),
+        pytest.raises(InputError, match=r"^in partition 1: probs .*; got probs\[7, 0\]=2\.$"),
         located(1, None, 5),
     ):
-        raise InputError("got probs[2, 0]=2.", row=2)
+        raise error
 
 
 def test_a_bad_partition_is_refused():

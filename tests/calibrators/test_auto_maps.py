@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize as minimize_ridge_map
-from scipy.special import logsumexp, softmax
+from scipy.optimize import minimize as minimize_by_scipy
 from toy import TOY_X, TOY_Y
 
 from mcllo._fit.penalty import Ridge
@@ -16,8 +15,6 @@ from mcllo._math.likelihood import (
 )
 from mcllo._math.linear_map import LinearMapLoss
 from mcllo._math.newton import minimize
-from mcllo.calibrators._auto import ridge_map as _ridge_map
-from mcllo.calibrators._auto import row_sets as _row_sets
 from mcllo.calibrators._auto.baseline_maps import (
     BaselineProblems,
     fit_baselines,
@@ -31,7 +28,7 @@ from mcllo.calibrators._auto.ridge_map import (
     inverse_curvature,
     structured_ridge,
 )
-from mcllo.calibrators._auto.row_sets import RowSets, all_rows, softmax_classes, some_rows
+from mcllo.calibrators._auto.row_sets import RowSets, all_rows, some_rows
 from mcllo.calibrators._linear_fit import identity_map
 
 
@@ -42,8 +39,14 @@ def sample(n=150, c=4, seed=0, weighted=True):
     return x, y, rng.exponential(size=n) if weighted else None
 
 
-def rows_of(x, y, weight):
-    return all_rows(np.vstack([x, np.ones(x.shape[1])]), y, weight)
+def rows_of(x, y, weight, kind=None):
+    return all_rows(np.vstack([x, np.ones(x.shape[1])]), y, weight, kind)
+
+
+def side_by_side(sets):
+    """Single sets as one `RowSets`."""
+    names = ("scores", "codes", "weight")
+    return RowSets(*(np.concatenate([getattr(one, name) for one in sets]) for name in names))
 
 
 def single(x, y, weight, b):
@@ -103,9 +106,8 @@ def test_fits_against_single_baselines():
 @pytest.mark.parametrize("factor", [1.0, 0.05], ids=["served by old Hessians", "given up"])
 def test_refits_of_sets(factor):
     single_rows = [rows_of(*sample(seed=seed)) for seed in range(3)]
-    arrays = ("scores", "codes", "weight")
-    rows = RowSets(*(np.concatenate([getattr(s, k) for s in single_rows]) for k in arrays))
     start, hessian = fit_baselines(single_rows[0], 3.0, 1e-12)
+    rows = side_by_side(single_rows)
     found = refit_baselines(rows, 3.0, start, factor * hessian, 1e-13)
     for k, alone in enumerate(single_rows):
         np.testing.assert_allclose(found[k], fit_baselines(alone, 3.0, 1e-13)[0], atol=1e-5)
@@ -122,50 +124,23 @@ def test_slow_hessians_are_replaced():
     assert problems.inverse is None
 
 
-def test_float32_and_first_fits_change_little(monkeypatch):
-    rows = rows_of(*sample(3000, weighted=False))
-    expected, _ = fit_baselines(rows, 8.0, 1e-10)
-    monkeypatch.setattr(_row_sets, "FLOAT32_PAYS", 1)
-    monkeypatch.setattr(_row_sets, "FIRST", 500)
-    monkeypatch.setattr(_row_sets, "CHUNK_BYTES", 0)
-    found, _ = fit_baselines(rows_of(*sample(3000, weighted=False)), 8.0, 1e-4)
-    assert 0.0 < np.abs(found - expected).max() < 1e-3
-
-
-@given(st.integers(0, 1000), st.integers(1, 30))
-@settings(deadline=None, max_examples=20)
-def test_permuting_the_classes_permutes_the_mean(seed, n):
-    x, y, weight = sample(n, seed=seed)
-    order = np.array([2, 0, 3, 1])
-    mean = map_of(fit_baselines(rows_of(x, y, weight), 3.0, 1e-12)[0][None])[0].mean(axis=0)
-    moved = rows_of(x[order], np.argsort(order)[y], weight)
-    other = map_of(fit_baselines(moved, 3.0, 1e-12)[0][None])[0].mean(axis=0)
-    np.testing.assert_allclose(other, mean[order][:, [*order, 4]], atol=1e-6)
-
-
 Z = np.log(TOY_X).T.copy()
 KINDS = pytest.mark.parametrize("diagonal", [True, False], ids=["vector", "full"])
-
-
-def problem(seed=0, n=80, c=4, weighted=True):
-    rng = np.random.default_rng(seed)
-    x = np.log(rng.dirichlet(np.ones(c), size=n)).T.copy()
-    return x, rng.integers(0, c, n), rng.exponential(size=n) if weighted else None
 
 
 def ridge_of(c, diagonal, strength=1.5):
     return np.full((c, 2), strength) if diagonal else structured_ridge(c, 0.2, strength)
 
 
-def problems_of(x, y, weight, ridge):
-    rows = rows_of(x, y, weight)
-    blocks = curvature(rows, identity_map(len(ridge), ridge.shape[1] == 2))
+def problems_of(x, y, weight, ridge, kind=None, most_whole=250):
+    rows = rows_of(x, y, weight, kind)
+    blocks = curvature(rows, identity_map(len(ridge), ridge.shape[1] == 2), most_whole)
     return RidgeProblems(rows, rows.label_sums(), ridge, inverse_curvature(blocks, ridge))
 
 
-def fitted(x, y, weight, ridge, tol=1e-12):
+def fitted(x, y, weight, ridge, **how):
     start = identity_map(len(ridge), ridge.shape[1] == 2)
-    return fit_ridge(problems_of(x, y, weight, ridge), start[None], tol)[0]
+    return fit_ridge(problems_of(x, y, weight, ridge, **how), start[None], 1e-12)[0]
 
 
 @KINDS
@@ -185,7 +160,7 @@ def test_hand_sized_ridge():
 @KINDS
 @pytest.mark.parametrize("weighted", [True, False])
 def test_value_gradient_and_products_against_the_loss_with_its_hessian(diagonal, weighted):
-    x, y, weight = problem(weighted=weighted)
+    x, y, weight = sample(weighted=weighted)
     ridge = ridge_of(4, diagonal)
     of, loss = problems_of(x, y, weight, ridge), LinearMapLoss(x, y, weight, diagonal=diagonal)
     rng = np.random.default_rng(5)
@@ -201,81 +176,65 @@ def test_value_gradient_and_products_against_the_loss_with_its_hessian(diagonal,
 
 
 @KINDS
-def test_chunks_and_float32_change_little(diagonal, monkeypatch):
-    x, y, weight = problem(n=900)
-    ridge, v = ridge_of(4, diagonal), np.linspace(-1.0, 1.0, ridge_of(4, diagonal).size)[None]
-    whole = problems_of(x, y, weight, ridge)
-    monkeypatch.setattr(_row_sets, "CHUNK_BYTES", 0)
-    monkeypatch.setattr(_row_sets, "FLOAT32_PAYS", 1)
-    parts = problems_of(x, y, weight, ridge)
-    assert len(list(parts.rows.chunks(4))) == 15  # 64 rows each
-    start = identity_map(4, diagonal).reshape(1, -1)
-    (value, gradient), (other, slope) = whole.value_gradient(start), parts.value_gradient(start)
+def test_chunks_and_float32_change_little(diagonal):
+    # 40,000 rows are two chunks of float32 and three of float64.
+    data, ridge = sample(n=40_000), ridge_of(4, diagonal)
+    whole, rough = (problems_of(*data, ridge, kind) for kind in (np.float64, None))
+    assert [len(list(of.rows.chunks(4))) for of in (whole, rough)] == [3, 2]
+    start, v = identity_map(4, diagonal).reshape(1, -1), np.linspace(-1.0, 1.0, ridge.size)[None]
+    (value, gradient), (other, slope) = whole.value_gradient(start), rough.value_gradient(start)
     np.testing.assert_allclose(other, value, rtol=1e-6)
-    np.testing.assert_allclose(slope, gradient, rtol=1e-4, atol=1e-3)
-    np.testing.assert_allclose(parts.product(v), whole.product(v), rtol=1e-4, atol=1e-3)
-    assert not np.array_equal(parts.product(v), whole.product(v))
-
-
-@KINDS
-def test_sets_of_rows_are_fitted_by_themselves(diagonal):
-    ridge = ridge_of(4, diagonal)
-    single = [rows_of(*problem(seed)) for seed in range(3)]
-    arrays = ("scores", "codes", "weight")
-    rows = RowSets(*(np.concatenate([getattr(s, name) for s in single]) for name in arrays))
-    start = np.tile(identity_map(4, diagonal), (3, 1, 1))
-    inverse = inverse_curvature(curvature(rows, start[0]), ridge)
-    found = fit_ridge(RidgeProblems(rows, rows.label_sums(), ridge, inverse), start, 1e-12)
-    for seed in range(3):
-        np.testing.assert_allclose(found[seed], fitted(*problem(seed), ridge), atol=1e-5)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-4, atol=1e-2)
+    np.testing.assert_allclose(rough.product(v), whole.product(v), rtol=1e-4, atol=1e-2)
+    assert not np.array_equal(rough.product(v), whole.product(v))
 
 
 @KINDS
 @pytest.mark.parametrize("most_whole", [250, 0], ids=["whole", "blocks"])
-def test_fit_against_a_general_optimiser(diagonal, most_whole, monkeypatch):
-    monkeypatch.setattr(_ridge_map, "MOST_WHOLE", most_whole)
-    x, y, weight = problem()
-    ridge = ridge_of(4, diagonal)
-    of = problems_of(x, y, weight, ridge)
+def test_fit_against_a_general_optimiser(diagonal, most_whole):
+    data, ridge = sample(), ridge_of(4, diagonal)
+    of = problems_of(*data, ridge, most_whole=most_whole)
     assert len(of.inverse) == (1 if most_whole else 4)
 
     def function(t):
         (value,), (gradient,) = of.value_gradient(t[None])
         return value, gradient
 
-    best = minimize_ridge_map(function, np.zeros(ridge.size), jac=True, options={"gtol": 1e-9})
-    np.testing.assert_allclose(fitted(x, y, weight, ridge).ravel(), best.x, atol=1e-5)
+    best = minimize_by_scipy(function, np.zeros(ridge.size), jac=True, options={"gtol": 1e-9})
+    found = fitted(*data, ridge, most_whole=most_whole)
+    np.testing.assert_allclose(found.ravel(), best.x, atol=1e-5)
+
+
+def blocks_of(hessian, size):
+    """The blocks on the diagonal."""
+    starts = range(0, len(hessian), size)
+    return np.array([hessian[j : j + size, j : j + size] for j in starts])
 
 
 @KINDS
-def test_curvature_is_the_hessian(diagonal, monkeypatch):
-    x, y, weight = problem()
+def test_curvature_is_the_hessian(diagonal):
+    x, y, weight = sample(80)
     theta = identity_map(4, diagonal) + 0.1
     hessian = LinearMapLoss(x, y, weight, diagonal=diagonal)(theta.ravel()).hessian
-    found = curvature(rows_of(x, y, weight), theta)[0]
-    np.testing.assert_allclose(found, hessian, rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr(_ridge_map, "MOST_WHOLE", 0)
-    size = 2 if diagonal else 5
-    expected = [hessian[j : j + size, j : j + size] for j in range(0, 4 * size, size)]
-    blocks = curvature(rows_of(x, y, weight), theta)
+    whole, blocks = (curvature(rows_of(x, y, weight), theta, most) for most in (250, 0))
+    np.testing.assert_allclose(whole[0], hessian, rtol=1e-9, atol=1e-9)
+    expected = blocks_of(hessian, theta.shape[1])
     np.testing.assert_allclose(blocks, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("most_whole", [250, 0], ids=["whole", "blocks"])
-def test_curvature_from_some_rows_stands_for_all(most_whole, monkeypatch):
-    monkeypatch.setattr(_ridge_map, "MOST_WHOLE", most_whole)
-    rows, theta = rows_of(*problem(n=20_000, weighted=False)), np.eye(4, 5)
-    rough = curvature(rows, theta)
-    monkeypatch.setattr(_ridge_map, "ROWS_OF_WHOLE", 10**6)
-    monkeypatch.setattr(_ridge_map, "ROWS_OF_BLOCKS", 10**6)
-    exact = curvature(rows, theta)
+def test_curvature_from_some_rows_stands_for_all(most_whole):
+    x, y, _ = sample(n=20_000, weighted=False)
+    rough = curvature(rows_of(x, y, None), np.eye(4, 5), most_whole)
+    exact = LinearMapLoss(x, y)(np.eye(4, 5).ravel()).hessian
+    exact = exact[None] if most_whole else blocks_of(exact, 5)
     # 600 rows, or 50 for a class: errors of about 1 / sqrt(50) = 0.14
     difference = np.abs(rough - exact).max() / np.abs(exact).max()
     assert 0.0 < difference < 0.5
 
 
 def test_inverse_is_one():
-    x, y, weight = problem()
+    x, y, weight = sample()
     ridge = ridge_of(4, False)
     blocks = curvature(rows_of(x, y, weight), np.eye(4, 5))
     whole = blocks[0] + np.diag(ridge.ravel())
@@ -286,7 +245,7 @@ def test_inverse_is_one():
 @given(seed=st.integers(0, 1000), n=st.integers(1, 30))
 @settings(deadline=None, max_examples=20)
 def test_permuting_the_classes_permutes_theta(diagonal, seed, n):
-    x, y, weight = problem(seed, n)
+    x, y, weight = sample(n, seed=seed)
     ridge, order = ridge_of(4, diagonal), np.array([2, 0, 3, 1])
     theta = fitted(x, y, weight, ridge)
     other = fitted(np.ascontiguousarray(x[order]), np.argsort(order)[y], weight, ridge)
@@ -306,13 +265,9 @@ def test_hand_sized_sets():
     np.testing.assert_array_equal(rows.codes[0], [0, 1, 0])
     np.testing.assert_array_equal(rows.weight, [[1, 1, 1], [2, 0, 0]])
     np.testing.assert_array_equal(rows.totals, [3.0, 2.0])
-
-
-def test_weights_of_one_are_none():
-    kept = [np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])]
-    rows = some_rows(SCORES, CODES, kept)
-    assert rows.weight is None
-    np.testing.assert_array_equal(rows.totals, [2.0, 2.0])
+    whole = some_rows(SCORES, CODES, [np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1.0, 1.0])])
+    assert whole.weight is None
+    np.testing.assert_array_equal(whole.totals, [2.0, 2.0])
 
 
 def test_hand_sized_label_sums():
@@ -336,23 +291,13 @@ def test_rows_of_a_first_fit(n, stride):
     assert (few is None) if stride == 1 else (few.codes.shape[1] == -(-n // stride))
 
 
-@pytest.mark.parametrize("scale", [1.0, 2000.0])
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_softmax_against_scipy(scale, kind):
-    eta = scale * np.random.default_rng(0).normal(size=(2, 3, 5)).astype(kind)
-    g = eta.copy()
-    logs = softmax_classes(g)
-    tight = 1e-12 if kind is np.float64 else 1e-5
-    np.testing.assert_allclose(g, softmax(eta.astype(float), axis=1), atol=tight)
-    np.testing.assert_allclose(logs, logsumexp(eta.astype(float), axis=1), rtol=tight, atol=tight)
+@pytest.mark.parametrize(("n", "kind"), [(8191, np.float64), (8192, np.float32)])
+def test_many_rows_are_float32(n, kind):
+    rows = all_rows(np.zeros((2, n)), np.zeros(n, dtype=int), np.ones(n))
+    assert rows.scores.dtype == rows.weight.dtype == kind
+    assert (rows.rounding[0] > 1e-6) == (kind is np.float32)
 
 
-def test_many_rows_are_float32_and_come_in_chunks(monkeypatch):
-    assert all_rows(SCORES, CODES).scores.dtype == np.float64
-    monkeypatch.setattr(_row_sets, "FLOAT32_PAYS", 8)
-    rows = all_rows(SCORES, CODES, np.ones(4))
-    assert rows.scores.dtype == rows.weight.dtype == np.float32
-    assert rows.rounding[0] > 1e-6
-    monkeypatch.setattr(_row_sets, "CHUNK_BYTES", 4 * 2 * 100)
+def test_rows_come_in_chunks():
     many = RowSets(np.zeros((1, 2, 250), dtype=np.float32), np.zeros((1, 250), dtype=int))
-    assert [part.start for part in many.chunks(2)] == [0, 100, 200]
+    assert [part.start for part in many.chunks(2, chunk_bytes=4 * 2 * 100)] == [0, 100, 200]

@@ -1,20 +1,17 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, softmax
 
 from mcllo import Predictions
 from mcllo._fit.all_baselines import fit_all_baselines
-from mcllo.calibrators._auto import members as _auto_members
-from mcllo.calibrators._auto import row_sets as _row_sets
-from mcllo.calibrators._auto.members import Ladder, LadderFit, member_names
-from mcllo.calibrators._auto.row_sets import RowSets, all_rows
+from mcllo.calibrators._auto.members import OWN, TRACE, Members, MembersFit, member_names
+from mcllo.calibrators._auto.row_sets import all_rows
 from mcllo.calibrators._auto.soft_temperature import (
     SoftTemperature,
     _Problems,
-    features,
     fit_soft_temperatures,
 )
 
@@ -29,8 +26,8 @@ def sample(n=200, c=3, seed=0):
 
 def test_identity_theta_is_the_temperature():
     scores = sample()[0]
-    ladder = Ladder(SoftTemperature(0.5, 0.1), {"full_tight": np.eye(3, 4)})
-    answers = ladder.probabilities(scores)
+    members = Members(SoftTemperature(0.5, 0.1), {"full_tight": np.eye(3, 4)})
+    answers = members.probabilities(scores)
     expected = 0.9 * softmax(0.5 * scores, axis=0) + 0.1 / 3.0
     np.testing.assert_allclose(answers["temperature"], expected, atol=1e-14)
     np.testing.assert_allclose(answers["full_tight"], expected, atol=1e-14)
@@ -39,18 +36,18 @@ def test_identity_theta_is_the_temperature():
 def test_hand_sized_example():
     # Slip 0, u = 1, p = (0.8, 0.2). Vector map with weights 2: 0.64 : 0.04 = 16/17, 1/17.
     theta = np.array([[2.0, 0.0], [2.0, 0.0]])
-    ladder = Ladder(SoftTemperature(1.0, 0.0), {"vector": theta})
-    logs = ladder.logs_of_labels(np.log([[0.8], [0.2]]), np.array([1]))
+    members = Members(SoftTemperature(1.0, 0.0), {"vector": theta})
+    logs = members.logs_of_labels(np.log([[0.8], [0.2]]), np.array([1]))
     np.testing.assert_allclose(np.exp(logs), [[0.2, 0.2, 1.0 / 17.0]], atol=1e-15)
-    assert ladder.names == ("identity", "temperature", "vector")
+    assert members.names == ("identity", "temperature", "vector")
 
 
 def test_mcllo_against_the_fits_of_single_baselines():
     scores, codes = sample()
-    fit = LadderFit(scores, codes)
+    fit = MembersFit(scores, codes)
     logs = fit.whole.soft.logs(scores)
     soft = Predictions.from_arrays(np.exp(logs).T, codes, classes=range(3))
-    expected = fit_all_baselines(soft, penalty=_auto_members.OWN * 3).recalibrate(np.exp(logs).T)
+    expected = fit_all_baselines(soft, penalty=OWN * 3).recalibrate(np.exp(logs).T)
     answer = fit.whole.probabilities(scores)["mcllo"].T
     np.testing.assert_allclose(answer, expected, atol=1e-6)
 
@@ -67,19 +64,16 @@ def test_mcllo_against_the_fits_of_single_baselines():
 def test_members_by_number_of_classes(c, expected):
     assert member_names(c) == expected
     if c < 100:
-        assert LadderFit(*sample(30, c)).whole.names == expected
+        assert MembersFit(*sample(30, c)).whole.names == expected
 
 
-@pytest.mark.parametrize("most_averaged", [20, 0], ids=["mcllo", "vector"])
-def test_a_part_is_a_fit_of_its_own(most_averaged, monkeypatch):
-    monkeypatch.setattr(_auto_members, "MOST_AVERAGED", most_averaged)
-    monkeypatch.setattr(_auto_members, "TOL_OF_PARTS", 1e-13)
-    monkeypatch.setattr(_auto_members, "TOL", 1e-13)
-    scores, codes = sample(300, 4)
+@pytest.mark.parametrize("c", [4, 21], ids=["mcllo", "vector"])
+def test_a_part_is_a_fit_of_its_own(c):
+    scores, codes = sample(300, c)
     weight = np.random.default_rng(1).integers(0, 3, size=300).astype(float)
-    part = LadderFit(scores, codes).parts([np.ones(300), weight])[1]
+    part = MembersFit(scores, codes, tol=1e-13).parts([np.ones(300), weight], tol=1e-13)[1]
     kept = weight > 0.0
-    alone = LadderFit(scores[:, kept], codes[kept], weight[kept]).whole
+    alone = MembersFit(scores[:, kept], codes[kept], weight[kept], tol=1e-13).whole
     expected = alone.probabilities(scores)
     for name, answer in part.probabilities(scores).items():
         np.testing.assert_allclose(answer, expected[name], atol=2e-5, err_msg=name)
@@ -92,31 +86,26 @@ def test_parts_forget_the_rows_left_out():
     scores, codes = sample(400, 4)
     weight = (np.arange(400) % 5 > 0).astype(float)
     out = weight == 0.0
-    fit = LadderFit(scores, codes)
+    fit = MembersFit(scores, codes)
     found = fit.parts([weight])[0].logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
-    alone = LadderFit(scores[:, ~out], codes[~out]).whole
+    alone = MembersFit(scores[:, ~out], codes[~out]).whole
     expected = alone.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
-    assert np.abs(found - expected).max() < 0.5 * _auto_members.TRACE
+    assert np.abs(found - expected).max() < 0.5 * TRACE
     seen = fit.whole.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
     assert (seen - expected)[3:].min() > 1.0
 
 
-def test_float32_and_first_fits_change_little(monkeypatch):
-    scores, codes = sample(3000, 4)
-    exact = LadderFit(scores, codes).whole
-    monkeypatch.setattr(_row_sets, "FLOAT32_PAYS", 1)
-    monkeypatch.setattr(_row_sets, "FIRST", 500)
-    rough = LadderFit(scores, codes).whole
-    answers = rough.probabilities(scores)
-    for name, expected in exact.probabilities(scores).items():
+def test_float32_and_first_fits_change_little():
+    # 32,800 scores are held in float32; 2050 rows are fitted first; 2048 are a chunk of baselines.
+    scores, codes = sample(4100, 8)
+    exact, rough = (MembersFit(scores, codes, kind=kind) for kind in (np.float64, None))
+    assert rough.rows.scores.dtype == np.float32
+    assert (rough.rows.first().codes.shape[1], len(list(rough.rows.chunks(64)))) == (2050, 3)
+    assert (rough.rows.scores[:, -1] == 1.0).all()
+    answers = rough.whole.probabilities(scores)
+    for name, expected in exact.whole.probabilities(scores).items():
         assert 0.0 < np.abs(answers[name] - expected).max() < 1e-3, name
-
-
-def test_leaking_classes_are_seen_by_the_full_maps():
-    logs = LadderFit(*sample(3000, 4)).whole.logs_of_labels(*sample(3000, 4, seed=1))
-    losses = dict(zip(member_names(4), -logs.mean(axis=0), strict=True))
-    assert losses["full_loose"] < losses["mcllo"] - 0.01
-    assert losses["temperature"] < losses["identity"]
+    assert rough.whole.soft.slip == pytest.approx(exact.whole.soft.slip, rel=1e-3)
 
 
 @given(st.integers(0, 1000), st.integers(1, 40), st.floats(-20.0, 20.0))
@@ -124,21 +113,12 @@ def test_leaking_classes_are_seen_by_the_full_maps():
 def test_classes_and_shifts(seed, n, shift):
     scores, codes = sample(n, 4, seed)
     order = np.array([2, 0, 3, 1])
-    answers = LadderFit(scores, codes).whole.probabilities(scores)
+    answers = MembersFit(scores, codes).whole.probabilities(scores)
     moved = scores[order] + shift
-    other = LadderFit(moved, np.argsort(order)[codes]).whole.probabilities(moved)
+    other = MembersFit(moved, np.argsort(order)[codes]).whole.probabilities(moved)
     for name, answer in answers.items():
         np.testing.assert_allclose(other[name], answer[order], atol=1e-5, err_msg=name)
         np.testing.assert_allclose(answer.sum(axis=0), 1.0, atol=1e-12)
-
-
-def test_round_trip():
-    scores, codes = sample()
-    ladder = LadderFit(scores, codes).whole
-    again = Ladder.from_dict(ladder.to_dict())
-    assert again.names == ladder.names
-    expected = ladder.logs_of_labels(scores, codes)
-    np.testing.assert_array_equal(again.logs_of_labels(scores, codes), expected)
 
 
 def sample_soft_temperature(n, c, u, slip, seed=0):
@@ -215,32 +195,6 @@ def test_curvature_against_differences_where_it_is_positive():
     np.testing.assert_allclose(problems.hessian[0], np.array(slopes) / 2e-5, rtol=1e-5)
 
 
-def test_sets_of_rows_are_fitted_by_themselves():
-    single = [
-        all_rows(*sample_soft_temperature(200, 4, u, 0.05, seed=k))
-        for k, u in enumerate((0.5, 1.5))
-    ]
-    rows = RowSets(*(np.concatenate([getattr(s, k) for s in single]) for k in ("scores", "codes")))
-    found = fit_soft_temperatures(rows)
-    for soft, alone in zip(found, single, strict=True):
-        expected = fit_soft_temperatures(alone)[0]
-        assert soft.slip == pytest.approx(expected.slip, rel=1e-4)
-        assert soft.inverse_temperature == pytest.approx(expected.inverse_temperature, rel=1e-4)
-    logs = features(rows, found).scores
-    np.testing.assert_allclose(logs[1, :-1], found[1].logs(rows.scores[1]), atol=1e-14)
-    assert (logs[:, -1] == 1.0).all()
-
-
-def test_float32_and_first_fits_change_little_soft_temperature(monkeypatch):
-    scores, codes = sample_soft_temperature(3000, 4, 0.7, 0.05)
-    expected = fitted(scores, codes)
-    monkeypatch.setattr(_row_sets, "FLOAT32_PAYS", 1)
-    monkeypatch.setattr(_row_sets, "FIRST", 100)
-    found = fitted(scores, codes)
-    assert found.slip == pytest.approx(expected.slip, rel=1e-3)
-    assert found.inverse_temperature == pytest.approx(expected.inverse_temperature, rel=1e-3)
-
-
 def test_finds_what_the_labels_were_drawn_with():
     # 20,000 rows: standard errors are about 0.01 for u and 0.002 for the slip.
     found = fitted(*sample_soft_temperature(20_000, 4, 0.7, 0.05))
@@ -262,6 +216,8 @@ def test_labels_worse_than_chance_give_a_flat_answer():
 
 
 @given(st.integers(0, 1000), st.integers(1, 30), st.floats(-50.0, 50.0))
+@example(136, 5, 0.0)  # few rows, little curvature: the decrement must be small for log g to be
+@example(276, 2, 0.0)
 @settings(deadline=None, max_examples=30)
 def test_shifts_permutations_and_starts_do_not_matter(seed, n, shift):
     scores, codes = sample_soft_temperature(n, 3, 0.8, 0.1, seed)

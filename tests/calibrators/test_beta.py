@@ -1,4 +1,3 @@
-import calibrator_checks
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -115,15 +114,6 @@ def test_what_is_a_step():
     assert not is_step(s, np.array([0, 1, 0, 0], dtype=bool))
     assert not is_step(np.full(4, 0.3), np.array([0, 0, 1, 1], dtype=bool))
     assert not is_step(s, np.ones(4, dtype=bool))
-
-
-@pytest.mark.parametrize("check", calibrator_checks.PROMISES, ids=lambda f: f.__name__)
-def test_promises(check):
-    check(BetaCalibration)
-
-
-def test_json(tmp_path, monkeypatch):
-    calibrator_checks.json_round_trip_is_exact(BetaCalibration, tmp_path / "map.json", monkeypatch)
 
 
 @settings(deadline=None, max_examples=30)

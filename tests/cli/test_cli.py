@@ -63,18 +63,6 @@ def test_alone_it_shows_help(capsys):
     assert output(capsys) == output(capsys, "--help")
 
 
-@pytest.mark.parametrize("verb", ["assess", "fit", "apply"])
-def test_help_of_every_verb_shows_an_example(capsys, verb):
-    assert verb in output(capsys, "--help")
-    text = output(capsys, verb, "--help")
-    assert f"Example: mcllo {verb} " in " ".join(text.split())
-    assert "standard input" in " ".join(text.replace("│", " ").split())
-
-
-def test_help_of_the_program_shows_an_example(capsys):
-    assert "Example: mcllo assess holdout.csv --label y" in output(capsys, "--help")
-
-
 def test_version(capsys):
     assert output(capsys, "--version") == f"mcllo {mcllo.__version__}\n"
 
@@ -457,35 +445,6 @@ def test_the_default_method_is_mcllo(good, model, tmp_path, capsys):
 
 def test_a_model_on_standard_output_is_json_already(good, model, capsys):
     assert output(capsys, "fit", good, *LABEL, "-o", "-", "--json") == Path(model).read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--method", "tempature"], "--method tempature is not known; did you mean 'temperature'?"),
-        (
-            ["--method", "auto", "--baseline", "dog"],
-            "--baseline dog must be left out: --method auto has no such option (mcllo has it).",
-        ),
-        (
-            ["--method", "auto", "--baseline", "all"],
-            "--baseline all must be left out: --method auto has no such option (mcllo has it).",
-        ),
-        (
-            ["--method", "isotonic", "--penalty", "1"],
-            "--penalty 1.0 must be left out: --method isotonic has no such option",
-        ),
-        (["--method", "matrix"], "--method matrix needs logits. Pass --logits with columns that"),
-        (["--method", "beta", "--clip", "0.01"], "--clip 0.01 must be left out: --method beta"),
-    ],
-)
-def test_what_a_method_does_not_take(tmp_path, good, capsys, words, message):
-    assert run(["fit", good, *LABEL, "-o", str(tmp_path / "m.json"), *words]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    assert message in printed.err
-    assert not (tmp_path / "m.json").exists()
 
 
 def test_no_floor_for_a_method_that_takes_zeros(tmp_path, good, capsys):

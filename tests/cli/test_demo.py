@@ -1,4 +1,6 @@
 import shlex
+from contextlib import redirect_stdout
+from io import StringIO
 
 import pytest
 from toy import TOY_X, TOY_Y
@@ -27,10 +29,26 @@ def test_csv_round_trip(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo") / "out"
-    assert run(["demo", str(folder)]) == 0
-    return folder
+def shown(tmp_path_factory):
+    folder, text = tmp_path_factory.mktemp("demo") / "out", StringIO()
+    with redirect_stdout(text):
+        assert run(["demo", str(folder)]) == 0
+    return folder, text.getvalue()
+
+
+@pytest.fixture(scope="module")
+def made(shown):
+    return shown[0]
+
+
+def test_a_repair_that_is_not_shown_to_help_is_applied_with_a_reason(shown):
+    folder, text = shown
+    best = load_calibrator(folder / "model.json").method
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f'data-test-recommended="{best}" data-test-improves="false"' in page
+    assert (
+        f"3. Smallest log loss here: {best}. That it gains is not shown; it is applied to" in text
+    )
 
 
 def test_everything_is_there(made):
@@ -73,5 +91,5 @@ def test_every_kind_writes_an_svg_that_repeats(kind, tmp_path):
 
 
 def test_an_unknown_kind(tmp_path):
-    with pytest.raises(InputError, match="kind 'reliabilty' is not known; did you mean"):
+    with pytest.raises(InputError, match="kind='reliabilty' is not known; did you mean"):
         draw(TOY, "reliabilty", str(tmp_path / "x.svg"))

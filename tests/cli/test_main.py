@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -65,167 +64,28 @@ def parquet_columns(**changes):
     return {**dict(zip(CLASSES, probs.T, strict=True)), "y": y, **changes}
 
 
-def zip_bytes():
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w") as archive:
-        archive.writestr("xl/workbook.xml", "<x/>")
-    return sink.getvalue()
-
-
-def npy_bytes():
-    sink = io.BytesIO()
-    np.save(sink, np.eye(3))
-    return sink.getvalue()
-
-
-def with_column(name, values):
-    """Return GOOD with another column in front."""
-    lines = GOOD.splitlines()
-    cells = [name, *(str(values(i)) for i in range(len(lines) - 1))]
-    return "".join(f"{cell},{line}\n" for cell, line in zip(cells, lines, strict=True))
-
-
 ROUNDED = with_line(9, "0.33,0.33,0.33,cat")
 BROKEN_FILES = {
     "empty": ("", "it is empty"),
-    "blank lines": ("\n\n \n", "it is empty"),
-    "header only": ("cat,dog,truck,y\n", "has only a header"),
-    "header without line end": ("cat,dog,truck,y", "has only a header"),
-    "one column": ("y\ncat\ndog\n", "at least two columns; got ['y']. Separate columns by commas"),
-    "spaces between cells": ("cat dog y\n1 0 cat\n", "Separate columns by commas, semicolons"),
-    "no class column": ("cat,y\n1,cat\n", "add the column 1 - p of the other class"),
-    "no label column": (GOOD.replace("truck,y", "truck,why"), "no label column 'y'; it has ['cat'"),
-    "label nearly": (GOOD.replace("truck,y", "truck,Y"), "no label column 'y'"),
-    "no header": (GOOD.split("\n", 1)[1], "first line holds numbers. Add a header line"),
-    "duplicate columns": (GOOD.replace("cat,dog", "cat,cat", 1), "'cat' occurs twice. Rename one."),
-    "two unnamed columns": (GOOD.replace("cat,dog", ",", 1), "two columns have no name"),
-    "short line": (
-        with_line(5, "0.5,0.5,cat"),
-        "each line must have 4 cells, as the header has; line 5 has 3. Complete that line",
-    ),
-    "long line": (
-        with_line(6, "0.5,0.25,0.25,cat,dog"),
-        "line 6 has 5. Put quotes around cells that hold commas",
-    ),
-    "word for a number": (
-        with_line(7, "a half,0.25,0.25,cat"),
-        "column 'cat' must hold numbers; "
-        "line 7 has 'a half'. Choose the columns that are classes with --classes",
-    ),
-    "decimal commas": (GOOD.replace(",", ";").replace(".", ","), "line 2 has '0,"),
-    "percent sign": (with_line(3, "50%,25%,25%,cat"), "line 3 has '50%'. Write 0.7 for 70%."),
-    "percentages": (
-        with_line(3, "50,25,25,cat"),
-        "got 50 in column 'cat', line 3 of FILE. Divide percentages by 100",
-    ),
-    "missing number": (
-        with_line(8, "0.5,,0.5,cat"),
-        "got an empty cell or NaN in column 'dog', line 8 of FILE. Drop or repair that row.",
-    ),
-    "NaN": (with_line(8, "0.5,nan,0.5,cat"), "got an empty cell or NaN in column 'dog', line 8"),
-    "NA": (with_line(8, "0.5,NA,0.5,cat"), "line 8 has 'NA'. Drop or repair that row."),
-    "infinity": (
-        with_line(8, "0.5,inf,0.5,cat"),
-        "must be finite; got inf in column 'dog', line 8",
-    ),
-    "missing label": (
-        with_line(4, "0.5,0.25,0.25,"),
-        "every row needs a label; column 'y' is empty in line 4 of FILE. Drop those rows.",
-    ),
-    "unknown label": (
-        with_line(4, "0.5,0.25,0.25,lorry"),
-        "column 'y' contains 'lorry' (line 4 of "
-        "FILE), which is not a class; classes are ['cat', 'dog', 'truck']. Correct that label, "
-        "or add a column for it.",
-    ),
-    "labels are positions": (
-        "cat,dog,y\n0.5,0.5,0\n0.25,0.75,1\n",
-        "The labels are numbers and the columns names; write the same in both.",
-    ),
-    "labels in capitals": (
-        "cat,dog,y\n0.5,0.5,CAT\n0.25,0.75,DOG\n",
-        "Labels and columns differ in upper and lower case; write them alike.",
-    ),
-    "negative": (with_line(4, "-0.5,0.75,0.75,cat"), "got -0.5 in column 'cat', line 4 of FILE"),
-    "a hair below zero": (with_line(4, "-1e-9,0.5,0.5,cat"), "write 0 or 1 there"),
-    "above one": (with_line(4, "1.5,0,0,cat"), "lie in [0, 1]; got 1.5 in column 'cat', line 4"),
-    "row sum": (
-        ROUNDED,
-        "must sum to 1 (tolerance 1e-06); line 9 of FILE sums to 0.99. For rounded "
-        "files pass --normalize.",
-    ),
+    "short line": (with_line(5, "0.5,0.5,cat"), "line 5 has 3. Complete that line"),
+    "row sum": (ROUNDED, "line 9 of FILE sums to 0.99. For rounded files pass --normalize."),
     "id column": (
-        with_column("id", lambda i: i),
+        "id," + "1,".join(GOOD.splitlines(keepends=True)),
         "If 'id' is not a class, pass --classes cat,dog,truck.",
     ),
-    "word column": (
-        with_column("image", lambda i: f"{i}.png"),
-        "column 'image' must hold numbers; "
-        "line 2 has '0.png'. If 'image' is not a class, pass --classes cat,dog,truck.",
-    ),
-    "prefix": (
-        GOOD.replace("cat,dog,truck,y", "p_cat,p_dog,p_truck,y", 1),
-        "The columns are labels with 'p_' before them; pass --prefix p_.",
-    ),
-    "suffix": (
-        GOOD.replace("cat,dog,truck,y", "cat_p,dog_p,truck_p,y", 1),
-        "The columns are labels with '_p' after them; rename them.",
-    ),
-    "open quote": (
-        with_line(10, '0.5,0.25,0.25,"cat'),
-        "quoted cell that does not end, in line 10",
-    ),
-    "latin-1": (
-        with_line(4, "0.5,0.25,0.25,caf\xe9").encode("latin-1"),
-        "line 4 must be UTF-8 text; it holds other bytes. Save it as UTF-8.",
-    ),
-    "latin-1 header": (
-        GOOD.replace("truck,y", "trück,y").encode("latin-1"),
-        "header holds other bytes. Save it as UTF-8.",
-    ),
-    "UTF-16": (GOOD.encode("utf-16"), "it looks like UTF-16 text. Save it as CSV (UTF-8)"),
-    "UTF-16 without mark": (GOOD.encode("utf-16-le"), "looks like UTF-16 text or binary data"),
-    "binary": (bytes(range(200, 256)) + bytes(range(256)), "looks like UTF-16 text or binary data"),
     "truncated parquet": (
         parquet_bytes(parquet_columns())[:-20],
         "the Parquet file is damaged or cut short",
     ),
     "damaged parquet": (parquet_bytes(parquet_columns()).replace(b"cat", b"\xff\xff\xff"), "FILE"),
-    "parquet without rows": (
-        parquet_bytes(
-            parquet_columns(
-                **{k: pa.array([], pa.float64()) for k in CLASSES}, y=pa.array([], pa.string())
-            )
-        ),
-        "at least one row",
-    ),
-    "parquet text column": (
-        parquet_bytes(parquet_columns(cat=["x"] * 60)),
-        "column 'cat' is String",
-    ),
-    "parquet gap": (parquet_bytes(parquet_columns(cat=[None] * 60)), "column 'cat'"),
-    "parquet label gap": (
-        parquet_bytes(parquet_columns(y=[None] * 60)),
-        "column 'y' is empty in row 0 of FILE",
-    ),
-    "parquet fractional label": (
-        parquet_bytes(parquet_columns(y=[0.5] * 60)),
-        "column 'y' must hold "
-        "class labels; got 0.5 in column 'y', row 0 of FILE. Choose the "
-        "column with the labels with --label.",
-    ),
-    "spreadsheet": (zip_bytes(), "looks like a spreadsheet or zip archive. Save it as CSV"),
-    "json": (json.dumps([{"cat": 1}]), "looks like JSON"),
-    "html": ("<!doctype html><p>Log in", "looks like HTML or XML"),
-    "numpy": (npy_bytes(), "looks like a NumPy array"),
     "gzip of garbage": (b"\x1f\x8b\x08garbage garbage", "the gzip file is damaged or cut short"),
     "truncated gzip": (
         gzip.compress(GOOD.encode(), mtime=0)[:-12],
         "the gzip file is damaged or cut short",
     ),
     "gzip of parquet": (gzip.compress(parquet_bytes(parquet_columns())), "FILE"),
-    "gzip of json": (gzip.compress(b'{"a": 1}', mtime=0), "looks like JSON"),
 }
+"""Beside those of `tests/texts/errors.txt`: what other packages say is part of these lines."""
 
 
 def written(folder, kind):
@@ -252,10 +112,6 @@ def test_fit_refuses_them_too_and_writes_nothing(tmp_path, capsys, kind):
     line = refused(capsys, ["fit", file, *LABEL, "-o", tmp_path / "model.json"])
     assert BROKEN_FILES[kind][1] in line.replace(str(file), "FILE")
     assert list(tmp_path.iterdir()) == [file]
-
-
-def test_there_are_more_than_twenty_kinds_of_broken_file():
-    assert len(BROKEN_FILES) > 20
 
 
 @pytest.mark.parametrize("kind", ["empty", "row sum", "short line", "truncated gzip"])
@@ -302,156 +158,10 @@ def test_the_row_of_a_later_parquet_batch_is_the_files(tmp_path, model, capsys, 
     assert f"row 40 of {tmp_path / 'f.parquet'} sums to 1.2." in line
 
 
-WEIGHTED = with_column("w", lambda i: -1 if i == 4 else 1)
-BAD_COMMANDS = {
-    "no such file": ("assess DIR/godo.csv -l y", "no such file; did you mean"),
-    "no such directory": ("assess DIR/none/x.csv -l y", "there is no such file. Check the name."),
-    "a directory": ("plot DIR -l y -o DIR/o.svg", "it is a directory. Name a file."),
-    "no label option": ("assess GOOD", "Missing option '--label'"),
-    "no such verb": ("asses GOOD", "Did you mean 'assess'?"),
-    "no such option": ("assess GOOD -l y --normalise", "--normalise"),
-    "no file": ("assess -l y", "Missing argument 'FILE'"),
-    "label misspelt": ("assess GOOD -l yy", "has no label column 'yy'; did you mean 'y'?"),
-    "baseline misspelt": (
-        "assess GOOD -l y --baseline trcuk",
-        "--baseline trcuk is not a class; did you mean 'truck'?",
-    ),
-    "baseline unknown": (
-        "assess GOOD -l y --baseline 7",
-        "--baseline 7 is not a class; classes are",
-    ),
-    "class misspelt": (
-        "assess GOOD -l y --classes cat,dgo,truck",
-        "no class column 'dgo'; did you mean 'dog'?",
-    ),
-    "class twice": ("assess GOOD -l y --classes cat,dog,cat", "'cat' occurs twice"),
-    "one class": (
-        "assess GOOD -l y --classes cat",
-        "at least two columns, one for each class; got 1",
-    ),
-    "no classes": (
-        "assess GOOD -l y --classes=",
-        "--classes must name at least two columns; got none. Leave --classes out.",
-    ),
-    "label as class": (
-        "assess GOOD -l y --classes cat,dog,y",
-        "'y' is named twice among --label, --weight, --groups and --classes",
-    ),
-    "class left out": (
-        "assess GOOD -l y --classes cat,dog",
-        "sums to 0.98848. Add 'truck', which is a label, to --classes.",
-    ),
-    "prefix unknown": (
-        "assess GOOD -l y --prefix q_",
-        "two class columns beginning with 'q_' beside",
-    ),
-    "weight missing": ("assess GOOD -l y --weight w", "no weight column 'w'"),
-    "weight is the label": ("assess GOOD -l y --weight y", "'y' is named twice"),
-    "weight negative": (
-        "assess WEIGHTED -l y --weight w",
-        "column 'w' must be finite and not "
-        "negative; got -1 in column 'w', line 6 of WEIGHTED. Drop those rows",
-    ),
-    "weight is text": (
-        "assess GOOD -l cat --weight y --classes dog,truck",
-        "column 'y' must hold numbers; line 2 has",
-    ),
-    "alpha above 1": (
-        "assess GOOD -l y --alpha 5",
-        "Invalid value for --alpha: it must lie between 0 and 1.",
-    ),
-    "alpha NaN": ("assess GOOD -l y --alpha nan", "must lie between 0 and 1"),
-    "alpha text": ("assess GOOD -l y --alpha five", "Invalid value for '--alpha'"),
-    "method unknown": (
-        "assess GOOD -l y --method magic",
-        "--method must be 'auto', 'chi2', 'exact' or 'sequential'; got 'magic'",
-    ),
-    "statistic unknown": ("assess GOOD -l y --statistic t", "--statistic must be 'lr', 'score' or"),
-    "exact Wald": (
-        "assess GOOD -l y --statistic wald --method exact",
-        "use --statistic lr or --statistic score",
-    ),
-    "seed negative": (
-        "assess GOOD -l y --method exact --seed -1",
-        "--seed must be a whole number >= 0; got -1",
-    ),
-    "seed text": ("assess GOOD -l y --seed one", "Invalid value for '--seed'"),
-    "no draws": ("assess GOOD -l y --method exact --draws 0", "--draws must be at least 1; got 0"),
-    "clip too large": (
-        "assess GOOD -l y --clip 0.5",
-        "--clip must be a number in [0, 1/3); got --clip 0.5.",
-    ),
-    "zeros refused": (
-        "assess ZERO -l y --clip 0",
-        "positive when --clip 0; got 0 in column 'dog', "
-        "line 4 of ZERO. Leave --clip out or give a floor such as --clip 1e-6.",
-    ),
-    "penalty negative": (
-        "fit GOOD -l y -o DIR/n.json --penalty -1",
-        "--penalty must be finite and not negative; got --penalty -1.0.",
-    ),
-    "no output option": ("fit GOOD -l y", "Missing option '--output'"),
-    "output directory missing": (
-        "fit GOOD -l y -o DIR/no/m.json",
-        "there is no directory DIR/no. Make it first.",
-    ),
-    "output is a directory": ("fit GOOD -l y -o DIR", "it is a directory. Name a file in it."),
-    "model over data": ("fit GOOD -l y -o GOOD", "is the file with the data. Choose another name"),
-    "apply to no directory": ("apply MAP GOOD -o DIR/no/x.csv", "there is no directory DIR/no"),
-    "apply to a spreadsheet": ("apply MAP GOOD -o DIR/x.xlsx", "ends in .csv or .parquet"),
-    "apply to gzipped parquet": (
-        "apply MAP GOOD -o DIR/x.parquet.gz",
-        "only CSV and Parquet are",
-    ),
-    "apply without file": ("apply MAP", "Missing argument 'FILE'"),
-    "apply the wrong way round": ("apply GOOD MAP", "The order is: mcllo apply MODEL FILE."),
-    "apply twice standard input": ("apply - -", "only one of MODEL and FILE"),
-    "apply a missing model": (
-        "apply DIR/none.json GOOD",
-        "no such file. Make one with `mcllo fit`",
-    ),
-    "apply a directory": ("apply DIR GOOD", "it is a directory"),
-    "apply a CSV as model": ("apply GOOD GOOD", "it is not JSON. Make one with `mcllo fit`"),
-    "apply to a file without a class": (
-        "apply MAP PREFIXED",
-        "has no class column 'cat'. The columns are labels with 'p_' before them; pass --prefix p_",
-    ),
-    "apply to another file": (
-        "apply MAP OTHER",
-        "has no class column 'truck'; it has ['cat', 'dog', 'ship', 'y']",
-    ),
-    "apply to rounded": (
-        "apply MAP ROUNDED",
-        "line 9 of ROUNDED sums to 0.99. For rounded files pass --normalize.",
-    ),
-    "apply to zeros": ("apply MAP ZERO --clip 0", "got 0 in column 'dog', line 4 of ZERO"),
-    "apply to percentages": ("apply MAP PERCENT", "got 50 in column 'cat', line 3 of PERCENT"),
-    "apply to a header": ("apply MAP HEADER", "has only a header"),
-}
-FILES = {
-    "GOOD": GOOD,
-    "WEIGHTED": WEIGHTED,
-    "ROUNDED": ROUNDED,
-    "ZERO": with_line(4, "0.5,0,0.5,cat"),
-    "PERCENT": with_line(3, "50,25,25,cat"),
-    "HEADER": "cat,dog,truck,y\n",
-    "PREFIXED": GOOD.replace("cat,dog,truck,y", "p_cat,p_dog,p_truck,y", 1),
-    "OTHER": GOOD.replace("truck,y", "ship,y", 1),
-}
-
-
-@pytest.mark.parametrize("kind", BAD_COMMANDS)
-def test_bad_commands_are_refused_with_one_helpful_line(tmp_path, model, capsys, kind):
-    command, phrase = BAD_COMMANDS[kind]
-    names = {"DIR": str(tmp_path), "MAP": str(model)}
-    for name, text in FILES.items():
-        names[name] = str(tmp_path / f"{name.lower()}.csv")
-        (tmp_path / f"{name.lower()}.csv").write_text(text)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    spell = re.compile("|".join(names)).sub
-    line = refused(capsys, spell(lambda match: names[match[0]], command).split())
-    assert spell(lambda match: names[match[0]], phrase) in line
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+@pytest.mark.parametrize("option", ["--alpha", "--seed"])
+def test_options_that_are_no_numbers(tmp_path, model, capsys, option):
+    line = refused(capsys, ["assess", tmp_path / "good.csv", *LABEL, option, "one"])
+    assert f"Invalid value for '{option}'" in line
 
 
 def damaged(**changes):
@@ -682,22 +392,6 @@ def test_the_recommendation_is_in_the_json(files, capsys):
     assert found["text"].startswith("Recommended: temperature")
 
 
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        (["--methods", "temprature"], "did you mean 'temperature'?"),
-        (["--cv", "4"], "compare must get a holdout or cv="),
-        (["--baseline", "dog"], "is not a class"),
-    ],
-)
-def test_bad_input_is_one_line(files, capsys, extra, message):
-    assert run(["compare", *files, *OPTIONS, *extra]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    assert message in printed.err.replace("--cv", "cv=").replace("cv==", "cv=")
-
-
 @pytest.fixture
 def file(tmp_path):
     lines = ["ant,bee,cat,y"]
@@ -748,9 +442,3 @@ def test_plot(file, tmp_path, capsys, ending):
     assert run(["plot", file, "--label", "y", "-o", str(out)]) == 0
     assert out.stat().st_size > 1000
     assert "reliability figure written" in capsys.readouterr().out
-
-
-def test_plot_refuses_what_it_does_not_know(file, tmp_path, capsys):
-    assert run(["plot", file, "--label", "y", "-o", str(tmp_path / "x.bmp2")]) == 2
-    assert run(["plot", file, "--label", "y", "-o", str(tmp_path / "x.svg"), "--kind", "pie"]) == 2
-    assert "Traceback" not in capsys.readouterr().err

@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from independent import draw, simplex
+from independent import sample, simplex
 from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
@@ -152,9 +152,7 @@ def test_zeros_are_raised_with_the_usual_warning():
 
 
 def test_some_baselines():
-    rng = np.random.default_rng(0)
-    probs = simplex(rng, 200, 5)
-    codes = draw(probs, rng)
+    probs, codes = sample(200, 5, 0)
     found = baseline_sensitivity(probs, codes, baselines=[3, 1], n_resamples=99, seed=2)
     everything = baseline_sensitivity(probs, codes, n_resamples=99, seed=2)
     assert found.table["baseline"] == [1, 3, 4]  # the reference is always there
@@ -177,17 +175,7 @@ def test_many_classes_by_asking():
 # --- words
 
 
-def test_text():
-    lines = str(TOY).splitlines()
-    assert lines[0] == (
-        "The test decision does not hang on the baseline: statistic 0.93 to 1.15; repaired "
-        "probabilities move by 0.039 on average, 0.089 at most."
-    )
-    assert lines[1] == (
-        "Over all baselines: largest score statistic 0.990, p = 0.98 "
-        "(exact, 1,999 simulated data sets)"
-    )
-    assert lines[3].split()[:3] == ["baseline", "statistic", "pvalue"]
+def test_repr():
     assert repr(TOY).startswith("BaselineSensitivity(n_baselines=3, reference=2, max_score=0.98955")
 
 
@@ -254,13 +242,6 @@ def result(pvalue, separated=(False, False), converged=(True, True), **changes):
         "n_classes": 10,
     }
     return BaselineSensitivity(table=table, **{**fields, **changes})
-
-
-def test_one_line():
-    assert result([0.001, 0.0005]).verdict == (
-        "the test decision does not hang on the baseline: statistic 1011 to 1038; repaired "
-        "probabilities move by 0.0050 on average, 0.28 at most."
-    )
 
 
 def test_decisions_that_differ_are_said():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from independent import central_differences, designs, direct_nll, draw, log_odds_of, simplex
+from independent import central_differences, designs, direct_nll, log_odds_of, sample, simplex
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from toy import TOY_X, TOY_Y
@@ -91,9 +91,8 @@ def test_constant_log_odds_leave_one_parameter_less():
 
 @pytest.mark.parametrize("model", ["temperature", "shift", "scale", "common_slope", "mcllo"])
 def test_batched_gains_are_those_of_single_fits(model):
-    rng = np.random.default_rng(2)
-    probs = simplex(rng, 60, 3)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    probs, y = sample(60, 3, 2)
+    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
     family, drawn = Family(p), StatisticDraws(p, 3)(0, 6)
     basis = BASES[model]
     origin = family.identity + 0.2 * basis.sum(axis=1)
@@ -216,9 +215,8 @@ def test_draws_are_the_statistics_of_drawn_labels(baseline):
 
 
 def test_mean_of_the_draws_is_the_gradient_at_the_identity():
-    rng = np.random.default_rng(3)
-    probs = simplex(rng, 50, 3)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    probs, y = sample(50, 3, 3)
+    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
     terms = FullPartition(features_of(p.log_odds))(full_identity(2))
     drawn = FullDraws(p, 0)(0, 4000)
     z = (drawn.mean(axis=0) - terms.gradient) / np.sqrt(np.diagonal(terms.hessian) / 4000)

@@ -4,10 +4,12 @@ import dataclasses
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from approval import check_text, sections
 from independent import draw, power_formula, simplex
 from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras, load_hpc_cv, load_soccer_538
@@ -15,18 +17,19 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test, ladder
 from mcllo._diagnosis.families import RestrictedFit
-from mcllo._diagnosis.ladder import ladder_of, ladder_sentence
+from mcllo._diagnosis.ladder import kind_words, ladder_of
 from mcllo._diagnosis.ladder_models import (
     INSIDE,
     MODELS,
-    NEXT,
     LadderRow,
     Models,
     ladder_rows,
     mcllo_bases,
 )
-from mcllo._diagnosis.nested import TOO_COSTLY, TOO_MANY, Plan
+from mcllo._diagnosis.nested import Plan
 from mcllo._fit.fit import fit_predictions
+from mcllo._ground.statements import pick
+from mcllo._ground.text import p_words
 from mcllo._inference.likelihood_tests import run_test
 from mcllo.exceptions import InputError, SeparationWarning
 
@@ -61,17 +64,6 @@ def test_information_criteria_by_hand():
     row = ladder(TOY_X, TOY_Y, method="chi2").row("temperature")
     assert row.aic == pytest.approx(2 + 2 * 12.302730003, abs=1e-7)
     assert row.bic == pytest.approx(math.log(16) + 2 * 12.302730003, abs=1e-7)
-
-
-def test_next_larger_model():
-    found = ladder(TOY_X, TOY_Y, method="chi2")
-    for name, following in NEXT.items():
-        row, after = found.row(name), found.row(following)
-        assert row.next_model == following
-        assert row.next_statistic == pytest.approx(after.statistic - row.statistic, abs=1e-9)
-        assert row.next_pvalue == pytest.approx(chi2.sf(row.next_statistic, row.next_df))
-        assert row.next_chi2_pvalue == row.next_pvalue
-    assert found.row("full").next_model is None
 
 
 @pytest.mark.parametrize("method", ["chi2", "exact"])
@@ -155,6 +147,7 @@ def test_little_work_is_spent_on_scores_and_none_on_chi_square():
     none = ladder(TOY_X, TOY_Y, n_resamples=99, seed=3, work=100.0)
     assert [row.larger_method for row in none.rows] == ["exact", *["chi2"] * 4, "chi2", None]
     assert none.method == "mixed"
+    assert [row.larger_too_costly for row in none.rows] == [False, *[True] * 5, False]
     assert ladder(TOY_X, TOY_Y, method="chi2").method == "chi2"
 
 
@@ -290,8 +283,6 @@ def test_inside_says_what_the_directions_say(model):
         both = np.hstack([bases[model], bases[other]])
         contained = bases[other].size == 0 or np.linalg.matrix_rank(both) == bases[model].shape[1]
         assert contained == (other == model or other in INSIDE[model])
-    if model in NEXT:
-        assert model in INSIDE[NEXT[model]]
 
 
 @pytest.mark.parametrize(
@@ -373,21 +364,10 @@ def test_rejections_are_those_of_closed_testing(alpha):
 def test_chi_square_p_values_are_there_whatever_the_method():
     chi2, exact = rows_of(0.05), rows_of(0.05, method="exact")
     for name, row in exact.items():
-        for column in ("chi2_pvalue", "next_chi2_pvalue", "larger_chi2_pvalue"):
+        for column in ("chi2_pvalue", "larger_chi2_pvalue"):
             assert getattr(row, column) == pytest.approx(getattr(chi2[name], column), nan_ok=True)
         assert chi2[name].pvalue == chi2[name].chi2_pvalue
     assert exact["temperature"].pvalue != chi2["temperature"].pvalue
-
-
-def test_pairs_that_two_columns_share_have_one_p_value():
-    rows = rows_of(0.05, method="exact")
-    assert rows["identity"].next_pvalue == rows["temperature"].pvalue
-    assert rows["identity"].larger_pvalue == rows["mcllo"].pvalue
-    for name in ("scale", "common_slope", "mcllo"):
-        assert rows[name].next_pvalue == rows[name].larger_pvalue
-        assert rows[name].next_method == rows[name].larger_method == "bootstrap"
-    assert rows["shift"].next_method == "bootstrap"
-    assert rows["shift"].next_model == "common_slope"
 
 
 def test_rows_are_frozen_and_become_plain_values():
@@ -395,67 +375,67 @@ def test_rows_are_frozen_and_become_plain_values():
     with pytest.raises(dataclasses.FrozenInstanceError):
         row.df = 3
     content = row.to_dict()
-    assert list(content) == [field.name for field in dataclasses.fields(LadderRow)]
+    names = [field.name for field in dataclasses.fields(LadderRow)]
+    assert [*content, "larger_too_costly"] == names
     assert content["larger_pvalue"] is None
 
 
 TOY = Predictions.from_arrays(TOY_X, np.array(["a", "b", "c"])[TOY_Y])
-ROWS = ladder(TOY, method="chi2").rows
+LADDER = ladder(TOY, method="chi2")
 
 
-def sentence(chosen, theta=(0.1, 0.7, 0.5, 0.5), kept=(), **top):
-    """The sentence when `chosen`, all that holds it and `kept` survive."""
-    order = [row.model for row in ROWS]
+def climbed(chosen, theta=(0.1, 0.7, 0.5, 0.5), kept=(), **top):
+    """The ladder when `chosen`, all that holds it and `kept` survive; `top` is MCLLO's row."""
+    order = [row.model for row in LADDER.rows]
     rows = [
         replace(
             row,
             rejected=order.index(row.model) < order.index(chosen) and row.model not in kept,
             **(top if row.model == "mcllo" else {}),
         )
-        for row in ROWS
+        for row in LADDER.rows
     ]
-    fit = RestrictedFit(np.array(theta), -1.0, np.eye(4), True)
-    return ladder_sentence(rows, rows[order.index(chosen)], fit, TOY, 0.05)
+    kind = kind_words(chosen, RestrictedFit(np.array(theta), -1.0, np.eye(4), True), TOY)
+    return replace(LADDER, rows=tuple(rows), chosen=chosen, kind=kind)
 
 
-def test_no_departure_is_not_called_calibrated():
-    text = sentence("identity")
-    assert text == "No departure found. At level 0.05, p = 0.89; that is not proof of calibration."
+COSTLY = {"larger_too_costly": True, "larger_pvalue": 0.4}
+SAID = {
+    "no departure": climbed("identity"),
+    "too extreme": climbed("temperature", (0, 0, 0.5, 0.5)),
+    "too timid": climbed("temperature", (0, 0, 1.5, 1.5)),
+    "wrong way": climbed("temperature", (0, 0, -0.5, -0.5)),
+    "shifted": climbed("shift", (0.1, np.log(2), 1, 1)),
+    "shifted, or extreme": climbed("shift", kept=("temperature",)),
+    "slopes": climbed("scale", (0, 0, 0.4, 2)),
+    "shifts and a slope": climbed("common_slope", (0.1, -0.7, 0.5, 0.5)),
+    "shifts and slopes": climbed("mcllo", (0.1, -0.7, 0.5, 2)),
+    "the full map": climbed("full", (0,)),
+    "the full map above": climbed("temperature", larger_pvalue=0.001),
+    "the full map above, a bound": climbed("shift", larger_pvalue=2e-20, larger_method="bound"),
+    "the full map, weak evidence": climbed("full", larger_pvalue=0.001, larger_too_costly=True),
+    "weak evidence": climbed("mcllo", **COSTLY),
+    "a bound is not weak": climbed("mcllo", larger_method="bound", **COSTLY),
+}
 
 
-@pytest.mark.parametrize(
-    ("chosen", "theta", "words"),
-    [
-        ("temperature", (0, 0, 0.5, 0.5), "all log odds are too extreme (slope 0.50)"),
-        ("temperature", (0, 0, 1.5, 1.5), "all log odds are too timid (slope 1.50)"),
-        ("temperature", (0, 0, -0.5, -0.5), "ranked the wrong way (slope -0.50)"),
-        ("shift", (0.1, np.log(2), 1, 1), "most for 'b' against 'c', odds times 2.00"),
-        ("scale", (0, 0, 0.4, 2), "Classes differ in slope against 'c'"),
-        ("common_slope", (0.1, -0.7, 0.5, 0.5), "odds times 0.50), and all log odds are too"),
-        ("mcllo", (0.1, -0.7, 0.5, 2), "its own shift and slope against 'c'"),
-        ("full", (0,), "depend on the probabilities of the others"),
-    ],
-)
-def test_kinds(chosen, theta, words):
-    assert words in sentence(chosen, theta)
+def test_what_is_said_of_each_choice(approve):
+    lines = {name: "\n".join(map(str, found.statements())) for name, found in SAID.items()}
+    check_text("ladder.txt", sections(lines), approve)
 
 
-def test_other_models_that_survive_are_named():
-    assert "Not rejected either: shift." in sentence("temperature")
-    assert "Not rejected either: temperature." in sentence("shift", kept=("temperature",))
-    assert "Not rejected either" not in sentence("mcllo")
-    assert "Not rejected either: common_slope." in sentence("scale")
+def test_statements_can_be_picked_and_their_p_values_set_in_type():
+    found = SAID["the full map above, a bound"]
+    said = found.statements(partial(p_words, typeset=True))
+    assert [s.text for s in pick(said, "kind.name")] == [found.kind]
+    assert "(p ≤ 2.0 × 10⁻²⁰)" in pick(said, "kind.beyond")[0].text
+    assert found.sentence == " ".join(s.text for s in found.statements())
+    assert {s.kind.split(".")[0] for s in said} == {"kind"}
 
 
-def test_the_full_map_above_the_choice_is_mentioned():
-    text = sentence("temperature", larger_pvalue=0.001)
-    assert "But the full map fits better than MCLLO (p = 0.001)" in text
-    weak = sentence("full", larger_pvalue=0.001, larger_reason=f"few errors, but {TOO_COSTLY}")
-    assert "chi-square's, which so little information may not support" in weak
-    assert "But the full map" not in weak
-    many = {"larger_pvalue": 0.4, "larger_reason": f"few errors, but {TOO_MANY}"}
-    assert "chi-square's" in sentence("mcllo", **many)
-    assert "chi-square's" not in sentence("mcllo", larger_method="bound", **many)
+def test_bounds_are_told_from_p_values_in_the_table():
+    line = str(SAID["the full map above, a bound"]).splitlines()[-2]
+    assert line.split()[:6] == ["mcllo", "4", "1.15", "0.89", "<=", "2e-20"]
 
 
 VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam_ladder.json").read_text())[

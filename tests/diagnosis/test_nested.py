@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from independent import direct_nll, draw, log_odds_of, power_formula, simplex
+from independent import direct_nll, draw, log_odds_of, power_formula, sample, simplex
 from scipy.optimize import minimize
 from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras
@@ -10,9 +10,6 @@ from mcllo import Predictions, calibration_test
 from mcllo._diagnosis.families import Family, FullDraws, mcllo_places, restricted_fit
 from mcllo._diagnosis.ladder_models import mcllo_bases
 from mcllo._diagnosis.nested import (
-    SCORED,
-    TOO_COSTLY,
-    TOO_MANY,
     Plan,
     ProjectedScore,
     against_identity,
@@ -22,6 +19,7 @@ from mcllo._diagnosis.nested import (
 )
 from mcllo._inference.draws import StatisticDraws
 from mcllo._inference.likelihood_tests import split_pvalue
+from mcllo._inference.pvalue import Ground, Limit, Note
 from mcllo._math.likelihood import recalibrate
 from mcllo._math.many_labels import BatchedRatio
 from mcllo.exceptions import InputError
@@ -61,9 +59,8 @@ def test_chi_square_counts_the_difference_of_parameters():
 
 def test_bootstrap_draws_from_the_fitted_smaller_model():
     # an independent loop: draw labels from the fitted shift, refit both models one by one
-    rng = np.random.default_rng(8)
-    probs = simplex(rng, 40, 3)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    probs, y = sample(40, 3, 8)
+    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
     family = Family(p)
     small, large = (restricted_fit(family, BASES[m]) for m in ("shift", "mcllo"))
     odds = np.exp(small.theta[:2]) * probs[:, :2] / probs[:, 2:]
@@ -97,7 +94,8 @@ def test_work_pays_for_refits_then_for_scores_then_for_nothing():
     for work in (384 * 1999, 384 * 150, 384 * 98, 384 * 99 / 25, 384 * 3):
         choice = plan_for(method="auto", n_resamples=1999, work=work).choose(family, 4)
         kinds[work] = (choice.kind, choice.n_draws)
-        assert choice.reason.startswith("only 1.6")  # expected errors per parameter: 6.4 / 4
+        assert choice.why.ground is Ground.FEW_ERRORS
+        assert choice.why.errors == pytest.approx(6.45 / 4)  # the sum of 1 - max x is 6.45
     assert list(kinds.values()) == [
         ("refit", 1999),
         ("refit", 150),
@@ -105,20 +103,20 @@ def test_work_pays_for_refits_then_for_scores_then_for_nothing():
         ("score", 99),
         ("chi2", 0),
     ]
-    reason = plan_for(method="auto", work=384 * 98).choose(family, 4).reason
-    assert SCORED in reason
-    assert TOO_MANY in plan_for(method="auto", work=1.0).choose(family, 4).reason
+    assert plan_for(method="auto", work=384 * 98).choose(family, 4).why.notes == (Note.SCORED,)
+    poor = plan_for(method="auto", work=1.0).choose(family, 4).why
+    assert poor.limits == (Limit.TESTS,)
+    assert poor.too_costly
     assert plan_for(method="sequential", work=1.0).choose(family, 4).kind == "refit"
 
 
 def test_information_is_counted_per_parameter_of_the_larger_model():
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 200, 3)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
+    probs, y = sample(200, 3, 4)
+    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
     plan, family = plan_for(p, "auto"), Family(p)
     assert plan.choose(family, 4).kind == "chi2"
     assert plan.choose(family, 6).kind == "refit"
-    assert "expected errors per parameter" in plan.choose(family, 6).reason
+    assert plan.choose(family, 6).why.in_doubt
 
 
 def test_few_draws_stop_at_fewer_exceedances():
@@ -185,16 +183,16 @@ def test_far_off_models_have_a_bound_and_no_draws():
 
 
 def test_a_full_map_too_large_to_refit_is_scored():
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 12_000, 12)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=list(range(12)))
+    probs, y = sample(12_000, 12, 4)
+    p = Predictions.from_arrays(probs, y, classes=list(range(12)))
     family = Family(p, full=True)
     # 144,000 cells x 12^2 / 4: 4e8 pay for 77 refits, or for 150 times as many scores
-    assert plan_for(p).choose(family, 132)[:2] == ("score", 199)
+    choice = plan_for(p).choose(family, 132)
+    assert (choice.kind, choice.n_draws) == ("score", 199)
     assert plan_for(p, n_resamples=50).choose(family, 132).kind == "refit"
     poor = plan_for(p, "auto", work=1e6).choose(family, 10_000)
     assert poor.kind == "chi2"
-    assert TOO_COSTLY in poor.reason
+    assert poor.why.limits == (Limit.FULL_MAP,)
 
 
 def test_arguments_are_checked():
@@ -374,13 +372,13 @@ def sizes(predictions, basis, truth, n_samples, seed, n_draws=99):
     rng = np.random.default_rng(seed)
     k, b = predictions.n_classes - 1, predictions.baseline_index
     everything, found = np.eye(2 * k), []
-    for sample in range(n_samples):
+    for number in range(n_samples):
         codes = draw(truth, rng)
         p = Predictions.from_arrays(predictions.probs, codes, classes=range(k + 1))
         family = Family(p)
         fit = restricted_fit(family, basis)
         score = ProjectedScore(family, fit.theta, basis, everything)
-        draws = StatisticDraws(p, 10_000 + sample)
+        draws = StatisticDraws(p, 10_000 + number)
         draws.probs = recalibrate(fit.theta, p.log_odds, b)
         reached = score.reaches(draws(0, n_draws), family.statistic)
         found.append((1 + reached.sum()) / (n_draws + 1))

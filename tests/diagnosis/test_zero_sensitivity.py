@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import direct_nll, draw, log_odds_of, simplex
+from independent import direct_nll, draw, log_odds_of, sample
 from scipy.optimize import minimize
 from scipy.stats import chi2
 from toy import TOY_X, TOY_Y
@@ -123,23 +123,6 @@ def test_large_tables_with_enough_information_take_chi_square():
     assert zero_sensitivity(probs, y, n_resamples=9).tests[0].method == "exact"
 
 
-def test_sentences():
-    probs, y = with_a_true_zero(5)
-    zeros = int((probs == 0.0).sum())
-    found = zero_sensitivity(probs, y, n_resamples=99, seed=1)
-    floors, labels, resolution = found.sentences()
-    assert floors.startswith(f"{zeros} of 450 probabilities are 0; the p-value is ")
-    assert "floors 1e-12, 1e-6, 1e-4" in floors
-    assert labels == (
-        "1 label had probability 0: the raw predictions are refuted whatever the floor; "
-        "p-values refer to the raised ones."
-    )
-    assert resolution == (
-        "Probabilities are multiples of 1/25 (a vote of 25?): a penalised recalibration raises "
-        "zeros to 1/50."
-    )
-
-
 def test_a_simulated_p_value_at_its_floor_is_shown_as_a_bound():
     probs, y = votes(6)
     found = zero_sensitivity(probs, (y + 1) % 3, n_resamples=19, method="exact")
@@ -168,9 +151,7 @@ def test_values_that_are_not_quite_0_are_not_called_0():
 
 
 def test_rounded_files_are_told_from_votes():
-    rng = np.random.default_rng(8)
-    probs = simplex(rng, 200, 3, sharpness=3.0)
-    y = draw(probs, rng)
+    probs, y = sample(200, 3, 8, 3.0)
     found = zero_sensitivity(probs.round(2), y, normalize=True, n_resamples=19)
     assert (found.lattice, found.decimals, found.recalibration_clip) == (None, 2, None)
     assert found.sentences()[-1] == "Probabilities have 2 decimals: a 0 may stand for up to 0.005."

@@ -96,12 +96,13 @@ def test_lines_of_rows_count_line_ends(rows, separator):
 )
 def test_first_fault(text, fault):
     found = first_fault(stream(text), ",", ["a", "b"], ["a", "b"])
-    assert found == fault if fault is None else fault in found
+    assert found is None if fault is None else fault in f"{found.rule} {found.remedy}"
 
 
 def test_foreign_bytes_are_a_fault_of_their_line():
     text = b"a,b\n1,ok\n0,caf\xe9\n"
-    assert first_fault(stream(text), ",", ["a", "b"], ["a"]).startswith("line 3 must be UTF-8 text")
+    found = first_fault(stream(text), ",", ["a", "b"], ["a"])
+    assert found.rule.startswith("line 3 must be UTF-8 text")
 
 
 @pytest.mark.parametrize(
@@ -124,11 +125,11 @@ def test_numbers_and_gaps_are_no_fault(cell):
     ],
 )
 def test_other_cells_are_shown_with_a_remedy(cell, remedy):
-    assert number_fault(cell) == f"{cell!r}. {remedy}"
+    assert tuple(map(str, number_fault(cell))) == (repr(cell), remedy)
 
 
 def test_long_cells_are_cut():
-    assert len(number_fault("x" * 1000)) < 120
+    assert len(number_fault("x" * 1000)[0]) < 50
 
 
 @pytest.mark.parametrize(

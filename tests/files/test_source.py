@@ -85,7 +85,7 @@ def test_standard_input_is_copied_and_closed(monkeypatch, content):
     assert source.name == "standard input"
     assert source.read(["cat"]) == source.read(["cat"])
     assert source.place(0) == "line 2 of standard input"
-    copy = source._spool
+    copy = source.spool
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         del source

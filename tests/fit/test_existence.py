@@ -8,9 +8,9 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit import existence as module
-from mcllo._fit import existence as separation
 from mcllo._fit.estimate import estimate
 from mcllo._fit.existence import (
+    Existence,
     RecessionCone,
     existence,
     separated_classes,
@@ -18,8 +18,8 @@ from mcllo._fit.existence import (
     unbounded_parameters,
 )
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.penalty import FreeLikelihood
-from mcllo.exceptions import ConvergenceWarning, SeparationWarning
+from mcllo._fit.objective import FreeLikelihood
+from mcllo.exceptions import SeparationWarning
 
 quick = settings(deadline=None, max_examples=50)
 TOY_L = log_odds_of(TOY_X)
@@ -110,18 +110,17 @@ def test_starting_with_few_rows_gives_the_same_answer(design, seed):
     odds = log_odds_of(probs)
     whole = separating_direction(odds, codes) is None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(separation, "FIRST_ROWS", 3)
+        patch.setattr(module, "FIRST_ROWS", 3)
         assert (separating_direction(odds, codes) is None) == whole
     order = np.random.default_rng(seed).permutation(len(codes))
     assert (separating_direction(odds[:, order], codes[order]) is None) == whole
 
 
-def test_starting_with_few_rows_finds_separation_too(monkeypatch):
+def test_starting_with_few_rows_finds_separation_too():
     rng = np.random.default_rng(5)
     probs = simplex(rng, 300, 3, 2.0)
     odds, codes = log_odds_of(probs), probs.argmax(axis=1)
-    monkeypatch.setattr(separation, "FIRST_ROWS", 2)
-    assert separating_direction(odds, codes) is not None
+    assert separating_direction(odds, codes, first_rows=2) is not None
 
 
 def test_constant_log_odds_do_not_separate():
@@ -140,7 +139,7 @@ def test_nearly_separated_rows_have_a_maximum(overlap):
 def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
     # a solver may return what meets its constraints only to its tolerance: value 1, violation 1e-3
     odds, codes = np.array([[1.0, -1e-3, 1e-3, -1.0]]), np.array([0, 0, 1, 1])
-    monkeypatch.setattr(separation, "_solve", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
+    monkeypatch.setattr(module, "_solve", lambda rows, total: (np.array([0.0, 1.0]), 1.0))
     assert separating_direction(odds, codes) is None
 
 
@@ -292,13 +291,14 @@ PERFECT = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
 ABSENT = Predictions.from_arrays(TOY_X, np.where(TOY_Y == 2, 0, TOY_Y), classes=range(3))
 
 
-def found(predictions, penalty=0.0):
-    end = estimate(FreeLikelihood(predictions), predictions, penalty, "identity")
-    return existence(end, predictions)
+def found(predictions, penalty=0.0, **options):
+    likelihood = FreeLikelihood.of(predictions)
+    end = estimate(likelihood, predictions, penalty, "identity")
+    return existence(end, likelihood, predictions.absent, lambda: predictions, **options)
 
 
 def test_it_exists():
-    assert found(TOY) == module.Existence((), True, False)
+    assert found(TOY) == Existence((), True, False)
 
 
 @pytest.mark.parametrize("predictions", [PERFECT, ABSENT])
@@ -308,18 +308,14 @@ def test_a_penalty_makes_it_exist(predictions, penalty):
 
 
 def test_causes():
-    assert found(ABSENT) == module.Existence((2,), False, False)
+    assert found(ABSENT) == Existence((2,), False, False)
     assert found(PERFECT).causes == (0, 1, 2)
 
 
-def test_a_program_that_is_too_large_decides_nothing(monkeypatch):
-    monkeypatch.setattr(module, "MOST_CONSTRAINTS", 2.0 * 2 * 2 * 16 - 1.0)  # K = 2, n = 16
-    assert found(PERFECT) == module.Existence((), False, True)
-    with pytest.warns(ConvergenceWarning, match="Whether a maximum exists was not decided"):
-        fit = fit_predictions(PERFECT)
-    assert not fit.converged
-    assert not fit.separated
-    assert np.isnan(fit.se_tau).all()
+def test_a_program_that_is_too_large_decides_nothing():
+    size = 2.0 * 2 * 2 * 16  # K = 2, n = 16
+    assert found(PERFECT, most_constraints=size - 1.0) == Existence((), False, True)
+    assert found(PERFECT, most_constraints=size).causes == (0, 1, 2)
 
 
 def test_one_of_many_that_its_own_log_odds_drive_apart():

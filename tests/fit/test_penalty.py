@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import central_differences, designs, direct_nll, draw, log_odds_of, simplex
+from independent import central_differences, designs, direct_nll, log_odds_of, sample
 from scipy.optimize import minimize as scipy_minimize
 from scipy.optimize import minimize_scalar
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
+from mcllo._fit.objective import FreeLikelihood
 from mcllo._fit.penalty import (
     FirthObjective,
-    FreeLikelihood,
     Ridge,
     centre_of,
     evidence,
@@ -34,7 +34,7 @@ def predictions_of(probs, y, **options):
 
 
 def evidence_at(predictions, rho, exponent=1.0):
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     centre = centre_of(predictions.log_odds, exponent)
     return evidence(rho, minimize(Ridge(likelihood, rho, centre), centre))
 
@@ -71,9 +71,7 @@ def test_evidence_by_hand():
 
 
 def test_evidence_is_close_to_the_integral():
-    rng = np.random.default_rng(1)
-    probs = simplex(rng, 40, 2, 1.5)
-    labels = draw(probs, rng)
+    probs, labels = sample(40, 2, 1, 1.5)
     odds, rho = log_odds_of(probs), 3.0
 
     def density(tau, gamma):
@@ -109,10 +107,9 @@ def test_the_exponent_is_the_likeliest():
 
 
 def test_auto_is_the_best_of_a_fine_grid():
-    rng = np.random.default_rng(3)
-    probs = simplex(rng, 150, 3, 1.5)
+    probs, y = sample(150, 3, 3, 1.5)
     sharp = probs**2 / (probs**2).sum(axis=1, keepdims=True)
-    predictions = predictions_of(sharp, draw(probs, rng))
+    predictions = predictions_of(sharp, y)
     found = fit_predictions(predictions, penalty="auto")
     powers = np.arange(-2.0, 4.01, 0.02)
     best = 10.0 ** powers[np.argmax([evidence_at(predictions, 10.0**p) for p in powers])]
@@ -125,9 +122,7 @@ def test_auto_is_the_best_of_a_fine_grid():
 
 
 def test_calibrated_rows_are_left_alone_and_distorted_rows_are_not():
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 300, 3, 1.5)
-    labels = draw(probs, rng)
+    probs, labels = sample(300, 3, 4, 1.5)
     sharp = probs**3 / (probs**3).sum(axis=1, keepdims=True)
     calm = fit_predictions(predictions_of(probs, labels), penalty="auto")
     moved = fit_predictions(predictions_of(sharp, labels), penalty="auto")
@@ -151,7 +146,7 @@ def test_calibrated_rows_are_left_alone_and_distorted_rows_are_not():
 def test_toy_ridge(labels, penalty, theta):
     # methods specification 8c, TOY
     predictions = predictions_of(TOY_X, labels)
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     centre = centre_of(predictions.log_odds, 1.0)
     found = minimize(Ridge(likelihood, penalty, centre), centre)
     np.testing.assert_allclose(found.x, theta, atol=6e-7)
@@ -171,7 +166,7 @@ def test_penalised_fits_are_stationary(design, center):
         found = fit_predictions(predictions, penalty=0.7, center=center)
     except SeparationWarning:
         return
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     ridge = Ridge(likelihood, 0.7, centre_of(predictions.log_odds, found.center_gamma))
     assert found.converged
     np.testing.assert_allclose(ridge(found.theta).gradient, 0.0, atol=1e-4)
@@ -189,7 +184,7 @@ def test_constant_log_odds_have_the_same_map_at_the_centre():
 
 def test_the_strength_stays_in_its_range():
     predictions = predictions_of(TOY_X, TOY_Y)
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     assert strongest_evidence(likelihood, centre_of(predictions.log_odds, 1.0)) == 1e4
     separated = fit_predictions(predictions_of(TOY_X, ARGMAX), penalty="auto")
     assert separated.penalty == 0.01
@@ -219,7 +214,7 @@ def test_unknown_center():
 
 def solve(probs, y, **options):
     predictions = predictions_of(probs, y, **options)
-    return firth_solution(FreeLikelihood(predictions), predictions)
+    return firth_solution(FreeLikelihood.of(predictions), predictions)
 
 
 def direct_objective(theta, odds, codes, weight=None):
@@ -257,7 +252,7 @@ def test_derivatives_match_finite_differences(theta):
     weight = np.linspace(0.5, 2.0, 16)
     odds, theta = log_odds_of(TOY_X), np.array(theta)
     predictions = predictions_of(TOY_X, TOY_Y, sample_weight=weight)
-    objective = FirthObjective(FreeLikelihood(predictions), predictions)
+    objective = FirthObjective(FreeLikelihood.of(predictions), predictions)
     expected = central_differences(lambda t: direct_objective(t, odds, TOY_Y, weight), theta)
     assert objective(theta).value == pytest.approx(direct_objective(theta, odds, TOY_Y, weight))
     np.testing.assert_allclose(objective(theta).gradient, expected, atol=1e-7)

@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from independent import designs, direct_nll, draw, log_odds_of, power_formula, simplex
+from independent import designs, direct_nll, draw, log_odds_of, power_formula, sample, simplex
 from scipy.optimize import brentq
 from scipy.optimize import minimize as scipy_minimize
 from toy import TOY_X, TOY_Y
@@ -147,9 +147,8 @@ def test_levels_are_nested_around_the_estimate(design):
 
 
 def test_many_rows_give_walds_intervals():
-    rng = np.random.default_rng(0)
-    probs = simplex(rng, 20_000, 3, 1.0)
-    predictions = Predictions.from_arrays(probs, draw(probs, rng))
+    probs, y = sample(20_000, 3, 0, 1.0)
+    predictions = Predictions.from_arrays(probs, y)
     wald = fit_predictions(predictions).confidence_interval()
     found = profile_intervals(predictions)
     np.testing.assert_allclose(ends_of(found), ends_of(wald), atol=2e-3)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import central_differences, designs, draw, power_formula, simplex
+from independent import central_differences, designs, draw, power_formula, sample, simplex
 from scipy.special import expit, logit
 from scipy.stats import norm
 from toy import TOY_X, TOY_Y
@@ -86,9 +86,8 @@ def test_by_hand():
 
 def test_two_classes_give_the_textbook_logistic_interval():
     # logit g = tau + gamma l is linear: se^2 = V_tt + 2 l V_tg + l^2 V_gg (Agresti 2002, 5.2.6)
-    rng = np.random.default_rng(1)
-    probs = simplex(rng, 60, 2)
-    fit = fit_predictions(Predictions.from_arrays(probs, draw(probs, rng)))
+    probs, y = sample(60, 2, 1)
+    fit = fit_predictions(Predictions.from_arrays(probs, y))
     odds = logit(probs[:, 0])
     v = fit.cov_theta
     se = np.sqrt(v[0, 0] + 2.0 * odds * v[0, 1] + odds**2 * v[1, 1])

@@ -11,11 +11,9 @@ from mcllo._ground.threads import (
     THREADS_PAY,
     borrowed,
     limit_threads,
-    map_in_threads,
     n_threads,
     one_blas_thread,
     ordered_map,
-    single_threaded,
     threads,
     threads_for,
 )
@@ -26,7 +24,7 @@ def test_the_limit_holds_inside_the_block_only():
     before = n_threads()
     with threads(3):
         assert n_threads() == 3
-        with single_threaded():
+        with threads(1):
             assert n_threads() == 1
         assert n_threads() == 3
     assert n_threads() == before
@@ -42,34 +40,6 @@ def test_the_limit_is_lifted_after_an_error():
 def test_without_a_limit_there_is_at_least_one():
     with threads(None):
         assert n_threads() >= 1
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_results_come_in_order(n):
-    def slow_first(k):
-        time.sleep(0.02 if k == 0 else 0.0)
-        return k * k
-
-    with threads(n):
-        assert map_in_threads(slow_first, list(range(7))) == [k * k for k in range(7)]
-        assert map_in_threads(slow_first, []) == []
-
-
-def test_threads_are_started_only_where_they_pay():
-    def where(_):
-        return threading.get_ident()
-
-    with threads(2):
-        assert set(map_in_threads(where, [0, 1, 2], pays=False)) == {threading.get_ident()}
-        assert threading.get_ident() not in map_in_threads(where, [0, 1, 2])
-    with single_threaded():
-        assert set(map_in_threads(where, [0, 1, 2])) == {threading.get_ident()}
-
-
-def test_a_worker_starts_no_threads_of_its_own():
-    with threads(2):
-        assert map_in_threads(lambda _: n_threads(), [0, 1, 2]) == [1, 1, 1]
-        assert n_threads() == 2
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "2"])
@@ -98,44 +68,77 @@ def libraries(monkeypatch):
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 3, 9])
-def test_results_are_in_the_order_of_the_tasks(n_workers):
-    assert ordered_map(lambda task: task * task, 5, n_workers) == [0, 1, 4, 9, 16]
-    assert ordered_map(lambda task: task, 0, n_workers) == []
+@pytest.mark.parametrize("kind", [list, iter])
+def test_results_are_in_the_order_of_the_items(n_workers, kind):
+    def slow_first(item):
+        time.sleep(0.02 if item == 0 else 0.0)
+        return item * item
+
+    found = ordered_map(slow_first, kind(range(7)), n_workers)
+    assert list(found) == [0, 1, 4, 9, 16, 25, 36]
+    assert list(ordered_map(slow_first, kind([]), n_workers)) == []
 
 
-def test_the_tasks_are_shared_by_threads():
-    # both tasks wait for each other, so one thread alone would never end
+def test_of_an_iterator_few_items_wait():
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work(item):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.002 * (item % 3))
+        with lock:
+            running -= 1
+        return item
+
+    drawn = []
+
+    def items():
+        for item in range(30):
+            drawn.append(item)
+            yield item
+
+    for item in ordered_map(work, items(), 3):
+        assert len(drawn) <= item + 5  # 3 at work, 1 waiting, this one
+    assert drawn == list(range(30))
+    assert most <= 3
+
+
+def test_the_items_are_shared_by_threads():
+    # both items wait for each other, so one thread alone would never end
     meeting = threading.Barrier(2, timeout=10.0)
 
-    def work(task):
+    def work(item):
         meeting.wait()
-        return threading.get_ident()
+        return threading.get_ident(), n_threads(), np.geterr()["over"]
 
-    first, second = ordered_map(work, 2, 2)
+    with threads(2), np.errstate(over="raise"):
+        (first, *inside), (second, *other) = ordered_map(work, [0, 1], 2)
+        assert n_threads() == 2
     assert first != second
     assert threading.get_ident() in (first, second)
+    assert inside == other == [1, "raise"]  # no threads of its own; NumPy as the caller has it
 
 
-@pytest.mark.parametrize("n_workers", [1, 2])
-def test_an_exception_of_any_thread_is_raised(n_workers):
-    def work(task):
-        if task == 3:
-            raise ZeroDivisionError("task 3")
-        return task
-
-    with pytest.raises(ZeroDivisionError, match="task 3"):
-        ordered_map(work, 40, n_workers)
+@pytest.mark.parametrize("items", [[0], [0, 1, 2]])
+def test_one_worker_or_one_item_starts_no_thread(items):
+    found = ordered_map(lambda _: threading.get_ident(), items, 1 if items[1:] else 4)
+    assert set(found) == {threading.get_ident()}
 
 
-def test_threads_have_the_error_state_of_the_caller():
-    meeting = threading.Barrier(2, timeout=10.0)
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("kind", [list, iter])
+def test_an_error_of_any_thread_is_raised_and_ends_the_others(n_workers, kind):
+    def work(item):
+        if item == 3:
+            raise ZeroDivisionError("item 3")
+        return item
 
-    def work(task):
-        meeting.wait()
-        return np.geterr()["over"]
-
-    with np.errstate(over="raise"):
-        assert ordered_map(work, 2, 2) == ["raise", "raise"]
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError, match="item 3"):
+        list(ordered_map(work, kind(range(100)), n_workers))
+    assert threading.active_count() == before
 
 
 def test_how_many_threads():

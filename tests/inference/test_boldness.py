@@ -12,6 +12,7 @@ from independent import (
     draw,
     log_odds_of,
     power_formula,
+    sample,
     simplex,
 )
 from refusal import refusal
@@ -94,9 +95,7 @@ def test_gradients_in_the_coordinates_of_the_search():
 
 
 def test_two_classes_against_a_walk_around_the_boundary():
-    rng = np.random.default_rng(5)
-    probs = simplex(rng, 150, 2, 0.8)
-    codes = draw(probs, rng)
+    probs, codes = sample(150, 2, 5, 0.8)
     found = boldness_recalibrate(probs, codes)
     fit = fit_predictions(Predictions.from_arrays(probs, codes))
     angles = np.linspace(0.0, 2.0 * np.pi, 181)
@@ -153,9 +152,7 @@ def test_hockey_is_brcals():
 
 def test_the_bold_rows_have_that_posterior_when_judged_anew():
     # maps compose to maps: refitting the bold rows finds the same best likelihood
-    rng = np.random.default_rng(8)
-    probs = simplex(rng, 300, 4)
-    codes = draw(probs, rng)
+    probs, codes = sample(300, 4, 8)
     found = boldness_recalibrate(probs, codes, t=0.8, prior=0.4)
     bold = found.map.recalibrate(probs)
     again = calibration_posterior(bold, codes, prior=0.4)

@@ -13,9 +13,7 @@ from mcllo._fit.existence import separating_direction
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import read_simplex
 from mcllo._fit.repaired import repaired
-from mcllo._inference import bootstrap as _refits
-from mcllo._inference import draws as _monte_carlo
-from mcllo._inference.bootstrap import FirthRefits, Refits, refits_of
+from mcllo._inference.bootstrap import FirthRefits, Refits, quantiles_of_draws, refits_of
 from mcllo._inference.draws import draw_labels
 from mcllo.exceptions import InputError, SeparationWarning
 
@@ -128,22 +126,21 @@ def test_logits_give_what_their_softmax_gives():
     np.testing.assert_allclose(one.theta, two.theta, atol=1e-7)
 
 
-def test_the_seed_decides_and_nothing_else(monkeypatch):
-    p = sample(300)
+def test_the_seed_decides_and_nothing_else():
+    p = sample(6000)  # enough for threads
     fit = fit_predictions(p)
     first = refits_of(p, fit, n_resamples=60, seed=5)
     assert first.seed == 5
     np.testing.assert_array_equal(refits_of(p, fit, n_resamples=60, seed=5).theta, first.theta)
     np.testing.assert_array_equal(refits_of(p, fit, n_resamples=25, seed=5).theta, first.theta[:25])
     assert (refits_of(p, fit, n_resamples=60, seed=6).theta != first.theta).all()
-    monkeypatch.setattr(_monte_carlo, "BATCH_CELLS", 7 * 300)  # batches of 7 draws
-    monkeypatch.setattr(_refits, "THREADS_PAY", 1)
-    parts = refits_of(p, fit, n_resamples=60, seed=5)
+    parts = refits_of(p, fit, n_resamples=60, seed=5, batch=7)
     np.testing.assert_array_equal(parts.theta, first.theta)
-    monkeypatch.setattr(_refits, "CELLS", 1)  # a row at a time
-    whole, single = first.recalibrate(ROWS, interval=0.9), parts.recalibrate(ROWS, interval=0.9)
-    np.testing.assert_allclose(single.low, whole.low, rtol=1e-13)
-    np.testing.assert_allclose(single.high, whole.high, rtol=1e-13)
+    whole = first.recalibrate(ROWS, interval=0.9)
+    single = quantiles_of_draws(  # a row at a time
+        first.theta, log_odds_of(np.asarray(ROWS)), 2, 0.05, held=1
+    )
+    np.testing.assert_allclose(single, [whole.low, whole.high], rtol=1e-13)
 
 
 def test_a_gamma_that_was_not_identified_stays():

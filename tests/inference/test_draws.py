@@ -12,7 +12,6 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.draws import (
-    MonteCarloP,
     StatisticDraws,
     _search_labels,
     check_resamples,
@@ -24,6 +23,7 @@ from mcllo._inference.draws import (
     whole_weights,
     written_out,
 )
+from mcllo._inference.pvalue import PValue
 from mcllo._math.likelihood import sufficient_statistic
 from mcllo._math.many_labels import BatchedRatio
 from mcllo.exceptions import InputError
@@ -43,7 +43,7 @@ def stretch(values):
 def test_all_draws_by_hand():
     # 2 of 5 draws reach the observed statistic: p = (1 + 2) / (1 + 5)
     found = monte_carlo_p(stretch([0, 1, 0, 1, 0]), n_resamples=5, batch=2, seed=7)
-    assert isinstance(found, MonteCarloP)
+    assert isinstance(found, PValue)
     assert (found.pvalue, found.n_resamples, found.n_exceed) == (0.5, 5, 2)
     assert found.seed == 7
 
@@ -298,10 +298,10 @@ def test_enumeration():
     assert chance @ (errors >= observed - 1e-12) == pytest.approx(0.0971007424, abs=1e-10)
 
 
-def test_batches_do_not_matter(monkeypatch):
+def test_batches_do_not_matter():
     whole = metric_nulls(TOY, {"a": TopLabelECE, "b": ClasswiseECE}, n_resamples=500, seed=3)
-    monkeypatch.setattr("mcllo._inference.draws.BATCH_CELLS", 7 * 16)
-    parts = metric_nulls(TOY, {"b": ClasswiseECE, "a": TopLabelECE}, n_resamples=500, seed=3)
+    others = {"b": ClasswiseECE, "a": TopLabelECE}
+    parts = metric_nulls(TOY, others, n_resamples=500, seed=3, batch=7)
     for name, null in whole.items():
         assert null.to_dict() == parts[name].to_dict()
         assert json.loads(json.dumps(null.to_dict()))["seed"] == 3

@@ -14,13 +14,12 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._inference.calibration_test import fit_and_test, needs_robust, split_baseline
 from mcllo._inference.likelihood_tests import (
     SMALLEST,
-    _gain,
-    _likelihood,
     choose_method,
     expected_errors,
     split_pvalue,
 )
 from mcllo._inference.max_score import best_baseline
+from mcllo._inference.pvalue import Ground, Limit, Note, Reason
 from mcllo.exceptions import InputError
 
 
@@ -136,19 +135,35 @@ def test_auto_simulates_when_zeros_were_raised_or_a_class_is_rare():
     probs, y = honest(2000, 3, 3)
     probs[0] = [1.0, 0.0, 0.0]
     zeros = Predictions.from_arrays(probs, y, clip=1e-6)
-    assert choose_method(zeros, 4, "lr", 1999) == ("sequential", "zeros were raised")
+    assert choose_method(zeros, 4, "lr", 1999)[0] == "sequential"
+    assert choose_method(zeros, 4, "lr", 1999)[1].ground is Ground.ZEROS
     rare = np.column_stack([np.full(2000, 0.499), np.full(2000, 0.499), np.full(2000, 0.002)])
     rare = Predictions.from_arrays(rare, np.arange(2000) % 2)
-    assert "too rare" in choose_method(rare, 4, "lr", 1999)[1]
+    assert choose_method(rare, 4, "lr", 1999)[1].ground is Ground.RARE_CLASS
 
 
 def test_auto_says_why_it_cannot_simulate():
     weight = np.full(len(TOY_Y), 1.5)
     test = calibration_test(TOY_X, TOY_Y, sample_weight=weight)
     assert test.method == "chi2"
-    assert "fractional weights cannot be simulated" in test.reason
+    assert test.why.limits == (Limit.WEIGHTS,)
+    assert test.reason == "only 2.42 expected errors per parameter, but " + Limit.WEIGHTS
     big = Predictions.from_arrays(TOY_X, TOY_Y)
-    assert "too large to simulate" in choose_method(big, 4, "lr", 10**9)[1]
+    assert choose_method(big, 4, "lr", 10**9)[1].limits == (Limit.SIZE,)
+
+
+def test_reasons_say_what_they_know():
+    few = Reason(Ground.FEW_ERRORS, errors=1.234)
+    assert str(few) == "only 1.23 expected errors per parameter"
+    assert few.wants_draws
+    large = few.but(Limit.SIZE)
+    assert str(large) == f"{few}, but the data are too large to simulate"
+    assert (large.in_doubt, large.wants_draws, large.too_costly) == (True, False, False)
+    assert str(large.noting(Note.SCORE_INSTEAD)) == f"{large}; the score test is used instead"
+    assert few.but(Limit.TESTS).too_costly
+    asked = Reason(Ground.ASKED).but(Limit.FULL_MAP)
+    assert str(asked) == "as asked, but the full map is too costly to simulate"
+    assert (asked.asked, asked.in_doubt, asked.too_costly) == (True, False, True)
 
 
 def test_whole_weights_equal_repeated_rows():
@@ -238,21 +253,20 @@ def test_a_fit_that_was_read_from_a_file_has_no_score():
     assert copy.null_terms is None
 
 
-def test_where_refits_are_too_many_and_errors_too_few_the_score_stands_in(monkeypatch):
-    from mcllo._inference import likelihood_tests as _calibration_test
-
+def test_where_refits_are_too_many_and_errors_too_few_the_score_stands_in():
+    # 500,000 draws: 300 x 20 entries each are 3e9 for scores, 4.5e9 with what a refit costs
     rng = np.random.default_rng(0)
     probs = rng.dirichlet(np.full(20, 0.05), size=300).clip(1e-9)
     probs /= probs.sum(axis=1, keepdims=True)
     p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(20))
-    monkeypatch.setattr(_calibration_test, "MOST_WORK", 300 * 20 * 199.0)
+    asked = {"n_resamples": 500_000, "seed": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = calibration_test(p, n_resamples=199, seed=1)
-        score = calibration_test(p, n_resamples=199, seed=1, statistic="score", method="sequential")
+        found = calibration_test(p, **asked)
+        score = calibration_test(p, **asked, statistic="score", method="sequential")
     assert (found.kind, found.method) == ("score", "exact")
     assert (found.statistic, found.pvalue) == (score.statistic, score.pvalue)
-    assert "too many refits" in found.reason
+    assert found.why.notes == (Note.TOO_MANY_REFITS,)
 
 
 def rows(n, seed, power=1.0, concentration=0.05, c=4):
@@ -266,15 +280,16 @@ def rows(n, seed, power=1.0, concentration=0.05, c=4):
     return Predictions.from_arrays(probs, y, classes=range(c))
 
 
-def test_the_gain_is_that_of_a_ridge_fit_on_the_other_half():
-    p = Predictions.from_arrays(TOY_X, TOY_Y)
-    fit = fit_predictions(p.take(np.arange(0, 16, 2)), penalty=1.0)
-    other = p.take(np.arange(1, 16, 2))
-    own = np.arange(8)
-    after = np.log(fit.recalibrate(other.probs)[own, other.codes]).sum()
-    before = np.log(other.probs[own, other.codes]).sum()
-    halves = [_likelihood(p, slice(k, None, 2)) for k in (0, 1)]
-    assert _gain(*halves) == pytest.approx(after - before, abs=1e-9)
+def test_it_is_the_gain_of_a_ridge_fit_on_the_other_half():
+    p = rows(60, 1, power=0.5)
+    halves, gains = [p.take(np.arange(k, 60, 2)) for k in (0, 1)], []
+    for learn, judge in (halves, halves[::-1]):
+        own = np.arange(30), judge.codes
+        after = fit_predictions(learn, penalty=1.0).recalibrate(judge.probs)
+        gains.append(np.log(after[own]).sum() - np.log(judge.probs[own]).sum())
+    expected = 2.0 / np.exp(gains).sum()
+    assert expected < 0.5
+    assert split_pvalue(p) == pytest.approx(expected, rel=1e-7)
 
 
 def test_it_is_one_at_most_and_never_zero():
@@ -329,10 +344,10 @@ def test_all_is_for_recalibration():
 
 
 def test_auto_is_the_likeliest_baseline_and_pays_for_it():
-    chosen = best_baseline(TOY, seed=1)
+    fit, chosen = best_baseline(TOY, seed=1)
     found = fit_and_test(TOY, "auto", seed=1)
-    assert found.predictions.baseline == found.fit.baseline == chosen.baseline
-    assert (found.test.statistic, found.test.pvalue) == (chosen.max_score, chosen.pvalue)
+    assert found.predictions.baseline == found.fit.baseline == fit.baseline
+    assert (found.test.statistic, found.test.pvalue) == (chosen.statistic, chosen.pvalue)
     assert found.test.kind == "max_score"
     assert str(found.test).startswith("largest score (over all baselines) statistic 0.990 on")
 

@@ -5,7 +5,8 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_test, omnibus_test
-from mcllo._inference.omnibus import MOST_KERNEL_ROWS, HosmerLemeshow, kernel_companion
+from mcllo._inference.budget import MOST_KERNEL_ROWS
+from mcllo._inference.omnibus import HosmerLemeshow, kernel_companion
 from mcllo.exceptions import InputError
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -32,11 +33,11 @@ def test_toy_quadratic_form(reference, value):
     assert statistic.of_labels(TOY_Y[None])[0] == pytest.approx(value, abs=1e-7)
 
 
-def test_toy_classical_statistic():
-    # methods specification 5.1: R generalhoslem, reference 0
-    assert HosmerLemeshow(TOY, 4, 0).classical(TOY_Y[None])[0] == pytest.approx(
-        1.81411415, abs=1e-7
-    )
+def test_toy_groups_are_those_of_the_classical_statistic():
+    # methods specification 5.1: R generalhoslem, reference 0; sum (O - E)^2 / E
+    own = HosmerLemeshow(TOY, 4, 0)
+    gap = own.observed(TOY_Y[None])[0] - own.expected
+    assert (gap**2 / own.expected).sum() == pytest.approx(1.81411415, abs=1e-7)
 
 
 def test_many_labels_at_once_equal_one_by_one():
@@ -130,7 +131,7 @@ def test_errors(options, message):
 
 def test_very_many_rows_use_chi_square(monkeypatch):
     probs, y = wave(3000, seed=0)
-    monkeypatch.setattr("mcllo._assessment.assessment.MOST_CELLS", 10)
+    monkeypatch.setattr("mcllo._assessment.assessment.MOST_NULLS_ENTRIES", 10)
     a = mcllo.assess(probs, y, seed=1)
     test = a.companions["hosmer_lemeshow"]
     assert a.nulls == {}

@@ -11,9 +11,10 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, robust_test
 from mcllo._fit.fit import fit_predictions
+from mcllo._ground.linalg import whitening
 from mcllo._inference import row_scores as module
 from mcllo._inference.likelihood_tests import run_test
-from mcllo._inference.robust import Mixture, flip_pvalue, robust_covariance, robust_fit, whitening
+from mcllo._inference.robust import Mixture, flip_pvalue, robust_covariance, robust_fit
 from mcllo._inference.row_scores import group_scores, row_sums, score_sums, unit_scores
 from mcllo._math.likelihood import identity_theta
 from mcllo.exceptions import InputError
@@ -278,7 +279,8 @@ def test_fractional_frequencies_are_not_flipped():
 
 def test_few_groups_say_what_they_cannot_show():
     test = robust_test(TOY_X, TOY_Y, groups=np.arange(16) % 4, seed=1)
-    assert "4 groups; so few can give no p-value below 0.12" in test.reason
+    assert test.limits[0] == "so few can give no p-value below 0.12"
+    assert test.reason == "; ".join(["4 groups", *test.limits])
     assert test.pvalue > 0.1
 
 
@@ -286,15 +288,11 @@ def test_no_surprise_yet_is_no_evidence():
     # Eight sharp rows, all right: every score points one way, so flips alone would give 1 / 128.
     test = robust_test([[0.97, 0.03], [0.03, 0.97]] * 4, [0, 1] * 4, seed=1)
     assert test.pvalue > 0.5
-    assert "independent rows" in test.reason
+    assert test.limits[-1] == "the p-value of independent rows is larger"
 
 
-def test_words_and_plain_values():
+def test_plain_values():
     test = robust_test(TOY_X, TOY_Y, groups=GROUPS, seed=1)
-    assert str(test) == (
-        "robust score statistic 1.850 on 4 df, p = 0.91 (1,999 sign flips; 6 groups, "
-        "design effect 0.85)"
-    )
     assert json.loads(json.dumps(test.to_dict())) == test.to_dict()
     assert not test.rejects(0.05)
 
@@ -382,17 +380,6 @@ def test_independent_rows_give_chi_square():
     assert null.eigenvalues == pytest.approx([1, 1])
     assert null.statistic == pytest.approx(u @ np.linalg.solve(h, u))
     assert null.f_pvalue == pytest.approx(chi2.sf(null.statistic, 2))
-
-
-@pytest.mark.parametrize("rank", [3, 2, 0])
-def test_whitening_is_a_root_of_the_pseudo_inverse(rank):
-    half = np.random.default_rng(0).normal(size=(3, rank))
-    h = half @ half.T
-    root = whitening(h)
-    assert root.shape == (3, rank)
-    if rank:
-        # a generalised inverse: H W W' H = H
-        assert h @ root @ root.T @ h == pytest.approx(h)
 
 
 def test_five_units_against_every_sign():

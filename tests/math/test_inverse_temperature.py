@@ -6,9 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import softmax
-from toy import TOY_X, TOY_Y
 
-from mcllo._math import temperature as module
 from mcllo._math.temperature import inverse_temperature
 
 
@@ -44,24 +42,14 @@ def test_hand_sized_example():
 
 
 @pytest.mark.parametrize("scale", [1e-5, 0.1, 1.0, 30.0, 1e5])
-@pytest.mark.parametrize(("n", "c"), [(50, 2), (400, 3), (5000, 10)])
-def test_against_brent(n, c, scale):
+@pytest.mark.parametrize(
+    ("n", "c", "weighted"), [(50, 2, False), (400, 3, False), (5000, 10, False), (6000, 4, True)]
+)
+def test_against_brent(n, c, weighted, scale):
     z, y = scores_and_labels(n, c, seed=n, scale=scale)
-    expected = root_of_the_likelihood_equation(z, y)
-    assert inverse_temperature(z, y).value == pytest.approx(expected, rel=1e-9)
-
-
-def test_against_brent_with_weights():
-    z, y = scores_and_labels(6000, 4, seed=1)
-    weight = np.random.default_rng(2).exponential(size=6000)
+    weight = np.random.default_rng(2).exponential(size=n) if weighted else None
     expected = root_of_the_likelihood_equation(z, y, weight)
-    assert inverse_temperature(z, y, weight).value == pytest.approx(expected, rel=1e-10)
-
-
-def test_toy():
-    # methods.md 3, TOY: u = 1.38386423, tolerance 1e-5.
-    root = inverse_temperature(np.log(TOY_X).T.copy(), TOY_Y)
-    assert root.value == pytest.approx(1.38386423, abs=1e-8)
+    assert inverse_temperature(z, y, weight).value == pytest.approx(expected, rel=1e-9)
 
 
 def test_few_passes_over_the_rows():
@@ -69,16 +57,11 @@ def test_few_passes_over_the_rows():
     assert inverse_temperature(z, y).n_iter == 2
 
 
-def test_all_labels_on_the_largest_score():
+@pytest.mark.parametrize(("pick", "bound"), [("argmax", 1), ("argmin", -1)])
+def test_all_labels_on_the_largest_or_smallest_score(pick, bound):
     z, _ = scores_and_labels(100, 3, seed=0)
-    root = inverse_temperature(z, z.argmax(axis=0))
-    assert (root.value, root.bound) == (math.exp(16.0), 1)
-
-
-def test_all_labels_on_the_smallest_score():
-    z, _ = scores_and_labels(100, 3, seed=0)
-    root = inverse_temperature(z, z.argmin(axis=0))
-    assert (root.value, root.bound) == (math.exp(-16.0), -1)
+    root = inverse_temperature(z, getattr(z, pick)(axis=0))
+    assert (root.value, root.bound) == (math.exp(16.0 * bound), bound)
 
 
 def test_one_hard_row_among_easy_ones_has_a_root():
@@ -93,11 +76,14 @@ def test_scores_that_never_differ_leave_u_at_one():
     assert inverse_temperature(np.full((3, 10), 7.0), np.arange(10) % 3).value == 1.0
 
 
-def test_the_first_guess_does_not_matter(monkeypatch):
-    z, y = scores_and_labels(8000, 5, seed=3, scale=4.0)
-    guessed = inverse_temperature(z.copy(), y).value
-    monkeypatch.setattr(module, "WORTH_A_GUESS", 10**9)
-    assert inverse_temperature(z, y).value == pytest.approx(guessed, rel=1e-11)
+def test_the_first_guess_does_not_matter():
+    # 4000 rows are worth a guess from every 8th, 3999 are not; one row twice, at half its weight.
+    z, y = scores_and_labels(3999, 5, seed=3, scale=4.0)
+    plain = inverse_temperature(z.copy(), y).value
+    rows = np.append(np.arange(3999), 0)
+    weight = np.where(rows == 0, 0.5, 1.0)
+    guessed = inverse_temperature(z[:, rows], y[rows], weight).value
+    assert guessed == pytest.approx(plain, rel=1e-11)
 
 
 @settings(deadline=None, max_examples=50)

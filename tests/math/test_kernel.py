@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from toy import TOY_X, TOY_Y
 
 from mcllo._ground.threads import ordered_map
-from mcllo._math import kernel as kernel
+from mcllo._math import kernel
 from mcllo._math import likelihood as model
 from mcllo._math.kernel import SAFE, LogPartition, Terms, exponentials, softmax_against_zero
 from mcllo._math.likelihood import (
@@ -25,10 +25,9 @@ from mcllo._math.likelihood import (
     identity_theta,
     log_odds_from_logs,
     recalibrate,
+    recalibrate_rows,
     sufficient_statistic,
 )
-from mcllo._math.likelihood import LogPartition as LogPartition_model
-from mcllo._math.likelihood import Terms as Terms_model
 from mcllo._math.newton import minimize
 
 quick = settings(deadline=None, max_examples=50)
@@ -36,8 +35,9 @@ THETA = np.array([0.2, -0.3, 0.8, 1.5])
 TOY_L = log_odds_of(TOY_X)
 
 
-def likelihood(log_odds, codes):
-    return Likelihood(LogPartition(log_odds), sufficient_statistic(log_odds, codes))
+def likelihood(log_odds, codes, weight=None):
+    statistic = sufficient_statistic(log_odds, codes, weight)
+    return Likelihood(LogPartition(log_odds, weight), statistic)
 
 
 def test_terms_add():
@@ -131,7 +131,7 @@ def test_several_threads_may_call_at_once():
     partition = LogPartition(rng.normal(size=(9, 20_000)))
     thetas = rng.normal(size=(8, 18))
     alone = [partition(theta) for theta in thetas]
-    together = ordered_map(lambda i: partition(thetas[i]), 8, 4)
+    together = list(ordered_map(partition, thetas, 4))
     for first, second in zip(alone, together, strict=True):
         assert first.value == second.value
         np.testing.assert_array_equal(first.gradient, second.gradient)
@@ -201,11 +201,6 @@ def test_log_odds_of_1e100_stay_finite():
         assert np.isnan(LogPartition(np.tile(odds, 10_000)).rough(identity_theta(2)).value)
 
 
-def likelihood_model(log_odds, codes, weight=None):
-    statistic = sufficient_statistic(log_odds, codes, weight)
-    return Likelihood(LogPartition_model(log_odds, weight), statistic)
-
-
 def assert_same(first, second, rtol=1e-12):
     assert first.value == pytest.approx(second.value, rel=rtol, abs=1e-12)
     np.testing.assert_allclose(first.gradient, second.gradient, rtol=rtol, atol=1e-11)
@@ -226,7 +221,7 @@ def test_one_row_by_hand():
     # A = log(1 + 4); dA/dtau = .8, dA/dgamma = .8 log 4; curvature .8 * .2 = .16 times (1, l, l^2)
     odds, theta, own = np.log([[4.0]]), np.array([np.log(2.0), 0.5]), np.log(4.0)
     curvature = 0.16 * np.array([[1.0, own], [own, own * own]])
-    terms = LogPartition_model(odds)(theta)
+    terms = LogPartition(odds)(theta)
     assert terms.value == pytest.approx(np.log(5.0), rel=1e-14)
     np.testing.assert_allclose(terms.gradient, [0.8, 0.8 * own], rtol=1e-14)
     np.testing.assert_allclose(terms.hessian, curvature, rtol=1e-13)
@@ -257,7 +252,7 @@ def test_value_equals_the_sum_over_rows(design, data):
     theta = np.concatenate(data.draw(maps(probs.shape[1] - 1)))
     odds = log_odds_of(probs)
     weight = np.arange(1.0, len(codes) + 1.0)
-    found = likelihood_model(odds, codes, weight)(theta).value
+    found = likelihood(odds, codes, weight)(theta).value
     assert found == pytest.approx(direct_nll(theta, odds, codes, weight), rel=1e-11, abs=1e-11)
 
 
@@ -267,9 +262,9 @@ def test_derivatives_match_finite_differences(design, data):
     probs, codes = design
     theta = np.concatenate(data.draw(maps(probs.shape[1] - 1)))
     odds = log_odds_of(probs)
-    terms = likelihood_model(odds, codes)(theta)
+    terms = likelihood(odds, codes)(theta)
     slope = central_differences(lambda t: direct_nll(t, odds, codes), theta)
-    curvature = central_differences(lambda t: likelihood_model(odds, codes)(t).gradient, theta)
+    curvature = central_differences(lambda t: likelihood(odds, codes)(t).gradient, theta)
     scale = 1.0 + np.abs(odds).max() ** 2 * len(codes)
     np.testing.assert_allclose(terms.gradient, slope, atol=1e-7 * scale)
     np.testing.assert_allclose(terms.hessian, curvature, atol=1e-7 * scale)
@@ -292,42 +287,52 @@ def test_derivatives_match_50_digits():
         value = float(nll(*point))
         gradient = [float(mpmath.diff(nll, point, tuple(e))) for e in unit]
         hessian = [[float(mpmath.diff(nll, point, tuple(e + f))) for f in unit] for e in unit]
-    terms = likelihood_model(odds, np.array(codes))(THETA)
+    terms = likelihood(odds, np.array(codes))(THETA)
     assert terms.value == pytest.approx(value, rel=1e-14)
     np.testing.assert_allclose(terms.gradient, gradient, rtol=1e-12)
     np.testing.assert_allclose(terms.hessian, hessian, rtol=1e-10)
 
 
-def test_toy_gradient_and_hessian():
-    # methods specification 0.4, TOY, baseline 2, at theta = (.2, -.3, .8, 1.5)
-    terms = likelihood_model(TOY_L, TOY_Y)(THETA)
-    assert terms.value == pytest.approx(12.432299736356, rel=1e-12)
-    expected = [-0.51703510, 0.49214269, -1.88607023, 0.37044143]
-    np.testing.assert_allclose(terms.gradient, expected, atol=6e-9)
-    upper = [
-        [2.95923143, -1.52432517, 0.70168355, -1.10133928],
-        [0.0, 2.55783988, -1.08148279, 1.33966546],
-        [0.0, 0.0, 5.24113455, -1.32287545],
-        [0.0, 0.0, 0.0, 2.77459233],
-    ]
+@pytest.mark.parametrize(
+    ("theta", "value", "gradient", "upper"),
+    [
+        (
+            THETA,
+            12.432299736356,
+            [-0.51703510, 0.49214269, -1.88607023, 0.37044143],
+            [
+                [2.95923143, -1.52432517, 0.70168355, -1.10133928],
+                [0.0, 2.55783988, -1.08148279, 1.33966546],
+                [0.0, 0.0, 5.24113455, -1.32287545],
+                [0.0, 0.0, 0.0, 2.77459233],
+            ],
+        ),
+        (
+            identity_theta(2),
+            12.6033816017,
+            [-0.8, 0.8, -0.77466884, -0.89888965],
+            [
+                [2.72, -1.6025, 1.1679991, -1.15904058],
+                [0.0, 3.09, -1.07675746, 1.17403546],
+                [0.0, 0.0, 4.26876982, -1.36154283],
+                [0.0, 0.0, 0.0, 3.67947098],
+            ],
+        ),
+    ],
+)
+def test_toy_gradient_and_hessian(theta, value, gradient, upper):
+    # methods specification 0.4, TOY, baseline 2
+    terms = likelihood(TOY_L, TOY_Y)(theta)
+    assert terms.value == pytest.approx(value, rel=1e-11)
+    np.testing.assert_allclose(terms.gradient, gradient, atol=6e-9)
     np.testing.assert_allclose(np.triu(terms.hessian), upper, atol=6e-9)
     np.testing.assert_allclose(terms.hessian, terms.hessian.T, atol=1e-12)
+
+
+def test_toy_row():
+    # methods specification 0.4, TOY, baseline 2, at theta = (.2, -.3, .8, 1.5)
     g = recalibrate(THETA, TOY_L, baseline=2)[0]
     np.testing.assert_allclose(g, [0.65176965, 0.23572924, 0.11250111], atol=6e-9)
-
-
-def test_toy_gradient_and_hessian_at_the_identity():
-    # methods specification 0.4, TOY, baseline 2, at theta0
-    terms = likelihood_model(TOY_L, TOY_Y)(identity_theta(2))
-    assert terms.value == pytest.approx(12.6033816017, rel=1e-11)
-    np.testing.assert_allclose(terms.gradient, [-0.8, 0.8, -0.77466884, -0.89888965], atol=6e-9)
-    upper = [
-        [2.72, -1.6025, 1.1679991, -1.15904058],
-        [0.0, 3.09, -1.07675746, 1.17403546],
-        [0.0, 0.0, 4.26876982, -1.36154283],
-        [0.0, 0.0, 0.0, 3.67947098],
-    ]
-    np.testing.assert_allclose(np.triu(terms.hessian), upper, atol=6e-9)
 
 
 @quick
@@ -349,12 +354,12 @@ def test_any_partition_into_blocks_adds_to_the_same_terms(design, seed, n_blocks
     theta = rng.normal(size=2 * len(odds))
     owner = rng.integers(0, n_blocks, size=len(codes))
     blocks = [np.flatnonzero(owner == b) for b in range(n_blocks) if (owner == b).any()]
-    parts = [likelihood_model(odds[:, rows], codes[rows])(theta) for rows in blocks]
+    parts = [likelihood(odds[:, rows], codes[rows])(theta) for rows in blocks]
     added = parts[0]
     for part in parts[1:]:
         added = added + part
-    assert isinstance(added, Terms_model)
-    assert_same(added, likelihood_model(odds, codes)(theta))
+    assert isinstance(added, Terms)
+    assert_same(added, likelihood(odds, codes)(theta))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -363,11 +368,11 @@ def test_chunks_do_not_change_the_terms(monkeypatch, weighted):
     probs = simplex(rng, 1000, 3, 2.0)
     odds, codes = log_odds_of(probs), draw(probs, rng)
     weight = rng.uniform(size=1000) if weighted else None
-    whole = likelihood_model(odds, codes, weight)(THETA)
+    whole = likelihood(odds, codes, weight)(THETA)
     rows = recalibrate(THETA, odds, baseline=1)
     monkeypatch.setattr(kernel, "CHUNK_ELEMENTS", 2)
     monkeypatch.setattr(model, "CHUNK_ELEMENTS", 2)
-    chunked = likelihood_model(odds, codes, weight)
+    chunked = likelihood(odds, codes, weight)
     assert chunked.partition._rows == 256  # 1000 rows in four chunks, the last one shorter
     assert_same(chunked(THETA), whole, rtol=1e-11)
     np.testing.assert_array_equal(recalibrate(THETA, odds, baseline=1), rows)
@@ -381,13 +386,13 @@ def test_weights_count_as_repetitions(design, seed):
     repeat = rng.integers(0, 4, size=len(codes))
     repeat[0] = 1
     odds, theta = log_odds_of(probs), rng.normal(size=2 * (probs.shape[1] - 1))
-    weighted = likelihood_model(odds, codes, repeat.astype(float))(theta)
-    repeated = likelihood_model(np.repeat(odds, repeat, axis=1), np.repeat(codes, repeat))(theta)
+    weighted = likelihood(odds, codes, repeat.astype(float))(theta)
+    repeated = likelihood(np.repeat(odds, repeat, axis=1), np.repeat(codes, repeat))(theta)
     assert_same(weighted, repeated)
 
 
 def test_the_buffers_are_reused_without_memory_of_the_last_call():
-    partition = LogPartition_model(TOY_L)
+    partition = LogPartition(TOY_L)
     first = partition(THETA)
     partition(identity_theta(2))
     assert_same(partition(THETA), first, rtol=0.0)
@@ -395,9 +400,9 @@ def test_the_buffers_are_reused_without_memory_of_the_last_call():
 
 def test_float32_log_odds_are_computed_in_float64():
     small = TOY_L.astype(np.float32)
-    terms = likelihood_model(small, TOY_Y)(THETA)
+    terms = likelihood(small, TOY_Y)(THETA)
     assert terms.hessian.dtype == np.float64
-    assert_same(terms, likelihood_model(small.astype(float), TOY_Y)(THETA), rtol=1e-14)
+    assert_same(terms, likelihood(small.astype(float), TOY_Y)(THETA), rtol=1e-14)
 
 
 @pytest.mark.parametrize("baseline", [0, 1, 2])
@@ -416,7 +421,7 @@ def test_extreme_log_odds_give_finite_terms_and_rows(far):
     odds = np.array([[far, far, -far, -far, far, 0.1], [-far, far, far, -far, 0.0, -0.2]])
     codes = np.array([0, 2, 0, 1, 1, 2])
     for theta in (identity_theta(2), THETA, -THETA, 100.0 * THETA):
-        terms = likelihood_model(odds, codes)(theta)
+        terms = likelihood(odds, codes)(theta)
         assert terms.value == pytest.approx(direct_nll(theta, odds, codes), rel=1e-12)
         assert np.isfinite(terms.gradient).all()
         assert np.isfinite(terms.hessian).all()
@@ -438,7 +443,7 @@ def test_probabilities_of_1e_minus_300():
 def test_saturated_rows_leave_a_positive_definite_hessian():
     rng = np.random.default_rng(0)
     odds = rng.choice([-1.0, 1.0], size=(3, 500)) * rng.uniform(300.0, 700.0, size=(3, 500))
-    hessian = LogPartition_model(odds)(identity_theta(3)).hessian
+    hessian = LogPartition(odds)(identity_theta(3)).hessian
     scale = np.sqrt(np.diagonal(hessian))
     assert np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0] > 0.0
 
@@ -446,8 +451,6 @@ def test_saturated_rows_leave_a_positive_definite_hessian():
 @pytest.mark.parametrize("baseline", [0, 2, 4])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_rows_are_recalibrated_as_their_log_odds_are(baseline, n_jobs):
-    from mcllo._math.likelihood import log_odds_from_logs, recalibrate, recalibrate_rows
-
     rng = np.random.default_rng(1)
     probs = rng.dirichlet(np.ones(5), size=40_000)
     theta = rng.normal(1.0, 0.3, size=8)

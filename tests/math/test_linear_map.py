@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
+from scipy.special import softmax as their_softmax
 from toy import TOY_X, TOY_Y
 
-from mcllo._math import linear_map as _linear_loss
+from mcllo._math.kernel import softmax
 from mcllo._math.linear_map import LinearMapLoss
 
 Z = np.log(TOY_X).T.copy()
@@ -48,8 +49,11 @@ def test_hand_sized_example():
 def test_value_against_the_plain_loss(diagonal):
     z, y, weight, theta = random_problem(0, 500, 4, diagonal)
     loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
+    terms, (value, gradient) = loss(theta.ravel()), loss.value_and_gradient(theta.ravel())
     expected = plain_loss(theta, z, y, weight, diagonal)
-    assert loss(theta.ravel()).value == pytest.approx(expected, rel=1e-13)
+    assert terms.value == pytest.approx(expected, rel=1e-13)
+    assert value == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(gradient, terms.gradient, atol=1e-10)
 
 
 @KINDS
@@ -63,16 +67,6 @@ def test_derivatives_against_finite_differences(diagonal, weighted):
         assert terms.gradient[k] == pytest.approx((up.value - down.value) / (2 * h), abs=1e-7)
         slope = (up.gradient - down.gradient) / (2 * h)
         np.testing.assert_allclose(terms.hessian[k], slope, atol=1e-7)
-
-
-@KINDS
-def test_value_and_gradient_are_those_of_the_terms(diagonal):
-    z, y, weight, theta = random_problem(2, 300, 5, diagonal)
-    loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
-    value, gradient = loss.value_and_gradient(theta.ravel())
-    terms = loss(theta.ravel())
-    assert value == pytest.approx(terms.value, rel=1e-13)
-    np.testing.assert_allclose(gradient, terms.gradient, atol=1e-10)
 
 
 @KINDS
@@ -96,13 +90,17 @@ def test_some_classes_modelled(diagonal):
 
 
 @settings(deadline=None, max_examples=20)
-@given(seed=st.integers(0, 10**6), n=st.integers(1, 900), diagonal=st.booleans())
-def test_any_chunks_give_the_same_terms(seed, n, diagonal):
-    z, y, weight, theta = random_problem(seed, n, 3, diagonal)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 900), diagonal=st.booleans())
+def test_terms_of_any_parts_add_up(seed, n, diagonal):
+    # Chunks of 75000 // (12 * 13) = 480 and 75000 // (100 * 2) = 375 rows.
+    z, y, weight, theta = random_problem(seed, n, 100 if diagonal else 12, diagonal)
+    cut = seed % (n - 1) + 1
     whole = LinearMapLoss(z, y, weight, diagonal=diagonal)(theta.ravel())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_linear_loss, "CHUNK_ELEMENTS", 1)  # chunks of 256 rows
-        parts = LinearMapLoss(z, y, weight, diagonal=diagonal)(theta.ravel())
+    first, rest = (
+        LinearMapLoss(z[:, rows], y[rows], weight[rows], diagonal=diagonal)(theta.ravel())
+        for rows in (slice(cut), slice(cut, None))
+    )
+    parts = first + rest
     assert parts.value == pytest.approx(whole.value, rel=1e-12)
     np.testing.assert_allclose(parts.gradient, whole.gradient, atol=1e-9)
     np.testing.assert_allclose(parts.hessian, whole.hessian, atol=1e-9)
@@ -125,3 +123,23 @@ def test_small_losses_keep_their_digits():
     z = np.array([[1e6 + 50.0], [1e6]])
     loss = LinearMapLoss(z, np.array([0]), diagonal=True)
     assert 0.0 <= loss(np.array([1.0, 0.0, 1.0, 0.0])).value < 1e-15
+
+
+@pytest.mark.parametrize("bounded", [False, None])
+@pytest.mark.parametrize("scale", [1.0, 2000.0])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("axis", [0, -2])
+def test_softmax_against_scipy(axis, scale, kind, bounded):
+    eta = scale * np.random.default_rng(0).normal(size=(2, 3, 5)).astype(kind)
+    g = eta.copy()
+    logs = softmax(g, axis, bounded=bounded)
+    tight, exact = 1e-12 if kind is np.float64 else 1e-5, eta.astype(float)
+    np.testing.assert_allclose(g, their_softmax(exact, axis=axis), atol=tight)
+    np.testing.assert_allclose(logs, logsumexp(exact, axis=axis), rtol=tight, atol=tight)
+
+
+def test_softmax_of_large_scores():
+    eta = np.array([[1e6, -1e6], [1e6, 0.0]])
+    log_sum = softmax(eta)
+    np.testing.assert_allclose(eta, [[0.5, 0.0], [0.5, 1.0]])
+    np.testing.assert_allclose(log_sum, [1e6 + np.log(2.0), 0.0])

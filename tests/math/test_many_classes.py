@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from independent import designs, direct_nll, draw, log_odds_of, simplex
 
 from mcllo import MCLLOFit, Predictions
 from mcllo._fit.estimate import estimate, information_left
-from mcllo._fit.existence import separating_direction
+from mcllo._fit.existence import existence, separating_direction
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.penalty import FreeLikelihood
+from mcllo._fit.objective import FreeLikelihood
 from mcllo._inference.likelihood_tests import choose_method, run_test
+from mcllo._inference.pvalue import Limit, Note
 from mcllo._math import many_classes as many
 from mcllo._math import products as operator
 from mcllo._math.likelihood import (
@@ -22,9 +24,9 @@ from mcllo._math.likelihood import (
     identity_theta,
     sufficient_statistic,
 )
-from mcllo._math.many_classes import conjugate_gradients, fit_many, minimize_pcg
+from mcllo._math.many_classes import fit_many
 from mcllo._math.newton import minimize
-from mcllo._math.products import NO_HESSIAN, Blocks
+from mcllo._math.products import Blocks
 from mcllo._math.separable_classes import peel
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
@@ -101,7 +103,7 @@ def test_the_hessian_is_computed_once_and_only_when_asked_for():
 def test_standard_errors_of_what_was_kept_are_good_to_five_digits(monkeypatch):
     odds, weight, s, start = problem(3000, 130)
     exact = fit_many(odds, s, weight, start=start).hessian
-    monkeypatch.setattr(operator, "DEAR", 0)
+    monkeypatch.setattr(operator, "DEAR_HESSIAN", 0)
     monkeypatch.setattr(operator, "KEPT_IN_FLOAT64", 0)
     found = fit_many(odds, s, weight, start=start).hessian
     errors = [np.sqrt(np.diag(np.linalg.inv(hessian))) for hessian in (found, exact)]
@@ -242,9 +244,8 @@ def test_one_of_many_told_apart_by_its_own_log_odds(densely, monkeypatch):
     assert odds[own].min() > odds[~own].max()
     with pytest.warns(SeparationWarning, match="separate the labels: class 8"):
         found = fit_predictions(predictions)
-    monkeypatch.setattr(
-        "mcllo._fit.existence.MOST_CONSTRAINTS", 0.0
-    )  # no linear program: it takes seconds
+    undecided = partial(existence, most_constraints=0.0)  # the linear program takes seconds
+    monkeypatch.setattr("mcllo._fit.fit.existence", undecided)
     with pytest.warns(ConvergenceWarning, match="not decided: the linear program is too large"):
         exact = densely(predictions)
     assert found.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-6)
@@ -320,174 +321,25 @@ def test_what_needs_all_the_information_is_refused_without(monkeypatch):
 
 def test_blocks_show_that_information_vanished(monkeypatch):
     predictions = of_many(n=2000)
-    end = estimate(FreeLikelihood(predictions), predictions, 0.0, "identity")
+    likelihood = FreeLikelihood.of(predictions)
+    end = estimate(likelihood, predictions, 0.0, "identity")
     monkeypatch.setattr(many, "MOST_PARAMETERS", 257)
-    by_blocks = estimate(FreeLikelihood(predictions), predictions, 0.0, "identity")
+    by_blocks = estimate(likelihood, predictions, 0.0, "identity")
     assert by_blocks.hessian.shape == (0, 0)
-    assert information_left(end, predictions) == information_left(by_blocks, predictions) == 1.0
+    assert information_left(end, likelihood) == information_left(by_blocks, likelihood) == 1.0
     tau = by_blocks.blocks.tau.copy()
     tau[8] *= 1e-6
     poor = replace(by_blocks, blocks=Blocks(tau, by_blocks.blocks.cross, by_blocks.blocks.gamma))
-    assert information_left(poor, predictions) == 0.0
+    assert information_left(poor, likelihood) == 0.0
 
 
 def test_simulation_counts_parameters():
     few, many_classes = of_many(n=2000, c=5), of_many()
     assert choose_method(few, 8000, "lr", 1999)[0] == "chi2"  # a solve of 8000 equations a draw
-    chosen, reason = choose_method(many_classes, 258, "lr", 1999)
+    chosen, why = choose_method(many_classes, 258, "lr", 1999)
     assert chosen == "chi2"
-    assert reason.endswith("too large to simulate; the score test is used instead")
+    assert (why.limits, why.notes) == ((Limit.SIZE,), (Note.SCORE_INSTEAD,))
     assert choose_method(many_classes, 258, "score", 1999)[0] == "sequential"
-
-
-quick = settings(deadline=None, max_examples=50)
-
-
-class Known:
-    """An objective whose Hessian is known, used through its products; diagonal preconditioner."""
-
-    def __init__(self, dense, blur=0.0):
-        self.dense, self.blur, self.calls = dense, blur, []
-
-    def value_gradient(self, x):
-        self.calls.append("exact")
-        return self._move(x)
-
-    def rough(self, x):
-        self.calls.append("rough")
-        terms = self._move(x)
-        return Terms(terms.value, terms.gradient * (1.0 + self.blur), NO_HESSIAN)
-
-    def _move(self, x):
-        terms = self.dense(x)
-        self.hessian = terms.hessian
-        return Terms(terms.value, terms.gradient, NO_HESSIAN)
-
-    def product(self, v):
-        return self.hessian @ v
-
-    def precondition(self, v):
-        return v / np.maximum(np.diagonal(self.hessian), 1e-290)
-
-
-def quadratic(matrix, target):
-    def objective(x):
-        away = x - target
-        return Terms(0.5 * float(away @ matrix @ away), matrix @ away, matrix)
-
-    return objective
-
-
-def log_cosh(x):
-    value = float((np.logaddexp(x, -x) - np.log(2.0)).sum())
-    return Terms(value, np.tanh(x), np.diag(1.0 - np.tanh(x) ** 2))
-
-
-def coupled(matrix):
-    """``log cosh`` of every coordinate of ``matrix x - 1``: convex, with a full Hessian."""
-
-    def objective(x):
-        inner = log_cosh(matrix @ x - 1.0)
-        return Terms(inner.value, matrix.T @ inner.gradient, matrix.T @ inner.hessian @ matrix)
-
-    return objective
-
-
-def test_the_minimum_is_a_fixed_point():
-    found = minimize_pcg(Known(log_cosh), np.zeros(3))
-    assert found.converged
-    assert found.n_iter == 1
-    assert found.n_products == 0
-    np.testing.assert_array_equal(found.x, np.zeros(3))
-
-
-def test_a_diagonal_quadratic_takes_one_product_by_hand():
-    # (x - 1)^2 + 2 (y + 3)^2: preconditioned by its diagonal, one product gives the step (1, -3)
-    found = minimize_pcg(Known(quadratic(np.diag([2.0, 4.0]), np.array([1.0, -3.0]))), np.zeros(2))
-    assert found.converged
-    assert found.n_products == 1
-    assert found.start.value == pytest.approx(19.0)
-    assert found.start.hessian.size == 0
-    np.testing.assert_allclose(found.x, [1.0, -3.0], rtol=1e-14)
-
-
-@quick
-@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
-def test_conjugate_gradients_solve_linear_equations(seed, size):
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(size, 2 * size + 2))
-    matrix, right = root @ root.T, rng.normal(size=size)
-    x, used = conjugate_gradients(lambda v: matrix @ v, lambda v: v, right, 1e-10)
-    assert used <= 3 * size + 3
-    np.testing.assert_allclose(matrix @ x, right, atol=1e-8 * np.linalg.norm(right))
-
-
-def test_the_part_left_is_what_was_asked_for():
-    rng = np.random.default_rng(0)
-    root = rng.normal(size=(60, 80))
-    matrix, right = root @ root.T, rng.normal(size=60)
-    used = []
-    for part in (0.5, 1e-2, 1e-6):
-        x, products = conjugate_gradients(lambda v: matrix @ v, lambda v: v, right, part)
-        assert np.linalg.norm(matrix @ x - right) <= part * np.linalg.norm(right) * 1.001
-        used.append(products)
-    assert used[0] < used[1] < used[2]
-
-
-def test_curvature_that_is_not_positive_ends_the_search_downhill():
-    right = np.array([1.0, 2.0])
-    x, used = conjugate_gradients(lambda v: -v, lambda v: v, right, 1e-3)
-    assert used == 1
-    assert x @ right > 0.0
-    x, used = conjugate_gradients(lambda v: 0.0 * v, lambda v: v, np.zeros(2), 1e-3)
-    assert used == 0
-    np.testing.assert_array_equal(x, np.zeros(2))
-
-
-@pytest.mark.parametrize("rough", [False, True])
-@pytest.mark.parametrize("seed", range(5))
-def test_finds_the_minimum_that_newton_finds(seed, rough):
-    rng = np.random.default_rng(seed)
-    dense = coupled(rng.normal(size=(60, 20)) / 4.0)
-    found = minimize_pcg(Known(dense), np.zeros(20), rough=rough)
-    exact = minimize(dense, np.zeros(20))
-    assert found.converged
-    np.testing.assert_allclose(found.x, exact.x, atol=1e-8)
-    assert found.value == pytest.approx(exact.value, abs=1e-10)
-
-
-def test_rough_steps_spare_exact_evaluations():
-    dense = coupled(np.random.default_rng(1).normal(size=(60, 20)) / 4.0)
-    plain, mixed = Known(dense), Known(dense, blur=1e-6)
-    minimize_pcg(plain, np.zeros(20))
-    found = minimize_pcg(mixed, np.zeros(20), rough=True)
-    assert found.converged
-    assert mixed.calls.count("exact") < plain.calls.count("exact")
-    assert mixed.calls.count("rough") > 0
-    assert mixed.calls[-1] == "exact"
-
-
-@pytest.mark.parametrize("rough", [False, True])
-def test_from_where_a_full_step_diverges(rough):
-    found = minimize_pcg(Known(log_cosh), np.array([3.0, -0.3]), rough=rough)
-    assert found.converged
-    np.testing.assert_allclose(found.x, 0.0, atol=1e-8)
-
-
-def test_running_out_of_iterations_is_not_called_converged():
-    found = minimize_pcg(Known(log_cosh), np.array([3.0]), max_iter=2)
-    assert not found.converged
-    assert found.n_iter == 2
-    assert found.gradient_norm == pytest.approx(abs(np.tanh(found.x[0])))
-
-
-def test_a_gradient_that_lies_ends_the_run():
-    def liar(x):
-        return Terms(float(x @ x), -2.0 * x, 2.0 * np.eye(len(x)))
-
-    found = minimize_pcg(Known(liar), np.ones(1))
-    assert not found.converged
-    np.testing.assert_array_equal(found.x, np.ones(1))
 
 
 def solution(odds, codes, weight=None):

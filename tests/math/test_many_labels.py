@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import direct_nll, draw, log_odds_of, simplex
+from independent import direct_nll, draw, log_odds_of, sample, simplex
 from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
@@ -17,10 +17,10 @@ from mcllo._diagnosis.families import (
     restricted_fit,
 )
 from mcllo._diagnosis.ladder_models import mcllo_bases
-from mcllo._fit.fit import fit_predictions, free_parameters
+from mcllo._fit.fit import fit_predictions
+from mcllo._fit.objective import free_parameters
 from mcllo._ground.threads import threads
 from mcllo._inference.draws import StatisticDraws, draw_labels
-from mcllo._math import many_labels as batch
 from mcllo._math.likelihood import LogPartition, identity_theta, recalibrate, sufficient_statistic
 from mcllo._math.many_labels import BatchedRatio, NestedRatio
 from mcllo.exceptions import MclloWarning
@@ -129,39 +129,30 @@ def test_statistics_equal_single_fits_with_constant_log_odds():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_evaluate_equals_the_model_in_blocks_and_one_by_one(monkeypatch, weighted):
+def test_evaluate_equals_the_model_in_blocks_and_one_by_one(weighted):
     rng = np.random.default_rng(4)
     odds = log_odds_of(simplex(rng, 50, 4, 2.0))
     weight = rng.uniform(size=50) if weighted else None
     theta = rng.normal(size=(7, 6))
     expected = [LogPartition(odds, weight)(row) for row in theta]
-    for elements in (75_000, 3 * odds.size, 1):  # one block, blocks of three, one by one
-        monkeypatch.setattr(batch, "CHUNK_ELEMENTS", elements)
-        value, gradient, hessian = BatchedRatio(odds, weight).evaluate(theta)
+    ratio = BatchedRatio(odds, weight)
+    for ratio.block in (7, 3, 1):
+        value, gradient, hessian = ratio.evaluate(theta)
         np.testing.assert_allclose(value, [t.value for t in expected], rtol=1e-12)
         np.testing.assert_allclose(gradient, [t.gradient for t in expected], rtol=1e-10)
         np.testing.assert_allclose(hessian, [t.hessian for t in expected], rtol=1e-9, atol=1e-12)
 
 
-def test_blocks_do_not_change_decisions(monkeypatch):
-    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 0)(0, 200)
-    whole = BatchedRatio(TOY_L).reaches(statistics, 5.0)
-    for elements, together in ((1, 64), (3 * TOY_L.size, 7)):
-        monkeypatch.setattr(batch, "CHUNK_ELEMENTS", elements)
-        monkeypatch.setattr(batch, "TOGETHER", together)
-        np.testing.assert_array_equal(BatchedRatio(TOY_L).reaches(statistics, 5.0), whole)
-
-
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_threads_do_not_change_decisions(monkeypatch, n):
+@pytest.mark.parametrize(("block", "together"), [(1, 64), (3, 7), (64, 11)])
+def test_neither_blocks_nor_threads_change_decisions(block, together, n):
     statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 0)(0, 200)
     usual = BatchedRatio(TOY_L).statistics(statistics)
-    monkeypatch.setattr(batch, "THREADS_PAY", 1)
-    monkeypatch.setattr(batch, "TOGETHER", 11)
+    ratio = BatchedRatio(TOY_L)
+    ratio.block, ratio.together, ratio.threads_pay = block, together, 1
     with threads(n):
-        np.testing.assert_allclose(BatchedRatio(TOY_L).statistics(statistics), usual, rtol=1e-12)
-        decided = BatchedRatio(TOY_L).reaches(statistics, 5.0)
-    np.testing.assert_array_equal(decided, usual >= 5.0)
+        np.testing.assert_allclose(ratio.statistics(statistics), usual, rtol=1e-12)
+        np.testing.assert_array_equal(ratio.reaches(statistics, 5.0), usual >= 5.0)
 
 
 # --- decisions
@@ -198,31 +189,21 @@ def test_decisions_where_few_rows_are_undecided(seed, c, n, tie, far):
     assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
 
 
-@settings(deadline=None, max_examples=15)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.floats(0.3, 4.0))
-def test_decisions_by_the_upper_bound_alone(seed, c, sharpness):
-    # the bound is tried at every step, however far it may be from deciding
-    rng = np.random.default_rng(seed)
-    probs = simplex(rng, 30, c, sharpness)
-    _, statistics = drawn(probs, rng, 30)
-    ratio = BatchedRatio(log_odds_of(probs))
-    quantiles = np.quantile(ratio.statistics(statistics), [0.2, 0.5, 0.8, 0.95])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "PROMISING", 0.0)
-        patch.setattr(batch, "RETRY", 2.0)
-        assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
-
-
-def test_a_design_that_defeats_multiples_of_the_score():
-    # 4 rows at log odds -/+ .01, 1000 at -/+ 10. When the four come out right, lambda is about
-    # 8 log 2 = 5.5, over 100 score statistics; one draw in sixteen does
-    odds = np.concatenate([np.tile([0.01, -0.01], 2), np.tile([10.0, -10.0], 500)])
+@pytest.mark.parametrize(("tie", "far", "times"), [(0.01, 10.0, 100.0), (0.005, 12.0, 600.0)])
+def test_a_design_that_defeats_multiples_of_the_score(tie, far, times):
+    # 4 rows at log odds -/+ tie, 1000 at -/+ far. When the four come out right, gamma to infinity
+    # gains lambda = 8 log 2 = 5.5, hundreds of score statistics; one draw in sixteen does
+    odds = np.concatenate([np.tile([tie, -tie], 2), np.tile([far, -far], 500)])
     probs = 1.0 / (1.0 + np.exp(np.column_stack([-odds, odds])))
     right = sufficient_statistic(odds[None], (odds < 0.0).astype(int))[None]
     ratio = BatchedRatio(odds[None])
     assert ratio.statistics(right)[0] == pytest.approx(8.0 * np.log(2.0), abs=0.15)
-    assert ratio.statistics(right)[0] > 100.0 * ratio.scores(right)[0]
-    assert ratio.reaches(right, 4.0)[0]
+    assert ratio.statistics(right)[0] > times * ratio.scores(right)[0]
+    p = Predictions.from_arrays(probs, (odds < 0.0).astype(int))
+    nested, _ = pair(p, "shift", "mcllo", identity_theta(1))  # a shift gains nothing here
+    for threshold, reached in ((4.0, True), (5.4, True), (5.8, False)):
+        assert ratio.reaches(right, threshold)[0] == reached
+        assert nested.reaches(right, threshold)[0] == reached
     _, statistics = drawn(probs, np.random.default_rng(0), 200)
     assert_decisions_equal_convergence(ratio, statistics, [0.5, 1.0, 2.0, 4.0, 5.0])
 
@@ -365,9 +346,8 @@ def test_decisions_equal_full_convergence_nested_ratio(seed, c, n, sharpness, sm
 
 
 def test_decisions_for_the_full_map():
-    rng = np.random.default_rng(3)
-    probs = simplex(rng, 60, 3, 2.0)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(3))
+    probs, y = sample(60, 3, 3, 2.0)
+    p = Predictions.from_arrays(probs, y, classes=range(3))
     mcllo, full, places = Family(p), Family(p, full=True), mcllo_places(2)
     low = RestrictedRatio(mcllo, np.eye(4), mcllo.identity)
     up = RestrictedRatio(full, np.eye(6), full.identity)
@@ -380,16 +360,14 @@ def test_decisions_for_the_full_map():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_threads_and_parts_change_nothing(monkeypatch, n):
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 80, 4, 3.0)
-    p = Predictions.from_arrays(probs, draw(probs, rng), classes=range(4))
+def test_threads_and_parts_change_nothing(n):
+    probs, y = sample(80, 4, 4, 3.0)
+    p = Predictions.from_arrays(probs, y, classes=range(4))
     ratio, _ = pair(p, "temperature", "mcllo", Family(p).identity)
     statistics = StatisticDraws(p, 0)(0, 90)
     usual = ratio.reaches(statistics, 5.0)
     assert 0 < usual.sum() < 90
-    monkeypatch.setattr(batch, "THREADS_PAY", 1)
-    monkeypatch.setattr(batch, "TOGETHER", 7)
+    ratio.large.together, ratio.large.threads_pay = 7, 1
     with threads(n):
         np.testing.assert_array_equal(ratio.reaches(statistics, 5.0), usual)
 

@@ -171,7 +171,7 @@ def test_the_penalised_likelihood_equals_the_dense_one(penalty):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_hessian_of_what_was_kept(monkeypatch, weighted):
-    monkeypatch.setattr(operator, "DEAR", 0)
+    monkeypatch.setattr(operator, "DEAR_HESSIAN", 0)
     rng = np.random.default_rng(4)
     probs = simplex(rng, 700, 6)
     odds, weight = log_odds_of(probs), rng.uniform(0.5, 2.0, 700) if weighted else None
@@ -189,7 +189,7 @@ def test_the_hessian_of_what_was_kept(monkeypatch, weighted):
 
 
 def test_a_hessian_that_float32_would_blur_is_computed_anew(monkeypatch):
-    monkeypatch.setattr(operator, "DEAR", 0)
+    monkeypatch.setattr(operator, "DEAR_HESSIAN", 0)
     monkeypatch.setattr(operator, "KEPT_IN_FLOAT64", 0)
     rng = np.random.default_rng(5)
     first = rng.normal(size=300)

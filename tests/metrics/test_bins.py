@@ -16,8 +16,10 @@ from mcllo.metrics._bins import (
     midpoint_edges,
     n_bins_of,
     rank_blocks,
+    top_label,
     weighted_quantile,
     width_edges,
+    width_index,
 )
 
 lattice = st.integers(0, 20).map(lambda k: k / 20)
@@ -38,6 +40,16 @@ rows = st.integers(1, 40).flatmap(
 )  # fmt: skip
 def test_values_on_an_edge_belong_to_the_bin_below(value, n_bins, index):
     assert bin_index(value, width_edges(n_bins)) == index
+    assert width_index(np.array([[value]]), n_bins).tolist() == [[index]]
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1), st.integers(1, 4000))
+@settings(deadline=None, max_examples=50)
+def test_without_a_search_the_bins_are_the_same(values, n_bins):
+    edges = width_edges(n_bins)
+    near = [np.nextafter(edges, 0.0), np.nextafter(edges, 1.0), [1.0, 1.0 + 1e-9]]
+    x = np.concatenate([values, edges, *near])
+    np.testing.assert_array_equal(width_index(x, n_bins), bin_index(x, edges))
 
 
 def test_every_edge_closes_the_bin_below_it():
@@ -45,6 +57,14 @@ def test_every_edge_closes_the_bin_below_it():
         edges = width_edges(n_bins)
         np.testing.assert_array_equal(bin_index(edges, edges), np.arange(n_bins - 1))
         np.testing.assert_array_equal(bin_index(edges, edges, "left"), np.arange(1, n_bins))
+
+
+def test_top_label_takes_the_first_of_ties_in_any_layout():
+    probs = np.array([[0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.3, 0.3, 0.4]])
+    for table in (probs, np.asfortranarray(probs)):
+        index, most = top_label(table)
+        assert index.tolist() == [0, 1, 2]
+        assert most.tolist() == [0.4, 0.4, 0.4]
 
 
 def test_sqrt_rounds_up():

@@ -322,6 +322,10 @@ def test_a_bound_says_that_it_is_one():
     assert p_of(replace(row, pvalue=1e-20, pvalue_method="bound")) == "≤ 1.0e-20"
     assert p_of(replace(row, pvalue=1e-20, pvalue_method="exact")) == "= 1.0e-20"
     assert p_of(replace(row, pvalue=0.0, pvalue_method="bound")) == "< 1e-300"
+    c = comparison()
+    bounds = [replace(row, pvalue=1e-20, pvalue_method="bound") for row in c.rows]
+    beside = [text.get_text() for text in comparison_dots(replace(c, rows=tuple(bounds)))[0].texts]
+    assert beside.count("≤ 1.0e-20") == len(c.judged)
 
 
 def test_titles():
@@ -351,8 +355,11 @@ def test_dots_are_the_numbers_of_the_rows():
     assert marks(error, "_errors") == {k: row.ece for k, row in enumerate(rows)}
     drawn = marks(loss, "_includes", "_excludes")
     assert drawn[0] == 0.0
-    for k, x in drawn.items():
-        assert x == rows[k].log_loss_difference
+    worse = c.recommendation.differences
+    assert [rows[k].method for k in range(1, len(rows))] == [d.method for d in worse]
+    assert all(drawn[k + 1] == d.difference for k, d in enumerate(worse) if k + 1 in drawn)
+    excluded = {rows[k].method for k in marks(loss, "_excludes")}
+    assert excluded.isdisjoint(c.recommendation.ties)
     assert_readable([test])
 
 

@@ -1,16 +1,27 @@
+"""Errors carry fields, and say the same in Python's words and in those of the command line."""
+
 import copy
 import inspect
+import pickle
 
+import data
+import numpy as np
 import pytest
 
-from mcllo import exceptions
+from mcllo import assess, exceptions, read_predictions
+from mcllo.__main__ import run
 from mcllo.exceptions import FileFormatError, InputError, MclloError, MclloWarning
 
-CLASSES = {name: obj for name, obj in vars(exceptions).items() if inspect.isclass(obj)}
+CLASSES = {name: getattr(exceptions, name) for name in exceptions.__all__}
 
 
-def test_all_lists_every_class_sorted():
-    assert exceptions.__all__ == sorted(CLASSES)
+def test_all_lists_every_exception_sorted():
+    raised = [
+        name
+        for name, found in vars(exceptions).items()
+        if inspect.isclass(found) and issubclass(found, BaseException)
+    ]
+    assert exceptions.__all__ == sorted(raised)
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
@@ -18,32 +29,151 @@ def test_each_class_has_one_of_the_two_bases(name):
     base = MclloError if name.endswith("Error") else MclloWarning
     assert issubclass(CLASSES[name], base)
     assert CLASSES[name].__doc__
+    assert str(CLASSES[name]("one sentence with {braces}.")) == "one sentence with {braces}."
 
 
-@pytest.mark.parametrize("error", [InputError, FileFormatError])
-def test_errors_of_data_are_value_errors(error):
+def test_errors_of_data_are_value_errors_and_warnings_are_no_errors():
     # so that code which knows nothing of mcllo can catch them
-    with pytest.raises(ValueError, match="must hold"):
-        raise error("this must hold.")
-
-
-def test_warnings_are_user_warnings_and_not_errors():
+    assert issubclass(InputError, ValueError)
+    assert issubclass(FileFormatError, ValueError)
     assert issubclass(MclloWarning, UserWarning)
     assert not issubclass(MclloWarning, MclloError)
 
 
-def test_input_error_carries_the_row():
-    assert InputError("bad.", row=17).row == 17
-    assert InputError("bad.").row is None
-    assert str(InputError("bad.", row=17)) == "bad."
-
-
-def test_input_error_survives_a_copy_with_its_row():
-    # worker processes send exceptions as copies
-    again = copy.copy(InputError("bad.", row=3))
-    assert (str(again), again.row) == ("bad.", 3)
-
-
-def test_row_is_keyword_only():
+def test_a_plain_sentence_with_its_row():
+    error = InputError("bad.", row=17)
+    assert (str(error), error.row, InputError("bad.").row) == ("bad.", 17, None)
     with pytest.raises(TypeError):
         InputError("bad.", 3)
+
+
+def refused(probs, y, **options):
+    with pytest.raises(InputError) as caught:
+        assess(probs, y, **options)
+    return caught.value
+
+
+HALF = [[0.5, 0.5], [0.25, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("error", "fields"),
+    [
+        (
+            lambda: refused([[0.5, 0.5], [1.5, -0.5]], [0, 1]),
+            {"argument": "probs", "rule": "lie in [0, 1]", "value": 1.5, "row": 1, "column": 0},
+        ),
+        (
+            lambda: refused([[0.5, 0.5], [0.5, 0.25]], [0, 1]),
+            {"argument": "probs", "rule": "sum to 1", "value": 0.75, "row": 1, "column": None},
+        ),
+        (
+            lambda: refused(HALF, ["a", "row 1"], classes=["a", "b"]),
+            {"argument": "y", "rule": "be a class", "value": "row 1", "row": 1, "column": None},
+        ),
+        (
+            lambda: refused(HALF, ["a", "b"], baseline="c"),
+            {"argument": "baseline", "value": "c", "row": None},
+        ),
+        (
+            lambda: refused(HALF, ["a", "b"], sample_weight=[1.0, -2.0]),
+            {"argument": "sample_weight", "value": -2.0, "row": 1},
+        ),
+        (
+            lambda: refused(HALF, ["a", "b"], clip=0.5),
+            {"argument": "clip", "rule": "be a number in [0, 1/2)", "value": 0.5},
+        ),
+    ],
+)
+def test_fields(error, fields):
+    found = error()
+    assert {name: getattr(found, name) for name in fields} == fields
+    # worker processes send exceptions as copies
+    for again in (copy.copy(found), pickle.loads(pickle.dumps(found))):
+        assert str(again) == str(found)
+        assert {name: getattr(again, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("probs", "y", "words"),
+    [
+        ([[0.5, 0.5], [1.5, -0.5]], ["a", "b"], "got probs[101, 0]=1.5."),
+        ([[0.5, 0.5], [0.5, 0.25]], ["a", "b"], "; row 101 sums to 0.75."),
+        (HALF, ["a", None], "; y[101] is missing."),
+        (HALF, ["a", "row 1"], "y contains 'row 1' (row 101), which"),
+    ],
+)
+def test_the_row_of_a_block_becomes_the_row_of_the_whole(probs, y, words):
+    error = refused(probs, y, classes=["a", "b"]).moved(100)
+    assert words in str(error)
+    assert error.row == 101
+
+
+def test_a_remedy_is_a_field():
+    error = refused([[0.5, 0.5], [0.5, 0.49]], [0, 1])
+    assert str(error.remedy) == "For rounded files pass normalize=True."
+    assert str(error).endswith(f"; row 1 sums to 0.99. {error.remedy}")
+
+
+def said(capsys, *arguments, code=2):
+    """Return what a command line prints."""
+    capsys.readouterr()
+    assert run([str(word) for word in arguments]) == code
+    out, err = capsys.readouterr()
+    assert (out == "", err == "") == (code == 2, code != 2)
+    return out + err
+
+
+ROWS = "".join(f"0.{k},0.{10 - k},a\n" for k in range(1, 7))
+
+
+# names that look like what errors say about arguments and places
+@pytest.mark.parametrize("name", ["b.csv", "clip=[a b].csv", "seed=1 row 6.csv", "{row}.csv"])
+@pytest.mark.parametrize(
+    "label", ["row 6", "y[6]=1", "clip=0", "classes=[a b]", "probs must {value}"]
+)
+def test_files_and_labels_may_have_any_name(tmp_path, capsys, monkeypatch, name, label):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(f"a,row 6,y\n{ROWS}0.5,0.5,{label}x\n")
+    assert said(capsys, "assess", name, "--label", "y") == (
+        f"mcllo: column 'y' contains '{label}x' (line 8 of {name}), which is not a class; "
+        "classes are ['a', 'row 6']. Correct that label, or add a column for it.\n"
+    )
+    (tmp_path / name).write_text(f"a,{label},y\n{ROWS}0.5,0.55,a\n")
+    assert said(capsys, "assess", name, "--label", "y") == (
+        f"mcllo: each row of probabilities must sum to 1 (tolerance 1e-06); line 8 of {name} sums "
+        "to 1.05. For rounded files pass --normalize.\n"
+    )
+    with pytest.raises(InputError) as caught:
+        read_predictions(name, label="y")
+    assert f"line 8 of {name} sums to 1.05. For rounded files pass normalize" in str(caught.value)
+
+
+@pytest.mark.parametrize("names", [("seed=1", "clip=3", "row 6"), ("x classes=[a b]", "b", "{0}")])
+@pytest.mark.parametrize("verb", ["assess", "assess --full", "compare", "power"])
+def test_reports_show_classes_by_their_names(tmp_path, capsys, verb, names):
+    rows = data.SETS["sharp"]()
+    order = np.unique(rows.y, return_inverse=True)[1]
+    cells = zip(rows.probs.tolist(), order, strict=True)
+    lines = [",".join([*map(repr, row), names[k]]) for row, k in cells]
+    (tmp_path / "f.csv").write_text("\n".join([",".join([*names, "y"]), *lines]) + "\n")
+    more = {"compare": "--cv 2 --methods temperature,mcllo", "power": "--n 50 --reps 5 --gamma 0.8"}
+    word = verb.split()[0]
+    options = [*verb.split()[1:], "--label", "y", "--seed", "0", *more.get(word, "").split()]
+    printed = said(capsys, word, tmp_path / "f.csv", *options, code=0)
+    assert "--" not in printed
+    assert f"baseline: {names[2]}" in printed or f"baseline {names[2]}" in printed
+    if word == "assess":
+        table = printed.split("(95 % intervals)\n")[1].splitlines()[:3]
+        assert len({line.rindex("[") for line in table[1:]}) == 1  # the columns stay in line
+        assert [line.split("  ")[1] for line in table[1:]] == [*names[:2]]
+
+
+def test_a_note_about_zeros_names_the_option(tmp_path, capsys):
+    # groups leave out the sensitivity to zeros, so that the plain note is shown
+    lines = [f"{k % 2},{1 - k % 2},a,g{k}" for k in range(4)] + ["0.4,0.6,clip=,h"] * 4
+    (tmp_path / "f.csv").write_text("\n".join(["a,clip=,y,g", *lines]) + "\n")
+    options = ["--label", "y", "--groups", "g", "--seed", "0"]
+    printed = said(capsys, "assess", tmp_path / "f.csv", *options, code=0)
+    assert "(baseline: clip=)" in printed
+    assert "depend on this floor; choose it with --clip." in printed

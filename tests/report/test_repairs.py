@@ -1,21 +1,33 @@
-"""`_report.repairs`: which repair, and what cannot be told from it."""
+"""`_report.repairs`: the table and its marks, and what to do with the recommendation."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
-from report_data import compared
+from report_data import PETS, compared, predictions
 
+import mcllo
 from mcllo._report.repairs import (
     NAMES,
     comparison_table,
-    recommend,
     repair_steps,
     repairs_of,
     short_name,
-    ties_with_best,
     title_of,
 )
 from mcllo.calibrators import CALIBRATORS
+
+
+@cache
+def helped():
+    """Return a comparison whose recommended repair is shown to help."""
+    return mcllo.compare(
+        predictions(600, PETS, 2.0),
+        predictions(2000, PETS, 2.0, seed=1),
+        methods=("mcllo", "temperature", "histogram"),
+        seed=0,
+        n_resamples=99,
+    )
 
 
 def changed(c, **rows):
@@ -24,8 +36,9 @@ def changed(c, **rows):
     return replace(c, rows=new)
 
 
-def only(c, *methods):
-    return replace(c, rows=tuple(row for row in c.rows if row.method in methods))
+def without_effect(c):
+    """Return the comparison with repairs that change nothing."""
+    return replace(c, recalibrated=dict.fromkeys(c.recalibrated, c.holdout))
 
 
 def test_every_method_has_names():
@@ -33,43 +46,20 @@ def test_every_method_has_names():
     assert short_name("new_method") == title_of("new_method") == "new_method"
 
 
-def test_the_recommended_repair_has_the_smallest_log_loss():
+def test_the_recommendation_is_that_of_the_comparison():
     c = compared()
-    r = recommend(c, 0.05)
-    assert r.best == "mcllo"
-    assert r.headline == "Recommended: MCLLO."
-    # 0.8414 - 0.7853 = 0.0561: the table of the comparison, printed
-    assert "0.7853; uncalibrated it is 0.8414. The gain is 0.0561" in r.sentences[0]
+    assert repairs_of(c, 0.05).recommendation is c.recommendation
 
 
-def test_ties_are_those_whose_interval_reaches_zero():
-    c = compared()
-    assert ties_with_best(c) == ("temperature", "histogram")
-    sharper = changed(c, histogram={"difference_low": 0.001})
-    assert ties_with_best(sharper) == ("temperature",)
-    sentence = recommend(sharper, 0.05).sentences[1]
-    assert "cannot be told from temperature scaling" in sentence
-    assert "temperature scaling changes no label" in sentence
-
-
-def test_a_gain_within_chance_is_not_recommended():
-    c = changed(compared(), uncalibrated={"difference_low": -0.001})
-    assert (
-        recommend(c, 0.05).headline
-        == "MCLLO has the smallest log loss, but its gain may be chance."
-    )
-
-
-def test_leaving_things_alone_can_win():
-    c = changed(compared(), uncalibrated={"log_loss": 0.5})
-    r = recommend(c, 0.05)
-    assert r.headline == "No repair beats leaving the predictions as they are."
-    assert "Leave the predictions" in repair_steps(c)[0].text
-
-
-def test_nothing_compared():
-    r = recommend(only(compared(), "uncalibrated"), 0.05)
-    assert r.headline == "No repair was compared."
+def test_what_is_not_shown_to_help_is_not_to_be_applied():
+    found = repair_steps(without_effect(compared()))
+    assert [step.code for step in found] == [""]
+    assert found[0].text.startswith("Leave the predictions as they are")
+    weak = compared()
+    assert (weak.best, weak.recommendation.improves) == ("mcllo", False)
+    assert [step.code for step in repair_steps(weak)] == [""]
+    assert repair_steps(weak)[0].text.startswith("Apply no repair yet: the gain of ")
+    assert repairs_of(weak, 0.05).after == ""
 
 
 @pytest.mark.parametrize(
@@ -78,26 +68,32 @@ def test_nothing_compared():
         ({"pvalue": 0.2, "pvalue_corrected": None}, "no miscalibration is found at level 0.05"),
         ({"pvalue": 0.01, "pvalue_corrected": 0.3}, "corrected for the noise of the fitted map"),
         ({"pvalue": 0.01, "pvalue_corrected": None}, "makes this p too small"),
-        ({"pvalue": 0.01, "pvalue_corrected": 0.01}, "Even after it the test rejects"),
+        (
+            {"pvalue": 0.01, "pvalue_corrected": 0.01},
+            "Even after temperature scaling the test rejects",
+        ),
         ({"pvalue": float("nan"), "pvalue_corrected": None}, "could not be tested"),
+        (
+            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "pvalue_method": "bound"},
+            "rejects calibration (p ≤ 10⁻⁸, corrected",
+        ),
     ],
 )
 def test_what_is_said_of_the_repaired_predictions(values, words):
-    assert words in " ".join(recommend(changed(compared(), mcllo=values), 0.05).sentences)
+    assert words in repairs_of(changed(helped(), temperature=values), 0.05).after
 
 
 def test_after_a_repair_nothing_is_called_calibrated():
-    c = changed(compared(), mcllo={"pvalue_corrected": 0.9})
-    text = " ".join(recommend(c, 0.05).sentences)
-    assert "not proof of calibration" in text
+    c = changed(helped(), temperature={"pvalue_corrected": 0.9})
+    assert "not proof of calibration" in repairs_of(c, 0.05).after
 
 
 def test_steps_give_code_that_runs():
     import ast
 
-    for step in repair_steps(compared()):
+    for step in repair_steps(helped()):
         ast.parse(step.code)
-    assert "CALIBRATORS['mcllo']" in repair_steps(compared())[0].code
+    assert "CALIBRATORS['temperature']" in repair_steps(helped())[0].code
 
 
 def test_the_table_marks_the_best_and_ranks_by_log_loss():
@@ -110,10 +106,17 @@ def test_the_table_marks_the_best_and_ranks_by_log_loss():
     assert all(cell.mark == "" for cell in table.rows[-1])  # other rows than the judged ones
 
 
-def test_no_minus_zero():
-    c = changed(compared(), temperature={"difference_low": -0.00001})
-    cells = [row[2].text for row in comparison_table(c).rows]
-    assert not any("-0.0000" in text for text in cells)
+def test_the_table_marks_what_cannot_be_told_from_the_best():
+    c = helped()
+    cells = {row[0].text: row[2] for row in comparison_table(c).rows}
+    ties = {name for name, cell in cells.items() if cell.mark == "tie"}
+    assert ties == {short_name(method) for method in c.recommendation.ties}
+    assert ties == {"MCLLO"}
+    assert cells["Temperature"].text == "best"
+    assert cells["Uncalibrated (train)"].text == "-"
+    for other in c.recommendation.differences:
+        assert cells[short_name(other.method)].text == other.cell
+        assert cells[short_name(other.method)].sort == other.difference
 
 
 def test_warnings_zero_labels_and_skipped_methods_are_told():
@@ -130,9 +133,10 @@ def test_warnings_zero_labels_and_skipped_methods_are_told():
 
 
 def test_a_bound_is_shown_as_one():
-    c = changed(compared(), uncalibrated={"pvalue": 1e-30, "pvalue_method": "bound"})
-    row = next(row for row in comparison_table(c).rows if row[0].text == "Uncalibrated")
-    assert any(cell.text == "≤ 10⁻³⁰" for cell in row)
+    small = {"pvalue": 1e-30, "pvalue_corrected": 1e-20, "pvalue_method": "bound"}
+    rows = comparison_table(changed(compared(), mcllo=small)).rows
+    texts = [cell.text for cell in next(row for row in rows if row[0].text == "MCLLO")]
+    assert {"≤ 10⁻³⁰", "≤ 10⁻²⁰"} <= set(texts)
 
 
 def test_cross_validation_is_said():

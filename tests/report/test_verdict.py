@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from approval import check_text, sections
 from report_data import PETS, calm, compared, grouped, overconfident, predictions, separated
 
 import mcllo
 from mcllo._inference.likelihood_tests import NAMES, WAYS
+from mcllo._inference.pvalue import Ground, Reason
 from mcllo._report.verdict import (
     alerts_and_notes,
     data_facts,
@@ -17,15 +19,12 @@ from mcllo._report.verdict import (
     headline_facts,
     how_tested,
     next_steps,
-    refuted_zeros,
     reproduce_facts,
     room_left,
     seed_of,
     source_fact,
     sources,
-    status_of,
     verdict_of,
-    why_so,
 )
 from mcllo._version import __version__
 
@@ -64,76 +63,75 @@ def test_expected_metrics_are_the_mean_over_simulated_labels():
     assert mcllo.metrics.brier_score(None, p) == pytest.approx(expected["brier"], abs=0.03)
 
 
-def test_rejected():
-    v = verdict_of(overconfident(), 0.05)
-    assert v.status == "rejected"
-    assert v.headline == "Not calibrated."
-    assert v.sentence == "Labels do not follow these probabilities."
-    assert v.pvalue == "p = 5.5 × 10⁻³³"  # chi2.sf(157.3, 4), as the assessment prints it
-    assert "Likelihood ratio statistic 157.3 on 4 df" in v.how
+def unknown():
+    return with_test(calm(), pvalue=math.nan, statistic=math.nan)
 
 
-def test_not_rejected_is_not_called_calibrated():
-    v = verdict_of(calm(), 0.05)
-    assert v.status == "not_rejected"
-    assert v.headline == "No miscalibration found at level 0.05."
-    assert v.sentence.startswith("That is not proof of calibration")
+def refuted():
+    """One label had probability 0."""
+    probs = predictions(60, PETS).probs.copy()
+    probs[0] = [0.0, 0.5, 0.5]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
 
 
-def test_the_level_decides():
-    a = calm()
-    assert status_of(a, a.test.pvalue + 0.01) == "rejected"
-    assert status_of(a, a.test.pvalue - 0.01) != "rejected"
+def clipped():
+    """A floor that raised more than zeros."""
+    facts = {"clip": 0.01, "n_zeros": 1, "n_clipped": 5, "n_clipped_true": 2}
+    return replace(calm(), predictions=replace(calm().predictions, **facts))
 
 
-def test_only_an_omnibus_test_rejects():
-    a = wave()
-    v = verdict_of(a, 0.05)
-    assert v.status == "other"
-    assert v.headline == "The main test finds nothing, but an omnibus test rejects."
-    shown = f"Hosmer-Lemeshow, p = {a.companions['hosmer_lemeshow'].pvalue:.2g}"
-    assert shown in v.sentence
-    assert "up to 10 %" in v.sentence
-    assert "reliability diagrams" in next_steps(a, 0.05)[0].text
+def weighted(n, **options):
+    rows = predictions(n, PETS, 1.2)
+    weight = np.linspace(0.5, 3.0, n)
+    return mcllo.assess(
+        rows.probs, rows.codes, sample_weight=weight, seed=0, n_resamples=99, **options
+    )
 
 
-def test_no_statistic_no_verdict():
-    a = with_test(calm(), pvalue=math.nan, statistic=math.nan)
-    v = verdict_of(a, 0.05)
-    assert (v.status, v.headline) == ("unknown", "No verdict.")
-    assert v.sentence == "The statistic does not exist for these rows."
-    assert (v.pvalue, v.how) == ("p not available", "There is no likelihood ratio statistic")
-    assert v.why == ""
-    assert len(next_steps(a, 0.05)) == 1
+def simulated(pvalue):
+    changes = {"method": "exact", "n_resamples": 199, "reason": "zeros were raised"}
+    return with_test(calm(), pvalue=pvalue, **changes)
 
 
-@pytest.mark.parametrize(
-    ("method", "draws", "how"),
-    [
-        ("chi2", 0, "from the large-sample chi-square distribution"),
-        ("exact", 1999, "exact, from 1,999 simulated data sets"),
-        ("exact", 0, "exact, from simulated data sets"),
-        ("bound", 0, "a guaranteed upper bound"),
-        ("bonferroni", 0, "times the number of baselines (Bonferroni)"),
-        ("flip", 1999, "from 1,999 random sign flips"),
-        ("f", 0, "from the F distribution"),
-    ],
-)
-def test_how_the_p_value_was_computed(method, draws, how):
-    test = replace(calm().test, method=method, n_resamples=draws)
-    assert how in how_tested(test)
+CARDS = {
+    "rejected": overconfident,
+    "not rejected": calm,
+    "only an omnibus test rejects": wave,
+    "no statistic": unknown,
+    "groups": grouped,
+    "survey weights": lambda: weighted(200, weight_kind="survey"),
+    "fractional weights": lambda: weighted(60),
+    "a baseline chosen by the labels": lambda: mcllo.assess(
+        predictions(600, PETS, 2.0), baseline="auto", seed=0, n_resamples=99
+    ),
+    "simulated": lambda: simulated(0.04),
+    "simulated, no smaller p-value": lambda: simulated(0.005),
+    "a bound": lambda: with_test(calm(), method="bound", pvalue=2e-20, reason="zeros were raised"),
+    "as asked": lambda: with_test(calm(), reason="as asked", why=Reason(Ground.ASKED)),
+    "no reason": lambda: with_test(calm(), reason=""),
+    "separated": separated,
+    "separated and rejected": lambda: with_test(separated(), pvalue=0.001),
+    "a label of probability 0": refuted,
+    "a label below a floor": clipped,
+}
 
 
-def test_why_it_was_computed_that_way():
-    test = calm().test
-    assert "not needed (" in why_so(test)
-    assert "asked for" in why_so(replace(test, reason="as asked"))
-    exact = replace(test, method="exact", n_resamples=199, pvalue=0.005, reason="zeros were raised")
-    assert "cannot be trusted here (zeros were raised)" in why_so(exact)
-    assert "199 draws can give no smaller p-value" in why_so(exact)
-    assert "no smaller" not in why_so(replace(exact, pvalue=0.01))
-    assert "simulation could not show" in why_so(replace(test, method="bound"))
-    assert why_so(replace(test, reason="")) == ""
+def card(a):
+    """Everything that the first screen says."""
+    said = a.statements()
+    v, (alerts, notes) = verdict_of(a, said), alerts_and_notes(a, said)
+    lines = [f"{v.status}: {v.headline} {v.sentence}", f"{v.pvalue}. {v.how}. {v.why}"]
+    lines += [f"alert: {alert}" for alert in alerts] + [f"note: {note}" for note in notes]
+    for step in next_steps(a, v.status):
+        lines += [f"step: {step.text}", *(f"    {line}" for line in step.code.splitlines())]
+    return "\n".join(lines)
+
+
+def test_first_screens(approve):
+    cards = {name: card(make()) for name, make in CARDS.items()}
+    check_text("first_screens.txt", sections(cards), approve)
 
 
 def test_every_way_and_every_statistic_has_words():
@@ -144,74 +142,8 @@ def test_every_way_and_every_statistic_has_words():
             assert NAMES[kind].lower() in text.lower()
             assert method == "exact" or "simulated" not in text
     assert "by new" in how_tested(replace(test, method="new"))
-
-
-def test_why_a_robust_test_and_one_over_baselines():
-    test = replace(calm().test, kind="robust_score", method="flip", n_resamples=199, pvalue=0.005)
-    why = why_so(replace(test, reason="rows of a group may depend; 60 groups"))
-    assert why.startswith("Rows of a group may depend on each other, and this test allows for it")
-    assert "(60 groups). 199 flips can give no smaller p-value." in why
-    assert why_so(replace(test, reason="survey weights; 60 rows")).startswith("Survey weights are")
-    chosen = replace(test, kind="max_score", method="exact", reason="chosen by these labels")
-    assert "the p-value pays for that choice" in why_so(chosen)
-    assert "chi-square" not in why_so(chosen)
-
-
-def test_the_card_of_dependent_rows():
-    v = verdict_of(grouped(), 0.05)
-    assert v.status == "rejected"
-    assert v.how.startswith("Robust score statistic ")
-    assert "199 random sign flips" in v.how
-    assert "120 groups" in v.why
-
-
-def test_the_card_of_a_baseline_chosen_by_the_labels():
-    rows = predictions(600, PETS, 2.0)
-    v = verdict_of(mcllo.assess(rows, baseline="auto", seed=0, n_resamples=99), 0.05)
-    assert v.how.startswith("Largest score (over all baselines) statistic ")
-    assert "exact, from 99 simulated data sets" in v.how
-
-
-def test_separation_is_an_alert_not_a_note():
-    alerts, notes = alerts_and_notes(separated())
-    assert len(alerts) == 1
-    assert alerts[0].startswith("The maximum likelihood estimate does not exist")
-    assert notes == ()
-
-
-def test_refuted_zeros_are_an_alert_and_raised_ones_a_note():
-    probs = predictions(60, PETS).probs.copy()
-    probs[0] = [0.0, 0.5, 0.5]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        a = mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
-    alerts, notes = alerts_and_notes(a)
-    assert alerts[0].startswith("1 label had probability 0: the predictions as given")
-    assert "raised to 1e-06" in notes[0]
-
-
-def test_a_floor_that_raised_more_than_zeros_is_told_apart():
-    p = replace(calm().predictions, clip=0.01, n_zeros=1, n_clipped=5, n_clipped_true=2)
-    text = refuted_zeros(p)
-    assert text.startswith("2 labels had a probability of 0 or below 0.01.")
-    assert "where it did" in text
-
-
-def test_a_doubtful_chi_square_is_an_alert():
-    reason = "only 3 expected errors per parameter, but fractional weights cannot be simulated"
-    alerts, _ = alerts_and_notes(with_test(calm(), reason=reason))
-    assert alerts == (f"The chi-square p-value may be off: {reason}.",)
-
-
-def test_next_steps_after_a_rejection():
-    steps = next_steps(overconfident(), 0.05)
-    assert "Do not read these probabilities as frequencies" in steps[0].text
-    assert "mcllo.compare(train, holdout)" in steps[1].code
-
-
-def test_next_step_where_a_plain_fit_fails_is_a_penalty():
-    a = with_test(separated(), pvalue=0.001)
-    assert "penalty=1.0" in next_steps(a, 0.05)[1].code
+    assert "times the number of baselines" in how_tested(replace(test, method="bonferroni"))
+    assert "from the F distribution" in how_tested(replace(test, method="f"))
 
 
 def test_room_left_is_the_hull_of_the_slope_intervals():
@@ -229,6 +161,42 @@ def test_headline_facts_show_the_null_range():
     assert facts["ece"].note == f"{null.low:.4f} to {null.high:.4f} if calibrated"
     bare = headline_facts(replace(a, nulls={}))
     assert {fact.key: fact.note for fact in bare}["ece"] == ""
+
+
+def changed():
+    """Rows that do not sum to 1, some with a 0 of the class that came true, in parts of rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mcllo.assess(
+            [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
+            ["a", "b", "c"] * 4,
+            classes=list("abc"),
+            normalize=True,
+            sample_weight=[0.5, 1.0, 2.0] * 4,
+            seed=0,
+        )
+
+
+FACTS = {
+    "an assessment": lambda: (overconfident(), None),
+    "groups": lambda: (grouped(), None),
+    "survey weights": lambda: (weighted(200, weight_kind="survey"), None),
+    "zeros, sums and weights": lambda: (changed(), None),
+    "separated": lambda: (separated(), None),
+    "a comparison": lambda: (calm(), compared()),
+    "a comparison by folds": lambda: (calm(), replace(compared(), cross_validated=True)),
+}
+
+
+def test_facts_of_the_data(approve):
+    lines = {
+        name: "\n".join(
+            f"{fact.name}: {fact.value}{f' ({fact.note})' * bool(fact.note)}"
+            for fact in data_facts(*make())
+        )
+        for name, make in FACTS.items()
+    }
+    check_text("data_facts.txt", sections(lines), approve)
 
 
 def by_key(facts):
@@ -255,18 +223,6 @@ def test_sources_are_one_or_several(tmp_path):
     assert sources([tmp_path, "b.csv"]) == [str(tmp_path), "b.csv"]
 
 
-def test_data_of_an_assessment():
-    facts = by_key(data_facts(overconfident(), None))
-    assert facts["rows"].value == "600"
-    assert facts["classes"].value == "3"
-    assert facts["baseline"].value == "truck"
-    assert facts["weights"].value == "none"
-    assert facts["zeros"].value == "0"
-    assert facts["absent"].value == "none"
-    assert facts["fit"].value == "converged"
-    assert facts["df"].value == "4"
-
-
 def test_rarest_and_commonest_class_by_hand():
     p = mcllo.Predictions.from_arrays([[0.5, 0.3, 0.2]] * 5, list("aabba"), classes=list("abc"))
     with warnings.catch_warnings():
@@ -275,36 +231,6 @@ def test_rarest_and_commonest_class_by_hand():
     assert (facts["commonest"].value, facts["commonest"].note) == ("a", "3 rows, 60.0 %")
     assert (facts["rarest"].value, facts["rarest"].note) == ("c", "0 rows, 0.0 %")
     assert facts["absent"].value == "c"
-
-
-def test_changes_are_counted():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        a = mcllo.assess(
-            [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
-            ["a", "b", "c"] * 4,
-            classes=list("abc"),
-            normalize=True,
-            sample_weight=[0.5, 1.0, 2.0] * 4,
-            seed=0,
-        )
-    facts = by_key(data_facts(a, None))
-    assert facts["zeros"].value == "4"
-    assert "4 raised to 1e-06, 4 of them of the class that came true" in facts["zeros"].note
-    assert facts["renormalized"].value == "12"
-    assert facts["weights"].value == "total 14"
-
-
-def test_separation_is_said():
-    assert "does not exist" in by_key(data_facts(separated(), None))["fit"].value
-
-
-def test_data_of_a_comparison():
-    c = compared()
-    facts = by_key(data_facts(calm(), c))
-    assert facts["rows_fitted"].value == "600"
-    crossed = by_key(data_facts(calm(), replace(c, cross_validated=True)))
-    assert "other folds" in crossed["rows"].note
 
 
 def test_reproduce(tmp_path):
@@ -323,15 +249,6 @@ def test_without_a_command_the_call_is_shown():
     assert call == "mcllo.assess(probs, y, baseline='truck', seed=0)"
     call = by_key(reproduce_facts(calm(), compared(), None, None))["command"].value
     assert call == "mcllo.compare(train, holdout, baseline='truck', seed=0)"
-
-
-def test_groups_and_survey_weights_are_said():
-    facts = by_key(data_facts(grouped(), None))
-    assert (facts["groups"].value, facts["weights"].value) == ("120", "none")
-    p = predictions(60, PETS)
-    survey = replace(p, sample_weight=np.full(60, 1.5), weight_kind="survey")
-    note = by_key(data_facts(replace(calm(), predictions=survey), None))["weights"].note
-    assert "no counts" in note
 
 
 def test_the_call_shows_groups_weights_and_a_chosen_baseline():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
-from mcllo._fit.fit import fit_predictions, free_parameters
+from mcllo._fit.fit import fit_predictions
+from mcllo._fit.objective import free_parameters
 from mcllo._math.likelihood import LogPartition
 from mcllo._math.many_labels import BatchedRatio
 from mcllo.simulate._fits import evaluate, fit_together, statistics_of

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -7,8 +8,7 @@ import pytest
 
 from mcllo import Assessment, assess, load_calibrator, read_predictions
 from mcllo.__main__ import run
-from mcllo._blocks import assess as _block_assess
-from mcllo._blocks.assess import BlockAssessment
+from mcllo._blocks.assess import BlockAssessment, assess_blocks
 from mcllo._workflows import assess as _files
 from mcllo._workflows.assess import assess_file, fit_file, is_large
 
@@ -124,7 +124,7 @@ def test_a_report_of_a_directory_is_refused(parquet, tmp_path, capsys):
 @pytest.mark.parametrize("method", ["exact", "sequential"])
 def test_exact_p_values_of_large_files_are_refused(parquet, monkeypatch, capsys, method):
     monkeypatch.setattr(_files, "LARGE_FILE", 1000)
-    monkeypatch.setattr(_block_assess, "MOST_CELLS", 1000)
+    monkeypatch.setattr(_files, "assess_blocks", partial(assess_blocks, most_cells=1000))
     line = [str(parquet), "--label", "y", "--classes", "a,b,c", "--method", method]
     assert run(["assess", *line]) != 0
     refused = capsys.readouterr().err.strip()

@@ -3,26 +3,31 @@
 The verdict is that of one test, chosen for the rows and the baseline
 (`_inference/calibration_test`); beside it stand omnibus tests, metrics with what they would show
 under calibration, each class's share, and the `Details`: which kind of miscalibration, which
-classes, and what the answer hangs on.
+classes, and what the answer hangs on. `DataFacts` are all that is kept of rows that are not in
+memory; everything an assessment says of its data is in them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from .._diagnosis.class_tests import in_the_large
 from .._fit.fit import MCLLOFit
-from .._ground.results import none_for_nan
+from .._ground.results import Codes, Floats, none_for_nan
+from .._ground.statements import Statement
 from .._ground.text import Table
 from .._ground.threads import one_blas_thread
+from .._inference.budget import FEWEST_NULL_DRAWS, MOST_NULLS_ENTRIES, N_RESAMPLES, NULLS_WORK
 from .._inference.calibration_test import fit_and_test, needs_robust
 from .._inference.draws import MetricNull, Seed, entropy_of, metric_nulls
-from .._inference.likelihood_tests import N_RESAMPLES, CalibrationTest, Method, Statistic
+from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
 from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
-from .._input.predictions import Predictions
+from .._input.labels import Classes
+from .._input.predictions import Predictions, zeros_raised
+from ..exceptions import PYTHON, Phrase, Words
 from ..metrics import (
     accuracy,
     brier_score,
@@ -32,13 +37,74 @@ from ..metrics import (
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
-from .words import assessment_text
+from .words import assessment_text, statements_of
 
-NULL_CELLS = 2e8
-"""Work (rows x classes x draws) spent on what the metrics would show under calibration."""
-FEWEST_DRAWS = 199
-MOST_CELLS = 2e6
-"""Size of the table (rows x classes) beyond which nothing is simulated for the metrics."""
+
+@dataclass(frozen=True, eq=False)
+class DataFacts:
+    """What is known of the rows, in memory or not; names as in `Predictions`.
+
+    Attributes
+    ----------
+    sample_weight : ndarray, float or None
+        The weights, or the sum of those that are not in memory; None when every row counts once.
+    """
+
+    n_samples: int
+    classes: Classes
+    baseline: Any
+    class_weight: Floats
+    sample_weight: Floats | float | None
+    weight_kind: str = "frequency"
+    groups: Codes | None = None
+    n_zeros: int = 0
+    n_clipped: int = 0
+    n_clipped_true: int = 0
+    clip: float | None = None
+    n_renormalized: int = 0
+    max_row_error: float = 0.0
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> DataFacts:
+        """Return the facts of rows in memory."""
+        return cls(**{field.name: getattr(predictions, field.name) for field in fields(cls)})
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def absent(self) -> Classes:
+        """Classes that never occur in the labels."""
+        pairs = zip(self.classes, self.class_weight, strict=True)
+        return tuple(label for label, weight in pairs if weight == 0.0)
+
+    @property
+    def zero_phrase(self) -> Phrase:
+        """What the zero rule did, in a sentence; empty when it did nothing."""
+        return zeros_raised(self, self.n_samples * self.n_classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values."""
+        weighted = self.sample_weight is not None
+        return {
+            "n_samples": self.n_samples,
+            "n_classes": self.n_classes,
+            "classes": list(self.classes),
+            "baseline": self.baseline,
+            "class_counts": self.class_weight.tolist(),
+            "absent_classes": list(self.absent),
+            "weighted": weighted,
+            "weight_kind": self.weight_kind if weighted else None,
+            "n_groups": None if self.groups is None else len(np.unique(self.groups)),
+            "n_zeros": self.n_zeros,
+            "n_clipped": self.n_clipped,
+            "n_clipped_true": self.n_clipped_true,
+            "clip": self.clip,
+            "n_renormalized": self.n_renormalized,
+            "max_row_error": self.max_row_error,
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,14 +147,36 @@ class Assessment:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
-        """Return the report, its verdict at level `alpha`; `full` adds every detail."""
-        return assessment_text(self, alpha, full=full)
+    def text(self, alpha: float = 0.05, *, full: bool = False, words: Words = PYTHON) -> str:
+        """Return the report, its verdict at level `alpha`; `full` adds every detail.
+
+        `words` are what arguments are called: Python's names, or the command line's options.
+        """
+        return assessment_text(self, alpha, full=full, called=words)
+
+    def statements(self, alpha: float = 0.05, words: Words = PYTHON) -> list[Statement]:
+        """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
+
+        Kinds: heading, verdict, meaning, test, subsample, companion, other, kind.*, classes,
+        baseline, zeros.*, note.*, metric.*, departure and remedy. Text and report print what they
+        pick.
+        """
+        return statements_of(self, alpha, words)
+
+    @property
+    def data(self) -> DataFacts:
+        """What was read, and what was changed."""
+        return DataFacts.of(self.predictions)
+
+    @property
+    def remarks(self) -> tuple[Statement, ...]:
+        """What a reader must know of the test, beside what it says of itself."""
+        return ()
 
     def __repr__(self) -> str:
         p = self.predictions
         return (
-            f"<Assessment of {p.n_samples} rows, {p.n_classes} classes: statistic "
+            f"<{type(self).__name__} of {p.n_samples} rows, {p.n_classes} classes: statistic "
             f"{self.test.statistic:.6g}, df {self.test.df}, pvalue {self.test.pvalue:.4g}>"
         )
 
@@ -102,7 +190,7 @@ class Assessment:
             "companions": {name: test.to_dict() for name, test in self.companions.items()},
             "in_the_large": none_for_nan(self.in_the_large.rows()),
             **none_for_nan(self.details.to_dict()),
-            "data": data_facts(self.predictions),
+            "data": self.data.to_dict(),
         }
 
 
@@ -148,7 +236,7 @@ def _companions(
     if needs_robust(predictions):
         return {}
     simulated = {kind: nulls.pop(kind) for kind in ("hosmer_lemeshow",) if kind in nulls}
-    simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_DRAWS), seed)
+    simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_NULL_DRAWS), seed)
     companions = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
     if not nulls and predictions.sample_weight is None:
         companions["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
@@ -159,9 +247,9 @@ def simulated_nulls(predictions: Predictions, n_resamples: int, seed: int) -> di
     """Return what calibrated predictions would show: ECE, classwise ECE and Hosmer-Lemeshow."""
     cells = float(predictions.probs.size)
     dependent = needs_robust(predictions)
-    if dependent or not predictions.has_whole_weights or cells > MOST_CELLS:
+    if dependent or not predictions.has_whole_weights or cells > MOST_NULLS_ENTRIES:
         return {}
-    draws = min(n_resamples, max(FEWEST_DRAWS, int(NULL_CELLS / cells)))
+    draws = min(n_resamples, max(FEWEST_NULL_DRAWS, int(NULLS_WORK / cells)))
     statistics = {
         "ece": TopLabelECE,
         "classwise_ece": ClasswiseECE,
@@ -187,30 +275,13 @@ def calibration_in_the_large(predictions: Predictions) -> Table:
     For dependent rows and survey weights z and the p-values would not be valid: they are NaN.
     """
     columns = in_the_large(predictions)
-    columns["pvalue"] = columns.pop("large_pvalue")
-    columns["adjusted"] = columns.pop("large_adjusted")
     if needs_robust(predictions):
-        columns |= {name: [np.nan] * predictions.n_classes for name in ("z", "pvalue", "adjusted")}
-    return Table({"class": predictions.classes, **columns})
+        unknown = [np.nan] * predictions.n_classes
+        columns |= dict.fromkeys(("z", "large_pvalue", "large_adjusted"), unknown)
+    return shares_table(predictions.classes, columns)
 
 
-def data_facts(predictions: Predictions) -> dict[str, Any]:
-    """Return what was read and what was changed."""
-    p = predictions
-    return {
-        "n_samples": p.n_samples,
-        "n_classes": p.n_classes,
-        "classes": list(p.classes),
-        "baseline": p.baseline,
-        "class_counts": p.class_weight.tolist(),
-        "absent_classes": list(p.absent),
-        "weighted": p.sample_weight is not None,
-        "weight_kind": p.weight_kind if p.sample_weight is not None else None,
-        "n_groups": None if p.groups is None else len(np.unique(p.groups)),
-        "n_zeros": p.n_zeros,
-        "n_clipped": p.n_clipped,
-        "n_clipped_true": p.n_clipped_true,
-        "clip": p.clip,
-        "n_renormalized": p.n_renormalized,
-        "max_row_error": p.max_row_error,
-    }
+def shares_table(classes: Classes, columns: dict[str, list[float]]) -> Table:
+    """Return the columns of `class_tests.shares` as a table, a row for each class."""
+    short = {"large_pvalue": "pvalue", "large_adjusted": "adjusted"}
+    return Table({"class": classes} | {short.get(k, k): own for k, own in columns.items()})

@@ -26,20 +26,18 @@ from typing import Any
 from .._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
 from .._diagnosis.class_tests import ClassTests, class_tests_of
 from .._diagnosis.ladder import Ladder, ladder_of
-from .._diagnosis.nested import BRIEF
 from .._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity_of
 from .._fit.all_baselines import MOST_BASELINES
 from .._ground.threads import one_blas_thread
+from .._inference.budget import BRIEF_NESTED_WORK, MOST_BASELINE_ENTRIES, N_RESAMPLES_DETAILS
 from .._inference.calibration_test import FittedTest, needs_robust
 from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
 from .._inference.robust import RobustTest
 
-MOST_DRAWS = 499
-"""Draws for a p-value of the details; the main test has its own."""
-MOST_CELLS = 2e7
-"""Rows x classes x baselines beyond which not every baseline is fitted."""
 MOST_CLASSES = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
+INDEPENDENT = "independent rows that each count once"
+"""What most parts assume."""
 PARTS = ("ladder", "class_tests", "baselines", "zeros", "posterior", "robust")
 
 
@@ -59,6 +57,15 @@ class Details:
     n_resamples: int
     seed: int
 
+    @classmethod
+    def without_rows(
+        cls, posterior: CalibrationPosterior | None, skipped: dict[str, str]
+    ) -> Details:
+        """Return the details of rows that are not in memory: no more than the posterior."""
+        details = cls.__new__(cls)
+        vars(details).update(dict.fromkeys(PARTS), posterior=posterior, skipped=skipped)
+        return details
+
     @cached_property
     def ladder(self) -> Ladder | None:
         """Nested models of miscalibration: which kind is it?"""
@@ -67,7 +74,9 @@ class Details:
             return None
         test = f.test if f.test.kind == "lr" else None
         with _quiet():
-            return ladder_of(f.predictions, f.fit, test=test, work=BRIEF, **self._options)
+            return ladder_of(
+                f.predictions, f.fit, test=test, work=BRIEF_NESTED_WORK, **self._options
+            )
 
     @cached_property
     def class_tests(self) -> ClassTests | None:
@@ -76,7 +85,7 @@ class Details:
             return None
         with _quiet():
             f = self.fitted
-            return class_tests_of(f.predictions, f.fit, work=BRIEF, **self._options)
+            return class_tests_of(f.predictions, f.fit, work=BRIEF_NESTED_WORK, **self._options)
 
     @cached_property
     def baselines(self) -> BaselineSensitivity | None:
@@ -103,7 +112,7 @@ class Details:
             return None
         return posterior_of_fit(self.fitted.fit, counted_rows(self.fitted.predictions), 0.5)
 
-    @property
+    @cached_property
     def robust(self) -> RobustTest | None:
         """The test that allows for dependent rows, when the rows are in groups or sampled."""
         return self.fitted.robust
@@ -113,14 +122,14 @@ class Details:
         """What was left out, and why."""
         p = self.fitted.predictions
         if needs_robust(p):
-            why = "it assumes independent rows that each count once"
+            why = f"it assumes {INDEPENDENT}"
             return dict.fromkeys(("ladder", "class_tests", "baselines", "zeros", "posterior"), why)
         left_out: dict[str, str] = {}
         if p.n_classes > MOST_CLASSES:
             why = f"{p.n_classes:,} classes are too many to fit class by class"
             left_out = dict.fromkeys(("ladder", "class_tests"), why)
         cells = float(p.probs.size) * p.n_classes
-        if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_CELLS):
+        if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_BASELINE_ENTRIES):
             many = "too many classes or rows to fit every baseline; try a few of them with "
             left_out["baselines"] = f"{many}mcllo.baseline_sensitivity(..., baselines=)"
         return left_out
@@ -133,7 +142,7 @@ class Details:
 
     @property
     def _options(self) -> dict[str, Any]:
-        return {"n_resamples": min(self.n_resamples, MOST_DRAWS), "seed": self.seed}
+        return {"n_resamples": min(self.n_resamples, N_RESAMPLES_DETAILS), "seed": self.seed}
 
     def __repr__(self) -> str:
         return f"<Details: {', '.join(name for name in PARTS if name not in self.skipped)}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,9 @@ from .._files.source import Source, StrPath
 from .._files.write import writing
 from .._fit.map import MCLLOMap
 from .._ground.files import progress
+from .._ground.quiet import quiet
 from .._input.probabilities import clean_logits
-from ..exceptions import FileFormatError, InputError
+from ..exceptions import FileFormatError, InputError, Phrase
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,7 @@ def apply_file(
             try:
                 writer.write(_recalibrated(calibrator, batch, source, roles, names, logits))
             except InputError as error:
-                place = "" if error.row is None else source.place(error.row + done)
-                raise in_file_words(error, place, roles) from None
+                raise in_file_words(error.moved(done), source, roles) from None
             done += batch.num_rows
             advance(batch.num_rows)
         if done == 0:
@@ -78,7 +77,8 @@ def _find_columns(source: Source, names: Sequence[str], prefix: str) -> list[str
     known = set(source.columns)
     missing = [column for column in columns if column not in known]
     if missing and not prefix and (hint := prefix_hint(source.columns, names)):
-        raise FileFormatError(f"{source.name} has no class column {missing[0]!r}. {hint}")
+        missed = f"{source.name} has no class column {missing[0]!r}."
+        raise FileFormatError(missed, remedy=Phrase("{}.", hint))
     source.require(columns, "class column")
     return columns
 
@@ -97,8 +97,7 @@ def _recalibrated(
 
 
 def _predict(calibrator: Any, table: Any, logits: bool) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         if not logits or calibrator.input == "logits":
             return calibrator.predict_proba(table)
         fitted = getattr(calibrator, "fit_", None)

@@ -10,32 +10,27 @@ p-value             chi-square. Where that is in doubt (zeros were raised, a cla
 Hosmer-Lemeshow     groups cut at the deciles of a random subsample
 details             left out, but for the posterior
 ==================  =========================================================================
-
-`BlockAssessment`: what is known of rows that are never all in memory, as small objects.
-
-They have the attributes of `Assessment`, `Details` and `Predictions` that words and tables read, so
-one report serves both.
 """
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from .._assessment.assessment import MOST_CELLS, assess_predictions, data_facts
-from .._assessment.details import PARTS, Details
-from .._assessment.words import assessment_text, wrapped
-from .._diagnosis.class_tests import holm, normal_tails
+from .._assessment.assessment import Assessment, DataFacts, assess_predictions, shares_table
+from .._assessment.details import Details
+from .._diagnosis.class_tests import shares
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.quiet import quiet
 from .._ground.results import Floats, none_for_nan
-from .._ground.text import Table, format_count
-from .._inference.draws import MetricNull, Seed, check_resamples, entropy_of
+from .._ground.statements import Statement
+from .._ground.text import format_count
+from .._inference.budget import MOST_NULLS_ENTRIES, N_RESAMPLES
+from .._inference.draws import Seed, check_resamples, entropy_of
 from .._inference.likelihood_tests import (
-    N_RESAMPLES,
     CalibrationTest,
     Method,
     Statistic,
@@ -45,175 +40,61 @@ from .._inference.likelihood_tests import (
     statistic_value,
     trust_chi2,
 )
-from .._inference.omnibus import N_GROUPS, OmnibusTest
-from .._inference.posterior import CalibrationPosterior, posterior_of_fit
-from .._input.labels import Classes
+from .._inference.omnibus import N_GROUPS
+from .._inference.posterior import posterior_of_fit
+from .._inference.pvalue import Ground, Limit, PValue, Reason
 from .._input.predictions import Predictions
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 from ..metrics._bins import n_bins_of
 from ..metrics._reliability import ReliabilityCurve
 from .bins import BinSums, bin_sums
-from .blocks import Blocks, zero_note
+from .blocks import Blocks
 from .fit import fit_blocks
 from .sums import RowSums
 
 TOO_LARGE = "the rows are not all in memory"
-
-
-@dataclass(frozen=True, eq=False)
-class BlockFacts:
-    """What is known of rows that are not in memory; names as in `Predictions`.
-
-    Attributes
-    ----------
-    sample_weight : float or None
-        Total weight; None when every row counts once.
-    """
-
-    n_samples: int
-    classes: Classes
-    baseline: Any
-    class_weight: Floats
-    sample_weight: float | None
-    n_zeros: int
-    n_clipped: int
-    n_clipped_true: int
-    clip: float | None
-    n_renormalized: int
-    max_row_error: float
-    zero_note: str
-    weight_kind: str = "frequency"
-    groups: None = None
-
-    @classmethod
-    def of(cls, blocks: Blocks) -> BlockFacts:
-        """Return the facts that the first pass found."""
-        sums, layout = blocks.first, blocks.layout
-        return cls(
-            n_samples=sums.n_samples,
-            classes=layout.classes,
-            baseline=layout.baseline,
-            class_weight=sums.class_weight,
-            sample_weight=sums.scores.weight if sums.weighted else None,
-            zero_note=zero_note(sums) if sums.changes.n_clipped else "",
-            **vars(sums.changes),
-        )
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def absent(self) -> Classes:
-        """Classes that never occur in the labels."""
-        pairs = zip(self.classes, self.class_weight, strict=True)
-        return tuple(label for label, weight in pairs if weight == 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class BlockDetails:
-    """What needs no rows of `Details`, and what was left out.
-
-    Attributes
-    ----------
-    posterior : CalibrationPosterior or None
-        Posterior probability of calibration at even odds.
-    skipped : dict of str to str
-        What was left out, and why.
-    """
-
-    posterior: CalibrationPosterior | None
-    skipped: dict[str, str]
-    ladder: None = None
-    class_tests: None = None
-    baselines: None = None
-    zeros: None = None
-    robust: None = None
-
-    @classmethod
-    def of(cls, sums: RowSums, fit: MCLLOFit) -> BlockDetails:
-        """Return the details that the sums tell."""
-        left_out = ["ladder", "class_tests", "baselines"] + ["zeros"] * bool(sums.changes.n_clipped)
-        known = sums.scores.weight > 1.0
-        return cls(
-            posterior=posterior_of_fit(fit, sums.scores.weight, 0.5) if known else None,
-            skipped=dict.fromkeys(left_out, TOO_LARGE),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        parts = {name: getattr(self, name) for name in PARTS}
-        plain = {name: None if part is None else part.to_dict() for name, part in parts.items()}
-        return {**plain, "skipped": dict(self.skipped)}
+SUBSAMPLE_CELLS = 2e5
+"""Rows times classes of the subsample whose p-value is exact."""
+SUBSAMPLE_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BlockAssessment:
-    """What `assess_blocks` found; print it for the report that `Assessment` prints.
+class BlockAssessment(Assessment):
+    """What `assess_blocks` found: an `Assessment` of rows that are not in memory.
 
     Attributes
     ----------
-    test, fit, metrics, nulls, companions, in_the_large, details
-        As in `Assessment`.
+    predictions : DataFacts
+        What was assessed.
     subsample : CalibrationTest or None
         The exact test of a random subsample, where the chi-square p-value of `test` is in doubt;
         its `reason` says how many rows.
     reliability : list of ReliabilityCurve
         Of the most probable class, then class by class; 10 bins of equal width.
-    predictions : BlockFacts
-        What was assessed.
     """
 
-    test: CalibrationTest
-    fit: MCLLOFit
-    metrics: dict[str, float]
-    nulls: dict[str, MetricNull]
-    companions: dict[str, OmnibusTest]
-    in_the_large: Table
-    details: Details | BlockDetails
+    predictions: DataFacts  # type: ignore[assignment]
     subsample: CalibrationTest | None
     reliability: list[ReliabilityCurve]
-    predictions: BlockFacts
 
-    def __str__(self) -> str:
-        return self.text()
+    @property
+    def data(self) -> DataFacts:
+        """What was read, and what was changed."""
+        return self.predictions
 
-    def text(self, alpha: float = 0.05, *, full: bool = False) -> str:
-        """Return the report, its verdict at level `alpha`; `full` adds every detail."""
-        text, line = assessment_text(cast(Any, self), alpha, full=full), f"  {self.test}\n"
+    @property
+    def remarks(self) -> tuple[Statement, ...]:
+        """Why chi-square is in doubt, and the test of the subsample."""
         if self.subsample is None:
-            return text
+            return ()
         doubt = f"Chi-square is in doubt: {self.test.reason}. {self.subsample.reason}:"
-        note = [f"  {part}\n" for part in wrapped([f"{doubt} {self.subsample}"])]
-        return text.replace(line, line + "".join(note), 1)
-
-    def __repr__(self) -> str:
-        p = self.predictions
-        return (
-            f"<BlockAssessment of {p.n_samples} rows, {p.n_classes} classes: statistic "
-            f"{self.test.statistic:.6g}, df {self.test.df}, pvalue {self.test.pvalue:.4g}>"
-        )
+        numbers = self.subsample.to_dict()
+        return (Statement("subsample", f"{doubt} {self.subsample}", "doubt", numbers),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
-        return {
-            "test": none_for_nan(self.test.to_dict()),
-            "subsample": None if self.subsample is None else none_for_nan(self.subsample.to_dict()),
-            "fit": none_for_nan(self.fit.to_dict()),
-            "metrics": none_for_nan(self.metrics),
-            "nulls": {name: null.to_dict() for name, null in self.nulls.items()},
-            "companions": {name: test.to_dict() for name, test in self.companions.items()},
-            "in_the_large": none_for_nan(self.in_the_large.rows()),
-            "reliability": [curve.to_dict() for curve in self.reliability],
-            **none_for_nan(self.details.to_dict()),
-            "data": data_facts(cast(Any, self.predictions)),
-        }
-
-
-SUBSAMPLE_CELLS = 2e5
-"""Rows times classes of the subsample whose p-value is exact."""
-SUBSAMPLE_ROWS = 20_000
+        own = {"subsample": self.subsample, "reliability": self.reliability}
+        return {**super().to_dict(), **none_for_nan(own)}
 
 
 def assess_blocks(
@@ -223,6 +104,8 @@ def assess_blocks(
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
+    most_cells: float = MOST_NULLS_ENTRIES,
+    subsample_rows: int = SUBSAMPLE_ROWS,
 ) -> BlockAssessment:
     """Assess rows in blocks; see the module for what differs from `assess`.
 
@@ -231,67 +114,58 @@ def assess_blocks(
     blocks : Blocks
         The rows.
     statistic, method, n_resamples, seed
-        As in `assess`; tables of more than 2 million cells have no exact p-value.
-
-    Examples
-    --------
-    >>> from mcllo._blocks.sources import blocks_of_arrays
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.random(4000)
-    >>> blocks = blocks_of_arrays(np.column_stack([1 - x, x]), (rng.random(4000) < x).astype(int))
-    >>> assess_blocks(blocks, seed=0).test.rejects(alpha=0.01)
-    False
+        As in `assess`; large tables have no exact p-value.
+    most_cells : float
+        Rows times classes up to which a table is small.
+    subsample_rows : int
+        Rows of a subsample, at most.
     """
     check_choices(statistic, method)
     check_resamples(n_resamples)
     entropy = entropy_of(seed)
     options: dict[str, Any] = {"statistic": statistic, "method": method, "n_resamples": n_resamples}
-    if blocks.first.n_samples * len(blocks.layout.classes) <= MOST_CELLS:
-        return _small(blocks, entropy, options)
+    sums, facts = blocks.first, blocks.facts
+    if facts.n_samples * facts.n_classes <= most_cells:
+        found = assess_predictions(blocks.take(), seed=entropy, **options)
+        same = {field.name: getattr(found, field.name) for field in fields(found)}
+        curves = _bins(blocks, np.empty(0)).reliability(facts.classes)
+        return BlockAssessment(**same | {"predictions": facts}, subsample=None, reliability=curves)
     if method in ("exact", "sequential"):
         raise InputError(
-            f"method={method!r} draws labels for rows in memory; {blocks.first.n_samples:,} are "
-            "too many here. Use method='auto' or 'chi2'."
+            Phrase(
+                "{found} draws labels for rows in memory; {:,} are too many here.",
+                facts.n_samples,
+            ),
+            argument="method",
+            value=method,
+            remedy=Phrase("Use {} or 'chi2'.", Option("method", "auto")),
         )
-    return _large(blocks, entropy, options)
-
-
-def _small(blocks: Blocks, seed: int, options: dict[str, Any]) -> BlockAssessment:
-    """Gather the rows and assess them in memory."""
-    found = assess_predictions(blocks.take(), seed=seed, **options)
-    bins = _bins(blocks, np.empty(0))
-    return BlockAssessment(
-        test=found.test,
-        fit=found.fit,
-        metrics=found.metrics,
-        nulls=found.nulls,
-        companions=found.companions,
-        in_the_large=found.in_the_large,
-        details=found.details,
-        subsample=None,
-        reliability=bins.reliability(blocks.layout.classes),
-        predictions=BlockFacts.of(blocks),
-    )
-
-
-def _large(blocks: Blocks, seed: int, options: dict[str, Any]) -> BlockAssessment:
-    sums, classes = blocks.first, blocks.layout.classes
     fit = fit_blocks(blocks)
-    some = _subsample(blocks, seed)
-    test, check = _tested(sums, fit, some, seed, options)
+    some = _subsample(blocks, entropy, subsample_rows)
+    test, check = _tested(sums, fit, some, entropy, options)
     deciles = np.arange(1, N_GROUPS) / N_GROUPS
     bins = _bins(blocks, np.quantile(1.0 - some.probs[:, some.baseline_index], deciles))
+    scores = sums.scores
+    left_out = ["ladder", "class_tests", "baselines"] + ["zeros"] * bool(facts.n_clipped)
+    posterior = posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
+    columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
     return BlockAssessment(
         test=test,
         fit=fit,
-        metrics=_metrics(sums, bins),
+        metrics={
+            "accuracy": scores.hits / scores.weight,
+            "log_loss": scores.log_loss / scores.weight,
+            "brier": scores.brier / scores.weight,
+            "ece": bins.top_label_error(),
+            "classwise_ece": bins.classwise_error(),
+        },
         nulls={},
         companions={} if sums.weighted else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
-        in_the_large=_in_the_large(sums, classes),
-        details=BlockDetails.of(sums, fit),
+        in_the_large=shares_table(facts.classes, columns),
+        details=Details.without_rows(posterior, dict.fromkeys(left_out, TOO_LARGE)),
+        predictions=facts,
         subsample=check,
-        reliability=bins.reliability(classes),
-        predictions=BlockFacts.of(blocks),
+        reliability=bins.reliability(facts.classes),
     )
 
 
@@ -301,10 +175,10 @@ def _bins(blocks: Blocks, cuts: Floats) -> BinSums:
     return bins
 
 
-def _subsample(blocks: Blocks, seed: int) -> Predictions:
+def _subsample(blocks: Blocks, seed: int, most: int) -> Predictions:
     """Return random rows; which ones depends on the seed and the number of rows alone."""
     n = blocks.first.n_samples
-    size = int(min(n, SUBSAMPLE_ROWS, max(1000.0, SUBSAMPLE_CELLS // len(blocks.layout.classes))))
+    size = int(min(n, most, max(1000.0, SUBSAMPLE_CELLS // len(blocks.layout.classes))))
     rows = np.random.default_rng([seed, n]).choice(n, size, replace=False, shuffle=False)
     return blocks.take(np.sort(rows))
 
@@ -313,29 +187,21 @@ def _tested(
     sums: RowSums, fit: MCLLOFit, some: Predictions, seed: int, options: dict[str, Any]
 ) -> tuple[CalibrationTest, CalibrationTest | None]:
     """Return the chi-square test, and the exact one of a subsample where the former is in doubt."""
-    statistic = options["statistic"]
-    value = statistic_value(fit, statistic)
-    reason, doubt = "as asked", ""
+    statistic, why = options["statistic"], Reason(Ground.ASKED)
     if options["method"] == "auto":
-        reason, doubt = _trust(sums, fit.df, statistic)
-    test = CalibrationTest(
-        value, fit.df, chi2_sf(value, fit.df), "chi2", statistic, 0, False, None, reason
-    )
-    if not doubt:
-        return test, None
-    return test, _exact(some, fit.n_samples, seed, options)
-
-
-def _trust(sums: RowSums, df: int, statistic: str) -> tuple[str, str]:
-    """Return why chi-square is used, and what speaks against it."""
-    reason, doubt = trust_chi2(
-        statistic,
-        sums.scores.errors / max(df, 1),
-        n_clipped=sums.changes.n_clipped,
-        least_variance=lambda: float(sums.scores.spread.min()),
-        whole_weights=lambda: sums.whole,
-    )
-    return reason or f"{doubt}, but the data are too large to simulate", doubt
+        why = trust_chi2(
+            statistic,
+            sums.scores.errors / max(fit.df, 1),
+            n_clipped=sums.changes.n_clipped,
+            least_variance=lambda: float(sums.scores.spread.min()),
+            whole_weights=lambda: sums.whole,
+        )
+        why = why.but(Limit.SIZE) if why.wants_draws else why
+    value = statistic_value(fit, statistic)
+    found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
+    test = CalibrationTest.of(value, fit.df, statistic, found)
+    in_doubt = Limit.SIZE in why.limits
+    return test, _exact(some, fit.n_samples, seed, options) if in_doubt else None
 
 
 def _exact(
@@ -346,36 +212,6 @@ def _exact(
         f"On {format_count(some.n_samples)} of {format_count(n_samples)} rows, chosen at "
         f"random with seed {seed}"
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit of all rows has said what there is to say
+    with quiet():  # the fit of all rows has said what there is to say
         found = run_test(some, fit_predictions(some), seed=seed, **options)
-    return CalibrationTest(**{**found.to_dict(), "reason": reason})
-
-
-def _metrics(sums: RowSums, bins: BinSums) -> dict[str, float]:
-    scores = sums.scores
-    return {
-        "accuracy": scores.hits / scores.weight,
-        "log_loss": scores.log_loss / scores.weight,
-        "brier": scores.brier / scores.weight,
-        "ece": bins.top_label_error(),
-        "classwise_ece": bins.classwise_error(),
-    }
-
-
-def _in_the_large(sums: RowSums, classes: Classes) -> Table:
-    """Return predicted and observed share of each class, with z and p-values (also Holm's)."""
-    expected, observed, total = sums.scores.predicted, sums.class_weight, sums.scores.weight
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = (observed - expected) / np.sqrt(sums.scores.spread)
-    pvalues = normal_tails(z)
-    return Table(
-        {
-            "class": classes,
-            "predicted": (expected / total).tolist(),
-            "observed": (observed / total).tolist(),
-            "z": z.tolist(),
-            "pvalue": pvalues.tolist(),
-            "adjusted": holm(pvalues).tolist(),
-        }
-    )
+    return replace(found, reason=reason)

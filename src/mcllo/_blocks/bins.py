@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,15 +28,13 @@ from .._inference.likelihood_tests import chi2_sf
 from .._inference.omnibus import OmnibusTest
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from ..metrics._bins import bin_index, width_edges
-from ..metrics._reliability import ReliabilityCurve, central_range, ratio, wilson
-from .sums import Block, top_label
+from ..metrics._bins import top_label, width_edges, width_index
+from ..metrics._reliability import ReliabilityCurve, central_range, curve_of_sums, ratio
+from .sums import Block
 
 Index = NDArray[np.intp]
 
 N_CURVE_BINS = 10
-NEAR = 1e-7
-"""Distance of ``n_bins x`` from a whole number within which rounding may have moved it."""
 FEW_ROWS = 2000
 """Rows of a bin up to which its band is that of a binomial count."""
 
@@ -91,12 +88,17 @@ class BinSums:
 
     def reliability(self, classes: Classes, level: float = 0.95) -> list[ReliabilityCurve]:
         """Return the curve of the most probable class, then those of the classes."""
-        return [_curve(label, self.curves[:, j], level) for j, label in enumerate((None, *classes))]
+        inner, curves = width_edges(N_CURVE_BINS), []
+        for label, sums in zip((None, *classes), self.curves.swapaxes(0, 1), strict=True):
+            counts, predicted, hits, variance = sums
+            bands = _bands(counts, ratio(predicted, counts), variance, level)
+            curves.append(curve_of_sums(label, inner, (counts, predicted, hits), bands, level))
+        return curves
 
 
 def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
     """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
-    rows, cells = block.rows, Cells.of(n_bins)
+    rows, cells = block.rows, BinCells.of(n_bins)
     index, most = top_label(rows.probs)
     sums = cells.sums(most, index == rows.codes, rows.sample_weight)
     top = np.stack([np.add.reduceat(part, cells.fine) for part in sums[:3]])
@@ -111,7 +113,7 @@ def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class BinCells:
     """Bins of the calibration errors, cut at the edges of the curves' bins too: one count for both.
 
     Attributes
@@ -135,7 +137,7 @@ class Cells:
 
     @staticmethod
     @lru_cache(maxsize=4)
-    def of(n_bins: int) -> Cells:
+    def of(n_bins: int) -> BinCells:
         """Return the cells of so many bins."""
         edges = np.union1d(width_edges(n_bins), width_edges(N_CURVE_BINS))
         fine, curve = (
@@ -144,7 +146,7 @@ class Cells:
         )
         several = np.diff(fine, append=len(edges) + 1) > 1
         start = np.searchsorted(curve, fine, side="right") - 1
-        return Cells(n_bins, len(edges) + 1, fine, curve, np.where(several, -1, fine), start)
+        return BinCells(n_bins, len(edges) + 1, fine, curve, np.where(several, -1, fine), start)
 
     def index(self, values: Floats) -> Index:
         """Return the cell of each value; those in a bin of several cells are looked at again."""
@@ -153,7 +155,7 @@ class Cells:
         again = np.flatnonzero(index < 0)
         if len(again):
             own = bins[again]
-            passed = bin_index(values[again], width_edges(N_CURVE_BINS)) - self.start[own]
+            passed = width_index(values[again], N_CURVE_BINS) - self.start[own]
             index[again] = self.fine[own] + passed
         return index
 
@@ -181,28 +183,6 @@ class Cells:
         return sums
 
 
-def width_index(values: Floats, n_bins: int) -> Index:
-    """Return ``bin_index(values, width_edges(n_bins))`` without a search.
-
-    The product ``n_bins x`` tells the bin, but where it is a whole number up to rounding; there x
-    is compared with that edge.
-
-    Examples
-    --------
-    >>> width_index(np.array([0.0, 0.1, 0.7, 0.71, 1.0]), 10)
-    array([0, 0, 6, 7, 9])
-    """
-    scaled = values * n_bins
-    whole = np.rint(scaled)
-    index: Index = scaled.astype(np.intp)
-    scaled -= whole
-    near = np.flatnonzero(np.abs(scaled, out=scaled) < NEAR)
-    if len(near):
-        edge = whole[near]
-        index[near] = np.maximum(edge - (values[near] <= edge / n_bins), 0.0)
-    return index
-
-
 def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
     """Return observed less expected counts of each group, and their covariance."""
     g, c = len(cuts) + 1, rows.n_classes
@@ -224,26 +204,6 @@ def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
         excess[k] = np.bincount(codes[own], minlength=c).astype(np.float64) - expected
         spread[k] = np.diag(expected) - inside @ inside.T
     return excess, spread
-
-
-def _curve(label: Any, sums: Floats, level: float) -> ReliabilityCurve:
-    counts, predicted, hits, variance = sums
-    observed, mean = ratio(hits, counts), ratio(predicted, counts)
-    low, high = wilson(observed, counts, level)
-    band_low, band_high = _bands(counts, mean, variance, level)
-    return ReliabilityCurve(
-        label=label,
-        edges=np.concatenate([[0.0], width_edges(N_CURVE_BINS), [1.0]]),
-        counts=counts,
-        mean_predicted=mean,
-        observed=observed,
-        low=low,
-        high=high,
-        band_low=band_low,
-        band_high=band_high,
-        level=level,
-        binning="width",
-    )
 
 
 def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:

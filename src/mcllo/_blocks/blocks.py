@@ -10,42 +10,38 @@ thing: give each block to a function and add what comes back, in the order of th
 ``take(rows)``     some rows, or all, as `Predictions`
 =================  ==========================================================================
 
-`Streamed` is the one machine: threads share blocks of arrays, of an iterator or of files
-(`_blocks/sources`), and validated blocks are kept in a temporary file where reading them again
-would cost more. A cluster is another subclass with its own `total`: `work` is a function of a
-module, or a `functools.partial` of one, so that it can be sent; what it returns is small.
+`Streamed` is the one machine: threads share the blocks of a `Source` (`_blocks/files`), and
+validated blocks are kept in a temporary folder where reading them again would cost more. A cluster
+is another subclass with its own `total`: `work` is a function of a module, or a `functools.partial`
+of one, so that it can be sent; what it returns is small.
 """
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import cached_property, partial
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._assessment.assessment import DataFacts
 from .._ground.files import progress
 from .._ground.results import Floats
-from .._ground.threads import limit_threads, one_blas_thread, threads_for
-from .._input.predictions import Predictions
+from .._ground.threads import one_blas_thread, ordered_map, threads_for
+from .._input.predictions import Predictions, zeros_raised
+from .._input.weights import no_weight
 from .._math.likelihood import Terms
 from .._math.many_classes import MOST_PARAMETERS, has_whole_hessian
 from ..exceptions import InputError, ZeroProbabilityWarning
 from .spill import Kept, Spill, room_for
 from .sums import Layout, RowSums, block_terms, picked, row_sums
 
-Sum = TypeVar("Sum")
-Item = TypeVar("Item")
-Found = TypeVar("Found")
-
-Cost = Literal["little", "some", "much", "impossible"]
-"""Of reading again: nothing is kept, log odds are, the rows are too, or must be."""
+Cost = Literal["some", "much"]
+"""Of reading again, and so what is kept: log odds, or the rows too."""
 Unit = Callable[[], Iterator[Any]]
 """What one worker reads at a time: called, it gives its blocks one after the other."""
 
@@ -77,10 +73,24 @@ class Blocks(ABC):
         self._check_size()
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
-            raise InputError("sample_weight must not be 0 everywhere. Give some row a weight.")
+            raise no_weight()
         if sums.changes.n_clipped and self.layout.reading.clip is None:
-            warnings.warn(zero_note(sums), ZeroProbabilityWarning, stacklevel=3)
+            raised = zeros_raised(sums.changes, sums.n_samples * len(sums.class_weight))
+            warnings.warn(ZeroProbabilityWarning(raised), stacklevel=3)
         return sums
+
+    @property
+    def facts(self) -> DataFacts:
+        """What the first pass found out about the rows."""
+        sums, layout = self.first, self.layout
+        return DataFacts(
+            n_samples=sums.n_samples,
+            classes=layout.classes,
+            baseline=layout.baseline,
+            class_weight=sums.class_weight,
+            sample_weight=sums.scores.weight if sums.weighted else None,
+            **vars(sums.changes),
+        )
 
     def _check_size(self) -> None:
         n_parameters = 2 * (len(self.layout.classes) - 1)
@@ -110,7 +120,6 @@ class Source(Protocol):
 
     layout: Layout
     cost: Cost
-    """What reading the rows again costs, and so what of them is kept."""
 
     def units(self) -> Iterable[Unit]:
         """Return what workers read, in the order of the rows."""
@@ -125,12 +134,11 @@ class Streamed(Blocks):
     Parameters
     ----------
     source : Source
-        Arrays, batches or files.
+        Where the blocks come from.
     n_jobs : int, optional
         Threads, -1 for as many as CPUs; they change no bit of the result.
     spill : bool, optional
-        Keep validated blocks in a temporary file. Default: where reading again costs more, and
-        there is room.
+        Keep validated blocks in a temporary folder. Default: where there is room.
     """
 
     def __init__(
@@ -138,15 +146,13 @@ class Streamed(Blocks):
     ) -> None:
         self.source, self.layout = source, source.layout
         self.n_workers = threads_for(1 << 62, n_jobs)
-        self._once = source.cost == "impossible"
-        wanted = source.cost != "little" and room_for(source.n_bytes()) if spill is None else spill
-        whole = source.cost in ("much", "impossible")
-        self._spill = Spill(source.layout, whole=whole) if wanted or self._once else None
+        wanted = room_for(source.n_bytes()) if spill is None else spill
+        self._spill = Spill(source.layout, whole=source.cost == "much") if wanted else None
         self._kept = False
         self.n_passes = 0
 
     def close(self) -> None:
-        """Remove the temporary file."""
+        """Remove the temporary folder."""
         if self._spill is not None:
             self._spill.close()
 
@@ -174,7 +180,7 @@ class Streamed(Blocks):
                 n_rows += block.n_samples
             return found, n_rows
 
-        found, parts = None, in_order(of_unit, self._units(whole), self.n_workers)
+        found, parts = None, ordered_map(of_unit, self._units(whole), self.n_workers)
         with one_blas_thread(), progress(name) as advance, closing(parts):
             for part, n_rows in parts:
                 advance(n_rows)
@@ -201,57 +207,6 @@ class Streamed(Blocks):
             return
         self.close()
         self._spill = None
-        if self._once:
-            raise InputError(
-                "batches that can be read only once must fit into the temporary directory, which "
-                "is full. Pass a function that returns the batches anew, or set TMPDIR."
-            )
-
-
-def in_order(
-    work: Callable[[Item], Found], items: Iterable[Item], n_workers: int
-) -> Generator[Found, None, None]:
-    """Yield ``work(item)`` in the order of the items, computed by threads.
-
-    At most one item more than there are workers is held at a time. Workers start no threads of
-    their own, and NumPy's error state is the caller's. Whatever ends this early, an error or
-    Ctrl-C, also ends the workers before it goes on.
-
-    Examples
-    --------
-    >>> list(in_order(lambda item: item * item, [1, 2, 3], n_workers=2))
-    [1, 4, 9]
-    """
-    state = np.geterr()
-
-    def run(item: Item) -> Found:
-        with np.errstate(**state):
-            return work(item)
-
-    if n_workers <= 1:
-        yield from map(run, items)
-        return
-    pool = ThreadPoolExecutor(n_workers, initializer=limit_threads, initargs=(1,))
-    waiting: deque[Future[Found]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(run, item))
-            if len(waiting) > n_workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def zero_note(sums: RowSums) -> str:
-    """Return what the zero rule did, in a sentence."""
-    changes, cells = sums.changes, sums.n_samples * len(sums.class_weight)
-    return (
-        f"{changes.n_zeros} of {cells} probabilities were 0; {changes.n_clipped} were raised to "
-        f"{changes.clip:g}, {changes.n_clipped_true} of them of the class that came true. "
-        "The statistic and the p-value depend on this floor; choose it with clip=."
-    )
 
 
 def _single(block: Kept) -> Iterator[Kept]:

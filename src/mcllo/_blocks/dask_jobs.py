@@ -25,7 +25,7 @@ from .._input.frames import as_column, as_matrix
 from .._input.labels import Classes, encode, label_values
 from .._input.predictions import Predictions
 from ..exceptions import InputError
-from .sums import Block, Layout, block_rows, in_whole
+from .sums import Block, Layout, block_rows, coded_words
 
 PART_ROWS = 1 << 40
 """More rows than a partition has: tells blocks apart while the sizes of partitions are unknown."""
@@ -145,9 +145,8 @@ def located(number: int, starts: tuple[int, ...] | None, first: int = 0) -> Iter
         yield
     except InputError as error:
         if starts is not None and error.row is not None:
-            raise in_whole(error, starts[number] + first) from None
-        moved = in_whole(error, first)
-        raise InputError(f"in partition {number}: {moved}", row=None) from None
+            raise error.moved(starts[number] + first) from None
+        raise InputError(f"in partition {number}: {error.moved(first)}") from None
 
 
 def two_dimensional(frame: Any) -> NDArray[Any]:
@@ -161,13 +160,8 @@ def _word_codes(y: Any, classes: Classes) -> NDArray[np.intp] | None:
     """Return the column of each word of a pandas series; None for others, or where one is none."""
     if not _is_words(y):
         return None
-    codes, distinct = y.factorize()
-    where = {str(label): j for j, label in enumerate(classes)}
-    table = np.array([where.get(str(word), -1) for word in distinct], dtype=np.intp)
-    if len(codes) == 0 or codes.min() < 0 or table.min() < 0:
-        return None
-    found: NDArray[np.intp] = table[codes]
-    return found
+    places, words = y.factorize()
+    return coded_words(places, words, classes)
 
 
 def _is_words(y: Any) -> bool:

@@ -16,20 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files.read import among_first, explained, find_roles, labels_in, without_prefix
+from .._files.read import explained, find_roles, labels_in, without_prefix
 from .._files.source import Source, StrPath
 from .._input.frames import shorten
 from .._input.labels import Classes, class_names
 from .._input.predictions import Predictions
 from ..exceptions import FileFormatError, InputError, MclloError
 from .blocks import Cost, Streamed, Unit
-from .sums import Block, Layout, Reading, block_rows, in_whole
+from .sums import Block, Layout, Reading, block_rows, coded_words
 
 MOST_GROUP_ROWS = 1 << 22
 """Rows of a row group that one worker reads alone, at most."""
 FIRST_ROWS = 1000
 HINT_ROWS = 1 << 20
-"""Rows whose labels are looked at to find the remedy of an error, at most."""
 GZIP_RATIO = 4.0
 
 
@@ -46,6 +45,9 @@ def blocks_of_files(
     clip: float | None = None,
     n_jobs: int | None = None,
     spill: bool | None = None,
+    rows: int | None = None,
+    first_rows: int = FIRST_ROWS,
+    hint_rows: int = HINT_ROWS,
 ) -> Streamed:
     """Return the rows of CSV or Parquet files as blocks; no file is ever in memory as a whole.
 
@@ -58,11 +60,17 @@ def blocks_of_files(
         As in `read_predictions`.
     n_jobs, spill
         As in `Streamed`.
+    rows : int, optional
+        Rows of a block; default: `block_rows`.
+    first_rows : int
+        Rows that show what labels are.
+    hint_rows : int
+        Rows whose labels are looked at to find the remedy of an error, at most.
     """
     reading = Reading(None, baseline, logits, normalize, clip)
     sources = [Source(name) for name in find_files(path)]
     named = None if classes is None else class_names(classes)
-    source = FileSource(sources, reading, label, named, weight, prefix)
+    source = FileSource(sources, reading, label, named, weight, prefix, rows, first_rows, hint_rows)
     return Streamed(source, n_jobs=n_jobs, spill=spill)
 
 
@@ -97,6 +105,9 @@ class FileSource:
         classes: Sequence[Hashable] | None,
         weight: str | None,
         prefix: str,
+        rows: int | None = None,
+        first_rows: int = FIRST_ROWS,
+        hint_rows: int = HINT_ROWS,
     ) -> None:
         parquet = all(source.kind == "parquet" for source in sources)
         self.cost: Cost = "some" if parquet else "much"
@@ -110,8 +121,9 @@ class FileSource:
                     f"{shorten(self.roles.numbers)} and {other.name} {shorten(found.numbers)}."
                 )
         self.names = without_prefix(prefix, self.roles.numbers)
-        self.rows = block_rows(len(self.names))
-        self.layout = self._layout(reading)
+        self.rows = rows or block_rows(len(self.names))
+        self.hint_rows = hint_rows
+        self.layout = self._layout(reading, first_rows)
 
     @property
     def columns(self) -> list[str]:
@@ -124,10 +136,10 @@ class FileSource:
         total = 0.0
         for source in self.sources:
             if source.kind == "parquet":
-                with source._parquet() as file:
+                with source.parquet() as file:
                     total += 8.0 * (len(self.names) + 1) * file.metadata.num_rows
-            elif source._spool is None:
-                total += source._path.stat().st_size * (GZIP_RATIO if source._gzip else 1.0)
+            elif source.spool is None:
+                total += source.path.stat().st_size * (GZIP_RATIO if source.gzipped else 1.0)
         return total
 
     def units(self) -> Iterator[Unit]:
@@ -146,10 +158,10 @@ class FileSource:
                 done += table.num_rows
                 start += table.num_rows
 
-    def _layout(self, reading: Reading) -> Layout:
+    def _layout(self, reading: Reading, first_rows: int) -> Layout:
         """Return what the first rows show; every label is looked at later."""
         for source in self.sources:
-            for table in self._tables(source, FIRST_ROWS):
+            for table in self._tables(source, first_rows):
                 try:
                     y = labels_in(source, table, self._label, self.names)
                     values = table.select(self.roles.numbers).rename_columns(self.names)
@@ -169,7 +181,7 @@ class FileSource:
     def _read_groups(
         self, source: Source, groups: list[int], done: int, start: int
     ) -> Iterator[Block]:
-        with source._sentences(self.roles.numbers), source._parquet() as file:
+        with source.sentences(self.roles.numbers), source.parquet() as file:
             batches = file.iter_batches(
                 batch_size=self.rows, row_groups=groups, columns=self.columns, use_threads=False
             )
@@ -182,7 +194,7 @@ class FileSource:
         try:
             yield Block(start, self._predictions(source, table))
         except InputError as error:
-            raise self._explain(in_whole(error, done), source) from None
+            raise self._explain(error.moved(done), source) from None
 
     def _predictions(self, source: Source, table: Any) -> Predictions:
         weight = None if self.roles.weight is None else table.column(self.roles.weight)
@@ -198,21 +210,18 @@ class FileSource:
     def _tables(self, source: Source, rows: int) -> Iterator[Any]:
         """Yield tables of the columns that play a part, at least `rows` rows but for the last."""
         numbers = [name for name in self.columns if name != self._label]
-        with source._sentences(numbers):
+        with source.sentences(numbers):
             if source.kind == "csv":
-                batches = source._csv_batches(numbers, self.columns)
+                batches = source.csv_batches(numbers, self.columns)
                 yield from _tables_of(batches, rows, self.columns)
                 return
-            with source._parquet() as file:
+            with source.parquet() as file:
                 yield from _tables_of(file.iter_batches(batch_size=rows, columns=self.columns))
 
     def _explain(self, error: MclloError, source: Source) -> MclloError:
         """Return the error in the words of the file; of a long one only the first labels help."""
-        first = source.first_rows(HINT_ROWS)
-        found = explained(error, first, self.roles, self.prefix, self.by_default)
-        if first.cut:
-            found.args = (among_first(str(found), HINT_ROWS),)
-        return found
+        first = source.first_rows(self.hint_rows)
+        return explained(error, first, self.roles, self.prefix, self.by_default)
 
 
 def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] | None:
@@ -220,9 +229,9 @@ def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] |
 
     Small groups that follow each other go together.
     """
-    if source.kind != "parquet" or source._spool is not None:
+    if source.kind != "parquet" or source.spool is not None:
         return None
-    with source._parquet() as file:
+    with source.parquet() as file:
         metadata = file.metadata
         sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
     if len(sizes) < 2 or max(sizes) > MOST_GROUP_ROWS:
@@ -280,14 +289,10 @@ def _codes(labels: Any, classes: Classes) -> NDArray[np.intp] | None:
     """Return the column of each word; None where labels are no words, or some are no class."""
     import pyarrow as pa
 
-    words = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
-    if labels.null_count or not words:
+    text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
+    if labels.null_count or not text:
         return None
     whole = labels if isinstance(labels, pa.Array) else labels.combine_chunks()
     encoded = whole.dictionary_encode()
-    where = {str(label): j for j, label in enumerate(classes)}
-    table = np.array([where.get(word, -1) for word in encoded.dictionary.to_pylist()], np.intp)
-    if table.min() < 0:
-        return None
-    codes: NDArray[np.intp] = table[encoded.indices.to_numpy(zero_copy_only=False)]
-    return codes
+    words = encoded.dictionary.to_pylist()
+    return coded_words(encoded.indices.to_numpy(zero_copy_only=False), words, classes)

@@ -11,12 +11,9 @@ in the large            ``sum w x_k`` beside the weight of each class
 changes                 zeros found and raised, rows divided by their sum
 ======================  =====================================================================
 
-Sums of blocks add by ``+``, which must be done in the order of the blocks.
-
-A block of rows -> `Block`: validated by the same rules as a whole table, whatever the blocks.
-
-`Predictions` looks at one row at a time, so cutting rows into blocks changes no number, but for
-three things that only the whole can tell. They are settled here:
+Sums of blocks add by ``+``, which must be done in the order of the blocks. A `Block` is validated
+by the same rules as a whole table: `Predictions` looks at one row at a time, so cutting rows into
+blocks changes no number, but for three things that only the whole can tell. They are settled here:
 
 ==================  ========================================================================
 classes, baseline   `classes`, else the columns' names, else what the first rows show (`Layout`); a
@@ -28,22 +25,22 @@ weights             a block may weigh nothing as long as some other does
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._fit.objective import free_of_range
+from .._ground.results import Codes, Floats
 from .._input.frames import as_column, as_numbers
 from .._input.labels import Classes, check_not_reserved
 from .._input.predictions import Predictions, baseline_column
 from .._input.probabilities import Simplex, clean_logits, clean_probs
 from .._input.weights import RowFacts, clean_rows
 from .._math.likelihood import LogPartition, Terms, identity_theta, sufficient_statistic
-from ..exceptions import InputError
+from ..metrics._bins import top_label
 
 BLOCK_ROWS = 1 << 16
 """Rows of a block, at most."""
@@ -106,11 +103,6 @@ class Layout:
         """The reference class."""
         return self.classes[self.baseline_index]
 
-    @property
-    def compared(self) -> Classes:
-        """The classes other than the baseline, in column order."""
-        return tuple(c for j, c in enumerate(self.classes) if j != self.baseline_index)
-
     @classmethod
     def of_classes(cls, reading: Reading, classes: Classes) -> Layout:
         """Return the layout of known classes."""
@@ -165,20 +157,13 @@ def block_rows(n_classes: int) -> int:
     return max(1, min(BLOCK_ROWS, widest, max(BLOCK_CELLS // n_classes, 2 * n_classes)))
 
 
-def in_whole(error: InputError, start: int) -> InputError:
-    """Return `error` of a block with the row's number in the whole.
-
-    Examples
-    --------
-    >>> print(in_whole(InputError("got probs[2, 0]=2. Drop row 2.", row=2), 1000))
-    got probs[1002, 0]=2. Drop row 1002.
-    """
-    if error.row is None or start == 0:
-        return error
-    row, moved = error.row, error.row + start
-    message = re.sub(rf"(?<=\[){row}(?=[,\]])", str(moved), str(error))
-    message = re.sub(rf"\brow {row}\b", f"row {moved}", message)
-    return InputError(message, row=moved)
+def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
+    """Return the column of each label, ``words[places]``; None where one is missing or no class."""
+    columns = {str(label): j for j, label in enumerate(classes)}
+    table = np.array([columns.get(str(word), -1) for word in words], dtype=np.intp)
+    if len(places) == 0 or places.min() < 0 or table.min() < 0:
+        return None
+    return table[places]
 
 
 def _row_facts(n_samples: int, sample_weight: Any) -> RowFacts:
@@ -322,13 +307,7 @@ class RowSums:
     @property
     def free(self) -> NDArray[np.bool_]:
         """Mask over theta: gamma_j is fixed where class j's log odds never vary."""
-        varies = self.high - self.low > 1e-12
-        return np.concatenate([np.ones(len(varies), dtype=bool), varies])
-
-    def absent(self, classes: Classes) -> Classes:
-        """Return the classes that never occur in the labels."""
-        pairs = zip(classes, self.class_weight, strict=True)
-        return tuple(label for label, weight in pairs if weight == 0.0)
+        return free_of_range(self.high - self.low)
 
 
 def row_sums(block: Block) -> RowSums:
@@ -388,18 +367,6 @@ def picked(block: Block, rows: NDArray[np.intp] | None, starts: dict[int, int]) 
     first = starts[block.start]
     low, high = np.searchsorted(rows, [first, first + block.rows.n_samples])
     return Picked((block.rows.take(rows[low:high] - first),)) if high > low else Picked()
-
-
-def top_label(probs: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """Return the most probable class of each row, of ties the first, and its probability."""
-    if probs.flags.c_contiguous:
-        index = probs.argmax(axis=1)
-        return index, probs[np.arange(len(probs)), index]
-    most = probs.max(axis=1)  # class by class in memory: an argmax over classes would copy
-    index = np.empty(len(probs), dtype=np.intp)
-    for k in range(probs.shape[1] - 1, -1, -1):
-        index[probs[:, k] == most] = k
-    return index, most
 
 
 def _log_loss(own: Floats, weight: Floats) -> float:

@@ -6,27 +6,27 @@ Exit codes: 0 done; 1 calibration rejected (``--gate``); 2 bad input, one line o
 from __future__ import annotations
 
 import math
-import warnings
 from functools import cache
 from typing import Annotated, Any
 
 import typer
 
 from .._files.read import read_predictions
+from .._ground.quiet import quiet
+from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
-from .._inference.likelihood_tests import N_RESAMPLES
 from .._input.labels import RESERVED
 from .._version import __version__
 from .._workflows.assess import assess_file
 from .._workflows.fit_file import fit_method
 from .options import (
+    FLAG_WORDS,
+    PLAIN,
+    READING,
     Alpha,
     AnyBaseline,
     AsJson,
-    Baseline,
     Center,
-    Classes,
-    Clip,
     Draws,
     EveryBaseline,
     File,
@@ -34,29 +34,23 @@ from .options import (
     Full,
     Gate,
     GateLevel,
-    Groups,
     Html,
     Label,
-    Logits,
     Method,
     ModelOut,
-    Normalize,
     Open,
     Penalty,
-    Prefix,
     Seed,
     Statistic,
-    Weight,
-    WeightKind,
     Workers,
     as_json_text,
     check_alpha,
     check_apply,
     check_model,
     check_order,
-    in_flags,
     notes,
     parsed_penalty,
+    reads,
     split_names,
     write_report,
 )
@@ -100,18 +94,11 @@ def _main(
 @app.command(
     epilog="Example: mcllo assess holdout.csv --label y --classes cat,dog,truck --baseline truck"
 )
+@reads(*READING, baseline=AnyBaseline)
 def assess(
     file: File,
     label: Label,
-    classes: Classes = None,
-    baseline: AnyBaseline = None,
-    weight: Weight = None,
-    weight_kind: WeightKind = "frequency",
-    groups: Groups = None,
-    prefix: Prefix = "",
-    normalize: Normalize = False,
-    logits: Logits = False,
-    clip: Clip = None,
+    reading: Any,
     full: Full = False,
     as_json: AsJson = False,
     html: Html = None,
@@ -126,24 +113,11 @@ def assess(
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
     check_alpha(alpha)
-    rule, named = split_baseline(baseline)
-    reading = {
-        "label": label,
-        "classes": split_names(classes),
-        "baseline": named,
-        "weight": weight,
-        "weight_kind": weight_kind,
-        "groups": groups,
-        "prefix": prefix,
-        "logits": logits,
-        "normalize": normalize,
-        "clip": clip,
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the report says the same in its notes
+    rule, named = split_baseline(reading["baseline"])
+    with quiet():  # the report says the same in its notes
         result = assess_file(
             file,
-            reading,
+            {**reading, "label": label, "baseline": named},
             rule=rule,
             whole=html is not None,
             workers=workers,
@@ -152,26 +126,22 @@ def assess(
             n_resamples=draws,
             seed=seed,
         )
-    shown = as_json_text(result.to_dict()) if as_json else in_flags(result.text(alpha, full=full))
-    typer.echo(shown)
+    text = "" if as_json else result.text(alpha, full=full, words=FLAG_WORDS)
+    typer.echo(as_json_text(result.to_dict()) if as_json else text)
     write_report(result, html, show, alpha, [file])
     if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
         raise typer.Exit(1)
 
 
 @app.command(epilog="Example: mcllo fit train.csv --label y --method auto -o model.json")
+@reads(*PLAIN, baseline=EveryBaseline)
 def fit(
     file: File,
     label: Label,
     output: ModelOut,
+    *,
     method: FitMethod = "mcllo",
-    classes: Classes = None,
-    baseline: EveryBaseline = None,
-    weight: Weight = None,
-    prefix: Prefix = "",
-    normalize: Normalize = False,
-    logits: Logits = False,
-    clip: Clip = None,
+    reading: Any,
     penalty: Penalty = None,
     center: Center = None,
     gate: GateLevel = None,
@@ -180,17 +150,8 @@ def fit(
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
     check_model(output, file)
-    rule, named = split_baseline(baseline, allowed=RESERVED)
-    reading = {
-        "label": label,
-        "classes": split_names(classes),
-        "baseline": named,
-        "weight": weight,
-        "prefix": prefix,
-        "logits": logits,
-        "normalize": normalize,
-        "clip": clip,
-    }
+    rule, named = split_baseline(reading["baseline"], allowed=RESERVED)
+    reading |= {"label": label, "baseline": named}
     given = {"penalty": parsed_penalty(penalty), "center": center, "gate": gate}
     with notes():
         fitted = fit_method(file, reading, method, given, rule=rule, workers=workers)
@@ -201,11 +162,13 @@ def fit(
 
 
 @app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
+@reads(*PLAIN)
 def compare(
     train: Annotated[
         str, typer.Argument(metavar="TRAIN", help="CSV or Parquet file to learn from.")
     ],
     label: Label,
+    *,
     holdout: Annotated[
         str | None,
         typer.Argument(metavar="HOLDOUT", help="File to judge on; or give --cv instead."),
@@ -217,13 +180,7 @@ def compare(
     cv: Annotated[
         int | None, typer.Option(help="Cross-validate TRAIN with so many folds, no holdout.")
     ] = None,
-    classes: Classes = None,
-    baseline: Baseline = None,
-    weight: Weight = None,
-    prefix: Prefix = "",
-    normalize: Normalize = False,
-    logits: Logits = False,
-    clip: Clip = None,
+    reading: Any,
     as_json: AsJson = False,
     html: Html = None,
     show: Open = False,
@@ -232,26 +189,19 @@ def compare(
     """Fit every recalibration method on one file, judge them on another, and recommend one."""
     from .._workflows.compare import compare as run_compare
 
-    options: dict[str, Any] = {
-        "label": label,
-        "weight": weight,
-        "prefix": prefix,
-        "logits": logits,
-        "normalize": normalize,
-        "clip": clip,
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table says the same in its footnotes
-        learn = read_predictions(train, classes=split_names(classes), baseline=baseline, **options)
+    with quiet():  # the table says the same in its footnotes
+        learn = read_predictions(train, label=label, **reading)
         judge = None
         if holdout is not None:
-            judge = read_predictions(holdout, classes=list(map(str, learn.classes)), **options)
+            reading |= {"classes": list(map(str, learn.classes)), "baseline": None}
+            judge = read_predictions(holdout, label=label, **reading)
         result = run_compare(learn, judge, methods=split_names(methods), cv=cv, seed=seed)
     typer.echo(as_json_text(result.to_dict()) if as_json else str(result))
     write_report(result, html, show, 0.05, [train] if holdout is None else [train, holdout])
 
 
 @app.command(epilog="Example: mcllo apply model.json new.csv -o repaired.csv")
+@reads("prefix", "normalize", "logits", "clip")
 def apply(
     model: Annotated[
         str,
@@ -260,6 +210,7 @@ def apply(
         ),
     ],
     file: File,
+    *,
     output: Annotated[
         str,
         typer.Option(
@@ -269,10 +220,7 @@ def apply(
             help="CSV or Parquet file, by its ending; - is standard output.",
         ),
     ] = "-",
-    prefix: Prefix = "",
-    normalize: Normalize = False,
-    logits: Logits = False,
-    clip: Clip = None,
+    reading: Any,
 ) -> None:
     """Recalibrate the class columns of a file; all other columns pass through untouched."""
     from .._blocks.apply import apply_file
@@ -280,8 +228,9 @@ def apply(
 
     check_order(model, file)
     calibrator = load_calibrator(model)
+    prefix, logits, clip = reading["prefix"], reading["logits"], reading["clip"]
     check_apply(calibrator, logits, clip)
-    if normalize:
+    if reading["normalize"]:
         calibrator.set_params(normalize=True)
     if clip is not None:
         calibrator.set_params(clip=clip)
@@ -291,6 +240,7 @@ def apply(
 
 
 @app.command(epilog="Example: mcllo plot holdout.csv --label y -o reliability.svg")
+@reads(*PLAIN)
 def plot(
     file: File,
     label: Label,
@@ -298,36 +248,19 @@ def plot(
         str,
         typer.Option("--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."),
     ],
+    *,
     kind: Annotated[
         str,
         typer.Option(help="reliability, by_class, parameters, map, ladder or baselines."),
     ] = "reliability",
-    classes: Classes = None,
-    baseline: Baseline = None,
-    weight: Weight = None,
-    prefix: Prefix = "",
-    normalize: Normalize = False,
-    logits: Logits = False,
-    clip: Clip = None,
+    reading: Any,
     seed: Seed = None,
 ) -> None:
     """Draw one figure: reliability, parameters, the map of the repair, nested models, baselines."""
     from .demo import draw
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what was changed is said by `mcllo assess`
-        predictions = read_predictions(
-            file,
-            label=label,
-            classes=split_names(classes),
-            baseline=baseline,
-            weight=weight,
-            prefix=prefix,
-            logits=logits,
-            normalize=normalize,
-            clip=clip,
-        )
-        draw(predictions, kind, output, seed=seed)
+    with quiet():  # what was changed is said by `mcllo assess`
+        draw(read_predictions(file, label=label, **reading), kind, output, seed=seed)
     typer.echo(f"{output}: {kind} figure written")
 
 

@@ -1,9 +1,11 @@
-"""`mcllo demo`: the whole job on predictions that the package carries.
+"""What two verbs do: `mcllo demo` and `mcllo plot`.
 
-A small VGG's probabilities for the test images of CIFAR-10 (`mcllo.datasets`): 8,000 images to
-learn the repair from, 2,000 to judge it on.
-
-One figure of one file, for the command line: predictions -> assessment -> figure -> file.
+==========  ======================================================================================
+`run_demo`  the whole job on predictions that the package carries: a small VGG's probabilities for
+            the test images of CIFAR-10 (`mcllo.datasets`), 8,000 images to learn the repair from,
+            2,000 to judge it on
+`draw`      one figure of one file: predictions -> assessment -> figure -> file
+==========  ======================================================================================
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from .._workflows.compare import compare
 from .._workflows.comparison import Comparison
 from ..calibrators import CALIBRATORS
 from ..datasets import load_cifar10_vgg
-from ..exceptions import InputError
+from ..exceptions import InputError, Phrase
 
 SEED = 0
 LABEL = "class"
@@ -70,8 +72,9 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Demo:
     say("\n2. Which repair works best here?\n")
     comparison = compare(learn, judge, methods=METHODS, seed=SEED)
     say(str(comparison))
-    best = comparison.best
-    say(f"\n3. Smallest log loss here: {best}. Learned, saved, and applied to {holdout}.")
+    best, shown = comparison.best, comparison.recommendation.improves
+    why = "" if shown else " That it gains is not shown; it is applied to show how."
+    say(f"\n3. Smallest log loss here: {best}.{why} Learned, saved, and applied to {holdout}.")
     calibrator = CALIBRATORS[best]().fit(learn)
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "repaired.csv")
@@ -118,6 +121,6 @@ def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = N
         "baselines": plot.baselines,
     }
     if kind not in kinds:
-        hint = did_you_mean(kind, tuple(kinds)).replace("it has", "known are")
-        raise InputError(f"kind {kind!r} is not known; {hint}")
+        hint = did_you_mean(kind, tuple(kinds), "known are")
+        raise InputError(Phrase("{found} is not known; {}", hint), argument="kind", value=kind)
     plot.save(kinds[kind](assess_predictions(predictions, seed=seed)), path)

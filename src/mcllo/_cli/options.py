@@ -1,10 +1,10 @@
 """Options that several verbs of the command line share, and what they check before any work.
 
-What the library says about its arguments, in the words of the command line.
+`Flags` are the library's arguments in the words of the command line:
 
 ===========================  ============================
 ``normalize=True``           ``--normalize``
-``clip=1e-6``                ``--clip 1e-6``
+``clip=1e-06``               ``--clip 1e-06``
 ``baseline='trcuk'``         ``--baseline trcuk``
 ``classes=['a', 'b c']``     ``--classes 'a,b c'``
 ``n_resamples must be ...``  ``--draws must be ...``
@@ -13,15 +13,14 @@ What the library says about its arguments, in the words of the command line.
 
 from __future__ import annotations
 
-import ast
 import csv
+import inspect
 import io
 import json
-import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,84 +28,64 @@ from typing import Annotated, Any
 import typer
 
 from .._ground.files import check_writable
+from ..exceptions import MclloWarning, Words, show_number
 
+SAME = (
+    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method "
+    "methods normalize penalty prefix reps seed statistic weight"
+)
 FLAGS = {
+    **{name: f"--{name}" for name in SAME.split()},
+    "delta_1": "--delta1",
+    "n_classes": "--n-classes",
+    "n_jobs": "--workers",
     "n_resamples": "--draws",
+    "n_samples": "--n",
+    "path": "--output",
     "sample_weight": "--weight",
     "weight_kind": "--weight-kind",
-    **{
-        name: f"--{name}"
-        for name in (
-            "alpha",
-            "baseline",
-            "center",
-            "classes",
-            "clip",
-            "gate",
-            "groups",
-            "label",
-            "logits",
-            "method",
-            "normalize",
-            "penalty",
-            "prefix",
-            "seed",
-            "statistic",
-            "weight",
-        )
-    },
 }
-PHRASES = {
-    "Pass clip=None or a floor": "Leave --clip out or give a floor",
-    "use statistic='lr' or 'score'": "use --statistic lr or --statistic score",
-    "use MCLLOCalibrator(penalty=1.0)": "use mcllo fit --penalty 1",
-    " or a numpy Generator": "",
-}
-NAME = "|".join(FLAGS)
-VALUE = (
-    r"""\[[^\]]*\]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|True|None|nan|-?inf|-?\d[\d.]*(?:e-?\d+)?"""
-)
-ARGUMENT = re.compile(rf"(?<![\w'\"])(?P<name>{NAME})=(?P<value>{VALUE})?")
-ONE_WEIGHT = re.compile(r"\bsample_weight\[\d+\]=")
-SUBJECT = re.compile(rf"^(?P<name>{NAME})(?= must)")
+"""The option that stands for an argument of the library."""
 
 
-def in_flags(message: str) -> str:
-    """Return a library message with its arguments as options of the command line.
+class Flags(Words):
+    """Options of the command line, as they are typed.
 
     Examples
     --------
-    >>> in_flags("baseline='trcuk' is not a class; did you mean 'truck'?")
-    "--baseline trcuk is not a class; did you mean 'truck'?"
-    >>> in_flags("For rounded files pass normalize=True.")
-    'For rounded files pass --normalize.'
+    >>> Flags().option("classes", ["a", "b c"]), Flags().option("normalize", True)
+    ("--classes 'a,b c'", '--normalize')
     """
-    for phrase, instead in PHRASES.items():
-        message = message.replace(phrase, instead)
-    message = ONE_WEIGHT.sub("the weight ", message)
-    message = SUBJECT.sub(lambda match: FLAGS[match["name"]], message)
-    return ARGUMENT.sub(_flag, message)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Whose words these are."""
+        return ("shell", "python")
+
+    def argument(self, name: str) -> str:
+        """Return the option that stands for an argument."""
+        return FLAGS.get(name, name)
+
+    def option(self, name: str, value: Any = ...) -> str:
+        """Return an option with its value."""
+        if name not in FLAGS:
+            return super().option(name, value)
+        if value is ... or value is True or value is None:
+            return FLAGS[name]
+        if isinstance(value, list):
+            line = io.StringIO()
+            csv.writer(line, lineterminator="").writerow(value)
+            value = line.getvalue()
+        return f"{FLAGS[name]} {shlex.quote(value) if isinstance(value, str) else value}"
+
+    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
+        """Return a weight without its row: nothing here says which file it is of."""
+        if name != "sample_weight":
+            return super().cell(name, row, column, value)
+        return f"the weight {show_number(value)}"
 
 
-def _flag(match: re.Match[str]) -> str:
-    flag, value = FLAGS[match["name"]], match["value"]
-    if value is None or value == "True":
-        return flag
-    dot = "." if value.endswith(".") else ""
-    return f"{flag} {_word(value.removesuffix('.'))}{dot}"
-
-
-def _word(value: str) -> str:
-    """Return a Python value as it is typed in a shell."""
-    if value[0] not in "['\"":
-        return value
-    content = ast.literal_eval(value)
-    if isinstance(content, list):
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(content)
-        content = line.getvalue()
-    return shlex.quote(str(content))
-
+FLAG_WORDS = Flags()
 
 File = Annotated[
     str,
@@ -234,6 +213,53 @@ Method = Annotated[
 Draws = Annotated[int, typer.Option(help="Simulated data sets of an exact p-value, at most.")]
 
 
+READING: dict[str, tuple[Any, Any]] = {
+    "classes": (Classes, None),
+    "baseline": (Baseline, None),
+    "weight": (Weight, None),
+    "weight_kind": (WeightKind, "frequency"),
+    "groups": (Groups, None),
+    "prefix": (Prefix, ""),
+    "normalize": (Normalize, False),
+    "logits": (Logits, False),
+    "clip": (Clip, None),
+}
+"""How a file is read: options with their defaults, in the order in which help shows them."""
+PLAIN = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip")
+
+
+def reads(*names: str, **kinds: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb options of `READING`, which it gets as one dictionary, its parameter `reading`.
+
+    `kinds` are options with a help of their own.
+    """
+
+    def given(verb: Callable[..., None]) -> Callable[..., None]:
+        def run(**options: Any) -> None:
+            reading = {name: options.pop(name) for name in names}
+            if "classes" in reading:
+                reading["classes"] = split_names(reading["classes"])
+            verb(reading=reading, **options)
+
+        signature, parameters = inspect.signature(verb, eval_str=True), []
+        for parameter in signature.parameters.values():
+            if parameter.name != "reading":
+                parameters.append(parameter)
+                continue
+            for name in names:
+                kind, default = READING[name]
+                shared = parameter.replace(
+                    name=name, annotation=kinds.get(name, kind), default=default
+                )
+                parameters.append(shared)
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__name__, run.__doc__ = verb.__name__, verb.__doc__
+        return run
+
+    return given
+
+
 def check_alpha(alpha: float) -> None:
     """Refuse a level that is none."""
     if not 0.0 < alpha < 1.0:
@@ -327,4 +353,6 @@ def notes() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        typer.echo(f"mcllo: note: {' '.join(in_flags(str(warning.message)).split())}", err=True)
+        said = warning.message
+        text = said.text(FLAG_WORDS) if isinstance(said, MclloWarning) else str(said)
+        typer.echo(f"mcllo: note: {' '.join(text.split())}", err=True)

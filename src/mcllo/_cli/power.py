@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Annotated, Any
 
 import typer
 
-from .options import (
-    Alpha,
-    AsJson,
-    Baseline,
-    Classes,
-    Normalize,
-    Prefix,
-    Seed,
-    as_json_text,
-    check_alpha,
-    in_flags,
-    split_names,
-)
+from .._ground.quiet import quiet
+from .options import Alpha, AsJson, Seed, as_json_text, check_alpha, reads
 
 Sizes = Annotated[
     list[int] | None, typer.Option("--n", help="Number of labelled rows; give it more than once.")
@@ -41,7 +29,9 @@ FileOption = Annotated[
 ]
 
 
+@reads("classes", "baseline", "prefix", "normalize")
 def power(
+    *,
     file: FileOption = None,
     n: Sizes = None,
     delta: Effect = None,
@@ -54,10 +44,7 @@ def power(
     label: Annotated[
         str | None, typer.Option("--label", "-l", help="Column to leave out: the labels.")
     ] = None,
-    classes: Classes = None,
-    baseline: Baseline = None,
-    prefix: Prefix = "",
-    normalize: Normalize = False,
+    reading: Any,
     reps: Annotated[int | None, typer.Option(help="Repetitions of each setting.")] = None,
     alpha: Alpha = 0.05,
     exact: Annotated[
@@ -74,60 +61,32 @@ def power(
     as_json: AsJson = False,
 ) -> None:
     """Estimate how often calibration would be rejected, by number of labelled rows."""
-    check_alpha(alpha)
-    options: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
-    options |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # raised zeros only make the design, nothing is concluded
-        if file is None:
-            _refuse_given(delta, gamma, label, classes, baseline)
-            result = _paper(delta1, n_classes, exact, resume, options)
-        else:
-            result = _planned(
-                file,
-                delta,
-                gamma,
-                label,
-                split_names(classes),
-                baseline,
-                prefix,
-                normalize,
-                options,
-            )
-    typer.echo(as_json_text(result.to_dict()) if as_json else in_flags(str(result)))
-
-
-def _paper(
-    delta1: list[float] | None,
-    n_classes: int,
-    exact: bool,
-    resume: str | None,
-    options: dict[str, Any],
-) -> Any:
-    from .. import simulate
-
-    shifts: dict[str, Any] = {} if not delta1 else {"delta_1": delta1}
-    return simulate.power(n_classes=n_classes, exact=exact, resume=resume, **shifts, **options)
-
-
-def _planned(
-    file: str,
-    delta: list[str] | None,
-    gamma: list[str] | None,
-    label: str | None,
-    classes: list[str] | None,
-    baseline: str | None,
-    prefix: str,
-    normalize: bool,
-    options: dict[str, Any],
-) -> Any:
     from .. import simulate
     from .._files.read import read_probs
 
-    probs, names = read_probs(
-        file, label=label, classes=classes, prefix=prefix, normalize=normalize
-    )
-    effect: dict[str, Any] = {
+    check_alpha(alpha)
+    options: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
+    options |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
+    with quiet():  # raised zeros only make the design, nothing is concluded
+        if file is None:
+            _refuse_given(delta, gamma, label, reading["classes"], reading["baseline"])
+            shifts: dict[str, Any] = {"delta_1": delta1} if delta1 else {}
+            result = simulate.power(
+                n_classes=n_classes, exact=exact, resume=resume, **shifts, **options
+            )
+        else:
+            baseline = reading.pop("baseline")
+            probs, classes = read_probs(file, label=label, **reading)
+            effect = parsed_effects(delta, gamma)
+            result = simulate.power_for(
+                probs, classes=classes, baseline=baseline, **effect, **options
+            )
+    typer.echo(as_json_text(result.to_dict()) if as_json else str(result))
+
+
+def parsed_effects(delta: list[str] | None, gamma: list[str] | None) -> dict[str, Any]:
+    """Return what was said about delta and gamma; refuse to guess it."""
+    effect = {
         name: parsed_effect(values, f"--{name}")
         for name, values in (("delta", delta), ("gamma", gamma))
         if values
@@ -138,7 +97,7 @@ def _planned(
             "the size of the test.",
             param_hint="--gamma",
         )
-    return simulate.power_for(probs, classes=names, baseline=baseline, **effect, **options)
+    return effect
 
 
 def parsed_effect(values: list[str], flag: str) -> float | dict[str, float]:

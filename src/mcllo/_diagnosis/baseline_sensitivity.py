@@ -11,8 +11,6 @@ p over all           the largest score statistic, exact (`_inference/max_score`)
 ===================  =====================================================================
 
 The smallest of the single p-values is not valid: it picks. The p-value over all baselines is.
-
-`BaselineSensitivity`: what changes with the baseline, as a table and in a sentence.
 """
 
 from __future__ import annotations
@@ -26,12 +24,13 @@ from numpy.typing import NDArray
 
 from .._fit.all_baselines import fit_each_baseline
 from .._fit.fit import MCLLOFit
-from .._ground.results import Floats, none_for_nan
+from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
 from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, chi2_sf
-from .._inference.max_score import MaxScore, max_score_test
+from .._inference.likelihood_tests import chi2_sf
+from .._inference.max_score import max_score_test
 from .._input.labels import find_class
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import recalibrate
@@ -40,25 +39,11 @@ from ..exceptions import InputError
 LEVEL = 0.05
 """Level at which the decisions of the single tests are compared."""
 
-_SCALARS = (
-    "reference",
-    "max_score",
-    "pvalue",
-    "method",
-    "n_resamples",
-    "seed",
-    "mean_range",
-    "largest_range",
-    "label_disagreement",
-    "n_classes",
-    "verdict",
-    "notes",
-)
 _SHOWN = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BaselineSensitivity:
+class BaselineSensitivity(Result):
     """What changes with the baseline; print it for a table and a verdict.
 
     Attributes
@@ -75,7 +60,7 @@ class BaselineSensitivity:
     pvalue : float
         Of `max_score`: valid over all the baselines in the table.
     method : {'exact', 'bonferroni'}
-        How it was computed; see `MaxScore`.
+        How it was computed; see `max_score_test`.
     n_resamples : int
         Draws made.
     seed : int or None
@@ -99,25 +84,30 @@ class BaselineSensitivity:
     largest_range: float
     label_disagreement: float
     n_classes: int
+    left_out = ("table",)
+    added = ("verdict", "notes")
 
     @property
     def verdict(self) -> str:
         """One sentence: how far the statistic and the repaired probabilities move."""
         if self.n_classes == 2:
             return "with two classes all baselines give the same fit."
-        low, high = min(self.table["statistic"]), max(self.table["statistic"])
         return (
-            f"{self._answer()}: statistic {format_number(low)} to {format_number(high)}; repaired "
-            f"probabilities move by {format_number(self.mean_range)} on average, "
-            f"{format_number(self.largest_range)} at most."
+            f"{self.decision}; repaired probabilities move by {format_number(self.mean_range)} on "
+            f"average, {format_number(self.largest_range)} at most."
         )
 
-    def _answer(self) -> str:
-        p = self.table["pvalue"]
-        if len({value <= LEVEL for value in p}) == 1:
-            return "the test decision does not hang on the baseline"
-        between = format_interval(min(p), max(p))
-        return f"the test decision hangs on the baseline (p in {between}; use the one over all)"
+    @property
+    def decision(self) -> str:
+        """Whether the decision hangs on the baseline, and how far the statistic moves."""
+        p, values = self.table["pvalue"], self.table["statistic"]
+        answer = "the test decision does not hang on the baseline"
+        if len({value <= LEVEL for value in p}) > 1:
+            between = format_interval(min(p), max(p))
+            answer = (
+                f"the test decision hangs on the baseline (p in {between}; use the one over all)"
+            )
+        return f"{answer}: statistic {format_number(min(values))} to {format_number(max(values))}"
 
     @property
     def notes(self) -> list[str]:
@@ -143,9 +133,7 @@ class BaselineSensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
-        content = {name: getattr(self, name) for name in _SCALARS}
-        plain: dict[str, Any] = none_for_nan({**content, "rows": self.table.rows()})
-        return plain
+        return {**super().to_dict(), "rows": none_for_nan(self.table.rows())}
 
     def __str__(self) -> str:
         shown = Table({name: self.table[name] for name in _SHOWN})
@@ -219,16 +207,16 @@ def baseline_sensitivity(
     predictions = as_predictions(probs, y, normalize=normalize, clip=clip, **options)
     columns = _columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
-    test = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
     changes = _Changes(predictions, fits)
     return BaselineSensitivity(
-        table=_table(fits, test, changes),
+        table=_table(fits, scores, changes),
         reference=predictions.baseline,
-        max_score=test.statistic,
-        pvalue=test.pvalue,
-        method=test.method,
-        n_resamples=test.n_resamples,
-        seed=test.seed,
+        max_score=float(scores.max()),
+        pvalue=found.pvalue,
+        method=found.method,
+        n_resamples=found.n_resamples,
+        seed=found.seed,
         mean_range=changes.mean_range,
         largest_range=changes.largest_range,
         label_disagreement=changes.disagreement,
@@ -280,7 +268,7 @@ class _Changes:
         return float(np.average(by_row, weights=self.weight))
 
 
-def _table(fits: Sequence[MCLLOFit], test: MaxScore, changes: _Changes) -> Table:
+def _table(fits: Sequence[MCLLOFit], scores: Floats, changes: _Changes) -> Table:
     return Table(
         {
             "baseline": [fit.baseline for fit in fits],
@@ -288,7 +276,7 @@ def _table(fits: Sequence[MCLLOFit], test: MaxScore, changes: _Changes) -> Table
             "df": [fit.df for fit in fits],
             "pvalue": [chi2_sf(fit.statistic, fit.df) for fit in fits],
             "log_likelihood": [fit.log_likelihood for fit in fits],
-            "score": test.scores.tolist(),
+            "score": scores.tolist(),
             "largest_change": changes.largest,
             "mean_change": changes.mean,
             "label_changes": changes.labels,

@@ -6,7 +6,9 @@ shift and slope   H0: ``delta_j = gamma_j = 1``, the other classes free; likelih
 Wald              ``a' V^-1 a``, ``a = (tau_j, gamma_j - 1)``, V its part of the covariance: where
                   c - 1 more fits would take too long
 in the large      H0: class j comes true as often as predicted, ``sum_i x_ij``; no baseline
-adjusted          Holm's, over the classes, for each kind of test separately
+adjusted          Holm's, over the classes, for each kind of test separately: of sorted p-values
+                  ``p_(1) <= ... <= p_(m)``, ``max_{i <= k} min(1, (m - i + 1) p_(i))``
+closed test       a hypothesis is rejected iff it and every hypothesis inside it are, locally
 ================  ==============================================================================
 
 The first hypothesis leaves the other classes' parameters open, so its p-value is chi-square's, or a
@@ -16,36 +18,32 @@ The number of rows of class j is a sum of independent draws of different probabi
 second: its two-sided p-value, twice the smaller tail, is exact (`metrics/_reliability`); normal for
 weights that are not whole and for more than 100,000 rows.
 
-Many tests at once: Holm's adjustment, and closed testing of nested hypotheses.
-
-============  ==============================================================================
-Holm          sorted p-values ``p_(1) <= ... <= p_(m)``: ``max_{i <= k} min(1, (m - i + 1) p_(i))``
-closed test   a hypothesis is rejected iff it and every hypothesis inside it are rejected locally
-============  ==============================================================================
-
-Both keep the probability of any false rejection at the level, whichever hypotheses are true and
-however the tests depend on each other (Holm 1979; Marcus, Peritz and Gabriel 1976). Closed testing
-needs a family that holds all its intersections.
+Holm's adjustment and closed testing (for the ladder) keep the probability of any false rejection at
+the level, whichever hypotheses are true and however the tests depend on each other (Holm 1979;
+Marcus, Peritz and Gabriel 1976). Closed testing needs a family that holds all its intersections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._fit.fit import MCLLOFit, fit_predictions, free_parameters
-from .._ground.results import Floats, none_for_nan
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.objective import free_parameters
+from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, Method, chi2_sf
+from .._inference.likelihood_tests import Method, chi2_sf
+from .._inference.pvalue import Limit, PValue
 from .._input.predictions import Predictions, as_predictions
 from ..metrics._reliability import poisson_binomial
 from .families import Family, RestrictedFit, restricted_fit
-from .nested import WORK, Plan, TailP, against_larger, gain
+from .nested import Plan, against_larger, gain
 
 
 def holm(pvalues: Sequence[float] | Floats) -> Floats:
@@ -92,13 +90,31 @@ MOST_EXACT = 100_000
 FITS = 4.0
 """Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
 for."""
-TOO_LONG = "so many fits would take too long"
 SMALLEST = 1e-12
 """Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
 
 
+class StandsOut(NamedTuple):
+    """A class that is off, with its adjusted p-value; `bound` where that is at most so large."""
+
+    label: Any
+    pvalue: float
+    bound: bool
+
+
+def p_entry(pvalue: float, method: str | None) -> str:
+    """Return a p-value as an entry of a table; ``<=`` before a guaranteed bound.
+
+    Examples
+    --------
+    >>> p_entry(1.0, "chi2"), p_entry(2e-20, "bound"), p_entry(float("nan"), None)
+    ('1.00', '<= 2e-20', '-')
+    """
+    return f"{'<= ' * (method == 'bound')}{format_number(pvalue)}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassTests:
+class ClassTests(Result):
     """A test for each class; print it for a table.
 
     Attributes
@@ -128,6 +144,8 @@ class ClassTests:
     baseline: Any
     seed: int
 
+    left_out = ("table",)
+
     def rejected(self, alpha: float = 0.05) -> tuple[Any, ...]:
         """Return the classes whose shift or slope is off, any false one with probability alpha."""
         pairs = zip(self.table["class"], self.table["adjusted"], strict=True)
@@ -138,20 +156,25 @@ class ClassTests:
         pairs = zip(self.table["class"], self.table["large_adjusted"], strict=True)
         return tuple(label for label, p in pairs if p <= alpha)
 
+    def standing_out(self, alpha: float = 0.05, *, shares: bool = False) -> list[StandsOut]:
+        """Return the classes rejected at level `alpha`, the smallest p-value first.
+
+        By shift and slope, or by their shares.
+        """
+        names, methods = self.table["class"], self.table["method"]
+        rows = zip(names, self.table["adjusted"], methods, strict=True)
+        if shares:
+            rows = zip(names, self.table["large_adjusted"], [""] * len(names), strict=True)
+        off = [StandsOut(label, p, how == "bound") for label, p, how in rows if p <= alpha]
+        return sorted(off, key=lambda found: found.pvalue)
+
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` with a row for each class."""
         return self.table.to_frame()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
-        return {
-            "rows": none_for_nan(self.table.rows()),
-            "method": self.method,
-            "reason": self.reason,
-            "n_resamples": self.n_resamples,
-            "baseline": self.baseline,
-            "seed": self.seed,
-        }
+        return {"rows": none_for_nan(self.table.rows()), **super().to_dict()}
 
     def __str__(self) -> str:
         head = ["class", "statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)"]
@@ -160,7 +183,7 @@ class ClassTests:
                 ellipsis(row["class"]),
                 format_number(row["statistic"]),
                 str(row["df"]),
-                format_number(row["adjusted"]),
+                p_entry(row["adjusted"], row["method"]),
                 f"{100 * row['predicted']:.1f} %",
                 f"{100 * row['observed']:.1f} %",
                 format_number(row["large_adjusted"]),
@@ -182,7 +205,7 @@ def class_tests(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
-    work: float = WORK,
+    work: float = NESTED_WORK,
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -251,7 +274,7 @@ def class_tests_of(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     method: Method = "auto",
-    work: float = WORK,
+    work: float = NESTED_WORK,
 ) -> ClassTests:
     """Test each class of predictions that were fitted already."""
     k = len(fit.tau)
@@ -279,7 +302,7 @@ def class_tests_of(
 
 def _shift_and_slope(
     predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], list[TailP]]:
+) -> tuple[dict[str, list[Any]], list[PValue]]:
     """Return the columns of the first kind of test, and each class's p-value with its method."""
     family = Family(predictions)
     whole = _whole(predictions, fit)
@@ -291,9 +314,9 @@ def _shift_and_slope(
 
 def _wald(
     predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], list[TailP]]:
+) -> tuple[dict[str, list[Any]], list[PValue]]:
     """Return the same from the fit's covariance alone."""
-    k, reason = len(fit.tau), f"{plan.doubt(fit.df)}, but {TOO_LONG}"
+    k, why = len(fit.tau), plan.doubt(fit.df).but(Limit.FITS)
     away = np.concatenate([fit.tau, fit.gamma - 1.0])
     statistics, dfs = [], []
     for j in range(k):
@@ -303,7 +326,7 @@ def _wald(
         statistics.append(float(away[own] @ np.linalg.solve(covariance, away[own])))
         dfs.append(len(own))
     pairs = zip(statistics, dfs, strict=True)
-    tails = [TailP(chi2_sf(value, df), "wald", 0, reason) for value, df in pairs]
+    tails = [PValue(chi2_sf(value, df), "wald", why=why) for value, df in pairs]
     return _columns(predictions, statistics, dfs, tails), tails
 
 
@@ -315,7 +338,7 @@ def _takes_long(plan: Plan, fit: MCLLOFit) -> bool:
 
 
 def _columns(
-    predictions: Predictions, statistics: list[float], dfs: list[int], tails: list[TailP]
+    predictions: Predictions, statistics: list[float], dfs: list[int], tails: list[PValue]
 ) -> dict[str, list[Any]]:
     """Return the columns, with a gap for the baseline."""
     b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
@@ -352,15 +375,20 @@ def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
     if predictions.sample_weight is not None:
         weight = predictions.sample_weight
     probs, total = predictions.probs, float(weight.sum())
-    expected, observed = weight @ probs, predictions.class_weight
-    spread = np.sqrt(weight @ (probs * (1.0 - probs)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = (observed - expected) / spread
+    expected, observed, exact = weight @ probs, predictions.class_weight, None
     if predictions.has_whole_weights and total <= MOST_EXACT:
         rows = np.repeat(probs, weight.astype(np.int64), axis=0)
-        pvalues = np.array([_two_sided(*pair) for pair in zip(rows.T, observed, strict=True)])
-    else:
-        pvalues = normal_tails(z)
+        exact = np.array([_two_sided(*pair) for pair in zip(rows.T, observed, strict=True)])
+    return shares(observed, expected, weight @ (probs * (1.0 - probs)), total, exact)
+
+
+def shares(
+    observed: Floats, expected: Floats, variance: Floats, total: float, exact: Floats | None = None
+) -> dict[str, list[float]]:
+    """Return the same, given sums over the rows; p-values are normal where there is no `exact`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (observed - expected) / np.sqrt(variance)
+    pvalues = normal_tails(z) if exact is None else exact
     return {
         "predicted": (expected / total).tolist(),
         "observed": (observed / total).tolist(),

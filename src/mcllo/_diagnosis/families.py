@@ -1,21 +1,11 @@
-"""Linear restrictions of an exponential family: theta = start + basis beta.
+"""Linear restrictions of MCLLO and of the full map: ``theta = start + basis beta``.
 
-===================  ===================================================================
-log likelihood       ``theta . s - A(theta)``: MCLLO (`_math/likelihood`) or the full map
-(`_diagnosis/families`) restricted fit       ``min_beta A(theta) - theta . s``: gradient ``B' g``,
-Hessian ``B' H B`` gain of labels       ``sup_beta``, less the log likelihood at `start`; many
-labels at once
-===================  ===================================================================
-
-Whether the identity holds is a simple hypothesis, so labels drawn from the predictions give exact
-p-values for any larger model. Whether a model with parameters is large enough is a composite one:
-labels are drawn from the fitted smaller model (parametric bootstrap), which is not exact, but does
-not lean on chi-square either.
-
-The full linear map of the log odds: every class's odds may depend on those of all others.
+In the full map every class's odds may depend on those of all others: the multinomial logit of the
+labels on all log odds, the same for every baseline (the full framework of Van Hoorde et al. 2014).
 
 ====================  =====================================================  ==========
-features              ``x_i = (1, l_1i, ..., l_Ki)``, l the log odds          (c, n)
+log likelihood        ``theta . s - A(theta)``, MCLLO's as in `_math/likelihood`
+full map: features    ``x_i = (1, l_1i, ..., l_Ki)``, l the log odds          (c, n)
 parameters            ``theta_j = (tau_j, W_j1 .. W_jK)``, row after row      (K c,)
 eta                   ``eta_ji = theta_j . x_i``; the baseline's is 0
 identity              ``tau = 0``, ``W`` the identity matrix
@@ -23,24 +13,28 @@ MCLLO                 W diagonal: ``W_jj = gamma_j``
 log partition         ``A(theta) = sum_i w_i log(1 + sum_j exp eta_ji)``
 sufficient statistic  ``s_j = sum_i w_i 1[y_i = j] x_i``
 Hessian, block (j,k)  ``sum_i w_i g_ji (1[j = k] - g_ki) x_i x_i'``
+restricted fit        ``min_beta A(theta) - theta . s``: gradient ``B' g``, Hessian ``B' H B``
+gain of labels        ``sup_beta``, less the log likelihood at `start`; many labels at once
 ====================  =====================================================  ==========
 
-It is the multinomial logit of the labels on all log odds, ``c (c - 1)`` parameters, and the same
-for every baseline (the full framework of Van Hoorde et al. 2014).
+Whether the identity holds is a simple hypothesis, so labels drawn from the predictions give exact
+p-values for any larger model. Whether a model with parameters is large enough is a composite one:
+labels are drawn from the fitted smaller model (parametric bootstrap), which is not exact, but does
+not lean on chi-square either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import exceeds, unit_diagonal
 from .._ground.results import Floats
 from .._inference.draws import StatisticDraws, draw_labels
 from .._input.predictions import Predictions
-from .._math.bound import RestBound
-from .._math.cells import Cells, FullCells, MclloCells
 from .._math.likelihood import (
     CHUNK_ELEMENTS,
     ROUNDED_UP,
@@ -50,8 +44,13 @@ from .._math.likelihood import (
     softmax_against_zero,
     sufficient_statistic,
 )
-from .._math.many_labels import BatchedRatio
+from .._math.many_labels import BatchedRatio, stacked
 from .._math.newton import minimize
+
+DEPENDENT = 1e-10
+"""Eigenvalue of a correlation matrix below which a direction counts as not identified."""
+FADED = 1e-3
+"""Part of the identity's information below which Newton does not start at an estimate."""
 
 
 def features_of(log_odds: Floats) -> Floats:
@@ -131,12 +130,6 @@ class FullDraws(StatisticDraws):
         return np.hstack([(labels == j).astype(np.float64) @ self._features for j in self.columns])
 
 
-DEPENDENT = 1e-10
-"""Eigenvalue of a correlation matrix below which a direction counts as not identified."""
-FADED = 1e-3
-"""Part of the identity's information below which Newton does not start at an estimate."""
-
-
 class Family:
     """An exponential family with the data's sufficient statistic.
 
@@ -166,19 +159,24 @@ class Family:
             return FullPartition(self.features, self.weight)
         return LogPartition(self.log_odds, self.weight)
 
-    def cells(self) -> Cells:
-        """Return eta and moments of many parameter vectors at once."""
-        if self.full:
-            return FullCells(self.features, self.weight)
-        return MclloCells(self.log_odds, self.weight)
+    def likelihood(self) -> Callable[[Floats], Terms]:
+        """Return the negative log likelihood of the data, with buffers of its own."""
+        partition = self.partition()
+
+        def value_and_derivatives(theta: Floats) -> Terms:
+            terms = partition(theta)
+            value = terms.value - float(theta @ self.statistic)
+            return Terms(value, terms.gradient - self.statistic, terms.hessian)
+
+        return value_and_derivatives
 
     def identified(self, basis: Floats) -> Floats:
         """Return `basis` without directions that the rows cannot tell from the others."""
         if basis.shape[1] == 0 or self._independent():
             return basis
         hessian = basis.T @ self.partition()(self.identity).hessian @ basis
-        values, vectors = np.linalg.eigh(_unit_diagonal(hessian))
-        scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
+        correlation, scale = unit_diagonal(hessian)
+        values, vectors = np.linalg.eigh(correlation)
         kept: Floats = (basis / scale) @ vectors[:, values > DEPENDENT]
         return kept
 
@@ -190,7 +188,7 @@ class Family:
         size = np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
         if (np.diagonal(gram) <= DEPENDENT * size).any():
             return False
-        return bool(np.linalg.eigvalsh(_unit_diagonal(gram))[0] > DEPENDENT)
+        return exceeds(gram, DEPENDENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,16 +224,11 @@ def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -
     Directions of `basis` must be identified (`Family.identified`).
     """
     origin = family.identity if start is None else start
-    partition = family.partition()
+    likelihood = family.likelihood()
 
     def objective(beta: Floats) -> Terms:
-        theta = origin + basis @ beta
-        terms = partition(theta)
-        return Terms(
-            terms.value - float(theta @ family.statistic),
-            basis.T @ (terms.gradient - family.statistic),
-            basis.T @ terms.hessian @ basis,
-        )
+        terms = likelihood(origin + basis @ beta)
+        return Terms(terms.value, basis.T @ terms.gradient, basis.T @ terms.hessian @ basis)
 
     beta = np.zeros(basis.shape[1])
     if len(beta) == 0:
@@ -268,8 +261,7 @@ class RestrictedRatio(BatchedRatio):
         hessian = self.move.T @ raw.hessian @ self.move
         self.start = Terms(raw.value, raw.gradient @ self.move, hessian)
         self._inverse = np.linalg.pinv(hessian[:n_free, :n_free])
-        self._rows = max(1, CHUNK_ELEMENTS // self.log_odds.size)
-        self._rest = RestBound(family.cells(), basis)
+        self.block = max(1, CHUNK_ELEMENTS // self.log_odds.size)
 
     def statistics(self, statistics: Floats, threshold: float | None = None) -> Floats:
         """Return twice the gain for each row of the family's `statistics`."""
@@ -284,25 +276,13 @@ class RestrictedRatio(BatchedRatio):
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return A, its gradients and its Hessians in the coordinates phi."""
-        points = self.points(theta)
-        value, gradient, hessian = (
-            self._one_by_one(points) if self.family.full else super().evaluate(points)
-        )
-        return value, gradient @ self.move, self.move.T @ hessian @ self.move
-
-    def points(self, theta: Floats) -> Floats:
-        """Return theta at the coordinates phi."""
         points: Floats = theta @ self.move.T
-        return points
-
-    def _one_by_one(self, points: Floats) -> tuple[Floats, Floats, Floats]:
-        partition = self.family.partition()
-        terms = [partition(point) for point in points]
-        return (
-            np.array([t.value for t in terms]),
-            np.array([t.gradient for t in terms]),
-            np.array([t.hessian for t in terms]),
-        )
+        if self.family.full:
+            partition = self.family.partition()
+            value, gradient, hessian = stacked([partition(point) for point in points])
+        else:
+            value, gradient, hessian = super().evaluate(points)
+        return value, gradient @ self.move, self.move.T @ hessian @ self.move
 
 
 def ratio_to_identity(family: Family, basis: Floats) -> BatchedRatio:
@@ -311,10 +291,3 @@ def ratio_to_identity(family: Family, basis: Floats) -> BatchedRatio:
     if not family.full and free.sum() == basis.shape[1]:
         return BatchedRatio(family.log_odds, family.weight, free)
     return RestrictedRatio(family, basis, family.identity)
-
-
-def _unit_diagonal(matrix: Floats) -> Floats:
-    """Return the matrix on the scale of its diagonal."""
-    scale = np.sqrt(np.maximum(np.diagonal(matrix), np.finfo(np.float64).tiny))
-    scaled: Floats = matrix / np.outer(scale, scale)
-    return scaled

@@ -21,118 +21,35 @@ and every model inside it are rejected at level alpha keeps the probability of a
 at alpha. The smallest model that is not rejected is named. The identity's test is that of
 `calibration_test`. Only `scale` and `mcllo` depend on the baseline.
 
-What the ladder's choice says about the predictions, without overclaiming.
-
-"Enough" always means: at this level the labels do not contradict it.
+What is said of the choice does not overclaim: "enough" always means that at this level the labels
+do not contradict it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.text import Table, ellipsis, format_number, format_p
+from .._ground.results import none_for_nan
+from .._ground.statements import Statement
+from .._ground.text import PStyle, Table, ellipsis, format_number, p_words
 from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, CalibrationTest, Method, run_test
+from .._inference.likelihood_tests import CalibrationTest, Method, run_test
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
+from .class_tests import p_entry
 from .families import RestrictedFit
 from .ladder_models import INSIDE, LadderRow, Models, ladder_rows
-from .nested import TOO_COSTLY, TOO_MANY, WORK, Plan
-
-if TYPE_CHECKING:
-    from .ladder_models import LadderRow
-
-
-def ladder_sentence(
-    rows: Sequence[LadderRow],
-    chosen: LadderRow,
-    fit: RestrictedFit,
-    predictions: Predictions,
-    alpha: float,
-) -> str:
-    """Return the verdict in a few sentences."""
-    parts = [_kind(chosen.model, fit, predictions), _evidence(chosen, alpha)]
-    others = _others(rows, chosen)
-    if others:
-        parts.append(f"Not rejected either: {', '.join(others)}.")
-    return " ".join([*parts, *_beyond(rows, chosen, alpha)])
-
-
-def _kind(model: str, fit: RestrictedFit, predictions: Predictions) -> str:
-    """Name the kind of miscalibration."""
-    baseline = repr(ellipsis(predictions.baseline))
-    slope = fit.theta[-1]
-    words = {
-        "identity": "No departure found.",
-        "temperature": f"One temperature is enough: all log odds are {_slope(slope)}.",
-        "shift": f"Class priors have shifted: {_largest_shift(fit, predictions)}.",
-        "scale": f"Classes differ in slope against {baseline}; no shift is needed.",
-        "common_slope": f"Class priors have shifted ({_largest_shift(fit, predictions)}), and "
-        f"all log odds are {_slope(slope)}.",
-        "mcllo": f"Classes differ in slope: each needs its own shift and slope against {baseline}.",
-        "full": "Shifts and slopes class by class are not enough: the odds of a class also depend "
-        "on the probabilities of the others.",
-    }
-    return words[model]
-
-
-def _slope(gamma: float) -> str:
-    if gamma <= 0.0:
-        return f"ranked the wrong way (slope {format_number(gamma)})"
-    word = "too extreme" if gamma < 1.0 else "too timid"
-    return f"{word} (slope {format_number(gamma)})"
-
-
-def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
-    tau = fit.theta[: len(predictions.compared)]
-    j = int(np.argmax(np.abs(tau)))
-    pair = f"{ellipsis(predictions.compared[j])!r} against {ellipsis(predictions.baseline)!r}"
-    return f"most for {pair}, odds times {format_number(float(np.exp(tau[j])))}"
-
-
-def _evidence(chosen: LadderRow, alpha: float) -> str:
-    if chosen.larger is None:
-        return f"Every smaller model is rejected at level {alpha:g}."
-    p = format_p(chosen.larger_pvalue)
-    if chosen.model == "identity":
-        return f"At level {alpha:g}, p {p}; that is not proof of calibration."
-    return f"Nothing beyond that was found at level {alpha:g} (p {p}), which is not proof."
-
-
-def _others(rows: Sequence[LadderRow], chosen: LadderRow) -> list[str]:
-    """Return the other models that are not rejected while everything inside them is."""
-    kept = {row.model for row in rows if not row.rejected}
-    least = [name for name in kept if not kept & set(INSIDE[name])]
-    order = [row.model for row in rows]
-    return sorted((name for name in least if name != chosen.model), key=order.index)
-
-
-def _beyond(rows: Sequence[LadderRow], chosen: LadderRow, alpha: float) -> list[str]:
-    """Say when the full map shows more, and when its p-value is weak."""
-    top = next(row for row in rows if row.model == "mcllo")
-    notes = []
-    if chosen.model != "full" and top.larger_pvalue <= alpha:
-        notes.append(
-            f"But the full map fits better than MCLLO (p {format_p(top.larger_pvalue)}): look at "
-            "how classes are confused."
-        )
-    judged = top if chosen.model == "full" or notes else chosen
-    costly = TOO_COSTLY in judged.larger_reason or TOO_MANY in judged.larger_reason
-    if costly and judged.larger_method == "chi2":
-        which = "The p-value of MCLLO against the full map" if judged is top else "That p-value"
-        notes.append(f"{which} is chi-square's, which so little information may not support.")
-    return notes
-
+from .nested import Plan
 
 N_TESTS = 10
-"""Simulated p-values of models below MCLLO: four against the identity, four against MCLLO, two
-against a common slope."""
+"""Parts of the work; the simulated p-values of models below MCLLO take one each, four against the
+identity and four against MCLLO."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,8 +62,8 @@ class Ladder:
         From the identity upwards.
     chosen : str
         The smallest model that closed testing does not reject. Not rejected is not proven.
-    sentence : str
-        What that says about the predictions.
+    kind : str
+        The kind of miscalibration that this means, in a sentence.
     alpha : float
         Probability of any false rejection.
     method : {'chi2', 'simulated', 'mixed'}
@@ -162,7 +79,7 @@ class Ladder:
 
     rows: tuple[LadderRow, ...]
     chosen: str
-    sentence: str
+    kind: str
     alpha: float
     method: str
     reason: str
@@ -180,7 +97,8 @@ class Ladder:
     @property
     def table(self) -> Table:
         """All numbers, a row for each model."""
-        names = [field.name for field in fields(LadderRow)]
+        every = [field.name for field in fields(LadderRow)]
+        names = [name for name in every if name not in LadderRow.left_out]
         return Table({name: [getattr(row, name) for row in self.rows] for name in names})
 
     def to_frame(self) -> Any:
@@ -189,16 +107,53 @@ class Ladder:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
-        return {
-            "rows": [row.to_dict() for row in self.rows],
-            "chosen": self.chosen,
-            "sentence": self.sentence,
-            "alpha": self.alpha,
-            "method": self.method,
-            "reason": self.reason,
-            "skipped": self.skipped,
-            "seed": self.seed,
-        }
+        names = ("rows", "chosen", "sentence", "alpha", "method", "reason", "skipped", "seed")
+        return {name: none_for_nan(getattr(self, name)) for name in names}
+
+    @property
+    def sentence(self) -> str:
+        """What the choice says about the predictions, and on which evidence."""
+        return " ".join(said.text for said in self.statements())
+
+    def statements(self, p: PStyle = p_words) -> list[Statement]:
+        """Return the same as statements: the kind, the evidence, rivals, what lies beyond.
+
+        Each is a sentence; p-values are written by `p`.
+        """
+        chosen, top = self.row(self.chosen), self.row("mcllo")
+        said = [
+            Statement("kind.name", self.kind, numbers={"model": self.chosen}),
+            Statement("kind.evidence", self._evidence(chosen, p), numbers={"alpha": self.alpha}),
+        ]
+        if others := self._others():
+            words = f"Not rejected either: {', '.join(others)}."
+            said.append(Statement("kind.rivals", words, "doubt", {"models": others}))
+        judged = top if self.chosen == "full" else chosen
+        if self.chosen != "full" and top.larger_pvalue <= self.alpha:
+            judged, found = top, p(top.larger_pvalue, bound=top.larger_method == "bound")
+            words = f"But the full map fits better than MCLLO (p {found}): look at how classes are "
+            numbers = {"pvalue": top.larger_pvalue}
+            said.append(Statement("kind.beyond", f"{words}confused.", "doubt", numbers))
+        if judged.larger_too_costly and judged.larger_method == "chi2":
+            which = "The p-value of MCLLO against the full map" if judged is top else "That p-value"
+            words = f"{which} is chi-square's, which so little information may not support."
+            said.append(Statement("kind.weak", words, "doubt"))
+        return said
+
+    def _evidence(self, chosen: LadderRow, p: PStyle) -> str:
+        if chosen.larger is None:
+            return f"Every smaller model is rejected at level {self.alpha:g}."
+        found = str(p(chosen.larger_pvalue))
+        if chosen.model == "identity":
+            return f"At level {self.alpha:g}, p {found}; that is not proof of calibration."
+        found = f"at level {self.alpha:g} (p {found})"
+        return f"Nothing beyond that was found {found}, which is not proof."
+
+    def _others(self) -> list[str]:
+        """Return the other models that are not rejected while everything inside them is."""
+        kept = [row.model for row in self.rows if not row.rejected]
+        least = [name for name in kept if not set(kept) & set(INSIDE[name])]
+        return [name for name in least if name != self.chosen]
 
     def __str__(self) -> str:
         table = Table(
@@ -206,8 +161,8 @@ class Ladder:
                 "model": [row.model for row in self.rows],
                 "df": [row.df for row in self.rows],
                 "statistic": [row.statistic for row in self.rows],
-                "p": [row.pvalue for row in self.rows],
-                "p (enough?)": [row.larger_pvalue for row in self.rows],
+                "p": [p_entry(row.pvalue, row.method) for row in self.rows],
+                "p (enough?)": [p_entry(row.larger_pvalue, row.larger_method) for row in self.rows],
                 "AIC": [row.aic for row in self.rows],
                 "BIC": [row.bic for row in self.rows],
             }
@@ -228,7 +183,7 @@ def ladder(
     seed: Seed = None,
     method: Method = "auto",
     alpha: float = 0.05,
-    work: float = WORK,
+    work: float = NESTED_WORK,
     baseline: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
@@ -297,7 +252,7 @@ def ladder_of(
     seed: Seed = None,
     method: Method = "auto",
     alpha: float = 0.05,
-    work: float = WORK,
+    work: float = NESTED_WORK,
 ) -> Ladder:
     """Climb the ladder for validated predictions; a fit or test made already is not made again."""
     if not 0.0 < alpha < 1.0:
@@ -319,13 +274,45 @@ def ladder_of(
     return Ladder(
         rows=rows,
         chosen=chosen.model,
-        sentence=ladder_sentence(rows, chosen, models.fits[chosen.model], predictions, alpha),
+        kind=kind_words(chosen.model, models.fits[chosen.model], predictions),
         alpha=alpha,
         method=_summary(rows),
         reason=plan.choose(models.mcllo, fit.df).reason,
         skipped=models.skipped,
         seed=plan.seed,
     )
+
+
+def kind_words(model: str, fit: RestrictedFit, predictions: Predictions) -> str:
+    """Name the kind of miscalibration."""
+    baseline = repr(ellipsis(predictions.baseline))
+    slope = fit.theta[-1]
+    words = {
+        "identity": "No departure found.",
+        "temperature": f"One temperature is enough: all log odds are {_slope(slope)}.",
+        "shift": f"Class priors have shifted: {_largest_shift(fit, predictions)}.",
+        "scale": f"Classes differ in slope against {baseline}; no shift is needed.",
+        "common_slope": f"Class priors have shifted ({_largest_shift(fit, predictions)}), and "
+        f"all log odds are {_slope(slope)}.",
+        "mcllo": f"Classes differ in slope: each needs its own shift and slope against {baseline}.",
+        "full": "Shifts and slopes class by class are not enough: the odds of a class also depend "
+        "on the probabilities of the others.",
+    }
+    return words[model]
+
+
+def _slope(gamma: float) -> str:
+    if gamma <= 0.0:
+        return f"ranked the wrong way (slope {format_number(gamma)})"
+    word = "too extreme" if gamma < 1.0 else "too timid"
+    return f"{word} (slope {format_number(gamma)})"
+
+
+def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
+    tau = fit.theta[: len(predictions.compared)]
+    j = int(np.argmax(np.abs(tau)))
+    pair = f"{ellipsis(predictions.compared[j])!r} against {ellipsis(predictions.baseline)!r}"
+    return f"most for {pair}, odds times {format_number(float(np.exp(tau[j])))}"
 
 
 def _summary(rows: tuple[LadderRow, ...]) -> str:

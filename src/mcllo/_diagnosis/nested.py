@@ -3,33 +3,22 @@
 ==============================  ===========================================================
 identity against a model        exact: labels drawn from the predictions
 a model against a larger one    bootstrap: labels drawn from the fitted smaller model, both
-                                models fitted to each draw; approximate
+                                models fitted to each draw (`NestedRatio`); approximate
 either                          score: the same draws, but of the score statistic, without a
-                                refit (`_diagnosis/nested`); exact against the identity
-either                          bound: split likelihood ratio, any n (`_diagnosis/nested`)
+                                refit (`ProjectedScore`); exact against the identity
+either                          bound: split likelihood ratio at any n (`nested_bound`)
 either                          chi-square on the difference of the parameters; large samples
 ==============================  ===========================================================
 
 ``method="auto"`` trusts chi-square where `calibration_test` would, by the parameters of the larger
 model. Elsewhere it takes the bound where that is far below anything simulation could show, and
-simulates otherwise: at most `work` cells (rows x classes x draws) for all tests together, each of
-which stops at its 20th exceedance (50th, where there are many draws). Where `work` does not pay for
+simulates otherwise: at most `work` (`_inference/budget`) for all tests together, each of which
+stops at its 20th exceedance (50th, where there are many draws). Where `work` does not pay for
 enough refits, scores are simulated, at a fraction of the price; where it does not pay for those,
 the p-value is chi-square's and the reason says so. A refit of the full map, of ``c (c - 1)``
 parameters, counts ``c^2 / 4`` times.
 
-A guaranteed p-value of a model against a larger one: the split likelihood ratio.
-
-Fit the larger model on one half of the rows, and take its likelihood on the other half over the
-largest that the smaller model reaches there, ``E = L_b(theta_a) / sup_small L_b``. When the labels
-follow the smaller model, E is at most ``L_b(theta_a) / L_b(truth)``, which has mean 1 given half a;
-so ``P(E >= 1 / p) <= p`` at any n, and the mean of both directions has the same property
-(Wasserman, Ramdas and Balakrishnan 2020). It is weak near 0.05, but where a model is far off it is
-smaller than anything that simulation could show.
-
-The score statistic of a larger model at a smaller one, for many draws without a refit.
-
-With ``u = s - grad A(theta)`` at theta, the smaller model's estimate, and the information H there,
+With ``u = s - grad A(theta)`` and the information H at theta, the smaller model's estimate:
 
 ===================  ====================================================================
 score of a model     ``S_B = u' B (B' H B)^+ B' u``, B its directions
@@ -46,17 +35,26 @@ the p-value is exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import whitening
 from .._ground.results import Floats
-from .._inference.draws import (
+from .._inference.budget import (
     EXCEEDANCES,
     EXCEEDANCES_LARGE,
+    FEWEST_REFITS,
+    FULL_MAP_SHARE,
+    FULL_MAP_WORK,
+    FULL_SCORES_PER_REFIT,
+    NESTED_WORK,
+    SCORES_PER_REFIT,
+)
+from .._inference.draws import (
     Seed,
     StatisticDraws,
     check_resamples,
@@ -64,11 +62,18 @@ from .._inference.draws import (
     monte_carlo_p,
     written_out,
 )
-from .._inference.likelihood_tests import BEYOND, METHODS, RIDGE, SMALLEST, chi2_sf, choose_method
+from .._inference.likelihood_tests import (
+    BEYOND,
+    METHODS,
+    Half,
+    chi2_sf,
+    choose_method,
+    split_bound,
+)
+from .._inference.pvalue import Ground, Limit, Note, PValue, Reason
 from .._input.predictions import Predictions
-from .._math.likelihood import Terms, recalibrate
+from .._math.likelihood import recalibrate
 from .._math.many_labels import TIE, NestedRatio
-from .._math.newton import minimize
 from ..exceptions import InputError
 from .families import (
     Family,
@@ -79,6 +84,9 @@ from .families import (
     ratio_to_identity,
     restricted_fit,
 )
+
+CHI2_FAR_OFF = 1e-6
+"""Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
 
 
 def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full: bool) -> float:
@@ -96,35 +104,13 @@ def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full
     n = predictions.n_samples
     if n < 4:
         return 1.0
-    halves = [Family(predictions.take(np.arange(k, n, 2)), full=full) for k in (0, 1)]
-    fits = [restricted_fit(half, small) for half in halves]
-    gains = [_gain(halves[k], fits[k], large, halves[1 - k], fits[1 - k]) for k in (0, 1)]
-    log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
-    return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
-
-
-def _gain(
-    learn: Family, small: RestrictedFit, basis: Floats, judge: Family, rival: RestrictedFit
-) -> float:
-    """Return the log likelihood of what was learned, on the other half, less its rival's."""
-    origin = small.theta if small.settled else learn.identity
-    partition = learn.partition()
-
-    def penalised(beta: Floats) -> Terms:
-        away = basis @ beta
-        terms = partition(origin + away)
-        return Terms(
-            terms.value - float((origin + away) @ learn.statistic - 0.5 * RIDGE * away @ away),
-            basis.T @ (terms.gradient - learn.statistic + RIDGE * away),
-            basis.T @ terms.hessian @ basis + RIDGE * basis.T @ basis,
-        )
-
-    theta = origin + basis @ minimize(penalised, np.zeros(basis.shape[1])).x
-    return float(theta @ judge.statistic - judge.partition()(theta).value - rival.log_likelihood)
-
-
-ROUNDING = 1e-12
-"""Information, of a Hessian with unit diagonal, that is lost in rounding."""
+    halves = []
+    for k in (0, 1):
+        family = Family(predictions.take(np.arange(k, n, 2)), full=full)
+        fit = restricted_fit(family, small)
+        origin = fit.theta if fit.settled else family.identity
+        halves.append(Half(family.likelihood(), origin, fit.log_likelihood))
+    return split_bound(halves, large)
 
 
 class ProjectedScore:
@@ -160,48 +146,27 @@ class ProjectedScore:
 
 def _form(hessian: Floats, basis: Floats) -> Floats:
     """Return ``B (B' H B)^+ B'``."""
-    own = basis.T @ hessian @ basis
-    scale = np.sqrt(np.maximum(np.diagonal(own), 1e-300))
-    unit = np.linalg.pinv(own / np.outer(scale, scale), rcond=ROUNDING, hermitian=True)
-    scaled = basis / scale
-    form: Floats = scaled @ unit @ scaled.T
+    roots = basis @ whitening(basis.T @ hessian @ basis)
+    form: Floats = roots @ roots.T
     return form
 
 
-WORK = 2e7
-"""Cells (rows x classes x draws) that `auto` spends on all tests: a second or two."""
-BRIEF = 4e6
-"""The same for tests that come with every assessment: half a second at most."""
-WORK_ASKED = 4e8
-"""The same for one test of the full map when simulation was asked for, whatever it costs."""
-FULL_TESTS = 3
-"""Part of the work, as its reciprocal, that a test of the full map may take."""
-SCORES, FULL_SCORES = 25.0, 150.0
-"""Draws that are scored, without a refit, at the price of one that is fitted; MCLLO, full map."""
-FEWEST_DRAWS = 99
-FAR = 1e-6
-"""Chi-square p-value above which no guaranteed bound is tried: it would be too weak."""
-SCORED = "refits are too costly: scores were simulated"
-TOO_COSTLY = "the full map is too costly to simulate"
-TOO_MANY = "so many tests of so much data are too costly to simulate"
+@dataclass(frozen=True)
+class Choice:
+    """How one test is computed, from how many draws at most, and why.
 
-
-class TailP(NamedTuple):
-    """A p-value, how it was computed, from how many draws, and why so."""
-
-    pvalue: float
-    method: str
-    n_resamples: int
-    reason: str
-
-
-class Choice(NamedTuple):
-    """How one test is computed, from how many draws at most, and why."""
+    `doubtful` says that the rows, and nobody's wish, speak against chi-square.
+    """
 
     kind: Literal["chi2", "score", "refit"]
     n_draws: int
-    reason: str
+    why: Reason
     doubtful: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return str(self.why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +197,7 @@ class Plan:
     work: float
     fewest: int
     _rows: list[Predictions] = field(default_factory=list, repr=False)
-    _chosen: dict[int, tuple[str, str]] = field(default_factory=dict, repr=False)
+    _chosen: dict[int, tuple[str, Reason]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -243,8 +208,8 @@ class Plan:
         n_resamples: int,
         seed: Seed,
         n_tests: int,
-        work: float = WORK,
-        fewest: int = FEWEST_DRAWS,
+        work: float = NESTED_WORK,
+        fewest: int = FEWEST_REFITS,
     ) -> Plan:
         """Check the arguments."""
         if method not in METHODS:
@@ -268,34 +233,33 @@ class Plan:
     def choose(self, family: Family, df: int) -> Choice:
         """Decide how a model of `df` parameters is tested."""
         if self.method == "chi2":
-            return Choice("chi2", 0, "as asked")
+            return Choice("chi2", 0, Reason(Ground.ASKED))
         if self.method != "auto":
-            work = WORK_ASKED * FULL_TESTS if family.full else np.inf
-            return self._affordable(family, work, "as asked")
-        method, reason = self._trusted(df)
+            work = FULL_MAP_WORK * FULL_MAP_SHARE if family.full else np.inf
+            return self._affordable(family, work, Reason(Ground.ASKED))
+        method, why = self._trusted(df)
         if method == "chi2":
-            return Choice("chi2", 0, reason)
-        return self._affordable(family, self.work, reason)._replace(doubtful=True)
+            return Choice("chi2", 0, why)
+        return replace(self._affordable(family, self.work, why), doubtful=True)
 
-    def _affordable(self, family: Family, work: float, reason: str) -> Choice:
+    def _affordable(self, family: Family, work: float, why: Reason) -> Choice:
         """Return the best simulation that `work` pays for."""
         cells, c = float(self.predictions.probs.size), self.predictions.n_classes
         price = cells * (c * c / 4.0 if family.full else max(1.0, c / 10.0))
-        refits = work / (FULL_TESTS if family.full else self.n_tests) / price
-        scores = refits * (FULL_SCORES if family.full else SCORES)
+        refits = work / (FULL_MAP_SHARE if family.full else self.n_tests) / price
+        scores = refits * (FULL_SCORES_PER_REFIT if family.full else SCORES_PER_REFIT)
         fewest = min(self.fewest, self.n_resamples)
         if refits >= fewest:
-            return Choice("refit", int(min(self.n_resamples, refits)), reason)
+            return Choice("refit", int(min(self.n_resamples, refits)), why)
         if scores >= fewest:
-            return Choice("score", int(min(self.n_resamples, scores)), f"{reason}; {SCORED}")
-        costly = TOO_COSTLY if family.full else TOO_MANY
-        return Choice("chi2", 0, f"{reason}, but {costly}")
+            return Choice("score", int(min(self.n_resamples, scores)), why.noting(Note.SCORED))
+        return Choice("chi2", 0, why.but(Limit.FULL_MAP if family.full else Limit.TESTS))
 
-    def doubt(self, df: int) -> str:
+    def doubt(self, df: int) -> Reason:
         """Return what is known about chi-square for `df` parameters."""
         return self._trusted(df)[1]
 
-    def _trusted(self, df: int) -> tuple[str, str]:
+    def _trusted(self, df: int) -> tuple[str, Reason]:
         if df not in self._chosen:
             # one draw of a score costs nothing: what is left is whether chi-square can be trusted
             self._chosen[df] = choose_method(self.predictions, df, "score", 1)
@@ -308,7 +272,7 @@ class Plan:
         return EXCEEDANCES if n_draws > 10 * EXCEEDANCES else EXCEEDANCES_LARGE
 
 
-def against_identity(plan: Plan, family: Family, basis: Floats, value: float) -> TailP:
+def against_identity(plan: Plan, family: Family, basis: Floats, value: float) -> PValue:
     """Return the p-value of the identity against the model spanned by `basis`."""
     nothing, choice = basis[:, :0], plan.choose(family, basis.shape[1])
     guess = chi2_sf(value, basis.shape[1])
@@ -325,7 +289,7 @@ def against_identity(plan: Plan, family: Family, basis: Floats, value: float) ->
 
 def against_larger(
     plan: Plan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
-) -> TailP:
+) -> PValue:
     """Return the p-value of a fitted submodel of MCLLO against a larger fitted model.
 
     Parameters
@@ -367,15 +331,15 @@ def gain(small: RestrictedFit, large: RestrictedFit) -> float:
 
 def _without_drawing(
     plan: Plan, family: Family, choice: Choice, small: Floats, large: Floats, chi2: float
-) -> TailP | None:
+) -> PValue | None:
     """Return the p-value where nothing need be drawn: chi-square's, or a guaranteed bound."""
     if small.shape[1] == large.shape[1]:
-        return TailP(1.0, "chi2", 0, choice.reason)
-    if choice.doubtful and chi2 < FAR:
+        return PValue(1.0, "chi2", why=choice.why)
+    if choice.doubtful and chi2 < CHI2_FAR_OFF:
         bound = nested_bound(plan.predictions, small, large, full=family.full)
         if bound * BEYOND * (max(choice.n_draws, plan.fewest) + 1) < 1.0:
-            return TailP(bound, "bound", 0, plan.doubt(large.shape[1]))
-    return TailP(chi2, "chi2", 0, choice.reason) if choice.kind == "chi2" else None
+            return PValue(bound, "bound", why=plan.doubt(large.shape[1]))
+    return PValue(chi2, "chi2", why=choice.why) if choice.kind == "chi2" else None
 
 
 def _simulated(
@@ -385,7 +349,7 @@ def _simulated(
     reaches: Callable[[Floats], NDArray[np.bool_]],
     method: str = "score",
     guess: float | None = None,
-) -> TailP:
+) -> PValue:
     found = monte_carlo_p(
         lambda start, size: reaches(draws(start, size)),
         n_resamples=choice.n_draws,
@@ -394,7 +358,7 @@ def _simulated(
         stop_at=plan.stop_at(choice.n_draws),
         guess=guess,
     )
-    return TailP(found.pvalue, method, found.n_resamples, choice.reason)
+    return replace(found, method=method, why=choice.why)
 
 
 def _draws(plan: Plan, family: Family) -> StatisticDraws:

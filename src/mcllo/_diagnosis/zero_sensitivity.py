@@ -13,15 +13,17 @@ to recalibrate   `_input/zeros`: ``1 / (2 T)`` when the probabilities are votes 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .._ground.results import none_for_nan
-from .._ground.text import Table, align, format_count, format_number
+from .._ground.quiet import OF_ESTIMATES, quiet
+from .._ground.results import Result, none_for_nan
+from .._ground.statements import Level, Statement
+from .._ground.text import PStyle, Table, align, format_count, format_number, p_words
+from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
@@ -38,7 +40,7 @@ from .._input.zeros import (
     unraised,
     zero_cells,
 )
-from ..exceptions import ConvergenceWarning, SeparationWarning, ZeroProbabilityWarning
+from ..exceptions import ZeroProbabilityWarning
 
 __all__ = [
     "FLOORS",
@@ -52,25 +54,10 @@ __all__ = [
 ]
 
 FLOORS = (1e-12, DEFAULT_CLIP, 1e-4)
-N_RESAMPLES_ZEROS = 499
-"""Most draws for each floor."""
-LITTLE_WORK = 2e7
-"""Cells (rows x classes x draws) up to which every floor is simulated, some seconds in all."""
-
-_SCALARS = (
-    "n_probs",
-    "n_clipped",
-    "n_clipped_true",
-    "all_zero",
-    "clip",
-    "lattice",
-    "decimals",
-    "recalibration_clip",
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ZeroSensitivity:
+class ZeroSensitivity(Result):
     """What the test says when zeros are raised to other floors; print it.
 
     Attributes
@@ -105,6 +92,7 @@ class ZeroSensitivity:
     lattice: int | None
     decimals: int | None
     recalibration_clip: float | None
+    left_out = ("floors", "tests")
 
     @property
     def table(self) -> Table:
@@ -120,27 +108,37 @@ class ZeroSensitivity:
 
     def sentences(self, alpha: float = 0.05) -> list[str]:
         """Return what a reader must know about the zeros."""
-        lines = [self._about_floors(alpha)]
+        return [said.text for said in self.statements(alpha)]
+
+    def statements(self, alpha: float = 0.05, p: PStyle = p_words) -> list[Statement]:
+        """Return the same as statements, p-values written by `p`."""
+        hangs = self.hangs_on_the_floor(alpha)
+        pvalues = [test.pvalue for test in self.tests]
+        numbers = {"floors": self.floors, "pvalues": pvalues, "hangs": hangs}
+        level: Level = "doubt" if hangs else "plain"
+        said = [Statement("zeros.floors", self._about_floors(alpha, p), level, numbers)]
         if self.n_clipped_true:
-            lines.append(self._about_labels())
+            numbers = {"n_labels": self.n_clipped_true}
+            said.append(Statement("zeros.refuted", self._about_labels(), "bad", numbers))
         if self.lattice is not None or self.decimals is not None:
-            lines.append(self._about_resolution())
-        return lines
+            numbers = {"lattice": self.lattice, "decimals": self.decimals}
+            said.append(Statement("zeros.resolution", self._about_resolution(), "plain", numbers))
+        return said
 
     @property
     def _what(self) -> str:
         return "0" if self.all_zero else f"0 or below {self.clip:g}"
 
-    def _about_floors(self, alpha: float) -> str:
+    def _about_floors(self, alpha: float, p: PStyle) -> str:
         found = f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities"
-        words = [_p_word(test) for test in self.tests]
+        words = [_p_word(test, p) for test in self.tests]
         same = len(set(words)) == 1
-        p = words[0] if same else ", ".join(words)
+        shown = words[0] if same else ", ".join(words)
         floors = ", ".join(map(floor_text, self.floors))
         at = f"{'each of the floors' if same else 'floors'} {floors}"
         hangs = self.hangs_on_the_floor(alpha)
         so = f": the decision at level {alpha:g} hangs on the floor" if hangs else ""
-        return f"{found} are {self._what}; the p-value is {p} with {at}{so}."
+        return f"{found} are {self._what}; the p-value is {shown} with {at}{so}."
 
     def _about_labels(self) -> str:
         n = self.n_clipped_true
@@ -167,12 +165,8 @@ class ZeroSensitivity:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
-        content = {name: getattr(self, name) for name in _SCALARS}
-        rows = self.table.rows()
-        plain: dict[str, Any] = none_for_nan(
-            {"rows": rows, **content, "sentences": self.sentences()}
-        )
-        return plain
+        rows = none_for_nan(self.table.rows())
+        return {"rows": rows, **super().to_dict(), "sentences": self.sentences()}
 
     def __str__(self) -> str:
         rows = [["floor", "statistic", "p", "method"]]
@@ -233,8 +227,7 @@ def zero_sensitivity(
     Probabilities are multiples of 1/25 (a vote of 25?): a penalised recalibration raises zeros to
     1/50.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ZeroProbabilityWarning)
+    with quiet(ZeroProbabilityWarning):
         predictions = as_predictions(
             probs,
             y,
@@ -270,9 +263,7 @@ def zero_sensitivity_of(
         "seed": entropy_of(seed),
     }
     floors = _floors(p)
-    with warnings.catch_warnings():  # what there is to say is said of the predictions' own fit
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with quiet(*OF_ESTIMATES):  # what there is to say is said of the predictions' own fit
         tests = tuple(fit_and_test(reclip(p, floor), **options).test for floor in floors)
     resolution = raw_resolution(p)
     return ZeroSensitivity(
@@ -293,7 +284,7 @@ def _method(
     predictions: Predictions, statistic: Statistic, method: Method, n_resamples: int
 ) -> Method:
     """Return chi-square for large tables whose rows, the zeros aside, hold enough information."""
-    if method != "auto" or float(predictions.probs.size) * n_resamples <= LITTLE_WORK:
+    if method != "auto" or float(predictions.probs.size) * n_resamples <= ZEROS_WORK:
         return method
     aside, df = replace(predictions, n_clipped=0), 2 * (predictions.n_classes - 1)
     chosen, _ = choose_method(aside, df, statistic, n_resamples)
@@ -312,8 +303,7 @@ def floor_text(value: float) -> str:
     return "1e-4" if text == "0.0001" else text
 
 
-def _p_word(test: CalibrationTest) -> str:
+def _p_word(test: CalibrationTest, p: PStyle = p_words) -> str:
     """Return the p-value; ``<= 0.002`` where no draw was as extreme as the data."""
-    word = test.p_text.removeprefix("p ").removeprefix("= ")
     least = test.method == "exact" and test.pvalue <= 1.0 / (test.n_resamples + 1)
-    return f"<= {word}" if least else word
+    return p(test.pvalue, bound=least or test.method == "bound").bare

@@ -3,6 +3,9 @@
 pyarrow reads the values. It cannot say on which line of the file a row stands (quoted cells may
 hold line ends, empty lines are skipped), so after something went wrong the file is read again here,
 with Python's own parser. Lines count from 1, rows of data from 0.
+
+Spaces around labels do not count, and a label such as ``1.0`` means the class ``1``: a column of
+integers that once held a gap is written that way.
 """
 
 from __future__ import annotations
@@ -12,12 +15,16 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import IO
+from typing import IO, Any, NamedTuple
+
+from ..exceptions import Option, Phrase
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 LONGEST_HEADER = 1 << 26
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 MISSING = {"na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "--", "?", "."}
+PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
+WHOLE = re.compile(r"([+-]?\d+)\.0*")
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
@@ -62,10 +69,18 @@ def line_of_row(stream: IO[bytes], separator: str, row: int) -> int:
         return row + 2
 
 
+class Fault(NamedTuple):
+    """What is wrong with a line, and the remedy; the column where it is one cell."""
+
+    rule: str
+    remedy: str | Phrase
+    column: str | None = None
+
+
 def first_fault(
     stream: IO[bytes], separator: str, columns: Sequence[str], numbers: Sequence[str]
-) -> str | None:
-    """Return what is wrong with the first broken line, as a sentence with its remedy."""
+) -> Fault | None:
+    """Return what is wrong with the first broken line."""
     place = {name: j for j, name in enumerate(columns)}
     where = [(place[name], name) for name in numbers]
     try:
@@ -74,9 +89,11 @@ def first_fault(
                 return _ragged(line, len(cells), len(columns), separator)
             for j, name in where:
                 if (fault := number_fault(cells[j])) is not None:
-                    return f"column {name!r} must hold numbers; line {line} has {fault}"
+                    rule = f"column {name!r} must hold numbers; line {line} has {fault[0]}."
+                    return Fault(rule, fault[1], name)
             if any(map(_has_foreign_bytes, cells)):
-                return f"line {line} must be UTF-8 text; it holds other bytes. Save it as UTF-8."
+                rule = f"line {line} must be UTF-8 text; it holds other bytes."
+                return Fault(rule, "Save it as UTF-8.")
     except csv.Error:
         return None
     return None
@@ -102,19 +119,19 @@ def open_quote(stream: IO[bytes], separator: str) -> int | None:
     return None
 
 
-def number_fault(cell: str) -> str | None:
-    """Return what a cell holds instead of a number, with the remedy; None for numbers and gaps."""
+def number_fault(cell: str) -> tuple[str, str | Phrase] | None:
+    """Return what a cell holds instead of a number, and the remedy; None for numbers and gaps."""
     text = cell.strip()
     if not text or NUMBER.fullmatch(text):
         return None
     shown = repr(text if len(text) <= 40 else text[:39] + "…")
     if text.lower() in MISSING:
-        return f"{shown}. Drop or repair that row."
+        return shown, "Drop or repair that row."
     if NUMBER.fullmatch(text.replace(",", ".", 1)):
-        return f"{shown}. Write decimals with a point."
+        return shown, "Write decimals with a point."
     if text.endswith("%"):
-        return f"{shown}. Write 0.7 for 70%."
-    return f"{shown}. Choose the columns that are classes with classes=."
+        return shown, "Write 0.7 for 70%."
+    return shown, Phrase("Choose the columns that are classes with {}.", Option("classes"))
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
@@ -123,14 +140,38 @@ def looks_like_data(names: Sequence[str]) -> bool:
     return len(decimal) >= 2
 
 
-def _ragged(line: int, found: int, wanted: int, separator: str) -> str:
+def is_index(name: str) -> bool:
+    """Whether a column is one that pandas writes for its index: without a name of its own."""
+    return PANDAS_INDEX.fullmatch(name) is not None
+
+
+def clean_labels(labels: Any, names: Sequence[str]) -> Any:
+    """Return text labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class."""
+    import pyarrow as pa
+
+    encoded = labels.combine_chunks().dictionary_encode()
+    known = set(names)
+    words = [_clean(word, known) for word in encoded.dictionary.to_pylist()]
+    return pa.array(words, pa.string()).take(encoded.indices)
+
+
+def _clean(word: str, known: set[str]) -> str | None:
+    if word in known:
+        return word
+    word = word.strip()
+    whole = WHOLE.fullmatch(word)
+    if word not in known and whole is not None and whole[1] in known:
+        return whole[1]
+    return word or None
+
+
+def _ragged(line: int, found: int, wanted: int, separator: str) -> Fault:
     what = SEPARATORS[separator]
     remedy = "Complete that line or drop it."
     if found > wanted:
         remedy = f"Put quotes around cells that hold {what}."
-    return (
-        f"each line must have {wanted} cells, as the header has; line {line} has {found}. {remedy}"
-    )
+    rule = f"each line must have {wanted} cells, as the header has; line {line} has {found}."
+    return Fault(rule, remedy)
 
 
 def _numbered(text: IO[str], separator: str) -> Iterator[tuple[int, list[str]]]:

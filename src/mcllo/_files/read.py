@@ -1,34 +1,36 @@
 """`read_predictions`: the columns of a CSV or Parquet file -> `Predictions`.
 
-In CSV files spaces around column names and labels do not count, and a label such as ``1.0`` means
-the class ``1`` (a column of integers that once held a gap is written that way). A column without a
-name, such as the index that pandas writes, is not a class unless `classes` says so.
+In CSV files spaces around column names do not count, and labels are read as they are meant
+(`_files/csv_text`). A column without a name, such as the index that pandas writes, is not a class
+unless `classes` says so.
 
-What the validator says about arrays, in the words of the file they came from.
-
-=============================  ======================================================
-``probs[17, 0]=1.2``           ``1.2 in column 'cat', line 19 of holdout.csv``
-``row 17 sums to 0.99``        ``line 19 of holdout.csv sums to 0.99``
-``y contains 'x' (row 17)``    ``column 'label' contains 'x' (line 19 of holdout.csv)``
-``y[17] is missing``           ``column 'label' is empty in line 19 of holdout.csv``
-=============================  ======================================================
-
-Remedies name arguments of `read_predictions`, such as ``classes=``.
+What the validator refuses is said in `FileWords`, with the remedy that the labels of the file
+suggest. Remedies name arguments of `read_predictions`, such as ``classes=``.
 """
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._input.frames import shorten
-from .._input.labels import class_names
+from .._input.labels import A_CLASS, class_names
 from .._input.predictions import Predictions
 from .._input.probabilities import clean_probs
 from .._input.weights import WeightKind
-from ..exceptions import FileFormatError, InputError, MclloError
+from ..exceptions import (
+    PYTHON,
+    FileFormatError,
+    InputError,
+    MclloError,
+    Option,
+    Phrase,
+    Words,
+    show_number,
+)
+from .csv_text import clean_labels, is_index
 from .source import Source, StrPath
 
 MOST_NAMES = 12
@@ -55,133 +57,66 @@ class Roles:
     groups: str | None = None
 
 
-def in_file_words(error: InputError, place: str, roles: Roles) -> InputError:
-    """Return `error` with columns for arrays and `place` (say, ``line 19 of f.csv``) for its row.
+@dataclass(frozen=True)
+class FileWords(Words):
+    """Columns and lines of a file, for arrays and their rows.
 
     Examples
     --------
-    >>> error = InputError("probs must lie in [0, 1]; got probs[2, 0]=2. Drop it.", row=2)
-    >>> print(in_file_words(error, "line 4 of f.csv", Roles(["cat", "dog"])))
-    probabilities must lie in [0, 1]; got 2 in column 'cat', line 4 of f.csv. Drop it.
+    >>> words = FileWords("line 19 of f.csv", Roles(["cat", "dog"], "y"))
+    >>> words.cell("probs", 17, 0, 1.2), words.argument("y")
+    ("1.2 in column 'cat', line 19 of f.csv", "column 'y'")
     """
-    message = str(error)
-    if error.row is not None:
-        message = _placed(message, error.row, place, roles)
-    message = re.sub(r"^probs\b|(?<=each row of )probs\b", "probabilities", message)
-    for name, column in (
-        ("y", roles.label),
-        ("sample_weight", roles.weight),
-        ("groups", roles.groups),
-    ):
-        if message.startswith((f"{name} must", f"{name} contains")):
-            message = f"column {column!r}{message.removeprefix(name)}"
-    swapped = r"[Ii]f probs and y are swapped, call with \(probs, y\)\."
-    message = re.sub(swapped, "Choose the column with the labels with label=.", message)
-    message = message.replace("pass np.clip(probs, 0, 1)", "write 0 or 1 there")
-    return InputError(message, row=error.row)
+
+    place: str
+    roles: Roles
+    others: Words = PYTHON
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Whose words these are."""
+        return ("file", *self.others.kinds)
+
+    def over(self, words: Words) -> Words:
+        """Return these words for rows and columns, and `words` for everything else."""
+        return replace(self, others=words)
+
+    def column(self, name: str) -> str | None:
+        """Return the column that an array was read from; None for probabilities."""
+        roles = self.roles
+        return {"y": roles.label, "sample_weight": roles.weight, "groups": roles.groups}.get(name)
+
+    def argument(self, name: str) -> str:
+        """Return what an array is called in the file."""
+        if name in ("probs", "logits"):
+            return "probabilities" if name == "probs" else name
+        column = self.column(name)
+        return self.others.argument(name) if column is None else f"column {column!r}"
+
+    def option(self, name: str, value: Any = ...) -> str:
+        """Return an argument as the other words do."""
+        return self.others.option(name, value)
+
+    def row(self, row: int) -> str:
+        """Return the place of the row."""
+        return self.place
+
+    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
+        """Return a number and where it stands."""
+        found = self.column(name) if column is None else self.roles.numbers[column]
+        empty = isinstance(value, float) and math.isnan(value)
+        shown = "an empty cell or NaN" if empty else show_number(value)
+        return f"{shown} in column {found!r}, {self.place}"
+
+    def gap(self, name: str, row: int) -> str:
+        """Return that nothing stands there."""
+        return f"column {self.column(name)!r} is empty in {self.place}"
 
 
-def _placed(message: str, row: int, place: str, roles: Roles) -> str:
-    """Replace every mention of the row by its place; add the place when there is no mention."""
-
-    def cell(match: re.Match[str]) -> str:
-        value = match["value"]
-        found = "an empty cell or NaN" if value == "nan" else value
-        return f"{found} in column {column_of(match)!r}, {place}"
-
-    def column_of(match: re.Match[str]) -> str | None:
-        if match["name"] in ("y", "groups"):
-            return roles.label if match["name"] == "y" else roles.groups
-        return roles.weight if match["j"] is None else roles.numbers[int(match["j"])]
-
-    at = rf"\b(?P<name>probs|logits|y|sample_weight|groups)\[{row}(?:, (?P<j>\d+))?\]"
-    placed = re.sub(at + r"=(?P<value>\S+?)(?=[.;,]?(?:\s|$))", cell, message)
-    placed = re.sub(
-        at + " is missing", lambda match: f"column {column_of(match)!r} is empty in {place}", placed
-    )
-    placed = re.sub(rf"\brow {row}\b(?! of)", lambda _: place, placed)
-    return placed if placed != message else f"{message.rstrip('.')} ({place})."
-
-
-def with_hint(message: str, hint: str) -> str:
-    """Return the message with its remedy, the last sentence, replaced by a better one."""
-    if not hint:
-        return message
-    rule = re.split(r"(?<=[.?]) (?=[A-Z])", message)[0]
-    return f"{rule} {hint}"
-
-
-def among_first(message: str, n_rows: int) -> str:
-    """Return the message; a remedy that goes by the labels says how many rows they are from.
-
-    Examples
-    --------
-    >>> print(among_first("got 'A'. Labels differ in case; write them alike.", 1000))
-    got 'A'. Labels differ in case; write them alike (by the labels among the first 1,000 rows).
-    """
-    rule = re.split(r"(?<=[.?]) (?=[A-Z])", message)[0]
-    if not re.search("is not a class|[Ll]abels", message.removeprefix(rule)):
-        return message
-    return f"{message.rstrip('.')} (by the labels among the first {n_rows:,} rows)."
-
-
-def stray_hint(columns: Sequence[str], labels: Sequence[str], message: str) -> str:
-    """Return how to leave out a column that no label names, when the message may be due to it."""
-    known = set(labels)
-    classes = [column for column in columns if column in known]
-    strays = [column for column in columns if column not in known]
-    if "sums to" not in message:
-        strays = [column for column in strays if f"column {column!r}" in message]
-    if len(classes) < 2 or not strays or len(known) > MOST_LABELS:
-        return ""
-    if len(classes) > MOST_NAMES:
-        return f"If {strays[0]!r} is not a class, choose the columns that are with classes=."
-    return f"If {strays[0]!r} is not a class, pass classes={classes!r}."
-
-
-def left_out_hint(classes: Sequence[str], known: Sequence[str], labels: Sequence[str]) -> str:
-    """Return which label is a column too, and yet not among the classes."""
-    left_out = (label for label in labels if label not in classes and label in known)
-    return next((f"Add {label!r}, which is a label, to classes=." for label in left_out), "")
-
-
-def label_hint(classes: Sequence[str], labels: Sequence[str]) -> str:
-    """Return why labels and columns do not meet, and what to do about it.
-
-    Where all of `labels`, perhaps those of the first rows only, are classes, nothing is known.
-    """
-    numbers = 0 < len(labels) <= MOST_LABELS and all(label.isdigit() for label in labels)
-    if numbers and not any(name.isdigit() for name in classes):
-        return "The labels are numbers and the columns names; write the same in both."
-    known, any_case = set(classes), {name.lower() for name in classes}
-    others = [label for label in labels if label not in known]
-    if others and all(label.lower() in any_case for label in others):
-        return "Labels and columns differ in upper and lower case; write them alike."
-    return "Correct that label, or add a column for it."
-
-
-def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> str:
-    """Return a remedy when every label is a column's name but for what stands before or after it.
-
-    Examples
-    --------
-    >>> prefix_hint(["p_cat", "p_dog"], ["cat", "dog"])
-    "The columns are labels with 'p_' before them; pass prefix='p_'."
-    """
-    if not labels or len(labels) > MOST_LABELS:
-        return ""
-    known, first = set(columns), labels[0]
-    for column in columns:
-        before, after = column.removesuffix(first), column.removeprefix(first)
-        if before != column and before and all(before + label in known for label in labels):
-            return f"The columns are labels with {before!r} before them; pass prefix={before!r}."
-        if after != column and after and all(label + after in known for label in labels):
-            return f"The columns are labels with {after!r} after them; rename them."
-    return ""
-
-
-PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
-WHOLE = re.compile(r"([+-]?\d+)\.0*")
+def in_file_words(error: InputError, source: Source, roles: Roles) -> InputError:
+    """Return `error` with columns for arrays and lines for rows."""
+    place = "" if error.row is None else source.place(error.row)
+    return error.but(place=FileWords(place, roles))
 
 
 def read_predictions(
@@ -269,8 +204,7 @@ def read_probs(
         values = source.read(columns).rename_columns(names)
         return clean_probs(values, columns=names, normalize=normalize).probs, names
     except InputError as error:
-        place = "" if error.row is None else source.place(error.row)
-        raise in_file_words(error, place, Roles(columns)) from None
+        raise in_file_words(error, source, Roles(columns)) from None
 
 
 def find_roles(
@@ -294,14 +228,22 @@ def find_roles(
     else:
         numbers = [f"{prefix}{name}" for name in class_names(classes)]
     if not numbers:
-        raise InputError("classes must name at least two columns; got none. Leave classes= out.")
+        raise InputError(
+            argument="classes",
+            rule="name at least two columns",
+            value=Phrase("none"),
+            remedy=Phrase("Leave {} out.", Option("classes")),
+        )
     source.require(numbers, "class column")
     used = [*aside, *numbers]
     for column in aside:
         if used.count(column) > 1:
+            options = map(Option, ("label", "weight", "groups", "classes"))
+            among = Phrase("{}, {}, {} and {}", *options)
             raise InputError(
-                f"a column must play one part; {column!r} is named twice among label=, weight=, "
-                "groups= and classes=. Name another."
+                Phrase("a column must play one part; {!r} is named twice among {}.", column, among),
+                column=column,
+                remedy="Name another.",
             )
     return Roles(numbers, label, weight, groups)
 
@@ -313,7 +255,7 @@ def default_columns(source: Source, prefix: str, aside: Sequence[str]) -> list[s
         for column in source.columns
         if column.startswith(prefix)
         and column not in aside
-        and not PANDAS_INDEX.fullmatch(column.removeprefix(prefix))
+        and not is_index(column.removeprefix(prefix))
     ]
     if len(columns) < 2:
         which = f"beginning with {prefix!r} " if prefix else ""
@@ -325,32 +267,13 @@ def default_columns(source: Source, prefix: str, aside: Sequence[str]) -> list[s
     return columns
 
 
-def clean_labels(labels: Any, names: Sequence[str]) -> Any:
-    """Return text labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class."""
-    import pyarrow as pa
-
-    encoded = labels.combine_chunks().dictionary_encode()
-    known = set(names)
-    words = [_clean(word, known) for word in encoded.dictionary.to_pylist()]
-    return pa.array(words, pa.string()).take(encoded.indices)
-
-
-def _clean(word: str, known: set[str]) -> str | None:
-    if word in known:
-        return word
-    word = word.strip()
-    whole = WHOLE.fullmatch(word)
-    if word not in known and whole is not None and whole[1] in known:
-        return whole[1]
-    return word or None
-
-
 def without_prefix(prefix: str, columns: Sequence[str]) -> list[str]:
     """Return the classes that columns stand for."""
     return [column.removeprefix(prefix) for column in columns if column.startswith(prefix)]
 
 
 def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> Any:
+    """Return the labels of a table; those of a CSV file as they are meant."""
     column = table.column(label)
     return clean_labels(column, names) if source.kind == "csv" else column
 
@@ -372,21 +295,105 @@ def explained(
 ) -> MclloError:
     """Return the error in the words of the file, with the remedy that its labels suggest."""
     if isinstance(error, InputError):
-        place = "" if error.row is None else source.place(error.row)
-        error = in_file_words(error, place, roles)
-    message = str(error)
-    if not re.search("sums to|in column|hold numbers|contains .* not a class", message):
-        return error
+        error = in_file_words(error, source, roles)
+    of_label = isinstance(error, InputError) and error.argument == "y" and error.rule == A_CLASS
     names = without_prefix(prefix, roles.numbers)
+    suspects = _suspects(error, roles, names)
+    if not (of_label or suspects):
+        return error
     labels = _distinct_labels(source, roles, names)
     if by_default:
-        hint = stray_hint(names, labels, message) or prefix_hint(roles.numbers, labels)
+        hint = stray_hint(names, labels, suspects) or prefix_hint(roles.numbers, labels)
     else:
-        hint = left_out_hint(names, without_prefix(prefix, source.columns), labels)
-    if "contains" in message:
+        left_out = left_out_hint(names, without_prefix(prefix, source.columns), labels)
+        if left_out is not None:
+            return error.but(remedy=left_out)
+        hint = None
+    if of_label:
         hint = hint or label_hint(names, labels)
-    error.args = (with_hint(message, hint),)
-    return error
+    if hint is not None:
+        among = f" (by the labels among the first {source.most_rows:,} rows)" if source.cut else ""
+        return error.but(remedy=Phrase("{}{}.", hint, among))
+    return error.but(remedy="Correct that label, or add a column for it.") if of_label else error
+
+
+def _suspects(error: MclloError, roles: Roles, names: Sequence[str]) -> list[str]:
+    """Return the columns, `prefix` left out, that may be to blame: one, or all of a row."""
+    column = getattr(error, "column", None)
+    if getattr(error, "argument", None) in ("probs", "logits"):
+        if column is None:
+            return [] if getattr(error, "row", None) is None else list(names)
+        return [names[column] if isinstance(column, int) else column]
+    known = dict(zip(roles.numbers, names, strict=True))
+    return [known[column]] if column in known else []
+
+
+def stray_hint(
+    columns: Sequence[str], labels: Sequence[str], suspects: Sequence[str]
+) -> Phrase | None:
+    """Return how to leave out a column that no label names, if one is among the suspects.
+
+    Examples
+    --------
+    >>> print(stray_hint(["id", "cat", "dog"], ["dog", "cat"], ["id"]))
+    If 'id' is not a class, pass classes=['cat', 'dog']
+    """
+    known = set(labels)
+    classes = [column for column in columns if column in known]
+    strays = [column for column in suspects if column not in known]
+    if len(classes) < 2 or not strays or len(known) > MOST_LABELS:
+        return None
+    if len(classes) > MOST_NAMES:
+        chosen = Phrase("choose the columns that are with {}", Option("classes"))
+    else:
+        chosen = Phrase("pass {}", Option("classes", classes))
+    return Phrase("If {!r} is not a class, {}", strays[0], chosen)
+
+
+def left_out_hint(
+    classes: Sequence[str], known: Sequence[str], labels: Sequence[str]
+) -> Phrase | None:
+    """Return which label is a column too, and yet not among the classes."""
+    left_out = next((word for word in labels if word not in classes and word in known), None)
+    if left_out is None:
+        return None
+    return Phrase("Add {!r}, which is a label, to {}.", left_out, Option("classes"))
+
+
+def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Phrase | None:
+    """Return why labels and columns do not meet, and what to do about it.
+
+    Where all of `labels`, perhaps those of the first rows only, are classes, nothing is known.
+    """
+    numbers = 0 < len(labels) <= MOST_LABELS and all(label.isdigit() for label in labels)
+    if numbers and not any(name.isdigit() for name in classes):
+        return Phrase("The labels are numbers and the columns names; write the same in both")
+    known, any_case = set(classes), {name.lower() for name in classes}
+    others = [label for label in labels if label not in known]
+    if others and all(label.lower() in any_case for label in others):
+        return Phrase("Labels and columns differ in upper and lower case; write them alike")
+    return None
+
+
+def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase | None:
+    """Return a remedy when every label is a column's name but for what stands before or after it.
+
+    Examples
+    --------
+    >>> print(prefix_hint(["p_cat", "p_dog"], ["cat", "dog"]))
+    The columns are labels with 'p_' before them; pass prefix='p_'
+    """
+    if not labels or len(labels) > MOST_LABELS:
+        return None
+    known, first = set(columns), labels[0]
+    for column in columns:
+        before, after = column.removesuffix(first), column.removeprefix(first)
+        if before != column and before and all(before + label in known for label in labels):
+            passed = Option("prefix", before)
+            return Phrase("The columns are labels with {!r} before them; pass {}", before, passed)
+        if after != column and after and all(label + after in known for label in labels):
+            return Phrase("The columns are labels with {!r} after them; rename them", after)
+    return None
 
 
 def _distinct_labels(source: Source, roles: Roles, names: list[str]) -> list[str]:

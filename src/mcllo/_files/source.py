@@ -1,12 +1,14 @@
 """`Source`: a CSV or Parquet file, read with pyarrow; what cannot be read becomes one sentence.
 
-A file's kind is told from its first bytes, not from its name. Named columns are read as numbers and
-all other CSV columns as text, so that what passes through comes out as it went in. Rows come whole
-or batch by batch, so that memory need not grow with the file. ``-`` stands for standard input; any
-pipe is first copied to a temporary file without a name, which can be read again and is gone with
-the process.
-
-What a file is, told from its first bytes; what is neither CSV nor Parquet is refused by name.
+=============  ===================================================================================
+kind           told from the first bytes, not from the name; what is neither CSV nor Parquet is
+               refused by what it looks like
+columns        the named ones are read as numbers, all others of a CSV file as text, so that what
+               passes through comes out as it went in
+rows           come whole or batch by batch, so that memory need not grow with the file
+``-``, a pipe  copied to a temporary file without a name, which can be read again and is gone with
+               the process
+=============  ===================================================================================
 """
 
 from __future__ import annotations
@@ -125,24 +127,32 @@ class Source:
         How messages call it.
     kind : {'csv', 'parquet'}
         Told from the content.
+    most_rows : int or None
+        How many rows `read` returns at most; None without `first_rows`.
     cut : bool
-        Whether `read` left rows out; only what `first_rows` returned may.
+        Whether `read` left rows out.
     columns : list of str
         Column names in order; those of a CSV file without the spaces around them.
     raw_columns : list of str
         Column names as they are written.
     separator : str
         What stands between the cells of a CSV file.
+    path : Path
+        Where it is.
+    spool : file or None
+        The copy of a pipe; None for a file.
+    gzipped : bool
+        Whether it is gzipped.
     """
 
     def __init__(self, path: StrPath) -> None:
         self.name = "standard input" if str(path) == "-" else str(path)
-        self._path = Path(path)
-        self._spool = self._spooled()
-        self._most_rows: int | None = None
+        self.path = Path(path)
+        self.spool = self._spooled()
+        self.most_rows: int | None = None
         self.cut = False
         head = self._head()
-        self._gzip = head.startswith(b"\x1f\x8b")
+        self.gzipped = head.startswith(b"\x1f\x8b")
         self.kind = "parquet" if head.startswith(b"PAR1") else "csv"
         self.separator = ","
         self.raw_columns = self._read_columns()
@@ -168,30 +178,30 @@ class Source:
         import pyarrow as pa
 
         columns = [*numbers, *(name for name in text if name not in numbers)]
-        with self._sentences(numbers):
+        with self.sentences(numbers):
             if self.kind == "parquet":
-                with self._parquet() as file:
-                    if self._most_rows is None:
+                with self.parquet() as file:
+                    if self.most_rows is None:
                         return file.read(columns=columns)
                     rows = file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
                     schema = pa.schema([file.schema_arrow.field(name) for name in columns])
                     return pa.Table.from_batches(self._bounded(rows), schema=schema)
             schema = self._csv_schema(numbers, columns)
-            batches = self._bounded(self._csv_batches(numbers, columns))
+            batches = self._bounded(self.csv_batches(numbers, columns))
             return pa.Table.from_batches(batches, schema=schema).rename_columns(columns)
 
     def first_rows(self, most: int) -> Source:
         """Return the same file, of which `read` returns the first `most` rows only."""
         first = copy.copy(self)
-        first._most_rows, first.cut = most, False
+        first.most_rows, first.cut = most, False
         return first
 
     def _bounded(self, batches: Iterator[Any]) -> list[Any]:
         """Return the batches as far as they are wanted, and note whether there were more."""
-        if self._most_rows is None:
+        if self.most_rows is None:
             return list(batches)
         kept: list[Any] = []
-        room = self._most_rows
+        room = self.most_rows
         for batch in batches:
             if batch.num_rows > room:
                 self.cut = True
@@ -202,12 +212,12 @@ class Source:
 
     def batches(self, numbers: Sequence[str]) -> Iterator[Any]:
         """Yield all columns as record batches, in order and with their raw names."""
-        with self._sentences(numbers):
+        with self.sentences(numbers):
             if self.kind == "parquet":
-                with self._parquet() as file:
+                with self.parquet() as file:
                     yield from file.iter_batches(batch_size=BATCH_ROWS)
             else:
-                yield from self._csv_batches(numbers, self.columns)
+                yield from self.csv_batches(numbers, self.columns)
 
     def place(self, row: int) -> str:
         """Return where a row of data stands: ``line 19 of f.csv`` or ``row 17 of f.parquet``."""
@@ -222,7 +232,8 @@ class Source:
         types = dict.fromkeys(columns, pa.string()) | dict.fromkeys(numbers, pa.float64())
         return pa.schema([(self.raw_columns[self.index(name)], types[name]) for name in columns])
 
-    def _csv_batches(self, numbers: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
+    def csv_batches(self, numbers: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
+        """Yield the named columns of a CSV file as record batches, with their raw names."""
         import pyarrow as pa
         from pyarrow import csv
 
@@ -252,12 +263,12 @@ class Source:
         return max(BLOCK, BYTES_PER_CELL * len(self.columns))
 
     @contextmanager
-    def _parquet(self) -> Iterator[Any]:
+    def parquet(self) -> Iterator[Any]:
         """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
         from pyarrow import parquet
 
-        if self._spool is None:
-            with parquet.ParquetFile(self._path) as file:
+        if self.spool is None:
+            with parquet.ParquetFile(self.path) as file:
                 yield file
             return
         with self._reopened() as stream, parquet.ParquetFile(stream) as file:
@@ -266,13 +277,13 @@ class Source:
     def _stream(self) -> Any:
         import pyarrow as pa
 
-        raw = str(self._path) if self._spool is None else self._reopened()
-        return pa.input_stream(raw, compression="gzip" if self._gzip else None)
+        raw = str(self.path) if self.spool is None else self._reopened()
+        return pa.input_stream(raw, compression="gzip" if self.gzipped else None)
 
     def _reopened(self) -> IO[bytes]:
         """Return the copy of a pipe from its beginning."""
-        assert self._spool is not None
-        file = os.fdopen(os.dup(self._spool.fileno()), "rb")
+        assert self.spool is not None
+        file = os.fdopen(os.dup(self.spool.fileno()), "rb")
         file.seek(0)
         return file
 
@@ -280,9 +291,9 @@ class Source:
         """Return a copy of standard input or of a named pipe; None for a file."""
         if self.name == "standard input":
             return self._copied(sys.stdin.buffer)
-        if not self._path.exists() or self._path.is_file() or self._path.is_dir():
+        if not self.path.exists() or self.path.is_file() or self.path.is_dir():
             return None
-        with self._path.open("rb") as pipe:
+        with self.path.open("rb") as pipe:
             return self._copied(pipe)
 
     def _copied(self, stream: IO[bytes]) -> IO[bytes]:
@@ -293,8 +304,8 @@ class Source:
         return copy
 
     def _head(self) -> bytes:
-        if self._spool is None:
-            head = first_bytes(self._path, HEAD)
+        if self.spool is None:
+            head = first_bytes(self.path, HEAD)
         else:
             with self._reopened() as file:
                 head = file.read(HEAD)
@@ -302,11 +313,11 @@ class Source:
         return head
 
     def _read_columns(self) -> list[str]:
-        with self._sentences():
+        with self.sentences():
             if self.kind == "parquet":
-                with self._parquet() as file:
+                with self.parquet() as file:
                     return list(file.schema_arrow.names)
-            if self._gzip:
+            if self.gzipped:
                 with self._stream() as stream:
                     refuse_foreign(stream.read(HEAD), self.name, GZIPPED)
             with self._stream() as stream:
@@ -342,7 +353,7 @@ class Source:
             )
 
     @contextmanager
-    def _sentences(self, numbers: Sequence[str] = ()) -> Iterator[None]:
+    def sentences(self, numbers: Sequence[str] = ()) -> Iterator[None]:
         """Turn pyarrow's errors into one sentence."""
         import pyarrow as pa
 
@@ -351,26 +362,31 @@ class Source:
         except FileFormatError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise FileFormatError(self._explain(error, numbers)) from None
+            raise self._explain(error, numbers) from None
 
-    def _explain(self, error: Exception, numbers: Sequence[str]) -> str:
+    def _explain(self, error: Exception, numbers: Sequence[str]) -> FileFormatError:
         first = str(error).splitlines()[0].strip().rstrip(".")
-        if self.kind == "parquet" or (self._gzip and isinstance(error, OSError)):
+        if self.kind == "parquet" or (self.gzipped and isinstance(error, OSError)):
             kind = "Parquet" if self.kind == "parquet" else "gzip"
-            return (
-                f"{self.name} cannot be read: the {kind} file is damaged or cut short "
-                f"({first}). Write or download it again."
+            return FileFormatError(
+                f"{self.name} cannot be read: the {kind} file is damaged or cut short ({first}).",
+                remedy="Write or download it again.",
             )
         if isinstance(error, UnicodeDecodeError):
-            return (
-                f"{self.name} must be UTF-8 text; its header holds other bytes. Save it as UTF-8."
+            return FileFormatError(
+                f"{self.name} must be UTF-8 text; its header holds other bytes.",
+                remedy="Save it as UTF-8.",
             )
         self._refuse_open_quote()
         with self._stream() as stream:
             fault = first_fault(stream, self.separator, self.columns, numbers)
-        if fault is None and "straddl" in first:
-            fault = f"a line is longer than {self._block:,} bytes. Use Parquet."
-        return f"{self.name} cannot be read: {fault or first + '.'}"
+        if fault is not None:
+            rule, remedy, column = fault
+            message = f"{self.name} cannot be read: {rule}"
+            return FileFormatError(message, column=column, remedy=remedy)
+        if "straddl" in first:
+            first = f"a line is longer than {self._block:,} bytes. Use Parquet"
+        return FileFormatError(f"{self.name} cannot be read: {first}.")
 
 
 def _same_but_case(column: str, columns: Sequence[str]) -> str:

@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
+from ..exceptions import ConvergenceWarning, Either, InputError, Option, Phrase, SeparationWarning
 from .fit import MCLLOFit, fit_predictions
 from .map import MCLLOMap, read_simplex
 
@@ -145,12 +146,14 @@ def fit_each_baseline(
     """Return one fit for each baseline; their flags say what single warnings would have said."""
     if len(baselines) > MOST_BASELINES:
         raise InputError(
-            f"at most {MOST_BASELINES} baselines are fitted at once; got {len(baselines)} classes. "
-            "Name one with baseline=, or the ones to try with baselines= of baseline_sensitivity."
+            f"at most {MOST_BASELINES} baselines are fitted at once; got {len(baselines)} classes.",
+            remedy=Phrase(
+                "Name one with {}{}.",
+                Option("baseline"),
+                Either(", or the ones to try with baselines= of baseline_sensitivity", shell=""),
+            ),
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with quiet(*OF_ESTIMATES):
         return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
 
 

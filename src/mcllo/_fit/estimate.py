@@ -10,41 +10,43 @@ not wait for their drift. Beyond `MOST_PARAMETERS` only the 2 x 2 blocks of the 
 known: their smallest eigenvalue is at least that of the whole, so it can show that information
 vanished, not that none did, and `converged` then rests on the decrement.
 
-The covariance of the estimates: the inverse of the Hessian among the free parameters.
+======================  ====================================================================
+`estimate`              of rows in memory, whatever the penalty and however many the classes
+`ridge_estimate`        maximum likelihood or ridge of any objective: also of rows in blocks
+`information_left`      ``min eig(H(theta) / unit)``, unit the Hessian's diagonal at the identity
+`covariance`            ``H(theta)^-1`` among the free parameters, NaN elsewhere
+======================  ====================================================================
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import exceeds, inverse, least_eigenvalue
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from .._math.likelihood import Terms, identity_theta, sufficient_statistic
+from .._math.likelihood import Likelihood, Terms, identity_theta, sufficient_statistic
 from .._math.many_classes import MOST_PARAMETERS, are_many, fit_many, has_whole_hessian
 from .._math.newton import Solution, minimize
 from .._math.products import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator
 from .._math.separable_classes import Peeled, peel
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
+from .objective import FreeLikelihood, Objective, free_parameters
 from .penalty import (
     Center,
     FirthObjective,
-    FreeLikelihood,
-    Objective,
     Penalty,
     Ridge,
     centre_of,
     firth_solution,
-    free_parameters,
     strongest_evidence,
     usable_center,
 )
-
-LARGE = 500
-"""Parameters from which it pays to invert by a Cholesky factor."""
 
 
 def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
@@ -55,20 +57,6 @@ def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Fl
     if determined:
         whole[np.ix_(free, free)] = inverse(hessian)
     return whole
-
-
-def inverse(hessian: Floats) -> Floats:
-    """Return the inverse; a large one from its Cholesky factor, in two fifths of the time."""
-    if len(hessian) > LARGE:
-        from scipy.linalg.lapack import dpotrf, dpotri
-
-        factor, failed = dpotrf(hessian, lower=1, clean=0)
-        half, failed = (factor, failed) if failed else dpotri(factor, lower=1)
-        if not failed:
-            half = np.tril(half)
-            half += np.tril(half, -1).T
-            return np.asarray(half, dtype=np.float64)
-    return np.asarray(np.linalg.inv(hessian), dtype=np.float64)
 
 
 COLLAPSED = 1e-5
@@ -117,43 +105,64 @@ class Estimate:
 
 
 def estimate(
-    likelihood: FreeLikelihood, predictions: Predictions, penalty: Penalty, center: Center
+    likelihood: FreeLikelihood[Likelihood],
+    predictions: Predictions,
+    penalty: Penalty,
+    center: Center,
 ) -> Estimate:
     """Return the estimate that `penalty` and `center` ask for."""
-    identity = likelihood.identity[likelihood.free]
     if isinstance(penalty, str):
         _check_size(penalty, len(likelihood.free))
     elif are_many(predictions.n_classes):
         return _estimate_many(likelihood, predictions, float(penalty), center)
+    if penalty == "firth":
+        null = likelihood(likelihood.identity[likelihood.free])
+        solution = firth_solution(likelihood, predictions)
+        at = likelihood(solution.x)
+        return Estimate(solution, at.hessian, at.value, null, rule="firth")
+    center, gamma = usable_center(predictions, center) if penalty else ("identity", 1.0)
+    end = ridge_estimate(likelihood, penalty, centre_of(predictions.log_odds, gamma))
+    return replace(end, center=center, center_gamma=gamma)
+
+
+def ridge_estimate(
+    likelihood: FreeLikelihood[Any], penalty: float | Literal["auto"], centre: Floats
+) -> Estimate:
+    """Return the maximum likelihood estimate, or with a ridge towards `centre`."""
+    identity = likelihood.identity[likelihood.free]
     if penalty == 0.0:
         solution = minimize(likelihood, identity, rough=likelihood.rough)
         return Estimate(solution, solution.terms.hessian, solution.value, solution.start)
     null = likelihood(identity)
-    if penalty == "firth":
-        solution = firth_solution(likelihood, predictions)
-        at = likelihood(solution.x)
-        return Estimate(solution, at.hessian, at.value, null, rule="firth")
-    center, gamma = usable_center(predictions, center)
-    centre = centre_of(predictions.log_odds, gamma)
     auto = penalty == "auto"
     rho = strongest_evidence(likelihood, centre) if auto else float(penalty)
     rough = None if likelihood.rough is None else Ridge(likelihood.rough, rho, centre)
     solution = minimize(Ridge(likelihood, rho, centre), identity, rough=rough)
     value = likelihood(solution.x).value
     rule = "auto" if auto else "given"
-    return Estimate(solution, solution.terms.hessian, value, null, rho, rule, center, gamma)
+    return Estimate(solution, solution.terms.hessian, value, null, rho, rule)
 
 
 def _check_size(penalty: str, n_parameters: int) -> None:
     if not has_whole_hessian(n_parameters):
         raise InputError(
-            f"penalty={penalty!r} needs the information of all parameters at once, of which there "
-            f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Give a number, say penalty=1.0."
+            Phrase(
+                "{found} needs the information of all parameters at once, of which there may be "
+                "{:,}; got {:,}.",
+                MOST_PARAMETERS,
+                n_parameters,
+            ),
+            argument="penalty",
+            value=penalty,
+            remedy=Phrase("Give a number, say {}.", Option("penalty", 1.0)),
         )
 
 
 def _estimate_many(
-    likelihood: FreeLikelihood, predictions: Predictions, penalty: float, center: Center
+    likelihood: FreeLikelihood[Likelihood],
+    predictions: Predictions,
+    penalty: float,
+    center: Center,
 ) -> Estimate:
     """Return the maximum likelihood or ridge estimate of many classes; see `_math/many_classes`."""
     odds, weight = predictions.log_odds, predictions.sample_weight
@@ -192,7 +201,7 @@ def _estimate_many(
 
 
 def _estimate_without(
-    likelihood: FreeLikelihood, predictions: Predictions, peeled: Peeled
+    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, peeled: Peeled
 ) -> Estimate:
     """Return the supremum, found without the classes that have no maximum by themselves."""
     odds, weight, codes = predictions.log_odds, predictions.sample_weight, predictions.model_codes
@@ -231,7 +240,7 @@ def _solution_without(predictions: Predictions, peeled: Peeled) -> Solution:
 
 
 def objective_of(
-    likelihood: FreeLikelihood,
+    likelihood: FreeLikelihood[Likelihood],
     predictions: Predictions,
     penalty: float,
     rule: str,
@@ -245,7 +254,7 @@ def objective_of(
     return Ridge(likelihood, penalty, centre_of(predictions.log_odds, center_gamma))
 
 
-def information_left(end: Estimate, predictions: Predictions) -> float:
+def information_left(end: Estimate, likelihood: FreeLikelihood[Any]) -> float:
     """Return the smallest information at the estimate, in units of that at the identity.
 
     It is 0 where it is lost in the rounding of the most that rows can have, or where classes had to
@@ -255,41 +264,22 @@ def information_left(end: Estimate, predictions: Predictions) -> float:
         return 1.0
     if end.left_out:
         return 0.0
-    free = free_parameters(predictions.log_odds)
-    most = _most_information(predictions)[free]
+    free = likelihood.free
+    most = likelihood.most()[free]
     at_identity = np.diagonal(end.null.hessian) if end.at_identity is None else end.at_identity
     unit = np.maximum(at_identity, INVISIBLE * most)
     if end.blocks is not None:
         return 1.0 if _blocks_exceed(end.blocks, unit, free, COLLAPSED) else 0.0
-    if end.at_identity is not None and _exceeds(end.hessian, unit, COLLAPSED):
+    if end.at_identity is not None and exceeds(end.hessian, COLLAPSED, unit):
         return 1.0
-    if least_information(end.hessian, most) < INVISIBLE:
+    if _least(end.hessian, most) < INVISIBLE:
         return 0.0
-    return least_information(end.hessian, unit)
+    return _least(end.hessian, unit)
 
 
-def least_information(hessian: Floats, unit: Floats) -> float:
+def _least(hessian: Floats, unit: Floats) -> float:
     """Return the smallest eigenvalue of the Hessian in these units."""
-    scale = np.sqrt(unit)
-    return float(np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0])
-
-
-def _most_information(predictions: Predictions) -> Floats:
-    """Return a bound on the diagonal of the Hessian at any theta: ``sum w / 4, sum w l^2 / 4``."""
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
-    total = float(predictions.n_samples if weight is None else weight.sum())
-    return 0.25 * np.concatenate([np.full(len(odds), total), np.maximum(squares, 1e-300)])
-
-
-def _exceeds(hessian: Floats, unit: Floats, bound: float) -> bool:
-    """Whether the smallest eigenvalue in these units is above `bound`: one Cholesky, not many."""
-    scale = np.sqrt(unit)
-    try:
-        np.linalg.cholesky(hessian / np.outer(scale, scale) - bound * np.eye(len(unit)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    return float(least_eigenvalue(hessian, unit))
 
 
 def _blocks_exceed(blocks: Blocks, unit: Floats, free: NDArray[np.bool_], bound: float) -> bool:

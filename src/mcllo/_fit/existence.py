@@ -4,16 +4,14 @@
 2. A class without rows keeps it from existing; of many classes, so does one that its own log odds
    drive apart (`_math/separable_classes`).
 3. Where information is left at the estimate (`information_left`), it exists.
-4. Otherwise the linear program of `_fit/existence` decides, unless it is too large: then nothing is
-   decided, and the estimate counts as not determined.
+4. Otherwise a linear program decides (`separated_classes`), unless it is too large or the rows are
+   not in memory: then nothing is decided, and the estimate counts as not determined.
 
-Does the maximum likelihood estimate exist? A linear program decides.
-
-Write ``z_ik`` for the 2K features of class k in row i (``eta_ik = z_ik . theta``; the baseline's
-are 0). The estimate fails to exist iff some ``v != 0`` has ``(z_{i,y_i} - z_{ik}) . v >= 0`` for
-all i and k, with some inequality strict: along v the likelihood never falls (Albert and
-Anderson 1984). So maximise the sum of those products subject to all of them being >= 0 and
-``|v_j| <= 1``: the value is positive iff the rows are separated.
+The program. Write ``z_ik`` for the 2K features of class k in row i (``eta_ik = z_ik . theta``; the
+baseline's are 0). The estimate fails to exist iff some ``v != 0`` has
+``(z_{i,y_i} - z_{ik}) . v >= 0`` for all i and k, with some inequality strict: along v the
+likelihood never falls (Albert and Anderson 1984). So maximise the sum of those products subject to
+all of them being >= 0 and ``|v_j| <= 1``: the value is positive iff the rows are separated.
 
 A solver satisfies constraints only to its tolerance, and nearly separated rows turn a violation of
 e into a value of more than 1e7 e; an answer counts only when its value is 1e9 times its largest
@@ -31,8 +29,9 @@ same program with one coordinate of v for its sum.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +39,9 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from ..exceptions import ConvergenceWarning, SeparationWarning
+from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
 from .estimate import COLLAPSED, FLAT, Estimate, information_left
+from .objective import FreeLikelihood
 
 if TYPE_CHECKING:
     from .fit import MCLLOFit
@@ -63,13 +63,17 @@ class RecessionCone:
         Log odds against the baseline.
     codes : ndarray of shape (n,)
         Rows of `log_odds` that came true; K stands for the baseline.
+    first_rows : int
+        Rows that the program starts with, and gets more of at a time, at most.
     """
 
-    def __init__(self, log_odds: Floats, codes: NDArray[np.intp]) -> None:
-        self.log_odds, self.codes = log_odds, codes
+    def __init__(
+        self, log_odds: Floats, codes: NDArray[np.intp], first_rows: int = FIRST_ROWS
+    ) -> None:
+        self.log_odds, self.codes, self.first_rows = log_odds, codes, first_rows
         self.scale = np.concatenate([np.ones(len(log_odds)), np.abs(log_odds).max(axis=1)])
         self.scale[self.scale == 0.0] = 1.0
-        self._hardest = np.argsort(_slack(log_odds, codes), kind="stable")[:FIRST_ROWS]
+        self._hardest = np.argsort(_slack(log_odds, codes), kind="stable")[:first_rows]
 
     def furthest(self, goal: Floats) -> Floats | None:
         """Return the v of largest ``goal . v``, ``|scale v| <= 1``; None where that is 0."""
@@ -84,7 +88,7 @@ class RecessionCone:
             fresh = np.setdiff1d(violated, rows)
             if len(fresh) == 0:
                 return direction / self.scale if len(violated) == 0 else None
-            worst = fresh[np.argsort(margins[fresh], kind="stable")[:FIRST_ROWS]]
+            worst = fresh[np.argsort(margins[fresh], kind="stable")[: self.first_rows]]
             rows = np.concatenate([rows, worst])
 
     def pairs(self) -> tuple[NDArray[np.bool_], Floats]:
@@ -103,9 +107,11 @@ class RecessionCone:
         return apart, np.array(directions).reshape(-1, 2 * (c - 1))
 
 
-def separating_direction(log_odds: Floats, codes: NDArray[np.intp]) -> Floats | None:
+def separating_direction(
+    log_odds: Floats, codes: NDArray[np.intp], first_rows: int = FIRST_ROWS
+) -> Floats | None:
     """Return a direction along which the likelihood never falls, or None when there is none."""
-    return RecessionCone(log_odds, codes).furthest(_total(log_odds, codes))
+    return RecessionCone(log_odds, codes, first_rows).furthest(_total(log_odds, codes))
 
 
 def separated_classes(predictions: Predictions) -> Classes:
@@ -249,18 +255,29 @@ class Existence:
     undecided: bool = False
 
 
-def existence(end: Estimate, predictions: Predictions) -> Existence:
-    """Return what is known of the maximum, given where a solver stopped."""
+def existence(
+    end: Estimate,
+    likelihood: FreeLikelihood[Any],
+    absent: Classes,
+    rows: Callable[[], Predictions | None],
+    *,
+    most_constraints: float = MOST_CONSTRAINTS,
+) -> Existence:
+    """Return what is known of the maximum, given where a solver stopped.
+
+    `absent` are the classes without rows; `rows` returns the rows, for the linear program alone, or
+    None where they are too many to be in memory.
+    """
     plain = end.penalty == 0.0 and end.rule != "firth"
-    if plain and (causes := predictions.absent or end.left_out):
+    if plain and (causes := absent or end.left_out):
         return Existence(causes)
-    left = information_left(end, predictions)
+    left = information_left(end, likelihood)
     if left >= COLLAPSED:
         return Existence(determined=True)
-    k = len(predictions.log_odds)
-    if 2.0 * k * k * min(predictions.n_samples, FIRST_ROWS) > MOST_CONSTRAINTS:
+    k, found = len(likelihood.free) // 2, rows()
+    if found is None or 2.0 * k * k * min(found.n_samples, FIRST_ROWS) > most_constraints:
         return Existence(undecided=True)
-    causes = separated_classes(predictions)
+    causes = separated_classes(found)
     return Existence(causes, determined=not causes and left >= FLAT)
 
 
@@ -268,23 +285,28 @@ def warn_of(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
     """Say what an estimate that is not determined means for the result."""
     if fit.converged:
         return
-    remedy = "To recalibrate, use MCLLOCalibrator(penalty=1.0)."
     if fit.separated:
         named = _some(fit.separated_classes)
         cause = f"no row has {named}" if absent else f"the log odds separate the labels: {named}"
-        message = (
-            f"the maximum likelihood estimate does not exist ({cause}): estimates drift to "
-            f"infinity, standard errors are NaN, the statistic is the supremum's. {remedy}"
+        message = Phrase(
+            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity, "
+            "standard errors are NaN, the statistic is the supremum's. To recalibrate, {}.",
+            cause,
+            USE_A_PENALTY,
         )
-        warnings.warn(message, SeparationWarning, stacklevel=4)
+        warnings.warn(SeparationWarning(message), stacklevel=4)
     else:
-        message = (
-            f"the likelihood is all but flat after {fit.n_iter} steps (gradient "
-            f"{fit.gradient_norm:.1e}): the statistic holds, the estimates are not determined. "
+        message = Phrase(
+            "the likelihood is all but flat after {} steps (gradient {:.1e}): the statistic holds, "
+            "the estimates are not determined. {}To recalibrate, {}.",
+            fit.n_iter,
+            fit.gradient_norm,
+            "Whether a maximum exists was not decided: the linear program is too large. "
+            if undecided
+            else "",
+            USE_A_PENALTY,
         )
-        if undecided:
-            message += "Whether a maximum exists was not decided: the linear program is too large. "
-        warnings.warn(message + remedy, ConvergenceWarning, stacklevel=4)
+        warnings.warn(ConvergenceWarning(message), stacklevel=4)
 
 
 def _some(classes: Classes) -> str:

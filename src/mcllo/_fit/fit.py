@@ -2,7 +2,7 @@
 
 =====================  ===========================================================
 estimate               ``theta = argmin A(theta) - theta . s + penalty/2 |theta - centre|^2``
-                       (ridge, `_fit/penalty`) or ``... - 1/2 log|H(theta)|`` (`_fit/penalty`)
+                       (ridge) or ``... - 1/2 log|H(theta)|`` (Firth; `_fit/penalty`)
 covariance             ``H(theta)^-1``, a ridge included; observed equals expected information
 se(delta)              ``delta se(tau)``
 interval for delta     ``exp(tau -/+ z se(tau))``; never ``delta -/+ z se(delta)``
@@ -17,12 +17,13 @@ has no standard errors, and ``information == "blocks"`` says so.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
-from .._ground.results import Floats, none_for_nan
+from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table
 from .._input.labels import Classes
 from .._input.predictions import Predictions
@@ -30,23 +31,14 @@ from .._math.likelihood import Terms
 from .._math.many_classes import has_whole_hessian
 from .._math.products import NO_HESSIAN
 from ..exceptions import InputError
-from .estimate import COLLAPSED, covariance, estimate
-from .existence import existence, warn_of
+from .estimate import Estimate, covariance, estimate
+from .existence import Existence, existence, warn_of
 from .map import MCLLOMap, read_simplex
-from .penalty import Center, FreeLikelihood, Penalty, check_penalty, free_parameters, likelihood_of
+from .objective import FreeLikelihood
+from .penalty import Center, Penalty, check_penalty
 
 if TYPE_CHECKING:
     from .repaired import RepairedProbabilities
-
-__all__ = [
-    "COLLAPSED",
-    "Intervals",
-    "MCLLOFit",
-    "fit_predictions",
-    "free_parameters",
-    "likelihood_of",
-]
-
 
 _SCALARS = (
     "log_likelihood",
@@ -69,7 +61,7 @@ _LATER = {
 
 
 @dataclass(frozen=True, eq=False)
-class Intervals:
+class Intervals(Result):
     """Confidence intervals, one row (low, high) for each class other than the baseline.
 
     Attributes
@@ -90,16 +82,6 @@ class Intervals:
     delta: Floats
     method: str = "wald"
     compared: Classes = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values; ends that do not exist or are infinite are None."""
-        ends = {name: getattr(self, name).tolist() for name in ("tau", "gamma", "delta")}
-        return {
-            "level": self.level,
-            "method": self.method,
-            "compared": list(self.compared),
-            **{name: none_for_nan(values) for name, values in ends.items()},
-        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -350,22 +332,41 @@ def fit_predictions(
     (True, array([1.59]))
     """
     check_penalty(penalty, center)
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     end = estimate(likelihood, predictions, penalty, center)
-    found = existence(end, predictions)
-    whole = has_whole_hessian(len(likelihood.free))
-    theta = likelihood.theta(end.solution.x)
-    fit = MCLLOFit(
+    found = existence(end, likelihood, predictions.absent, lambda: predictions)
+    fit = assembled(likelihood, end, found, predictions)
+    warn_of(fit, predictions.absent, found.undecided)
+    return fit
+
+
+class Rows(Protocol):
+    """What a fit says of its rows."""
+
+    @property
+    def classes(self) -> Classes: ...
+    @property
+    def baseline(self) -> Hashable: ...
+    @property
+    def n_samples(self) -> int: ...
+
+
+def assembled(
+    likelihood: FreeLikelihood[Any], end: Estimate, found: Existence, rows: Rows
+) -> MCLLOFit:
+    """Return the fit of an estimate, given what is known of the maximum."""
+    whole, theta = has_whole_hessian(len(likelihood.free)), likelihood.theta(end.solution.x)
+    return MCLLOFit(
         tau=theta[: len(theta) // 2],
         gamma=theta[len(theta) // 2 :],
-        classes=predictions.classes,
-        baseline=predictions.baseline,
+        classes=rows.classes,
+        baseline=rows.baseline,
         cov_theta=covariance(end.hessian, likelihood.free, found.determined)
         if whole
         else NO_HESSIAN,
         log_likelihood=min(0.0, -end.value),
         log_likelihood_null=min(0.0, -end.null.value),
-        n_samples=predictions.n_samples,
+        n_samples=rows.n_samples,
         df=int(likelihood.free.sum()),
         penalty=end.penalty,
         converged=end.solution.converged and found.determined,
@@ -379,5 +380,3 @@ def fit_predictions(
         center_gamma=end.center_gamma,
         information="full" if whole else "blocks",
     )
-    warn_of(fit, predictions.absent, found.undecided)
-    return fit

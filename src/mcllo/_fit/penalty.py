@@ -1,11 +1,12 @@
-"""Ridge penalties: towards the identity or a temperature, of a given strength or one chosen.
+"""Penalties: a ridge of given or chosen strength, towards the identity or a temperature; Firth's.
 
 =====================  ==========================================================================
-penalty                ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
+ridge                  ``rho/2 |theta - centre|^2``: the prior ``theta ~ N(centre, I / rho)``
 centre "identity"      ``tau = 0, gamma = 1``
 centre "temperature"   ``tau = 0, gamma = u`` with the u of greatest likelihood (one exponent)
 evidence of rho        ``l(theta_rho) - rho/2 |theta_rho - centre|^2 + d/2 log rho
                        - 1/2 log|H(theta_rho) + rho I|``
+Firth                  ``l(theta) + 1/2 log|H(theta)|``: the likelihood times Jeffreys' prior
 =====================  ==========================================================================
 
 The evidence is Laplace's approximation of the log likelihood with theta integrated over its prior;
@@ -14,12 +15,9 @@ greatest evidence between 0.01 and 10,000: the best of half decades, from strong
 starting at the last, then a search between its neighbours. When little is certain it stays close to
 the centre, so the centre matters: with few rows a temperature is the safer one.
 
-Firth's estimate: the likelihood times Jeffreys' prior, ``l(theta) + 1/2 log|H(theta)|``.
-
-It is finite where maximum likelihood drifts to infinity, and its first-order bias is 0; it pulls
-towards gamma = 0, where rows tell most, not towards the identity.
-
-Third derivatives, row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features
+Firth's estimate is finite where maximum likelihood drifts to infinity, and its first-order bias is
+0; it pulls towards gamma = 0, where rows tell most, not towards the identity. It needs third
+derivatives, row by row: with ``M = H^-1``, ``q_jk = z_j' M z_k`` for the features
 ``z_j = (e_j, l_j e_j)`` of class j, and ``r_j`` the derivative with respect to eta_j:
 
 ===================  ==================================================================
@@ -38,29 +36,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._ground.linalg import definite_inverse
 from .._ground.results import Floats
 from .._input.predictions import Predictions
-from .._math.likelihood import (
-    CHUNK_ELEMENTS,
-    Likelihood,
-    LogPartition,
-    Terms,
-    identity_theta,
-    softmax_against_zero,
-    sufficient_statistic,
-)
+from .._math.likelihood import CHUNK_ELEMENTS, Likelihood, Terms, softmax_against_zero
 from .._math.newton import Solution, minimize
 from .._math.temperature import inverse_temperature
-from ..exceptions import InputError, SeparationWarning
+from ..exceptions import InputError, Option, Phrase, SeparationWarning
+from .objective import FreeLikelihood, Objective, free_parameters
 
-Objective = Callable[[Floats], Terms]
 Penalty = float | Literal["auto", "firth"]
 Center = Literal["identity", "temperature"]
 
@@ -68,67 +57,24 @@ CENTERS = ("identity", "temperature")
 LOG_RHO = (-2.0, 4.0)
 """Powers of ten between which the strength is chosen."""
 STEP = 0.5
-CLOSE = 0.005
+CLOSE_LOG_RHO = 0.005
 """Powers of ten to which the strength of greatest evidence is found."""
+
+TOO_LITTLE = 1e-6
+"""Cosine of step and correction below which the correction would be rounding."""
 
 
 def check_penalty(penalty: Penalty, center: str) -> None:
     """Refuse a penalty or a centre that does not exist."""
     if isinstance(penalty, str):
         if penalty not in ("auto", "firth"):
-            raise InputError(
-                f"penalty must be a number, 'auto' or 'firth'; got penalty={penalty!r}."
-            )
+            rule = "be a number, 'auto' or 'firth'"
+            raise InputError(argument="penalty", rule=rule, value=penalty)
     elif not (np.isfinite(penalty) and penalty >= 0.0):
-        raise InputError(f"penalty must be finite and not negative; got penalty={penalty}.")
+        raise InputError(argument="penalty", rule="be finite and not negative", value=penalty)
     if center not in CENTERS:
-        raise InputError(f"center must be 'identity' or 'temperature'; got center={center!r}.")
-
-
-def likelihood_of(predictions: Predictions) -> Likelihood:
-    """Return the negative log likelihood of the predictions as a function of theta."""
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    statistic = sufficient_statistic(odds, predictions.model_codes, weight)
-    return Likelihood(LogPartition(odds, weight), statistic)
-
-
-def free_parameters(log_odds: Floats) -> NDArray[np.bool_]:
-    """Return a mask over theta: gamma_j is fixed where class j's log odds never vary."""
-    varies = np.ptp(log_odds, axis=1) > 1e-12
-    return np.concatenate([np.ones(len(log_odds), dtype=bool), varies])
-
-
-class FreeLikelihood:
-    """The negative log likelihood as a function of the free parameters; the others stay 1."""
-
-    def __init__(self, predictions: Predictions) -> None:
-        self.whole = likelihood_of(predictions)
-        self.free = free_parameters(predictions.log_odds)
-        self.identity = identity_theta(len(self.free) // 2)
-        self._all = bool(self.free.all())
-
-    def theta(self, x: Floats) -> Floats:
-        """Return theta with the free parameters `x`."""
-        theta = self.identity.copy()
-        theta[self.free] = x
-        return theta
-
-    def __call__(self, x: Floats) -> Terms:
-        """Return value, gradient and Hessian at `x`."""
-        return self._of(self.whole, x)
-
-    @property
-    def rough(self) -> Objective | None:
-        """The same in float32, where that pays; see `LogPartition.rough`."""
-        rough = self.whole.rough
-        return None if rough is None else lambda x: self._of(rough, x)
-
-    def _of(self, objective: Objective, x: Floats) -> Terms:
-        if self._all:
-            return objective(x)
-        terms = objective(self.theta(x))
-        hessian = terms.hessian[np.ix_(self.free, self.free)]
-        return Terms(terms.value, terms.gradient[self.free], hessian)
+        rule = "be 'identity' or 'temperature'"
+        raise InputError(argument="center", rule=rule, value=center)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +109,12 @@ def usable_center(predictions: Predictions, center: Center) -> tuple[Center, flo
     exponent = temperature_exponent(predictions)
     if exponent is not None:
         return center, exponent
-    message = (
-        "center='temperature' needs a finite exponent; on these rows the likelihood never falls "
-        "as predictions sharpen. The penalty pulls to the identity instead."
+    message = Phrase(
+        "{} needs a finite exponent; on these rows the likelihood never falls as predictions "
+        "sharpen. The penalty pulls to the identity instead.",
+        Option("center", center),
     )
-    warnings.warn(message, SeparationWarning, stacklevel=5)
+    warnings.warn(SeparationWarning(message), stacklevel=5)
     return "identity", 1.0
 
 
@@ -211,12 +158,8 @@ def _between(objective: Objective, centre: Floats, start: Floats, power: float) 
         return -evidence(rho, minimize(Ridge(objective, rho, centre), start))
 
     bounds = (power - STEP, power + STEP)
-    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE})
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE_LOG_RHO})
     return float(10.0**found.x)
-
-
-TOO_LITTLE = 1e-6
-"""Cosine of step and correction below which the correction would be rounding."""
 
 
 class FirthObjective:
@@ -226,7 +169,7 @@ class FirthObjective:
     and gradient are exact.
     """
 
-    def __init__(self, likelihood: FreeLikelihood, predictions: Predictions) -> None:
+    def __init__(self, likelihood: FreeLikelihood[Likelihood], predictions: Predictions) -> None:
         self.likelihood = likelihood
         self.log_odds, self.weight = predictions.log_odds, predictions.sample_weight
         size = int(likelihood.free.sum())
@@ -236,9 +179,10 @@ class FirthObjective:
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and approximate Hessian at `x`."""
         terms = self.likelihood(x)
-        inverse, logdet = _inverse(terms.hessian)
-        if not np.isfinite(logdet):
+        found = definite_inverse(terms.hessian)
+        if found is None:
             return Terms(np.inf, terms.gradient, terms.hessian)
+        inverse, logdet = found
         free = self.likelihood.free
         whole = np.zeros((len(free), len(free)))
         whole[np.ix_(free, free)] = inverse
@@ -260,7 +204,7 @@ class FirthObjective:
         self._last = x.copy(), slope
 
 
-def firth_solution(likelihood: FreeLikelihood, predictions: Predictions) -> Solution:
+def firth_solution(likelihood: FreeLikelihood[Likelihood], predictions: Predictions) -> Solution:
     """Maximise Firth's penalised likelihood."""
     objective = FirthObjective(likelihood, predictions)
     return minimize(objective, _start(likelihood, predictions.log_odds))
@@ -293,19 +237,7 @@ def information_slope(
     return slope
 
 
-def _inverse(hessian: Floats) -> tuple[Floats, float]:
-    """Return the inverse and the log determinant, taken in units of the diagonal."""
-    scale = np.sqrt(np.maximum(np.diagonal(hessian), np.finfo(np.float64).tiny))
-    scaled = hessian / np.outer(scale, scale)
-    try:
-        factor = np.linalg.cholesky(scaled)
-    except np.linalg.LinAlgError:
-        return hessian, -np.inf
-    inverse: Floats = np.linalg.inv(scaled) / np.outer(scale, scale)
-    return inverse, 2.0 * float(np.log(np.diagonal(factor) * scale).sum())
-
-
-def _start(likelihood: FreeLikelihood, log_odds: Floats) -> Floats:
+def _start(likelihood: FreeLikelihood[Likelihood], log_odds: Floats) -> Floats:
     """Return the identity, with gamma lowered where log odds would saturate every row."""
     largest = np.maximum(np.abs(log_odds).max(axis=1), 1.0)
     gentle = np.concatenate([np.zeros(len(log_odds)), np.minimum(1.0, 20.0 / largest)])

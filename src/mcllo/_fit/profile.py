@@ -33,25 +33,26 @@ separation: it has ends where Wald intervals have none, but they are too sure. U
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import Terms
 from .._math.newton import minimize, newton_direction
-from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
+from ..exceptions import InputError
 from .estimate import objective_of
 from .existence import unbounded_parameters
 from .fit import Intervals, MCLLOFit, fit_predictions
-from .penalty import Center, FreeLikelihood, Objective, Penalty
+from .objective import FreeLikelihood, Objective
+from .penalty import Center, Penalty
 
 INNER = 1e-5
 """Tolerance of the constrained maxima: the decrement below which `minimize` stops."""
-CLOSE = 1e-4
+CLOSE_DEVIANCE = 1e-4
 """Part of q by which D may miss it before the last Newton step, which squares the rest."""
 GROWTH = 3.0
 """How many times further from the estimate the next v may lie while no v was outside."""
@@ -117,24 +118,17 @@ def profile_intervals(
         clip=clip,
     )
     if fit is None:
-        fit = _quiet_fit(predictions, penalty, center)
+        with quiet(*OF_ESTIMATES):  # what the warnings would say, the intervals show
+            fit = fit_predictions(predictions, penalty=penalty, center=center)
     elif fit.classes != predictions.classes or fit.n_samples != predictions.n_samples:
         raise InputError("fit must be the fit of these predictions; classes or rows differ.")
     return _intervals(predictions, fit, level)
 
 
-def _quiet_fit(predictions: Predictions, penalty: Penalty, center: Center) -> MCLLOFit:
-    """Fit; what the warnings would say, the intervals show."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return fit_predictions(predictions, penalty=penalty, center=center)
-
-
 def _intervals(predictions: Predictions, fit: MCLLOFit, level: float) -> Intervals:
     from scipy.special import ndtri
 
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     free = likelihood.free
     endless = np.zeros((len(free), 2), dtype=bool)
     if fit.separated:
@@ -223,7 +217,7 @@ class _Profile:
             else:
                 outside = distance
             step = self._newton(at, sign)
-            if abs(at.deviance - target) <= CLOSE * target and np.isfinite(step):
+            if abs(at.deviance - target) <= CLOSE_DEVIANCE * target and np.isfinite(step):
                 return best + sign * (distance + step)
             distance = _next(distance + step, inside, outside)
             if not np.isfinite(best + sign * distance):

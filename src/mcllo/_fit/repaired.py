@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._ground.linalg import unit_diagonal
 from .._ground.results import Floats
 from .._ground.text import Table
 from .._input.labels import Classes
@@ -210,8 +211,7 @@ def _factor(fit: MCLLOFit, covariance: Any) -> Floats:
     given[:, known] = 0.0
     if (np.diagonal(given) < 0.0).any():
         raise InputError("covariance must have no negative variance; got one that has.")
-    scale = np.sqrt(np.maximum(np.diagonal(given), np.finfo(np.float64).tiny))
-    unit = given / np.outer(scale, scale)
+    unit, scale = unit_diagonal(given)
     if not np.isfinite(unit).all() or not np.allclose(unit, unit.T, atol=NOT_DEFINITE):
         raise InputError("covariance must be finite and symmetric; got one that is not.")
     values, vectors = np.linalg.eigh(unit)

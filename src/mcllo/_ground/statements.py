@@ -46,5 +46,5 @@ class Statement:
 
 
 def pick(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
-    """Return the statements of these kinds, in their order."""
-    return [said for said in statements if said.kind in kinds]
+    """Return the statements of these kinds, in their order; ``note`` stands for all ``note.*``."""
+    return [said for said in statements if {said.kind, said.kind.split(".")[0]} & set(kinds)]

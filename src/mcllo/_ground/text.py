@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,25 +24,49 @@ class PWords(NamedTuple):
         return f"{self.relation} {self.number}".strip()
 
     @property
-    def cell(self) -> str:
-        """As it stands in a table: the number alone where it is equal, ``≤ 1e-05`` for a bound."""
-        relation = {"=": "", "<=": "≤"}.get(self.relation, self.relation)
-        return f"{relation} {self.number}".strip()
+    def bare(self) -> str:
+        """The number, with its relation only where that is not ``=``."""
+        return self.number if self.relation == "=" else str(self)
 
 
-def p_words(pvalue: float, *, bound: bool = False) -> PWords:
+PStyle = Callable[..., PWords]
+"""`p_words`, or it with ``typeset=True``."""
+
+
+def p_words(pvalue: float, *, bound: bool = False, typeset: bool = False) -> PWords:
     """Return the relation and the number of a p-value; never ``= 0``.
+
+    Parameters
+    ----------
+    pvalue : float
+        NaN is ``not available``.
+    bound : bool
+        Whether the p-value is at most that large.
+    typeset : bool
+        Whether to write it as printers do, with ``≤`` and ``× 10⁻⁷``.
 
     Examples
     --------
     >>> tuple(p_words(0.03412)), tuple(p_words(0.0)), str(p_words(2.134e-5, bound=True))
     (('=', '0.034'), ('<', '1e-300'), '<= 2.1e-05')
+    >>> str(p_words(2.5e-7, typeset=True)), p_words(1e-20, bound=True, typeset=True).bare
+    ('= 2.5 × 10⁻⁷', '≤ 10⁻²⁰')
     """
     if math.isnan(pvalue):
         return PWords("", "not available")
-    if pvalue < SMALLEST:
-        return PWords("<", f"{SMALLEST:.0e}")
-    return PWords("<=" if bound else "=", f"{pvalue:.1e}" if pvalue < 0.0001 else f"{pvalue:.2g}")
+    tiny = pvalue < SMALLEST
+    relation = "<" if tiny else "=" if not bound else "≤" if typeset else "<="
+    value = max(pvalue, SMALLEST)
+    if value >= 0.0001:
+        return PWords(relation, f"{value:.2g}")
+    if not typeset:
+        return PWords(relation, f"{value:.0e}" if tiny else f"{value:.1e}")
+    front, power = f"{value:.1e}".split("e-")
+    raised = "10⁻" + str(int(power)).translate(_RAISED)
+    return PWords(relation, raised if front == "1.0" else f"{front} × {raised}")
+
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_p(pvalue: float) -> str:
@@ -87,6 +111,17 @@ def format_interval(low: float, high: float) -> str:
 def format_count(n: float) -> str:
     """Return a count with thousands separators: ``10,000``."""
     return f"{n:,.0f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``a, b and c``.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a", "b"]), listed(["a"])
+    ('a, b and c', 'a and b', 'a')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -1,15 +1,18 @@
-"""How many threads share simulated draws: the one place that decides.
+"""How many threads share work, and one BLAS thread inside each: the one place that decides.
 
-Batches of draws are cut in one way only, so the number of threads changes no answer. A program that
-already runs one process for each processor says `single_threaded()`, or `limit_threads(1)` once in
-each process; then no thread is started.
+================  ===========================================================================
+`n_threads`       how many may work at once; `limit_threads` and `threads` set a limit
+`threads_for`     how many pay on so many elements, or were asked for
+`ordered_map`     the one map: results in the order of the items, whoever computed them
+`borrowed`        as many buffers as threads are at work
+`one_blas_thread` BLAS starts no threads of its own
+================  ===========================================================================
 
-Numbered chunks of work shared by threads, with one BLAS thread inside each.
-
-NumPy lets go of the interpreter in its loops, so threads share the work where chunks are large
-enough. BLAS must not start threads of its own inside a chunk: on a busy machine they wait for each
-other, and a product of 0.2 ms was seen to take 100 ms. Results are kept in the order of the chunks,
-and whoever adds them adds in that order: the number of threads changes no bit.
+NumPy lets go of the interpreter in its loops, so threads share work where its parts are large
+enough. Work is cut in one way only, and whoever adds results adds in the order of the parts: the
+number of threads changes no bit. BLAS must not start threads of its own inside a part: on a busy
+machine they wait for each other, and a product of 0.2 ms was seen to take 100 ms. A program that
+already runs one process for each processor says `limit_threads(1)` once in each.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -29,7 +33,7 @@ from numpy.typing import NDArray
 
 from ..exceptions import InputError
 
-Work = TypeVar("Work")
+Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 _limit: ContextVar[int | None] = ContextVar("mcllo_threads", default=None)
@@ -46,7 +50,7 @@ def n_threads() -> int:
 
 
 def limit_threads(n: int | None) -> None:
-    """Let at most `n` threads share draws from here on; None for one to each processor."""
+    """Let at most `n` threads share work from here on; None for one to each processor."""
     if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
         raise InputError(f"the number of threads must be a whole number >= 1; got {n!r}.")
     _limit.set(n)
@@ -70,29 +74,6 @@ def threads(n: int | None) -> Iterator[None]:
         _limit.set(before)
 
 
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """Start no thread inside a ``with`` block."""
-    with threads(1):
-        yield
-
-
-def map_in_threads(
-    work: Callable[[Work], Found], parts: Sequence[Work], *, pays: bool = True
-) -> list[Found]:
-    """Return ``work(part)`` of each part, in order; in threads where they pay.
-
-    A thread that works on a part starts no threads of its own.
-    """
-    workers = min(n_threads(), len(parts)) if pays else 1
-    if workers <= 1:
-        return [work(part) for part in parts]
-    with ThreadPoolExecutor(workers, initializer=limit_threads, initargs=(1,)) as pool:
-        return list(pool.map(work, parts))
-
-
-T = TypeVar("T")
-
 THREADS_PAY = 500_000
 """Elements (rows times classes) from which threads are used unless `n_jobs` says otherwise."""
 MOST_THREADS = 8
@@ -112,41 +93,67 @@ def threads_for(size: int, n_jobs: int | None = None) -> int:
     return n_threads() if n_jobs == -1 else max(1, int(n_jobs))
 
 
-def ordered_map(work: Callable[[int], T], n_tasks: int, n_workers: int = 1) -> list[T]:
-    """Return ``[work(0), ..., work(n_tasks - 1)]``, computed by up to `n_workers` threads.
+def ordered_map(
+    work: Callable[[Item], Found], items: Iterable[Item], n_workers: int = 1
+) -> Generator[Found, None, None]:
+    """Yield ``work(item)`` in the order of the items, computed by up to `n_workers` threads.
 
-    The calling thread is one of them. NumPy's error state is the caller's in all of them, and an
-    exception of any is raised here.
+    A sequence is shared with the calling thread; of any other iterable at most one item more than
+    there are workers is held at a time. Workers start no threads of their own, and NumPy's error
+    state is the caller's. Whatever ends this early, an error or Ctrl-C, also ends the workers
+    before it goes on.
 
     Examples
     --------
-    >>> ordered_map(lambda task: task * task, 4, 2)
-    [0, 1, 4, 9]
+    >>> list(ordered_map(lambda item: item * item, [1, 2, 3], 2))
+    [1, 4, 9]
     """
-    n_workers = min(n_workers, n_tasks)
+    n_workers = min(n_workers, len(items)) if isinstance(items, Sequence) else n_workers
     if n_workers <= 1:
-        return [work(task) for task in range(n_tasks)]
-    results: list[Any] = [None] * n_tasks
-    raised: list[BaseException] = []
-    tasks, state = itertools.count(), np.geterr()
+        yield from map(work, items)
+        return
+    state = np.geterr()
 
-    def run() -> None:
+    def run(item: Item) -> Found:
+        with np.errstate(**state):
+            return work(item)
+
+    pool = ThreadPoolExecutor(n_workers, initializer=limit_threads, initargs=(1,))
+    waiting: deque[Future[Found]] = deque()
+    try:
+        if isinstance(items, Sequence):
+            yield from _shared(run, items, pool, n_workers - 1)
+            return
+        for item in items:
+            waiting.append(pool.submit(run, item))
+            if len(waiting) > n_workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _shared(
+    run: Callable[[Item], Found], items: Sequence[Item], pool: ThreadPoolExecutor, n_helpers: int
+) -> list[Found]:
+    """Return all results; each worker takes item after item, which costs less than a task each."""
+    found: list[Any] = [None] * len(items)
+    numbers, over = itertools.count(), threading.Event()
+
+    def take() -> None:
         try:
-            with np.errstate(**state):
-                while not raised and (task := next(tasks)) < n_tasks:
-                    results[task] = work(task)
-        except BaseException as error:  # raised again below, by the thread that asked
-            raised.append(error)
+            while not over.is_set() and (k := next(numbers)) < len(items):
+                found[k] = run(items[k])
+        finally:
+            over.set()
 
-    helpers = [threading.Thread(target=run, daemon=True) for _ in range(n_workers - 1)]
+    helpers = [pool.submit(take) for _ in range(n_helpers)]
+    with threads(1):
+        take()
     for helper in helpers:
-        helper.start()
-    run()
-    for helper in helpers:
-        helper.join()
-    if raised:
-        raise raised[0]
-    return results
+        helper.result()
+    return found
 
 
 @contextmanager

@@ -20,15 +20,16 @@ constraint is about the unit ball.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._fit.all_baselines import fit_each_baseline
-from .._fit.fit import MCLLOFit, free_parameters, likelihood_of
+from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
-from .._ground.results import Floats
+from .._fit.objective import free_parameters, likelihood_of
+from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import identity_theta, softmax_against_zero
@@ -54,7 +55,7 @@ boldness that is left to gain is of the order of its square."""
 
 
 @dataclass(frozen=True, eq=False)
-class BoldRecalibration:
+class BoldRecalibration(Result):
     """The boldest map that keeps the posterior probability of calibration at `t` or above.
 
     Everything here refers to the rows that chose the map; other rows will tell a less rosy story.
@@ -94,11 +95,6 @@ class BoldRecalibration:
     n_samples: int
     converged: bool
     warning: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**plain, "map": self.map.to_dict()}
 
     def __str__(self) -> str:
         doubt = "" if self.converged else "\nThe search did not converge: bolder maps may exist."

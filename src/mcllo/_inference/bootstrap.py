@@ -39,26 +39,20 @@ from .._fit.estimate import COLLAPSED, objective_of
 from .._fit.existence import separating_direction
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.map import read_simplex
-from .._fit.penalty import (
-    Center,
-    FirthObjective,
-    FreeLikelihood,
-    Penalty,
-    centre_of,
-    free_parameters,
-)
+from .._fit.objective import FreeLikelihood, free_parameters
+from .._fit.penalty import Center, FirthObjective, Penalty, centre_of
 from .._fit.repaired import RepairedProbabilities, check_level
+from .._ground.linalg import least_eigenvalue
 from .._ground.results import Floats
-from .._ground.threads import map_in_threads, one_blas_thread
+from .._ground.threads import n_threads, one_blas_thread, ordered_map
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import Terms, recalibrate, softmax_against_zero
 from .._math.many_labels import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, Draws
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError, SeparationWarning
+from .budget import HELD_ENTRIES, N_RESAMPLES_BOOTSTRAP
 from .draws import Seed, StatisticDraws, check_resamples, draw_labels, entropy_of
 
-CELLS = 2_000_000
-"""Simulated probabilities that are held at once."""
 STRANGE = 1e-4
 """Newton decrement at a fit above which it is not the fit of these rows."""
 
@@ -108,7 +102,7 @@ class BootstrapFits:
         simplex = read_simplex(self.fit.classes, probs, logits, normalize, clip)
         if self.n_separated > tail * (self.n_resamples + 1):
             warnings.warn(self._separation_note(), SeparationWarning, stacklevel=2)
-        low, high = _quantiles(
+        low, high = quantiles_of_draws(
             self.theta, self.fit.log_odds(simplex), self.fit.baseline_index, tail
         )
         return RepairedProbabilities(
@@ -155,7 +149,7 @@ def bootstrap_fits(
     fit: MCLLOFit | None = None,
     penalty: Penalty = 0.0,
     center: Center = "identity",
-    n_resamples: int = 999,
+    n_resamples: int = N_RESAMPLES_BOOTSTRAP,
     seed: Seed = None,
     baseline: Any = None,
     classes: Any = None,
@@ -214,18 +208,24 @@ def bootstrap_fits(
 
 
 def refits_of(
-    predictions: Predictions, fit: MCLLOFit, *, n_resamples: int = 999, seed: Seed = None
+    predictions: Predictions,
+    fit: MCLLOFit,
+    *,
+    n_resamples: int = N_RESAMPLES_BOOTSTRAP,
+    seed: Seed = None,
+    batch: int | None = None,
 ) -> BootstrapFits:
-    """Refit validated predictions, whose fit is `fit`, to labels drawn from it."""
+    """Refit validated predictions to labels drawn from their `fit`; `batch` changes no number."""
     check_resamples(n_resamples)
     _refuse_rows(predictions)
     _refuse_fit(predictions, fit)
     draws = _fitted_draws(predictions, fit, entropy_of(seed))
     firth = fit.penalty_rule == "firth"
     refits = FirthRefits(predictions, fit) if firth else Refits(predictions, fit)
-    parts = [(k, min(draws.batch, n_resamples - k)) for k in range(0, n_resamples, draws.batch)]
-    pays = predictions.log_odds.size >= THREADS_PAY
-    found = map_in_threads(lambda part: refits.estimates(draws(*part)), parts, pays=pays)
+    batch = batch or draws.batch
+    parts = [(k, min(batch, n_resamples - k)) for k in range(0, n_resamples, batch)]
+    workers = n_threads() if predictions.log_odds.size >= THREADS_PAY else 1
+    found = list(ordered_map(lambda part: refits.estimates(draws(*part)), parts, workers))
     theta = np.concatenate([estimates for estimates, _ in found])
     faded = np.flatnonzero(np.concatenate([left for _, left in found]) < COLLAPSED)
     n_separated = sum(_is_separated(predictions, draws, int(i)) for i in faded)
@@ -268,9 +268,8 @@ class Refits(BatchedRatio):
         """Return the smallest information at each estimate, in units of that at the fit."""
         if self.penalty > 0.0:
             return np.ones(len(theta))
-        scale = np.sqrt(np.diagonal(self.start.hessian)[self.free])
         hessian = self.evaluate(theta)[2][:, self.free][:, :, self.free]
-        return np.linalg.eigvalsh(hessian / np.outer(scale, scale))[:, 0].astype(np.float64)
+        return least_eigenvalue(hessian, np.diagonal(self.start.hessian)[self.free])
 
 
 class FirthRefits:
@@ -281,7 +280,7 @@ class FirthRefits:
 
     def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
         """Return the estimate for each row of `statistics`; all exist."""
-        likelihood = FreeLikelihood(self.predictions)
+        likelihood = FreeLikelihood.of(self.predictions)
         objective, start = FirthObjective(likelihood, self.predictions), self.start[likelihood.free]
         theta = np.tile(self.start, (len(statistics), 1))
         for own, statistic in zip(theta, statistics, strict=True):
@@ -312,7 +311,7 @@ def _refuse_fit(predictions: Predictions, fit: MCLLOFit) -> None:
             "labels can be drawn from an estimate that exists; this fit is separated or flat. "
             "Fit with penalty=1.0."
         )
-    likelihood = FreeLikelihood(predictions)
+    likelihood = FreeLikelihood.of(predictions)
     terms = objective_of(likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma)(
         fit.theta[likelihood.free]
     )
@@ -342,12 +341,14 @@ def _is_separated(predictions: Predictions, draws: StatisticDraws, index: int) -
     return separating_direction(odds, np.argsort(order)[labels]) is not None
 
 
-def _quantiles(theta: Floats, odds: Floats, baseline: int, tail: float) -> tuple[Floats, Floats]:
+def quantiles_of_draws(
+    theta: Floats, odds: Floats, baseline: int, tail: float, *, held: int = HELD_ENTRIES
+) -> tuple[Floats, Floats]:
     """Return the `tail` and ``1 - tail`` quantiles of g over the draws, each of shape (n, c)."""
     k, n = odds.shape
     ends = np.empty((2, n, k + 1))
     order = [*np.delete(np.arange(k + 1), baseline), baseline]
-    rows = max(1, CELLS // (len(theta) * (k + 1)))
+    rows = max(1, held // (len(theta) * (k + 1)))
     for start in range(0, n, rows):
         block = odds[:, None, None, start : start + rows]
         g = np.empty((k + 1, 1, len(theta), block.shape[-1]))

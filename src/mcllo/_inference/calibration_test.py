@@ -18,10 +18,12 @@ from .._fit.fit import MCLLOFit, fit_predictions
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions, as_predictions
 from .._input.weights import WeightKind
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Phrase
+from .budget import N_RESAMPLES
 from .draws import Seed
-from .likelihood_tests import N_RESAMPLES, CalibrationTest, Method, Statistic, run_test
+from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
+from .pvalue import Ground, PValue, Reason
 from .robust import RobustTest, robust_fit, robust_test
 
 
@@ -122,10 +124,12 @@ def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tu
     if not (isinstance(baseline, str) and baseline in RESERVED):
         return "", baseline
     if baseline not in allowed:
-        raise InputError(
-            f"baseline={baseline!r} averages maps and is for recalibration (MCLLOCalibrator); "
-            "here baseline must be a class, or 'auto'."
+        message = Phrase(
+            "{found} averages maps and is for recalibration ({}); here baseline must be a class, "
+            "or 'auto'.",
+            Either("MCLLOCalibrator", shell="mcllo fit"),
         )
+        raise InputError(message, argument="baseline", value=baseline)
     return baseline, None
 
 
@@ -157,40 +161,26 @@ def needs_robust(predictions: Predictions) -> bool:
 
 
 def _over_baselines(predictions: Predictions, n_resamples: int, seed: Seed) -> FittedTest:
-    choice = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
-    test = CalibrationTest(
-        statistic=choice.max_score,
-        df=choice.fit.df,
-        pvalue=choice.pvalue,
-        method=choice.method,
-        kind="max_score",
-        n_resamples=choice.n_resamples,
-        sequential=False,
-        seed=choice.seed,
-        reason="the baseline was chosen by these labels",
-    )
-    return FittedTest(predictions.with_baseline(choice.baseline), choice.fit, test)
+    fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
+    return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
 
 
 def _robustly(predictions: Predictions, rule: str, n_resamples: int, seed: Seed) -> FittedTest:
     """Test by the robust score; a baseline chosen by the labels is refused: nothing pays for it."""
     if rule:
         raise InputError(
-            f"baseline={rule!r} must not be combined with groups or survey weights: the p-value "
-            "that pays for the choice needs independent rows. Name the baseline."
+            Phrase(
+                "{found} must not be combined with groups or survey weights: the p-value that pays "
+                "for the choice needs independent rows."
+            ),
+            argument="baseline",
+            value=rule,
+            remedy="Name the baseline.",
         )
     fit = fit_predictions(predictions)
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
-    why = "rows of a group may depend" if predictions.groups is not None else "survey weights"
-    test = CalibrationTest(
-        statistic=found.statistic,
-        df=found.df,
-        pvalue=found.pvalue,
-        method=found.method,
-        kind="robust_score",
-        n_resamples=found.n_resamples,
-        sequential=False,
-        seed=found.seed,
-        reason=f"{why}; {found.reason}",
-    )
+    ground = Ground.SURVEY if predictions.groups is None else Ground.GROUPS
+    why = Reason(ground, notes=(found.reason,))
+    own = PValue(found.pvalue, found.method, found.n_resamples, found.seed, why)
+    test = CalibrationTest.of(found.statistic, found.df, "robust_score", own)
     return FittedTest(predictions, robust_fit(predictions, fit), test, found)

@@ -1,69 +1,45 @@
 """Exact p-values: under H0 labels are draws from the predictions, so draw them.
 
-Given X the null hypothesis has no unknown parameter, ``Y_i ~ Categorical(x_i)``. With B draws
-``p = (1 + #{T* >= T}) / (B + 1)`` is exact at any n, for any statistic T (Barnard 1963). Stopping
-at the h-th exceedance, after l draws, with ``p = h / l`` stays exact (Besag and Clifford 1991) and
-ends most runs early.
+Given X the null hypothesis has no unknown parameter, ``Y_i ~ Categorical(x_i)``, and labels drawn
+from the predictions give the exact null distribution of any statistic or metric T, at any n:
+
+====================  ======================================================================
+p-value, B draws      ``(1 + #{T* >= T}) / (B + 1)`` (Barnard 1963)
+sequential            ``h / l``, stopped at the h-th exceedance after l draws: exact as well
+                      (Besag and Clifford 1991), and ends most runs early
+null of a metric      mean and range over B draws: what calibrated predictions like these show
+====================  ======================================================================
 
 A draw enters the model only through its sufficient statistic. The draws are one stream of uniforms
 cut into batches, and a batch can start anywhere in it (`PCG64.advance`): the answer depends on the
-seed alone, not on batches or workers.
-
-What a metric would show if the predictions were perfectly calibrated.
-
-Given the predictions, calibration leaves nothing unknown: ``Y_i ~ Categorical(x_i)``. Labels drawn
-from the predictions therefore give the exact null distribution of any metric, at any n:
-
-=============  ==============================================================================
-mean, range    of the metric over B draws: what calibrated predictions like these show
-p-value        ``(1 + #{T* >= T}) / (B + 1)``
-=============  ==============================================================================
-
-Binned metrics take few values, so equal ones must count as equal: T* >= T is asked with a tolerance
-of 1e-12. One set of draws serves all metrics.
+seed alone, not on batches or workers. One set of draws serves all metrics; binned ones take few
+values, so equal ones must count as equal (`METRIC_TIE`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
+from .budget import BATCH_ENTRIES, N_RESAMPLES
+from .pvalue import PValue
 
 Labels = NDArray[np.intp]
 Seed = int | np.random.Generator | None
 
-EXCEEDANCES, EXCEEDANCES_LARGE, LARGE = 50, 20, 200_000
-"""Exceedances at which a sequential run stops; fewer when the table has more than LARGE cells."""
-BATCH_CELLS = 400_000
 FIRST_BATCH, SMALL_BATCH = 64, 16
+"""Draws that a sequential run begins with, and takes at least."""
 
-
-@dataclass(frozen=True, eq=False)
-class MonteCarloP:
-    """An exact p-value.
-
-    Attributes
-    ----------
-    pvalue : float
-        Never 0.
-    n_resamples, n_exceed : int
-        Draws made, and draws whose statistic was at least the observed one.
-    seed : int
-        What the draws were made from.
-    """
-
-    pvalue: float
-    n_resamples: int
-    n_exceed: int
-    seed: int
+METRIC_TIE = 1e-12
+"""Metrics closer than this count as equal."""
 
 
 def entropy_of(seed: Seed) -> int:
@@ -73,7 +49,9 @@ def entropy_of(seed: Seed) -> int:
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**63))
     if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError(f"seed must be a whole number >= 0 or a numpy Generator; got {seed!r}.")
+        rule = "{argument} must be a whole number >= 0{}; got {value}."
+        generator = Either(" or a numpy Generator", shell="")
+        raise InputError(Phrase(rule, generator), argument="seed", value=seed)
     return int(seed)
 
 
@@ -108,12 +86,8 @@ class StatisticDraws:
     """Sufficient statistics of labels drawn under H0, in batches of the seed's stream."""
 
     def __init__(self, predictions: Predictions, seed: int) -> None:
-        repeat = whole_weights(predictions)
-        self.probs, odds = predictions.probs, predictions.log_odds
-        if repeat is not None:
-            self.probs = np.repeat(self.probs, repeat, axis=0)
-            odds = np.repeat(odds, repeat, axis=1)
-        self.seed = seed
+        rows = written_out(predictions)
+        self.probs, odds, self.seed = rows.probs, rows.log_odds, seed
         self.columns = np.delete(np.arange(predictions.n_classes), predictions.baseline_index)
         self._flat = np.insert(odds, predictions.baseline_index, 0.0, axis=0).ravel()
 
@@ -130,7 +104,7 @@ class StatisticDraws:
     @property
     def batch(self) -> int:
         """Draws that fit comfortably in memory at once."""
-        return max(1, min(512, BATCH_CELLS // len(self.probs)))
+        return max(1, min(512, BATCH_ENTRIES // len(self.probs)))
 
 
 def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
@@ -146,10 +120,13 @@ def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
         return None
     if not predictions.has_whole_weights:
         row = int(np.argmax(weight != np.floor(weight)))
+        why = "exact p-values need whole-number weights (rows counted so many times); got {found}."
         raise InputError(
-            "exact p-values need whole-number weights (rows counted so many times); got "
-            f"sample_weight[{row}]={weight[row]:g}. Use method='chi2'.",
+            Phrase(why),
+            argument="sample_weight",
+            value=float(weight[row]),
             row=row,
+            remedy=Phrase("Use {}.", Option("method", "chi2")),
         )
     return weight.astype(np.int64)
 
@@ -163,7 +140,7 @@ def monte_carlo_p(
     seed: int,
     stop_at: int | None = None,
     guess: float | None = None,
-) -> MonteCarloP:
+) -> PValue:
     """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
 
     Parameters
@@ -187,10 +164,10 @@ def monte_carlo_p(
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
             last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
             done += last + 1
-            return MonteCarloP(stop_at / done, done, stop_at, seed)
+            return PValue(stop_at / done, "exact", done, seed, n_exceed=stop_at)
         n_exceed += int(hits.sum())
         done += size
-    return MonteCarloP((1 + n_exceed) / (done + 1), done, n_exceed, seed)
+    return PValue((1 + n_exceed) / (done + 1), "exact", done, seed, n_exceed=n_exceed)
 
 
 def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float | None) -> int:
@@ -206,12 +183,11 @@ def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float |
 def check_resamples(n_resamples: Any) -> None:
     """Refuse anything but a positive whole number of draws."""
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
-        raise InputError(f"n_resamples must be a whole number; got {n_resamples!r}.")
+        rule = Phrase("{argument} must be a whole number; got {value}.")
+        raise InputError(rule, argument="n_resamples", value=n_resamples)
     if n_resamples < 1:
-        raise InputError(f"n_resamples must be at least 1; got {n_resamples}.")
-
-
-TIE = 1e-12
+        rule = Phrase("{argument} must be at least 1; got {value}.")
+        raise InputError(rule, argument="n_resamples", value=n_resamples)
 
 
 class LabelStatistic(Protocol):
@@ -223,7 +199,7 @@ class LabelStatistic(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class MetricNull:
+class MetricNull(Result):
     """A metric beside what calibrated predictions of the same values would show.
 
     Attributes
@@ -249,20 +225,17 @@ class MetricNull:
     n_resamples: int
     seed: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return asdict(self)
-
 
 def metric_nulls(
     predictions: Predictions,
     metrics: Mapping[str, Callable[[Predictions], LabelStatistic]],
     *,
-    n_resamples: int = 1999,
+    n_resamples: int = N_RESAMPLES,
     level: float = 0.95,
     seed: Seed = 0,
+    batch: int | None = None,
 ) -> dict[str, MetricNull]:
-    """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``.
+    """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike.
 
     Raises
     ------
@@ -275,7 +248,7 @@ def metric_nulls(
     entropy, rows = entropy_of(seed), written_out(predictions)
     statistics = {name: build(rows) for name, build in metrics.items()}
     draws = {name: np.empty(n_resamples) for name in metrics}
-    batch = max(1, BATCH_CELLS // rows.n_samples)
+    batch = batch or max(1, BATCH_ENTRIES // rows.n_samples)
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
         labels = draw_labels(rows.probs, entropy, start, size)
@@ -298,7 +271,7 @@ def written_out(predictions: Predictions) -> Predictions:
 
 def _summary(observed: float, draws: Floats, level: float, seed: int) -> MetricNull:
     low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0])
-    n_exceed = int((draws >= observed - TIE).sum())
+    n_exceed = int((draws >= observed - METRIC_TIE).sum())
     return MetricNull(
         observed=observed,
         mean=float(draws.mean()),

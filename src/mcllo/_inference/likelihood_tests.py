@@ -6,8 +6,7 @@ score                ``U' H(theta0)^-1 U``, U the score at theta0    no fit need
 Wald                 ``(theta_hat - theta0)' H(theta_hat) (...)``
 chi-square p-value   ``P(chi2_df > statistic)``, df = 2 (c - 1)      large samples
 exact p-value        labels drawn from the predictions               any n (`_inference/draws`)
-bound                ``p <= 1 / E`` by the split likelihood ratio    any n
-(`_inference/likelihood_tests`)
+bound                ``p <= 1 / E`` by the split likelihood ratio    any n (`split_bound`)
 ===================  ==============================================  =========================
 
 ``method="auto"`` trusts chi-square when the rows hold enough information: at least 20 expected
@@ -24,93 +23,53 @@ Many classes are too much to simulate and can leave chi-square useless: with 1.3
 rejected in all. A score statistic has the mean of chi-square at any n, and rejected 4.6 to 6.8 %
 (c = 200 and 600; 0.7 to 10 errors per parameter; 600 to 2000 draws each).
 
-A p-value that needs no simulation and no large sample: the split likelihood ratio.
-
-Fit theta on one half of the rows and take its likelihood ratio to the identity on the other half,
-``E = L_b(theta_a) / L_b(theta0)``. Given half a, E has mean 1 when labels follow the predictions,
-so ``P(E >= 1 / p) <= p`` by Markov's inequality, at any n and for any way of fitting (Wasserman,
-Ramdas and Balakrishnan 2020). The mean of both directions has mean 1 as well. The bound is weak
-near 0.05, but where predictions are far off it is smaller than anything simulation could show.
+The split likelihood ratio needs no simulation and no large sample. Fit the larger model on one half
+of the rows, with a ridge, and take its likelihood on the other half over the largest that the
+smaller one reaches there, ``E = L_b(theta_a) / sup_small L_b``. When the labels follow the smaller
+model, E is at most ``L_b(theta_a) / L_b(truth)``, which has mean 1 given half a; so
+``P(E >= 1 / p) <= p`` by Markov's inequality, for any way of fitting, and the mean of both
+directions has the same property (Wasserman, Ramdas and Balakrishnan 2020). The bound is weak near
+0.05, but where predictions are far off it is smaller than anything simulation could show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import MCLLOFit, free_parameters
+from .._fit.fit import MCLLOFit
+from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats
-from .._ground.text import format_number, format_p
+from .._ground.text import PWords, format_number, p_words
 from .._input.predictions import Predictions
-from .._math.likelihood import Likelihood, LogPartition, Terms, identity_theta, sufficient_statistic
+from .._math.likelihood import LogPartition, Terms, identity_theta
 from .._math.many_classes import has_whole_hessian
 from .._math.many_labels import TIE, BatchedRatio
 from .._math.newton import minimize
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
+from .budget import EXCEEDANCES, EXCEEDANCES_LARGE, LARGE_TABLE, N_RESAMPLES, TEST_WORK
 from .draws import (
-    EXCEEDANCES,
-    EXCEEDANCES_LARGE,
-    LARGE,
-    MonteCarloP,
     Seed,
     StatisticDraws,
     check_resamples,
     entropy_of,
     monte_carlo_p,
 )
+from .pvalue import Ground, Limit, Note, PValue, Reason, Tested
 
 RIDGE = 1.0
 SMALLEST = 1e-300
 
-
-def split_pvalue(predictions: Predictions) -> float:
-    """Return ``min(1, 1 / E)``, E the mean of both directions; rows alternate between halves."""
-    if predictions.n_samples < 4:
-        return 1.0
-    halves = [_likelihood(predictions, slice(k, None, 2)) for k in (0, 1)]
-    gains = [_gain(halves[k], halves[1 - k]) for k in (0, 1)]
-    log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
-    return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
-
-
-def _likelihood(predictions: Predictions, rows: slice) -> Likelihood:
-    odds, weight = predictions.log_odds[:, rows], predictions.sample_weight
-    own = None if weight is None else weight[rows]
-    statistic = sufficient_statistic(odds, predictions.model_codes[rows], own)
-    return Likelihood(LogPartition(odds, own), statistic)
-
-
-def _gain(learn: Likelihood, judge: Likelihood) -> float:
-    """Return the log likelihood ratio on one half of what was fitted on the other."""
-    null = identity_theta(learn.partition.n_compared)
-
-    def penalised(theta: Floats) -> Terms:
-        away = theta - null
-        ridge = Terms(0.5 * RIDGE * float(away @ away), RIDGE * away, RIDGE * np.eye(len(null)))
-        return learn(theta) + ridge
-
-    theta = minimize(penalised, null).x
-    return float(judge(null).value - judge(theta).value)
-
-
 Statistic = Literal["lr", "score", "wald"]
 Method = Literal["auto", "chi2", "exact", "sequential"]
-
 ENOUGH_ERRORS = 20.0
 ENOUGH_VARIANCE = 20.0
-N_RESAMPLES = 1999
 BEYOND = 20.0
 """How many times smaller than any simulated p-value the bound must be to be reported."""
-MOST_WORK = 4e9
-"""Work beyond which `auto` does not simulate: two to three minutes of likelihood ratios."""
-
-SCORE_INSTEAD = "; the score test is used instead"
-"""Where chi-square would reject too often and refits are too many, `auto` takes the score."""
-
 NAMES = {
     "lr": "likelihood ratio",
     "score": "score",
@@ -130,7 +89,60 @@ METHODS = ("auto", "chi2", "exact", "sequential")
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationTest:
+class Half:
+    """One half of the rows, for the split likelihood ratio.
+
+    Attributes
+    ----------
+    likelihood : callable
+        Negative log likelihood of its labels.
+    origin : ndarray
+        The smaller model's estimate on this half, from which the larger model is learned.
+    supremum : float
+        Largest log likelihood of the smaller model on this half.
+    """
+
+    likelihood: Callable[[Floats], Terms]
+    origin: Floats
+    supremum: float
+
+
+def split_bound(halves: Sequence[Half], basis: Floats) -> float:
+    """Return ``min(1, 1 / E)``, E the mean of both directions; `basis` spans the larger model."""
+    gains = [_gain(halves[k], halves[1 - k], basis) for k in (0, 1)]
+    log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
+    return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
+
+
+def _gain(learn: Half, judge: Half, basis: Floats) -> float:
+    """Return the log likelihood of what was learned, on the other half, less its rival's."""
+    ridge = RIDGE * basis.T @ basis
+
+    def penalised(beta: Floats) -> Terms:
+        terms = learn.likelihood(learn.origin + basis @ beta)
+        return Terms(
+            terms.value + 0.5 * float(beta @ ridge @ beta),
+            basis.T @ terms.gradient + ridge @ beta,
+            basis.T @ terms.hessian @ basis + ridge,
+        )
+
+    theta = learn.origin + basis @ minimize(penalised, np.zeros(basis.shape[1])).x
+    return -judge.likelihood(theta).value - judge.supremum
+
+
+def split_pvalue(predictions: Predictions) -> float:
+    """Return the bound of the identity against MCLLO; rows alternate between the halves."""
+    if predictions.n_samples < 4:
+        return 1.0
+    null, halves = identity_theta(len(predictions.log_odds)), []
+    for k in (0, 1):
+        likelihood = likelihood_of(predictions.take(np.arange(k, predictions.n_samples, 2)))
+        halves.append(Half(likelihood, null, -likelihood(null).value))
+    return split_bound(halves, np.eye(len(null)))
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationTest(Tested):
     """A test of H0: labels follow the predicted probabilities (delta = gamma = 1).
 
     Not rejecting H0 does not show that the probabilities are calibrated: the test looks for linear
@@ -159,6 +171,8 @@ class CalibrationTest:
         What the draws were made from.
     reason : str
         Why `method` was used.
+    why : Reason or None
+        The same as facts.
     """
 
     statistic: float
@@ -170,26 +184,26 @@ class CalibrationTest:
     sequential: bool
     seed: int | None
     reason: str
+    why: Reason | None = field(default=None, repr=False)
+    left_out = ("why",)
 
-    def rejects(self, alpha: float = 0.05) -> bool:
-        """Whether calibration is rejected at level `alpha`."""
-        if not 0.0 < alpha < 1.0:
-            raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
-        return self.pvalue <= alpha
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {
-            "statistic": self.statistic,
-            "df": self.df,
-            "pvalue": self.pvalue,
-            "method": self.method,
-            "kind": self.kind,
-            "n_resamples": self.n_resamples,
-            "sequential": self.sequential,
-            "seed": self.seed,
-            "reason": self.reason,
-        }
+    @classmethod
+    def of(
+        cls, statistic: float, df: int, kind: str, found: PValue, *, sequential: bool = False
+    ) -> CalibrationTest:
+        """Return the test whose p-value is `found`."""
+        return cls(
+            statistic,
+            df,
+            found.pvalue,
+            found.method,
+            kind,
+            found.n_resamples,
+            sequential,
+            found.seed,
+            found.reason,
+            found.why,
+        )
 
     def __str__(self) -> str:
         how = WAYS.get(self.method, "exact, {:,} simulated data sets").format(self.n_resamples)
@@ -199,10 +213,14 @@ class CalibrationTest:
         )
 
     @property
+    def p_words(self) -> PWords:
+        """The p-value as relation and number; a bound is ``<=``."""
+        return p_words(self.pvalue, bound=self.method == "bound")
+
+    @property
     def p_text(self) -> str:
         """The p-value in words: ``p = 0.03``, or ``p <= 1e-20`` for a bound."""
-        text = format_p(self.pvalue)
-        return f"p {text.replace('=', '<=') if self.method == 'bound' else text}"
+        return f"p {self.p_words}"
 
 
 def run_test(
@@ -221,22 +239,23 @@ def run_test(
     """
     check_choices(statistic, method)
     check_resamples(n_resamples)
-    chosen, reason = method, "as asked"
+    chosen, why = method, Reason(Ground.ASKED)
     if method == "auto":
-        chosen, reason = choose_method(predictions, fit.df, statistic, n_resamples)
-        if reason.endswith(SCORE_INSTEAD):
+        chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
+        if Note.SCORE_INSTEAD in why.notes:
             statistic = "score"
-            chosen, reason = choose_method(predictions, fit.df, statistic, n_resamples)
-            reason = f"{reason}; the likelihood ratio would need too many refits"
+            chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
+            why = why.noting(Note.TOO_MANY_REFITS)
     value = statistic_value(fit, statistic, predictions)
     if chosen == "chi2":
-        p = chi2_sf(value, fit.df)
-        return CalibrationTest(value, fit.df, p, "chi2", statistic, 0, False, None, reason)
+        found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
+        return CalibrationTest.of(value, fit.df, statistic, found)
     _check_size(predictions, chosen)
     bound = split_pvalue(predictions) if method == "auto" else 1.0
     if bound * BEYOND * (n_resamples + 1) < 1.0:
-        return CalibrationTest(value, fit.df, bound, "bound", statistic, 0, False, None, reason)
-    result = exact_pvalue(
+        found = PValue(bound, "bound", why=why)
+        return CalibrationTest.of(value, fit.df, statistic, found)
+    found = exact_pvalue(
         predictions,
         statistic,
         value,
@@ -245,16 +264,9 @@ def run_test(
         seed=entropy_of(seed),
         exceedances=exceedances,
     )
-    return CalibrationTest(
-        statistic=value,
-        df=fit.df,
-        pvalue=result.pvalue,
-        method="exact",
-        kind=statistic,
-        n_resamples=result.n_resamples,
-        sequential=chosen == "sequential",
-        seed=result.seed,
-        reason=reason,
+    sequential = chosen == "sequential"
+    return CalibrationTest.of(
+        value, fit.df, statistic, replace(found, why=why), sequential=sequential
     )
 
 
@@ -274,25 +286,31 @@ def expected_errors(predictions: Predictions) -> float:
 
 def choose_method(
     predictions: Predictions, df: int, statistic: str, n_resamples: int
-) -> tuple[Method, str]:
-    """Return the method 'auto' stands for, and why."""
+) -> tuple[Method, Reason]:
+    """Return the method 'auto' stands for, and why.
+
+    Where the likelihood ratio has too many parameters for chi-square, and too many for refits, the
+    reason notes that the score test is to be used instead. Under H0 at 3000 x 1000 the likelihood
+    ratio averaged 2162 on 1998 df; the score's chi-square rejects 4.6 to 6.8 % of nominal 5 % in
+    such designs.
+    """
     errors = expected_errors(predictions) / max(df, 1)
-    reason, doubt = trust_chi2(
+    why = trust_chi2(
         statistic,
         errors,
         n_clipped=predictions.n_clipped,
         least_variance=lambda: _least_variance(predictions),
         whole_weights=lambda: predictions.has_whole_weights,
     )
-    if reason:
-        return "chi2", reason
+    if not why.wants_draws:
+        return "chi2", why
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
-    if not whole or n_resamples * _work(predictions, df, statistic) > MOST_WORK:
-        return (
-            "chi2",
-            f"{doubt}, but the data are too large to simulate{_advice(statistic, errors, whole)}",
-        )
-    return "sequential", doubt
+    if whole and n_resamples * _work(predictions, df, statistic) <= TEST_WORK:
+        return "sequential", why
+    why = why.but(Limit.SIZE)
+    if statistic == "lr" and errors < ENOUGH_ERRORS and whole:
+        why = why.noting(Note.SCORE_INSTEAD)
+    return "chi2", why
 
 
 def trust_chi2(
@@ -302,31 +320,29 @@ def trust_chi2(
     n_clipped: int,
     least_variance: Callable[[], float],
     whole_weights: Callable[[], bool],
-) -> tuple[str, str]:
-    """Return why chi-square is used, or "" and what speaks against it where draws would be better.
+) -> Reason:
+    """Return why chi-square is used, or what speaks against it where draws would be better.
 
     Takes facts of the rows, `errors` for each parameter; what costs a pass is asked when needed.
 
     Examples
     --------
     >>> facts = {"n_clipped": 0, "least_variance": lambda: 5.0, "whole_weights": lambda: True}
-    >>> trust_chi2("lr", 30.0, **facts)
-    ('', 'a class is too rare for chi-square')
+    >>> why = trust_chi2("lr", 30.0, **facts)
+    >>> str(why), why.wants_draws
+    ('a class is too rare for chi-square', True)
     """
-    found = f"{format_number(errors)} expected errors per parameter"
     if statistic == "wald":
-        return "a Wald statistic has no exact form here", ""
+        return Reason(Ground.WALD, errors)
     if n_clipped:
-        doubt = "zeros were raised"
+        why = Reason(Ground.ZEROS, errors)
     elif errors < ENOUGH_ERRORS:
-        doubt = f"only {found}"
+        why = Reason(Ground.FEW_ERRORS, errors)
     elif least_variance() < ENOUGH_VARIANCE:
-        doubt = "a class is too rare for chi-square"
+        why = Reason(Ground.RARE_CLASS, errors)
     else:
-        return found, ""
-    if not whole_weights():
-        return f"{doubt}, but fractional weights cannot be simulated", ""
-    return "", doubt
+        return Reason(Ground.ENOUGH, errors)
+    return why if whole_weights() else why.but(Limit.WEIGHTS)
 
 
 def _work(predictions: Predictions, df: int, statistic: str) -> float:
@@ -340,15 +356,6 @@ def _work(predictions: Predictions, df: int, statistic: str) -> float:
     return cells * (1.0 + predictions.n_classes / 50.0) + df**3 / 100.0
 
 
-def _advice(statistic: str, errors: float, whole: bool) -> str:
-    """Say so where the likelihood ratio has too many parameters for chi-square.
-
-    Under H0 at 3000 x 1000 it averaged 2162 on 1998 df; the score's chi-square rejects 4.6 to
-    6.8 % of nominal 5 % in such designs.
-    """
-    return SCORE_INSTEAD if statistic == "lr" and errors < ENOUGH_ERRORS and whole else ""
-
-
 def _least_variance(predictions: Predictions) -> float:
     spread = predictions.probs * (1.0 - predictions.probs)
     weight = predictions.sample_weight
@@ -358,23 +365,25 @@ def _least_variance(predictions: Predictions) -> float:
 
 def check_choices(statistic: str, method: str) -> None:
     if statistic not in STATISTICS:
-        raise InputError(f"statistic must be 'lr', 'score' or 'wald'; got {statistic!r}.")
+        rule = Phrase("{argument} must be 'lr', 'score' or 'wald'; got {value}.")
+        raise InputError(rule, argument="statistic", value=statistic)
     if method not in METHODS:
-        raise InputError(f"method must be 'auto', 'chi2', 'exact' or 'sequential'; got {method!r}.")
+        rule = Phrase("{argument} must be 'auto', 'chi2', 'exact' or 'sequential'; got {value}.")
+        raise InputError(rule, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
-        raise InputError(
-            "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
-            "use statistic='lr' or 'score'."
+        others = Either("statistic='lr' or 'score'", shell="--statistic lr or --statistic score")
+        why = (
+            "a Wald statistic has no exact p-value (it fails where estimates do not exist); use {}."
         )
+        raise InputError(Phrase(why, others), argument="statistic", value=statistic)
 
 
 def _check_size(predictions: Predictions, method: str) -> None:
     size = 2 * len(predictions.log_odds)
     if not has_whole_hessian(size):
-        raise InputError(
-            f"method={method!r} needs the information of all parameters at once, and {size:,} are "
-            "too many; use method='chi2'."
-        )
+        why = "{found} needs the information of all parameters at once, and {:,} are too many; "
+        message = Phrase(why + "use {}.", size, Option("method", "chi2"))
+        raise InputError(message, argument="method", value=method)
 
 
 def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:
@@ -382,10 +391,12 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
     if statistic == "lr":
         return fit.statistic
     if fit.information == "blocks":
-        raise InputError(
-            f"statistic={statistic!r} needs the information of all {2 * len(fit.tau):,} parameters "
-            "at once, and they are too many; use statistic='lr'."
+        message = Phrase(
+            "{found} needs the information of all {:,} parameters at once, and they are too many; "
+            "use {}.",
+            *(2 * len(fit.tau), Option("statistic", "lr")),
         )
+        raise InputError(message, argument="statistic", value=statistic)
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"
         u, hessian = fit.null_terms.gradient, fit.null_terms.hessian
@@ -417,7 +428,7 @@ def exact_pvalue(
     n_resamples: int,
     seed: int,
     exceedances: int | None = None,
-) -> MonteCarloP:
+) -> PValue:
     """Return how often labels drawn from the predictions give at least `value`."""
     draws = StatisticDraws(predictions, seed)
     free = free_parameters(predictions.log_odds)
@@ -432,7 +443,7 @@ def exact_pvalue(
 
     stop_at = None
     if method == "sequential":
-        usual = EXCEEDANCES if predictions.probs.size <= LARGE else EXCEEDANCES_LARGE
+        usual = EXCEEDANCES if predictions.probs.size <= LARGE_TABLE else EXCEEDANCES_LARGE
         stop_at = usual if exceedances is None else exceedances
     return monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at

@@ -15,75 +15,44 @@ H_b and the means see no labels, so all draws and the data share them and nothin
 One set of labels serves all baselines: given X the p-value is exact at any n. M is the product of
 a sparse one-hot matrix and z, as many additions as there are (draw, row, baseline) triples.
 
-`best_baseline`: the likeliest baseline, and a p-value that pays for the choice.
-
-All baselines have the same identity, so the likeliest fit has the largest likelihood ratio
-statistic ``max_b lambda_b``. Its chi-square p-value is too small: it ignores that the labels chose
-b. The exact p-value of ``max_b lambda_b`` would refit every draw with every baseline; that of the
-largest score statistic ``max_b S_b`` needs no fit (`_inference/max_score`), holds over all
-baselines whatever the labels choose, and is the one reported.
+`best_baseline` reports it beside the likeliest fit. All baselines have the same identity, so that
+fit has the largest likelihood ratio ``max_b lambda_b``, and its chi-square p-value is too small: it
+ignores that the labels chose b. The exact one would refit every draw with every baseline; that of
+``max_b S_b`` needs no fit and holds over all baselines whatever the labels choose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.all_baselines import fit_each_baseline, warn_once
-from .._fit.fit import MCLLOFit, free_parameters
+from .._fit.fit import MCLLOFit
+from .._fit.objective import free_parameters
+from .._ground.linalg import pseudo_inverse
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
 from .._math.many_labels import TIE
+from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .draws import (
-    BATCH_CELLS,
     Labels,
     Seed,
     check_resamples,
     draw_labels,
     entropy_of,
     monte_carlo_p,
-    whole_weights,
+    written_out,
 )
-from .likelihood_tests import N_RESAMPLES, chi2_sf
+from .likelihood_tests import CalibrationTest, chi2_sf
+from .pvalue import Ground, PValue, Reason
 
-ROUNDING = 1e-12
-"""Information, of a Hessian with unit diagonal, that is lost in rounding."""
-
-
-@dataclass(frozen=True, eq=False)
-class MaxScore:
-    """The largest score statistic over baselines, and a p-value that pays for taking it.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_baselines,)
-        Score statistic of each baseline.
-    pvalue : float
-        By `method`.
-    method : {'exact', 'bonferroni'}
-        Labels drawn from the predictions; or, for weights that are no whole numbers and cannot be
-        drawn, the smallest chi-square p-value times the number of baselines.
-    n_resamples : int
-        Draws made; 0 without drawing.
-    seed : int or None
-        What the draws were made from.
-    """
-
-    scores: Floats
-    pvalue: float
-    method: str
-    n_resamples: int
-    seed: int | None
-
-    @property
-    def statistic(self) -> float:
-        """The largest score statistic."""
-        return float(self.scores.max())
+BASELINE_TIE = 1e-7
+"""Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
 
 
 def max_score_test(
@@ -92,14 +61,18 @@ def max_score_test(
     *,
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
-) -> MaxScore:
+) -> tuple[Floats, PValue]:
     """Test calibration by the largest score statistic over the baselines in these columns.
+
+    Return the score statistic of each baseline, and the p-value of the largest. It is exact, by
+    labels drawn from the predictions; for weights that are no whole numbers and cannot be drawn it
+    is Bonferroni's, the smallest chi-square p-value times the number of baselines.
 
     Examples
     --------
     >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> found = max_score_test(p, np.arange(2), n_resamples=99, seed=1)
-    >>> found.scores.round(3), found.method
+    >>> scores, found = max_score_test(p, np.arange(2), n_resamples=99, seed=1)
+    >>> scores.round(3), found.method
     (array([0.633, 0.633]), 'exact')
     """
     check_resamples(n_resamples)
@@ -109,16 +82,16 @@ def max_score_test(
     if not predictions.has_whole_weights:
         tails = [chi2_sf(float(s), df) for s, df in zip(observed, scores.df, strict=True)]
         pvalue = min(1.0, len(columns) * min(tails))
-        return MaxScore(observed, pvalue, "bonferroni", 0, None)
+        return observed, PValue(pvalue, "bonferroni")
     threshold = float(observed.max()) * (1.0 - TIE) - 1e-12
-    draws = _DrawnSums(predictions, scores.logs, columns, entropy)
+    draws = _DrawnSums(predictions, columns, entropy)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         reached: NDArray[np.bool_] = scores(*draws(start, size)).max(axis=1) >= threshold
         return reached
 
-    found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=draws.batch, seed=entropy)
-    return MaxScore(observed, found.pvalue, "exact", found.n_resamples, found.seed)
+    batch = draws.batch
+    return observed, monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=entropy)
 
 
 class BaselineScores:
@@ -160,14 +133,9 @@ class BaselineScores:
 class _DrawnSums:
     """Class counts and log odds sums of labels drawn under H0, in batches of the seed's stream."""
 
-    def __init__(
-        self, predictions: Predictions, logs: Floats, columns: NDArray[np.intp], seed: int
-    ) -> None:
-        repeat = whole_weights(predictions)
-        self.probs, self.logs, self.seed = predictions.probs, logs, seed
-        if repeat is not None:
-            self.probs = np.repeat(self.probs, repeat, axis=0)
-            self.logs = np.repeat(self.logs, repeat, axis=0)
+    def __init__(self, predictions: Predictions, columns: NDArray[np.intp], seed: int) -> None:
+        rows = written_out(predictions)
+        self.probs, self.logs, self.seed = rows.probs, _centred_logs(rows), seed
         self.against = np.ascontiguousarray(self.logs[:, columns])
 
     def __call__(self, start: int, size: int) -> tuple[Floats, Floats]:
@@ -186,7 +154,7 @@ class _DrawnSums:
     def batch(self) -> int:
         """Draws that fit comfortably in memory at once."""
         cells: int = max(len(self.probs), self.probs.shape[1] * self.against.shape[1])
-        return max(1, min(512, BATCH_CELLS // cells))
+        return max(1, min(512, BATCH_ENTRIES // cells))
 
 
 def _sum_by_cell(cells: Labels, values: Floats, n_cells: int) -> Floats:
@@ -217,82 +185,38 @@ def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Float
     free = free_parameters(moved.log_odds)
     partition = LogPartition(moved.log_odds, moved.sample_weight)
     hessian = partition(identity_theta(c - 1)).hessian[np.ix_(free, free)]
-    scale = np.sqrt(np.maximum(np.diagonal(hessian), 1e-300))
-    unit = np.linalg.pinv(hessian / np.outer(scale, scale), rcond=ROUNDING, hermitian=True)
     compared = np.delete(np.arange(c), baseline)
     place = np.concatenate([compared, compared + c])[free]
     inverse = np.zeros((2 * c, 2 * c))
-    inverse[np.ix_(place, place)] = unit / np.outer(scale, scale)
+    inverse[np.ix_(place, place)] = pseudo_inverse(hessian)
     return inverse, int(free.sum())
-
-
-BASELINE_TIE = 1e-7
-"""Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
-
-
-@dataclass(frozen=True, eq=False)
-class BaselineChoice:
-    """The baseline whose fit is likeliest, and a p-value that pays for the choice.
-
-    Attributes
-    ----------
-    fit : MCLLOFit
-        The likeliest of the fits that exist (of all, where none does). A tie, as always for two
-        classes, goes to the baseline of the predictions.
-    max_score : float
-        Largest score statistic over all baselines.
-    pvalue : float
-        Of `max_score`, by `method`: valid although the baseline was chosen by these labels. The
-        likelihood ratio statistic of `fit` has no p-value of its own here: chi-square's would
-        ignore the choice.
-    method : {'exact', 'bonferroni'}
-        How the p-value was computed; see `MaxScore`.
-    n_resamples : int
-        Draws made.
-    seed : int or None
-        What the draws were made from.
-    """
-
-    fit: MCLLOFit
-    max_score: float
-    pvalue: float
-    method: str
-    n_resamples: int
-    seed: int | None
-
-    @property
-    def baseline(self) -> Hashable:
-        """The chosen class."""
-        return self.fit.baseline
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        names = ("baseline", "max_score", "pvalue", "method", "n_resamples", "seed")
-        return {**{name: getattr(self, name) for name in names}, "fit": self.fit.to_dict()}
 
 
 def best_baseline(
     predictions: Predictions, *, n_resamples: int = N_RESAMPLES, seed: Seed = None
-) -> BaselineChoice:
+) -> tuple[MCLLOFit, CalibrationTest]:
     """Choose the baseline of the largest likelihood; the p-value covers all that were tried.
+
+    Return the likeliest of the fits that exist (of all, where none does; a tie, as always for two
+    classes, goes to the baseline of the predictions), and the test of the largest score statistic.
+    The likelihood ratio of the fit has no p-value of its own: chi-square's would ignore the choice.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> probs = rng.dirichlet([1, 1, 1], size=400)
     >>> p = Predictions.from_arrays(probs, [rng.choice(3, p=row) for row in probs])
-    >>> chosen = best_baseline(p, seed=1)
-    >>> chosen.baseline, chosen.pvalue > 0.05
+    >>> fit, test = best_baseline(p, seed=1)
+    >>> fit.baseline, test.pvalue > 0.05
     (1, True)
     """
     fits = fit_each_baseline(predictions, predictions.classes)
     fit = _likeliest(fits, predictions.baseline)
     warn_once([fit])
     columns = np.arange(predictions.n_classes)
-    test = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
-    return BaselineChoice(
-        fit, test.statistic, test.pvalue, test.method, test.n_resamples, test.seed
-    )
+    scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
+    found = replace(found, why=Reason(Ground.BASELINE))
+    return fit, CalibrationTest.of(float(scores.max()), fit.df, "max_score", found)
 
 
 def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:

@@ -24,26 +24,24 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.labels import find_class
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
+from .budget import MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
 from .draws import MetricNull, Seed, metric_nulls
 from .likelihood_tests import chi2_sf
 
 Kind = Literal["hosmer_lemeshow", "kernel"]
 
 N_GROUPS = 10
-MOST_KERNEL_CELLS = 200_000
-MOST_KERNEL_ROWS = 2000
-N_RESAMPLES = 999
 NAMES = {"hosmer_lemeshow": "Hosmer-Lemeshow", "kernel": "kernel"}
 
 
 @dataclass(frozen=True, eq=False)
-class OmnibusTest:
+class OmnibusTest(Result):
     """A test of H0: labels follow the predicted probabilities, against any departure.
 
     Attributes
@@ -79,11 +77,6 @@ class OmnibusTest:
         value = float(statistic.of_labels(predictions.codes[None])[0])
         p = chi2_sf(value, statistic.df)
         return cls("hosmer_lemeshow", value, float(statistic.df), p, 0, None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        names = ("kind", "statistic", "expected", "pvalue", "n_resamples", "seed")
-        return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         return (
@@ -144,12 +137,6 @@ class HosmerLemeshow:
         counts = np.bincount(cells.ravel(), minlength=size * g * c)
         return counts.reshape(size, g, c).astype(np.float64)
 
-    def classical(self, labels: NDArray[np.intp]) -> Floats:
-        """Return ``sum (O - E)^2 / E`` of Fagerland, Hosmer and Bofin (2008)."""
-        gap = self.observed(labels) - self.expected
-        statistics: Floats = (gap**2 / self.expected).sum(axis=(1, 2))
-        return statistics
-
 
 def omnibus_test(
     probs: Any,
@@ -157,7 +144,7 @@ def omnibus_test(
     *,
     kind: Kind = "hosmer_lemeshow",
     n_groups: int = N_GROUPS,
-    n_resamples: int = N_RESAMPLES,
+    n_resamples: int = N_RESAMPLES_OMNIBUS,
     seed: Seed = None,
     baseline: Hashable | None = None,
     classes: Any = None,
@@ -223,7 +210,7 @@ def kernel_companion(
 ) -> dict[str, MetricNull]:
     """Return the kernel test where the rows are few enough for all pairs, else nothing."""
     total = float(predictions.class_weight.sum())
-    many = total > MOST_KERNEL_ROWS or total * predictions.n_classes > MOST_KERNEL_CELLS
+    many = total > MOST_KERNEL_ROWS or total * predictions.n_classes > MOST_KERNEL_ENTRIES
     if many or not predictions.has_whole_weights:
         return {}
     return metric_nulls(predictions, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)

@@ -18,11 +18,12 @@ rejects (Lindley's paradox). `CalibrationPosterior.warning` says so where it mat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.text import format_count, format_number, format_p
+from .._ground.results import Result
+from .._ground.text import PStyle, format_count, format_number, format_p, p_words
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -33,7 +34,7 @@ REJECTS = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationPosterior:
+class CalibrationPosterior(Result):
     """The posterior probability that labels follow the predictions, against MCLLO.
 
     Attributes
@@ -69,10 +70,6 @@ class CalibrationPosterior:
     n_samples: int
     total_weight: float
     warning: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __str__(self) -> str:
         note = f"\nNote: {self.warning}" if self.warning else ""
@@ -173,14 +170,14 @@ def posterior_probability(log_factor: float, prior: float) -> float:
     return math.exp(-against) / (1.0 + math.exp(-against))
 
 
-def bic_warning(posterior: float, pvalue: float, df: int, total: float) -> str:
+def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyle = p_words) -> str:
     """Return what to keep in mind; empty for few parameters on which the test agrees."""
     contradiction = posterior > 0.5 and pvalue < REJECTS
     if not contradiction and df <= MANY_PARAMETERS:
         return ""
     charge = f"BIC charges d ln n = {format_number(df * math.log(total))} for d = {df} parameters"
     if contradiction:
-        effect = f"and so favours calibration although the test rejects it (p {format_p(pvalue)})"
+        effect = f"and so favours calibration although the test rejects it (p {p(pvalue)})"
     else:
         effect = "and can favour calibration although the test rejects it"
     return (

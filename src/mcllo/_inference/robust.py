@@ -1,19 +1,7 @@
 """`robust_test`, `robust_fit`: inference that survives repeated measurements and survey weights.
 
-=================  ==========================================================================
-covariance         ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
-                   ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
-test               score statistic at the identity, variance from the groups (`_inference/robust`)
-p-value            sign flips up to 1000 groups, else F; never below that of independent rows
-=================  ==========================================================================
-
-The last rule is for few groups of sharp predictions: while no surprise has happened all scores
-point one way, and no flip exceeds them. It costs power only where rows of a group avoid each
-other's labels. Survey weights have no such floor: the sampling may depend on the labels.
-
-Null distributions of the score statistic when its variance comes from the groups.
-
-U is the score at the identity, H the information there, ``U_g`` the score of unit g:
+U is the score at the identity, H the information there, ``U_g`` the score of unit g (a group, or a
+row), G the number of units:
 
 ====================  ======================================================================
 score statistic       ``S = U' H^-1 U``
@@ -22,12 +10,18 @@ reported statistic    ``S d / sum_k lambda_k``, to be compared with d, the rank 
 F (Rao and Scott)     ``S / sum_k lambda_k ~ F(nu, (G - 1) nu)``,
                       ``nu = (sum_k lambda_k)^2 / sum_k lambda_k^2``
 sign flips            ``S* = |sum_g s_g H^-1/2 U_g|^2`` with random signs ``s_g = +-1``
+p-value               flips up to 1000 groups, else F; never below that of independent rows
+covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
+                      ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
 
 Under H0 every U_g has mean 0, so V is not centred and its mean is the variance of U. Flipping signs
 is exact where the U_g are symmetric about 0, at any number of groups, and right in large samples
 whatever they are. F is the form of Rao and Scott (1984) with the denominator of Thomas and Rao
-(1987).
+(1987). The floor by independent rows is for few groups of sharp predictions: while no surprise has
+happened all scores point one way, and no flip exceeds them. It costs power only where rows of a
+group avoid each other's labels. Survey weights have no such floor: the sampling may depend on the
+labels.
 
 Why not ``U' V^-1 U``, the usual generalised score test? Labels are skewed, and V^-1 turns
 directions in which no surprise has happened yet into evidence. Rejections under H0 at nominal 5 %,
@@ -43,59 +37,45 @@ S with flips, as here       2 to 9 %        2 to 8 %
 S with F, as here           1 to 7 %        2 to 6 %
 ==========================  ==============  ==============
 
-"As here" is with the floor of `_inference/robust`. With 8 and 20 groups flips rejected 0 to 8 %.
+"As here" is with that floor. With 8 and 20 groups flips rejected 0 to 8 %.
 The power of S is the higher one in most designs but not in all: with eight classes and flat
 predictions, 60 groups, 25 % against 49 %.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import MCLLOFit, free_parameters
+from .._fit.fit import MCLLOFit
+from .._fit.objective import free_parameters
+from .._ground.linalg import whitening
 from .._ground.results import Floats
 from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, as_predictions
 from .._input.weights import WeightKind, clean_groups
 from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
+from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
 from .draws import (
-    BATCH_CELLS,
-    MonteCarloP,
     Seed,
     check_resamples,
     entropy_of,
     monte_carlo_p,
     uniforms,
 )
-from .likelihood_tests import N_RESAMPLES, chi2_sf
+from .likelihood_tests import chi2_sf
+from .pvalue import PValue, Tested
 from .row_scores import ScoreSums, row_sums, score_sums, unit_scores
 
-ROUNDING = 1e-12
-"""Information, of a matrix with unit diagonal, that is lost in rounding."""
 TIE = 1e-9
 """Statistics closer than this (relative) count as equal: most flips of few groups repeat."""
 
-
-def whitening(information: Floats) -> Floats:
-    """Return W of shape (size, rank) with ``W W'`` the (pseudo) inverse of the information.
-
-    Examples
-    --------
-    >>> whitening(np.diag([4.0, 0.0])).round(2)
-    array([[0.5],
-           [0. ]])
-    """
-    diagonal = np.diagonal(information)
-    scale = np.where(diagonal > 0.0, np.sqrt(np.abs(diagonal)), np.inf)
-    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
-    seen = values > ROUNDING
-    roots: Floats = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
-    return roots
+RobustMethod = Literal["auto", "flip", "f"]
+METHODS = ("auto", "flip", "f")
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +121,7 @@ class Mixture:
         return float(fdtrc(nu, (self.n_units - 1.0) * nu, self.score / total))
 
 
-def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> MonteCarloP:
+def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> PValue:
     """Return how often random signs of the units' scores give at least the observed S.
 
     Units are put in an order of their own first, so that neither the order of the rows nor the
@@ -156,7 +136,7 @@ def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) ->
         reached: NDArray[np.bool_] = drawn >= observed * (1.0 - TIE)
         return reached
 
-    batch = max(1, min(512, BATCH_CELLS // len(white)))
+    batch = max(1, min(512, BATCH_ENTRIES // len(white)))
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
 
 
@@ -167,15 +147,8 @@ def _own_order(scores: Floats) -> NDArray[np.intp]:
     return np.lexsort(rounded.T)
 
 
-RobustMethod = Literal["auto", "flip", "f"]
-
-METHODS = ("auto", "flip", "f")
-MOST_FLIPPED = 1000
-"""Groups up to which `auto` flips signs: F is as good above, and shows smaller p-values."""
-
-
 @dataclass(frozen=True, eq=False)
-class RobustTest:
+class RobustTest(Tested):
     """A test of H0: each row's label follows its probabilities; rows of a group may be dependent.
 
     Not rejecting H0 does not show that the probabilities are calibrated.
@@ -200,6 +173,8 @@ class RobustTest:
         Flips made, and what they were made from.
     reason : str
         Why `method` was used, and what limits the p-value.
+    limits : tuple of str
+        The latter alone.
     """
 
     statistic: float
@@ -212,16 +187,8 @@ class RobustTest:
     n_resamples: int
     seed: int | None
     reason: str
-
-    def rejects(self, alpha: float = 0.05) -> bool:
-        """Whether calibration is rejected at level `alpha`."""
-        if not 0.0 < alpha < 1.0:
-            raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
-        return self.pvalue <= alpha
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+    limits: tuple[str, ...] = field(default=(), repr=False)
+    left_out = ("limits",)
 
     def __str__(self) -> str:
         unit = "groups" if self.kind == "cluster" else "rows"
@@ -304,7 +271,7 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
     sums = score_sums(predictions, theta)
     root = _root(LogPartition(odds, weight)(theta).hessian, free_parameters(odds))
     null = Mixture.of(root, sums.total, sums.gram, sums.n_units)
-    chosen, reason = _choose(predictions, method, sums.n_units, n_resamples)
+    chosen, reason, limits = _choose(predictions, method, sums.n_units, n_resamples)
     pvalue, n_flips, entropy = null.f_pvalue, 0, None
     if chosen == "flip":
         entropy = entropy_of(seed)
@@ -313,7 +280,7 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
         n_flips = n_resamples
     independent = 0.0 if _is_survey(predictions) else chi2_sf(null.score, root.shape[1])
     if independent > pvalue:
-        pvalue, reason = independent, f"{reason}; the p-value of independent rows is larger"
+        pvalue, limits = independent, (*limits, "the p-value of independent rows is larger")
     grouped = predictions.groups is not None
     return RobustTest(
         statistic=null.statistic,
@@ -325,14 +292,15 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
         design_effect=_design_effect(predictions, root, sums) if grouped else 1.0,
         n_resamples=n_flips,
         seed=entropy,
-        reason=reason,
+        reason="; ".join([reason, *limits]),
+        limits=limits,
     )
 
 
 def _choose(
     predictions: Predictions, method: str, n_units: float, n_resamples: int
-) -> tuple[str, str]:
-    """Return the method to use, and why."""
+) -> tuple[str, str, tuple[str, ...]]:
+    """Return the method to use, why, and what limits its p-value."""
     grouped = predictions.groups is not None
     countable = grouped or _is_survey(predictions) or predictions.has_whole_weights
     if method == "flip" and not countable:
@@ -347,9 +315,10 @@ def _choose(
         reason = found if countable else f"{found} with fractional weights"
     else:
         reason = "as asked"
+    limits: tuple[str, ...] = ()
     if method == "flip" and 2.0 ** (1.0 - n_units) > 1.0 / (n_resamples + 1.0):
-        reason += f"; so few can give no p-value below {2.0 ** (1.0 - n_units):.2g}"
-    return method, reason
+        limits = (f"so few can give no p-value below {2.0 ** (1.0 - n_units):.2g}",)
+    return method, reason, limits
 
 
 def _is_survey(predictions: Predictions) -> bool:

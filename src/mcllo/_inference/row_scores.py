@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import CHUNK_ELEMENTS, softmax_against_zero
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 
 Rows = NDArray[np.intp]
 
@@ -150,7 +150,9 @@ def _n_rows(predictions: Predictions) -> float:
         n = float(weight.sum())
     if n <= 1.0:
         raise InputError(
-            f"a robust variance needs at least two rows; the weights count {n:g}. If they are "
-            "shares and no counts, pass weight_kind='survey'."
+            f"a robust variance needs at least two rows; the weights count {n:g}.",
+            remedy=Phrase(
+                "If they are shares and no counts, pass {}.", Option("weight_kind", "survey")
+            ),
         )
     return n

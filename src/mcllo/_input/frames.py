@@ -15,12 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.text import ellipsis
-from ..exceptions import InputError
+from ..exceptions import LONGEST, InputError, Option, Phrase, show
 
 Array = NDArray[Any]
-
-LONGEST = 40
-"""Characters of a value that an error shows."""
 
 
 def as_matrix(
@@ -44,8 +41,13 @@ def as_matrix(
     for column, dtype in frame.schema.items():
         if not dtype.is_numeric():
             raise InputError(
-                f"{name} must hold numbers only; column {show(str(column))} is {dtype}. "
-                "Choose the probability columns with classes=, or convert that one to numbers."
+                Phrase("{argument} must hold numbers only; column {} is {}.", show(column), dtype),
+                argument=name,
+                column=column,
+                remedy=Phrase(
+                    "Choose the probability columns with {}, or convert that one to numbers.",
+                    Option("classes"),
+                ),
             )
     return as_numbers(_values(frame, name), name), names
 
@@ -92,10 +94,12 @@ def as_numbers(array: Array, name: str) -> Array:
             raise TypeError
         return array.astype(np.float64)
     except (ValueError, TypeError, ArithmeticError):
-        remedy = "; if probs and y are swapped, call with (probs, y)." if name == "probs" else "."
+        remedy = "Convert them to floats; if probs and y are swapped, call with (probs, y)."
         raise InputError(
-            f"{name} must hold numbers; got values such as {first_word(array)!r}. "
-            f"Convert them to floats{remedy}"
+            argument=name,
+            rule="hold numbers",
+            value=Phrase("values such as {!r}", first_word(array)),
+            remedy=remedy if name == "probs" else "Convert them to floats.",
         ) from None
 
 
@@ -138,7 +142,10 @@ def _to_array(values: Any, name: str) -> Array:
     except Exception:  # other libraries' arrays raise what they like
         if isinstance(values, (list, tuple)):
             raise InputError(
-                f"{name} must be a rectangular table; its rows differ in length or kind."
+                Phrase(
+                    "{argument} must be a rectangular table; its rows differ in length or kind."
+                ),
+                argument=name,
             ) from None
         raise _unreadable(values, name) from None
     if array.ndim == 0:
@@ -153,7 +160,8 @@ def _values(data: Any, name: str) -> Array:
         return np.asarray(data.to_numpy())
     except Exception:  # say, 128-bit integers
         raise InputError(
-            f"{name} must hold numbers that NumPy knows; convert its columns to floats."
+            Phrase("{argument} must hold numbers that NumPy knows; convert its columns to floats."),
+            argument=name,
         ) from None
 
 
@@ -167,8 +175,12 @@ def _objects(values: list[Any]) -> Array:
 def _unreadable(values: Any, name: str) -> InputError:
     kind = type(values).__name__
     verb = next((verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)), "")
-    remedy = f" Pass {name}.{verb}()." if verb else ""
-    return InputError(f"{name} must be an array, a list or an eager frame; got {kind}.{remedy}")
+    return InputError(
+        argument=name,
+        rule="be an array, a list or an eager frame",
+        value=Phrase("{}", kind),
+        remedy=f"Pass {name}.{verb}()." if verb else None,
+    )
 
 
 def first_word(array: Array) -> str:
@@ -191,7 +203,10 @@ def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str
         if isinstance(column, (bool, np.bool_)) and text not in names:
             text = any_case.get(text.lower(), text)  # True also finds "true" and "TRUE"
         if text not in names:
-            raise InputError(f"{name} has no column {show(text)}; {did_you_mean(text, names)}")
+            raise InputError(
+                Phrase("{argument} has no column {}; {}", show(text), did_you_mean(text, names)),
+                argument=name,
+            )
         chosen.append(text)
     return chosen
 
@@ -211,19 +226,14 @@ def _repeated(column: str | None, name: str) -> InputError:
     )
 
 
-def did_you_mean(word: object, known: Sequence[object]) -> str:
-    """Return ``did you mean 'truck'?``, or the list of what is known."""
+def did_you_mean(word: object, known: Sequence[object], otherwise: str = "it has") -> str:
+    """Return ``did you mean 'truck'?``, or, after `otherwise`, the list of what is known."""
     import difflib
 
     close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
     if close:
         return f"did you mean {show(close[0])}?"
-    return f"it has {shorten(known)}."
-
-
-def show(value: object) -> str:
-    """Return ``repr(value)`` on one line, cut when it is long."""
-    return ellipsis(repr(value), LONGEST)
+    return f"{otherwise} {shorten(known)}."
 
 
 def shorten(items: Sequence[object], most: int = 12) -> str:

@@ -5,12 +5,15 @@ which column is taken, in this order, from `classes`, from the column names, fro
 ``0 .. c-1``, or from the sorted distinct labels (scikit-learn's convention for ``predict_proba``).
 Labels and classes are matched as text, so 1 and "1" are one class.
 
-Labels as people write them -> values of one plain type: all bool, all int or all str.
+==================  ==========================================================================
+labels of a column  become values of one plain type: all bool, all int or all str
+whole floats        integers: a column of integers that once held a gap is read back as floats
+bytes, a mixture    text
+missing             refused: None, NaN, pandas' NA and NaT, masked entries
+==================  ==========================================================================
 
-Missing labels are refused: None, NaN, pandas' NA and NaT, masked entries. Whole floats are integers
-(a column of integers that once held a gap is read back as floats); bytes are text; a mixture is
-text. Words are gathered in order of appearance, without a sort, so that only the distinct ones are
-looked at one by one.
+Words are gathered in order of appearance, without a sort, so that only the distinct ones are looked
+at one by one.
 """
 
 from __future__ import annotations
@@ -23,10 +26,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Codes
-from ..exceptions import InputError
-from .frames import as_column, as_numbers, column_names, did_you_mean, first_word, shorten, show
+from ..exceptions import Either, InputError, Option, Phrase, show
+from .frames import as_column, as_numbers, column_names, did_you_mean, first_word, shorten
+
+Classes = tuple[Hashable, ...]
 
 EXACT_WHOLE = 2.0**53  # above it a float does not say which integer it was
+RESERVED = ("auto", "all")
+"""What ``baseline=`` may be beside a class: chosen by likelihood, or all of them."""
+A_CLASS = "be a class"
+"""The rule that a label breaks which is none of the classes."""
+SWAPPED = Either(
+    "If probs and y are swapped, call with (probs, y).",
+    file=Phrase("Choose the column with the labels with {}.", Option("label")),
+)
 
 
 def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
@@ -38,15 +51,19 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
         return _whole(labels.astype(np.float64, copy=False), None), None
     if kind not in "OUS":
         raise InputError(
-            f"y must hold words, integers or truth values; got {labels.dtype}. "
-            "Convert the labels to text."
+            argument="y",
+            rule="hold words, integers or truth values",
+            value=Phrase("{}", labels.dtype),
+            remedy="Convert the labels to text.",
         )
     seen: dict[Hashable, int] = {}
     try:
         place = np.array([seen.setdefault(v, len(seen)) for v in labels.tolist()], dtype=np.intp)
     except TypeError:
         raise InputError(
-            "y must hold one plain label per row; got lists or other containers in it."
+            argument="y",
+            rule="hold one plain label per row",
+            value=Phrase("lists or other containers in it"),
         ) from None
     return _one_type(list(seen), place), place
 
@@ -96,11 +113,12 @@ def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
     broken = (labels != np.floor(labels)) | (np.abs(labels) > EXACT_WHOLE)
     if broken.any():
         k = int(np.argmax(broken))
-        row = _row_of(k, place)
         raise InputError(
-            f"y must hold class labels; got y[{row}]={labels[k]:g}. "
-            "If probs and y are swapped, call with (probs, y).",
-            row=row,
+            argument="y",
+            rule="hold class labels",
+            value=float(labels[k]),
+            row=_row_of(k, place),
+            remedy=SWAPPED,
         )
     return labels.astype(np.int64)
 
@@ -111,13 +129,9 @@ def _row_of(k: int, place: Codes | None) -> int:
 
 
 def _missing(row: int) -> InputError:
-    return InputError(f"every row needs a label; y[{row}] is missing. Drop those rows.", row=row)
-
-
-Classes = tuple[Hashable, ...]
-
-RESERVED = ("auto", "all")
-"""What ``baseline=`` may be beside a class: chosen by likelihood, or all of them."""
+    return InputError(
+        Phrase("every row needs a label; {gap}."), argument="y", row=row, remedy="Drop those rows."
+    )
 
 
 def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
@@ -126,9 +140,10 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
     if labels.ndim == 2:
         return _from_one_hot(labels, column_names(y, "y"), n_classes, names)
     if labels.ndim != 1:
-        raise InputError(f"y must be one label per row; got an array of shape {labels.shape}.")
+        found = Phrase("an array of shape {}", labels.shape)
+        raise InputError(argument="y", rule="be one label per row", value=found)
     if len(labels) == 0:
-        raise InputError("y must hold one label per row; got none.")
+        raise no_labels("none")
     values, place = label_values(labels)
     classes = classes_of(values, n_classes, names)
     codes = _codes_of(values, classes)
@@ -137,25 +152,28 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
     if codes.min() < 0:
         row = int(np.argmin(codes))
         label = values[row if place is None else place[row]].item()
-        raise InputError(
-            f"y contains {show(label)} (row {row}), which is not a class; "
-            f"classes are {shorten(classes)}.",
-            row=row,
-        )
+        known = "{argument} contains {value} ({row}), which is not a class; classes are {}."
+        message = Phrase(known, shorten(classes))
+        raise InputError(message, argument="y", rule=A_CLASS, value=label, row=row)
     return codes, classes
+
+
+def no_labels(found: str) -> InputError:
+    """Return the error of a y that is None or empty."""
+    return InputError(argument="y", rule="hold one label per row", value=Phrase("{}", found))
 
 
 def class_names(classes: Any) -> list[Hashable]:
     """Return the argument `classes` as a list of distinct labels."""
     unordered = isinstance(classes, (str, bytes, set, frozenset, Mapping))
     if unordered or not isinstance(classes, Iterable):
-        raise InputError(
-            f"classes must be a list of labels, one per column in order; got {show(classes)}."
-        )
+        rule = "{argument} must be a list of labels, one per column in order; got {value}."
+        raise InputError(Phrase(rule), argument="classes", value=classes)
     names = [plain_label(name) for name in classes]
     for name in names:
         if not isinstance(name, Hashable) or is_missing(name):
-            raise InputError(f"classes must be a list of labels; got {show(name)} as a label.")
+            found = Phrase("{} as a label", show(name))
+            raise InputError(argument="classes", rule="be a list of labels", value=found)
     check_distinct(names)
     return names
 
@@ -169,20 +187,20 @@ def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> i
     texts = [str(known) for known in classes]
     if str(label) in texts:
         return texts.index(str(label))
-    hint = did_you_mean(label, classes)
-    if hint.startswith("it has"):
-        hint = f"classes are {shorten(classes)}."
-    raise InputError(f"{argument}={show(label)} is not a class; {hint}")
+    hint = did_you_mean(label, classes, "classes are")
+    raise InputError(
+        Phrase("{found} is not a class; {}", hint), argument=argument, rule=A_CLASS, value=label
+    )
 
 
 def check_not_reserved(classes: Sequence[Hashable]) -> None:
     """Refuse classes named like the words that ``baseline=`` understands."""
     for label in classes:
         if isinstance(label, str) and label in RESERVED:
-            raise InputError(
-                f"a class must not be named {label!r}, a reserved word of baseline=. "
-                f"Rename the class, say to {str(label).capitalize()!r}."
-            )
+            rule = "a class must not be named {value}, a reserved word of {}."
+            message, remedy = Phrase(rule, Option("baseline")), "Rename the class, say to {!r}."
+            again = Phrase(remedy, label.capitalize())
+            raise InputError(message, argument="classes", value=label, remedy=again)
 
 
 def check_distinct(classes: Sequence[Hashable]) -> None:
@@ -190,9 +208,8 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
     seen: set[str] = set()
     for text in map(str, classes):
         if text in seen:
-            raise InputError(
-                f"class names must be distinct; {show(text)} occurs twice. Rename one."
-            )
+            message = Phrase("class names must be distinct; {value} occurs twice.")
+            raise InputError(message, argument="classes", value=text, remedy="Rename one.")
         seen.add(text)
 
 
@@ -254,12 +271,9 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
     bad = ~((ones | (hot == 0.0)).all(axis=1) & (ones.sum(axis=1) == 1))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(
-            f"each row of a one-hot y must hold one 1 and otherwise 0; row {row} is "
-            f"{shorten([round(v, 3) for v in hot[row].tolist()])}. "
-            "If probs and y are swapped, call with (probs, y).",
-            row=row,
-        )
+        rule = "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {}."
+        message = Phrase(rule, shorten([round(v, 3) for v in hot[row].tolist()]))
+        raise InputError(message, argument="y", row=row, remedy=SWAPPED)
     codes: Codes = hot.argmax(axis=1)
     return codes
 
@@ -278,12 +292,16 @@ def classes_of(values: NDArray[Any], n_classes: int, names: Sequence[Hashable] |
     if len(distinct) != n_classes:
         raise InputError(
             f"which column is which class is unclear: probs has {n_classes} columns and y has "
-            f"{len(distinct)} distinct labels {shorten(distinct)}. Pass classes=."
+            f"{len(distinct)} distinct labels {shorten(distinct)}.",
+            argument="classes",
+            remedy=Phrase("Pass {}.", Option("classes")),
         )
     if kind == "U" and all(map(_is_int, distinct)) and distinct != sorted(distinct, key=int):
         raise InputError(
             "which column is which class is unclear: the labels are numbers written as text, "
-            f"which sort as {shorten(distinct, 5)}. Pass classes=, or integers."
+            f"which sort as {shorten(distinct, 5)}.",
+            argument="classes",
+            remedy=Phrase("Pass {}, or integers.", Option("classes")),
         )
     return tuple(distinct)
 

@@ -5,7 +5,11 @@ Shapes and order, stated here once: rows are samples, columns are classes in the
 and arrays are transposed: ``log_odds[j, i] = log(x_ij / x_ib)`` for the classes j other than the
 baseline b, in column order.
 
-(y_true, y_prob) in the order of `sklearn.metrics` -> `Predictions` whose zeros stay zeros.
+=========================  =======================================================================
+`Predictions.from_arrays`  (probs, y), validated; zeros raised to the floor
+`as_predictions`           the same, or a `Predictions` that is one already
+`scored_predictions`       (y_true, y_prob), the order of `sklearn.metrics`; zeros stay zeros
+=========================  =======================================================================
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._math.likelihood import log_odds_of_rows
-from ..exceptions import InputError, ZeroProbabilityWarning
+from ..exceptions import Either, InputError, Option, Phrase, ZeroProbabilityWarning
 from .frames import n_columns
 from .labels import (
     RESERVED,
@@ -31,6 +35,7 @@ from .labels import (
     encode,
     encode_counts,
     find_class,
+    no_labels,
 )
 from .probabilities import Simplex, clean_logits, clean_probs
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
@@ -156,7 +161,7 @@ class Predictions:
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if predictions.n_clipped and clip is None:
-            warnings.warn(predictions.zero_note, ZeroProbabilityWarning, stacklevel=2)
+            warnings.warn(ZeroProbabilityWarning(predictions.zero_phrase), stacklevel=2)
         return predictions
 
     @classmethod
@@ -171,11 +176,9 @@ class Predictions:
         n_samples, n_classes = simplex.probs.shape
         names: Sequence[Hashable] | None = simplex.names if classes is None else classes
         if names is not None and len(names) != n_classes:
-            raise InputError(
-                f"classes must name each of the {n_classes} columns; got {len(names)} names."
-            )
+            raise names_missing(n_classes, len(names))
         if y is None:
-            raise InputError("y must hold one label per row; got None.")
+            raise no_labels("None")
         if n_columns(y) > 1 and is_count_table(y):
             counts, labels = encode_counts(y, n_classes, names)
             same_length(n_samples, len(counts))
@@ -289,13 +292,12 @@ class Predictions:
     @property
     def zero_note(self) -> str:
         """What the zero rule did, in a sentence; empty when it did nothing."""
-        if not self.n_clipped:
-            return ""
-        return (
-            f"{self.n_zeros} of {self.probs.size} probabilities were 0; {self.n_clipped} were "
-            f"raised to {self.clip:g}, {self.n_clipped_true} of them of the class that came true. "
-            "The statistic and the p-value depend on this floor; choose it with clip=."
-        )
+        return str(self.zero_phrase)
+
+    @property
+    def zero_phrase(self) -> Phrase:
+        """The same in words to choose."""
+        return zeros_raised(self, self.probs.size)
 
     def with_baseline(self, baseline: Hashable) -> Predictions:
         """Return the same predictions with log odds against another class."""
@@ -311,9 +313,8 @@ class Predictions:
         """
         simplex = clean_probs(probs, columns=self.classes)
         if simplex.probs.shape != self.probs.shape:
-            raise InputError(
-                f"probs must have shape {self.probs.shape}; got {simplex.probs.shape}."
-            )
+            found = Phrase("{}", simplex.probs.shape)
+            raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
         return self._build(simplex, self.codes, self.classes, self.baseline_index, self._facts)
 
     def take(self, rows: Any) -> Predictions:
@@ -329,6 +330,13 @@ class Predictions:
             sample_weight=facts.weight,
             groups=facts.groups,
         )
+
+    def written_out(self) -> Predictions:
+        """Return each row as often as its weight, a whole number, says."""
+        if self.sample_weight is None:
+            return self
+        times = self.sample_weight.astype(np.intp)
+        return replace(self.take(np.repeat(np.arange(self.n_samples), times)), sample_weight=None)
 
     @property
     def _facts(self) -> RowFacts:
@@ -348,7 +356,29 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     return probs if baseline is None else probs.with_baseline(baseline)
 
 
+def zeros_raised(found: Any, n_entries: int) -> Phrase:
+    """Return what the zero rule did to so many probabilities, as `found` counts it."""
+    if not found.n_clipped:
+        return Phrase("")
+    return Phrase(
+        "{} of {} probabilities were 0; {} were raised to {:g}, {} of them of the class that came "
+        "true. The statistic and the p-value depend on this floor; choose it with {}.",
+        *(found.n_zeros, n_entries, found.n_clipped, found.clip, found.n_clipped_true),
+        Option("clip"),
+    )
+
+
+def names_missing(n_classes: int, n_names: int) -> InputError:
+    """Return the error of a list of classes that is too short or too long."""
+    return InputError(
+        argument="classes",
+        rule=f"name each of the {n_classes} columns",
+        value=Phrase("{} names", n_names),
+    )
+
+
 def same_length(n_probs: int, n_labels: int) -> None:
+    """Refuse tables and labels that do not go together."""
     if n_probs != n_labels:
         raise InputError(
             f"probs and y must have the same number of rows; got {n_probs} and {n_labels}."
@@ -356,11 +386,11 @@ def same_length(n_probs: int, n_labels: int) -> None:
 
 
 def baseline_column(baseline: Hashable, classes: Classes) -> int:
+    """Return the position of the baseline; refuse the words that stand for a choice."""
     if isinstance(baseline, str) and baseline in RESERVED:
-        raise InputError(
-            f"baseline={baseline!r} is understood by assess, calibration_test and MCLLOCalibrator; "
-            "here baseline must be a class."
-        )
+        known = Either("assess, calibration_test and MCLLOCalibrator", shell="assess and fit")
+        message = Phrase("{found} is understood by {}; here {argument} must be a class.", known)
+        raise InputError(message, argument="baseline", value=baseline)
     return find_class(baseline, classes, "baseline")
 
 
@@ -369,7 +399,8 @@ def _simplex(
 ) -> Simplex:
     if logits is None:
         if probs is None:
-            raise InputError("probs must be given (or logits=); got neither.")
+            rule = Phrase("be given (or {})", Option("logits"))
+            raise InputError(argument="probs", rule=rule, value=Phrase("neither"))
         return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
     if probs is None:
         return clean_logits(logits, columns=classes)
@@ -383,11 +414,11 @@ def _simplex(
     apart = np.abs(given.probs - scores.probs).max(axis=1)
     if apart.max() > 1e-3:
         row = int(np.argmax(apart))
-        raise InputError(
-            f"probs must be the softmax of logits (tolerance 0.001); row {row} differs by "
-            f"{apart[row]:.3g}. Pass only one of them.",
-            row=row,
+        says = (
+            "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by {:.3g}."
         )
+        remedy = "Pass only one of them."
+        raise InputError(Phrase(says, apart[row]), argument="probs", row=row, remedy=remedy)
     return replace(scores, names=given.names or scores.names)
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from ..exceptions import InputError
-from .frames import as_matrix, show
+from ..exceptions import Either, InputError, Option, Phrase
+from .frames import as_matrix
 
 Array = NDArray[Any]
 
@@ -35,6 +35,18 @@ LARGEST_LOGIT = 1e100
 """Squares of log odds must not overflow."""
 ROUNDED = 0.1
 """Row error up to which rounding is the likely cause."""
+REPAIR = "Drop or repair that row."
+ROUNDING = Either(
+    "For rounding errors pass np.clip(probs, 0, 1).",
+    file="For rounding errors write 0 or 1 there.",
+)
+PERCENT = Phrase(
+    "Divide percentages by 100; for scores before the softmax pass {}.", Option("logits")
+)
+FLOOR = Either(
+    "Pass clip=None or a floor such as clip=1e-6.",
+    shell="Leave --clip out or give a floor such as --clip 1e-6.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +129,8 @@ def clean_logits(logits: Any, *, columns: Sequence[Hashable] | None = None) -> S
     values = values.astype(np.float64)
     bad = ~(np.abs(values) <= LARGEST_LOGIT)
     if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise InputError(
-            f"logits must be finite, at most {LARGEST_LOGIT:g} in size; "
-            f"got logits[{row}, {column}]={values[row, column]:g}. Drop or repair that row.",
-            row=int(row),
+        _refuse_first(
+            bad, values, "logits", f"be finite, at most {LARGEST_LOGIT:g} in size", REPAIR
         )
     shifted = np.exp(values - values.max(axis=1, keepdims=True))
     shifted /= shifted.sum(axis=1, keepdims=True)
@@ -132,16 +141,21 @@ def check_shape(values: Array, name: str) -> None:
     """Refuse anything but (n >= 1, c >= 2)."""
     if values.ndim == 1 and len(values) > 0:
         raise InputError(
-            f"{name} must have a column per class; got a one-dimensional array of {len(values)}. "
-            f"For two classes pass np.column_stack([1 - p, p])."
+            argument=name,
+            rule="have a column per class",
+            value=Phrase("a one-dimensional array of {}", len(values)),
+            remedy="For two classes pass np.column_stack([1 - p, p]).",
         )
     if values.ndim > 2:
-        raise InputError(f"{name} must be a table of rows and classes; got shape {values.shape}.")
+        shape = Phrase("shape {}", values.shape)
+        raise InputError(argument=name, rule="be a table of rows and classes", value=shape)
     if len(values) == 0:
-        raise InputError(f"{name} must have at least one row; got none.")
+        raise InputError(argument=name, rule="have at least one row", value=Phrase("none"))
     if values.shape[1] < 2:
         raise InputError(
-            f"{name} must have at least two columns, one for each class; got {values.shape[1]}."
+            argument=name,
+            rule="have at least two columns, one for each class",
+            value=Phrase("{}", values.shape[1]),
         )
 
 
@@ -155,34 +169,33 @@ def _row_sums(values: Array) -> Floats:
 def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> None:
     """Raise for the first broken rule; return when `normalize` makes the row sums acceptable."""
     with np.errstate(invalid="ignore"):
-        _refuse_where(~np.isfinite(values), values, "be finite", "Drop or repair that row.")
+        _refuse_first(~np.isfinite(values), values, "probs", "be finite", REPAIR)
         low, high = values < 0.0, values > 1.0 + tolerance
-        remedy = "Divide percentages by 100; for scores before the softmax pass logits=."
-        if not high.any() and values.min() > -tolerance:
-            remedy = "For rounding errors pass np.clip(probs, 0, 1)."
-        _refuse_where(low | high, values, "lie in [0, 1]", remedy)
+        tiny = not high.any() and values.min() > -tolerance
+        remedy = ROUNDING if tiny else PERCENT
+        _refuse_first(low | high, values, "probs", "lie in [0, 1]", remedy)
         off = np.abs(sums - 1.0) > tolerance if not normalize else sums <= 0.0
     if off.any():
         row = int(np.argmax(off))
-        remedy = "For rounded files pass normalize=True."
+        whole = Option("normalize", True)
+        remedy = Phrase("For rounded files pass {}.", whole)
         if normalize:
-            remedy = "Drop that row."
+            remedy = Phrase("Drop that row.")
         elif abs(sums[row] - 1.0) > ROUNDED:
-            remedy = "Choose the columns that are classes with classes=, or pass normalize=True."
-        raise InputError(
-            f"each row of probs must sum to 1 (tolerance {tolerance:g}); "
-            f"row {row} sums to {sums[row]:.6g}. {remedy}",
-            row=row,
-        )
+            chosen = Phrase("Choose the columns that are classes with {}", Option("classes"))
+            remedy = Phrase("{}, or pass {}.", chosen, whole)
+        rule = "each row of {argument} must sum to 1 (tolerance {:g}); {row} sums to {:.6g}."
+        fields: dict[str, Any] = {"rule": "sum to 1", "value": float(sums[row]), "row": row}
+        message = Phrase(rule, tolerance, sums[row])
+        raise InputError(message, argument="probs", remedy=remedy, **fields)
 
 
-def _refuse_where(bad: Array, values: Array, rule: str, remedy: str) -> None:
+def _refuse_first(bad: Array, values: Array, name: str, rule: Any, remedy: str | Phrase) -> None:
+    """Refuse the first value that breaks a rule, if one does."""
     if bad.any():
         row, column = (int(k) for k in np.argwhere(bad)[0])
-        raise InputError(
-            f"probs must {rule}; got probs[{row}, {column}]={values[row, column]:g}. {remedy}",
-            row=row,
-        )
+        found: dict[str, Any] = {"row": row, "column": column, "value": values[row, column].item()}
+        raise InputError(argument=name, rule=rule, remedy=remedy, **found)
 
 
 def _raise_zeros(
@@ -190,13 +203,9 @@ def _raise_zeros(
 ) -> tuple[Floats, NDArray[np.bool_] | None, int, float | None]:
     _check_clip(clip, probs.shape[1])
     n_zeros = 0 if probs.min() > 0.0 else int((probs == 0.0).sum())
-    if clip == 0.0 and n_zeros:
-        row, column = (int(k) for k in np.argwhere(probs == 0.0)[0])
-        raise InputError(
-            f"probs must be positive when clip=0; got probs[{row}, {column}]=0. "
-            "Pass clip=None or a floor such as clip=1e-6.",
-            row=row,
-        )
+    if clip == 0.0:
+        rule = Phrase("be positive when {}", Option("clip", 0))
+        _refuse_first(probs == 0.0, probs, "probs", rule, FLOOR)
     if clip == 0.0 or (clip is None and n_zeros == 0):
         return probs, None, n_zeros, None
     floor = DEFAULT_CLIP if clip is None else float(clip)
@@ -216,4 +225,5 @@ def _check_clip(clip: float | None, n_classes: int) -> None:
         return
     number = isinstance(clip, (int, float, np.integer, np.floating)) and not isinstance(clip, bool)
     if not number or not 0.0 <= clip < 1.0 / n_classes:
-        raise InputError(f"clip must be a number in [0, 1/{n_classes}); got clip={show(clip)}.")
+        rule = f"be a number in [0, 1/{n_classes})"
+        raise InputError(argument="clip", rule=rule, value=clip)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
-from ..exceptions import InputError
-from .frames import as_column, as_numbers, show
+from ..exceptions import InputError, Option, Phrase
+from .frames import as_column, as_numbers
 from .labels import is_missing
 
 WeightKind = Literal["frequency", "survey"]
@@ -49,9 +49,8 @@ def clean_rows(
 ) -> RowFacts:
     """Validate weights, their kind and groups."""
     if weight_kind not in WEIGHT_KINDS:
-        raise InputError(
-            f"weight_kind must be 'frequency' or 'survey'; got weight_kind={show(weight_kind)}."
-        )
+        rule = "be 'frequency' or 'survey'"
+        raise InputError(argument="weight_kind", rule=rule, value=weight_kind)
     weight = clean_weight(sample_weight, n_samples)
     return RowFacts(weight, weight_kind, clean_groups(groups, n_samples))
 
@@ -62,20 +61,31 @@ def clean_weight(weight: Any, n_samples: int) -> Floats | None:
         return None
     values = as_numbers(as_column(weight, "sample_weight"), "sample_weight").astype(np.float64)
     if values.shape != (n_samples,):
-        raise InputError(
-            f"sample_weight must hold one number per row ({n_samples}); got shape {values.shape}."
-        )
+        raise _one_each("sample_weight", f"one number per row ({n_samples})", values)
     bad = ~(np.isfinite(values) & (values >= 0.0))
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"sample_weight must be finite and not negative; got sample_weight[{row}]="
-            f"{values[row]:g}. Drop those rows or give them the weight 0.",
+            argument="sample_weight",
+            rule="be finite and not negative",
+            value=float(values[row]),
             row=row,
+            remedy="Drop those rows or give them the weight 0.",
         )
     if not values.any():
-        raise InputError("sample_weight must not be 0 everywhere. Give some row a weight.")
+        raise no_weight()
     return values
+
+
+def no_weight() -> InputError:
+    """Return the error of weights that are all 0."""
+    rule, remedy = "not be 0 everywhere", "Give some row a weight."
+    return InputError(argument="sample_weight", rule=rule, remedy=remedy)
+
+
+def _one_each(name: str, rule: str, values: NDArray[Any]) -> InputError:
+    shape = Phrase("shape {}", values.shape)
+    return InputError(argument=name, rule=f"hold {rule}", value=shape)
 
 
 def clean_groups(groups: Any, n_samples: int) -> Codes | None:
@@ -84,13 +94,13 @@ def clean_groups(groups: Any, n_samples: int) -> Codes | None:
         return None
     names = as_column(groups, "groups")
     if names.shape != (n_samples,):
-        raise InputError(
-            f"groups must hold one name per row ({n_samples}); got shape {names.shape}."
-        )
+        raise _one_each("groups", f"one name per row ({n_samples})", names)
     codes = _group_codes(names)
     if codes.max() == 0:
         raise InputError(
-            "groups must name at least two groups; all rows are in one. Leave groups= out."
+            Phrase("{argument} must name at least two groups; all rows are in one."),
+            argument="groups",
+            remedy=Phrase("Leave {} out.", Option("groups")),
         )
     return codes
 
@@ -102,9 +112,8 @@ def _group_codes(names: NDArray[Any]) -> Codes:
     seen: dict[Any, int] = {}
     for row, name in enumerate(names.tolist()):
         if is_missing(name):
-            raise InputError(
-                f"every row needs a group; groups[{row}] is missing. Drop those rows.", row=row
-            )
+            rule, remedy = Phrase("every row needs a group; {gap}."), "Drop those rows."
+            raise InputError(rule, argument="groups", row=row, remedy=remedy)
         seen.setdefault(name, len(seen))
     return np.array([seen[name] for name in names.tolist()], dtype=np.intp)
 
@@ -142,9 +151,10 @@ def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
     if empty.any():
         row = int(np.argmax(empty))
         raise InputError(
-            f"each row of label counts must hold at least one label; row {row} holds none. "
-            "Drop that row.",
+            Phrase("each row of label counts must hold at least one label; {row} holds none."),
+            argument="y",
             row=row,
+            remedy="Drop that row.",
         )
     rows, columns = np.nonzero(counts)
     return rows, columns, counts[rows, columns].astype(np.float64)

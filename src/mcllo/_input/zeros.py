@@ -1,9 +1,14 @@
-"""Are the probabilities votes k / T, or numbers rounded to d decimals? Then a 0 is no 0.
+"""What a 0 stands for: votes k / T and rounded numbers have zeros that are none.
 
 =================  =========================================================================
 votes              every x is k / T: T trees grown to the end, T neighbours, T raters
 decimals           every x is k / 10^d, in rows that are perhaps divided by their sum 1 + m / 10^d
 votes in a file    x is k / T rounded to d decimals, T <= 10^d / 2
+unraised           cells that were raised are 0 again, the rest of their row divided by its sum
+reclip             these rows raised once more, by the rule of `_input/probabilities`; others
+                   untouched
+recalibration      floor ``1 / (2 T)`` for votes k / T, at most ``1 / (2 c)``; for anything else the
+                   floor that is there
 =================  =========================================================================
 
 A nonzero x needs k >= 1, so rows of tiny numbers lie on no lattice. A row with f values strictly
@@ -13,15 +18,6 @@ product of these is below 1e-9: chance does not make one among the 2000 that are
 
 T = 10^d is the hard case: 100 trees, or two decimals? Rounded rows of three or more nonzero values
 miss the sum 1 at least one time in four, votes never: 24 such rows that all sum to 1 are votes.
-
-Zeros raised to another floor, and the floor that serves recalibration.
-
-===============  ==========================================================================
-unraised         cells that were raised are 0 again, the rest of their row divided by its sum reclip
-these rows raised once more, by the rule of `_input/probabilities`; others untouched recalibration
-``1 / (2 T)`` for votes k / T (`_input/zeros`), at most ``1 / (2 c)``; for anything
-                 else the floor that is there
-===============  ==========================================================================
 
 A 0 among T votes says "less than about 1 / T", not "never". The floor 1 / (2 T) serves penalised
 fits; with unpenalised maximum likelihood it drives more estimates to infinity, and in a test the
@@ -41,6 +37,8 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .predictions import Predictions
 from .probabilities import DEFAULT_CLIP, clean_probs
+
+Mask = NDArray[np.bool_]
 
 MOST_VOTES = 2000
 MOST_DECIMALS = 6
@@ -73,20 +71,6 @@ class Resolution:
     decimals: int | None = None
 
 
-def lattice_of(probs: Floats) -> int | None:
-    """Return the smallest T for which all probabilities are k / T, or None.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> lattice_of(rng.multinomial(30, [0.5, 0.3, 0.2], size=50) / 30)
-    30
-    >>> lattice_of(rng.dirichlet([1, 1, 1], size=50)) is None
-    True
-    """
-    return resolution_of(probs).votes
-
-
 def resolution_of(probs: Floats) -> Resolution:
     """Return whether probabilities are votes, rounded, both or neither.
 
@@ -97,6 +81,8 @@ def resolution_of(probs: Floats) -> Resolution:
     Resolution(votes=None, decimals=3)
     >>> resolution_of((rng.multinomial(30, [0.5, 0.3, 0.2], size=50) / 30).round(3))
     Resolution(votes=30, decimals=3)
+    >>> resolution_of(rng.dirichlet([1, 1, 1], size=50))
+    Resolution(votes=None, decimals=None)
     """
     rows = probs[((probs > 0.0) & (probs < 1.0)).any(axis=1)]  # 0 and 1 are on every lattice
     if not len(rows):
@@ -201,9 +187,6 @@ def _promising(rows: Floats, candidates: NDArray[np.intp], error: float) -> list
 def _is_no_chance(votes: int | None, coverage: float, free: int) -> bool:
     """Return whether smooth probabilities would hardly ever lie on this lattice."""
     return votes is not None and free * math.log10(coverage * votes) <= CHANCE
-
-
-Mask = NDArray[np.bool_]
 
 
 class Reclipped(NamedTuple):

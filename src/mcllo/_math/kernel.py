@@ -161,7 +161,8 @@ class LogPartition:
                     return float(total.sum())
                 return float(total @ self.weight[chunk * self._rows : (chunk + 1) * self._rows])
 
-        return sum(ordered_map(work, -(-self.n_samples // self._rows), self.n_threads))
+        chunks = range(-(-self.n_samples // self._rows))
+        return sum(ordered_map(work, chunks, self.n_threads))
 
     @property
     def rough(self) -> Callable[[Floats], Terms] | None:
@@ -199,7 +200,8 @@ class LogPartition:
             return sums
 
         with one_blas_thread(4 * self.n_compared**2 * self._rows):
-            parts = ordered_map(work, -(-self.n_samples // self._group), self.n_threads)
+            groups = range(-(-self.n_samples // self._group))
+            parts = list(ordered_map(work, groups, self.n_threads))
         for part in parts[1:]:
             parts[0].add(part)
         return parts[0].terms()
@@ -253,18 +255,22 @@ class _Sums:
         return Terms(self.value, self.linear[: 2 * k].copy(), hessian)
 
 
-def softmax_columns(eta: Floats) -> Floats:
-    """Replace each column by its softmax; return the columns' ``log sum exp``."""
-    top = eta.max(axis=0)
-    eta -= top
-    log_sum = softmax_of_gaps(eta)
-    log_sum += top
-    return log_sum
+def softmax(eta: NDArray[Any], axis: int = 0, *, bounded: bool | None = False) -> NDArray[Any]:
+    """Replace `eta` by its softmax along `axis`; return its ``log sum exp``.
 
-
-def softmax_of_gaps(gaps: Floats) -> Floats:
-    """Do what `softmax_columns` does, for columns whose largest entry is 0."""
-    np.exp(gaps, out=gaps)
-    total: Floats = gaps.sum(axis=0)
-    gaps /= total
-    return np.log(total, out=total)
+    The largest entries are taken off first. ``bounded=True`` promises that this is not needed;
+    None asks for it only where an entry is larger than `SAFE`, either way.
+    """
+    if bounded is None:
+        safe = SAFE if eta.dtype == np.float64 else SAFE_FLOAT32
+        bounded = bool(eta.max(initial=0.0) < safe and eta.min(initial=0.0) > -safe)
+    top = None if bounded else eta.max(axis=axis, keepdims=True)
+    if top is not None:
+        eta -= top
+    np.exp(eta, out=eta)
+    total: NDArray[Any] = eta.sum(axis=axis, keepdims=True)
+    eta /= total
+    np.log(total, out=total)
+    if top is not None:
+        total += top
+    return np.squeeze(total, axis=axis)

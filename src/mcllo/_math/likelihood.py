@@ -185,7 +185,7 @@ def _in_chunks(work: Callable[[slice], None], n: int, k: int, n_jobs: int | None
     """Call `work` for stretches of rows whose buffers stay in cache."""
     rows = _chunk_rows(n, k)
     chunks = [slice(start, min(n, start + rows)) for start in range(0, n, rows)]
-    ordered_map(lambda i: work(chunks[i]), len(chunks), threads_for(n * k, n_jobs))
+    list(ordered_map(work, chunks, threads_for(n * k, n_jobs)))
 
 
 def _chunk_rows(n: int, k: int) -> int:

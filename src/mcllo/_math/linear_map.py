@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .kernel import softmax_of_gaps
+from .kernel import softmax
 from .likelihood import CHUNK_ELEMENTS, Terms
 
 
@@ -128,7 +128,7 @@ class LinearMapLoss:
             g = rows @ features[0]
         g -= g.max(axis=0)  # before the label's entry is taken: small losses keep their digits
         own = g[self.codes[start : start + self._rows], np.arange(len(root))]
-        return features, root, g, softmax_of_gaps(g) - own
+        return features, root, g, softmax(g, bounded=True) - own
 
     def _blocks(self, stack: Floats, features: Floats, root: Floats) -> Floats:
         """Return ``sum_i w_i g_ji x_ji x_ji'`` of a chunk, shape (m, d, d)."""

@@ -1,4 +1,4 @@
-"""Inexact Newton for many parameters: conjugate gradients instead of a factorisation.
+"""Fitting many classes: inexact Newton by products, and the whole Hessian once, if at all.
 
 Each iteration, at x with gradient g and Hessian H, of which only products are known:
 
@@ -8,8 +8,6 @@ Each iteration, at x with gradient g and Hessian H, of which only products are k
 3. when it is below `tol`, or so small that a good solution leaves less than that, take the step
    and stop;
 4. otherwise halve the step until the value falls enough, as in `_math/newton`, and go on.
-
-Fitting many classes: products instead of Hessians, and the whole Hessian once, if at all.
 
 A Newton step needs ``4 n K^2`` operations for the Hessian and ``8 K^3 / 3`` for its factorisation;
 conjugate gradients need about 30 products of ``8 n K`` for a whole fit. From about `MANY` classes
@@ -36,10 +34,15 @@ ROUGHEST, FINEST = 0.1, 1e-5
 """Largest and smallest part of the gradient that conjugate gradients may leave."""
 LAST = 1e-7
 """Decrement from which a solution to `FINEST` leaves less than the tolerance."""
-NEAR = 10.0
+NEAR_LAST = 10.0
 """How many times `LAST` the preconditioner's decrement may be in what may be the last iteration."""
 MAX_PRODUCTS = 500
 """Hessian products in one iteration."""
+
+MANY = 120
+"""Classes from which this is faster than a Newton step with its Hessian."""
+MOST_PARAMETERS = 5_000
+"""Parameters up to which the whole Hessian is computed: 200 MB at that number."""
 
 
 class Objective(Protocol):
@@ -110,7 +113,7 @@ class _Solver:
 
     def __call__(self, terms: Terms) -> Floats:
         size = float(terms.gradient @ self.objective.precondition(terms.gradient))
-        ratio = FINEST if size <= NEAR * LAST else size / self.size
+        ratio = FINEST if size <= NEAR_LAST * LAST else size / self.size
         self.part, self.size = min(ROUGHEST, max(FINEST, ratio)), size
         direction, n_products = conjugate_gradients(
             self.objective.product, self.objective.precondition, -terms.gradient, self.part
@@ -149,12 +152,6 @@ def conjugate_gradients(
         size, last = float(residual @ scaled), size
         p = scaled + (size / last) * p
     return x, MAX_PRODUCTS
-
-
-MANY = 120
-"""Classes from which this is faster than a Newton step with its Hessian."""
-MOST_PARAMETERS = 5_000
-"""Parameters up to which the whole Hessian is computed: 200 MB at that number."""
 
 
 def are_many(n_classes: int) -> bool:

@@ -1,9 +1,8 @@
-"""Damped Newton for any smooth convex ``objective(x) -> Terms``.
+"""Damped Newton for smooth convex functions: one problem (`minimize`), or several at once.
 
-Each iteration, at x with gradient g and Hessian H:
+Each iteration of `minimize`, at x with gradient g and Hessian H:
 
-1. direction ``d = -H^-1 g`` by Cholesky (a multiple of the diagonal is added while H is not
-   numerically positive definite);
+1. direction ``d = -H^-1 g`` (`_ground/linalg`: damped while H is not numerically definite);
 2. decrement ``g' H^-1 g``: twice the expected decrease, in units that no rescaling of x changes;
 3. when the decrement is below `tol` and H has settled, take the step and stop: near a minimum the
    next decrement would be of the order ``tol ** 2``, and the step changes H, relatively, by about
@@ -17,16 +16,10 @@ a search, until the next decrement should be below `tol` or lost in the noise. W
 do not fall quickly, or where it led to no lower value, its steps are forgotten. The run ends on the
 exact objective either way, at once where the steps have told how little H can still change.
 
-Damped Newton for several problems at once: `_math/newton` and `_math/many_classes` with one more
-axis.
-
-Each problem has its own value, step and end; all share every evaluation. At x with gradient g:
-
-1. direction d, an exact or a rough solution of ``H d = -g``;
-2. decrement ``-g . d``: twice the expected decrease;
-3. a problem whose decrement is below `tol`, or lost in rounding, takes the step and is done, also
-   where decrements fall so fast that the next one would be a tenth of `tol`;
-4. the others halve their step until the value falls enough (Armijo), and go on.
+`minimize_sets` takes the same steps for several problems that share every evaluation, each with its
+own value, step and end; directions may be rough solutions. A problem is done with its step where
+its decrement is below `tol` or lost in rounding, and where decrements fall so fast that the next
+one would be a tenth of `tol`.
 """
 
 from __future__ import annotations
@@ -37,26 +30,30 @@ from typing import Protocol
 
 import numpy as np
 
+from .._ground.linalg import solve_damped
 from .._ground.results import Floats
 from .kernel import Terms
 
 TOL = 1e-10
 SETTLED = 3e-7
 """Ratio of the last two decrements at which H is good to that many digits."""
-SURELY = 1e-3
+SURELY_SETTLED = 1e-3
 """Part of `tol` below which H counts as settled whatever the ratio."""
 MAX_ITER = 100
-ENOUGH = 1e-4
-NEGLIGIBLE = 1e-14
-"""Curvature, relative to the largest, below which a coordinate counts as flat."""
-NO_CURVATURE = 1e-290
-DAMPINGS = (0.0, *(10.0**power for power in range(-14, 3)))
-"""Multiples of the diagonal that are tried in turn."""
+ENOUGH_DECREASE = 1e-4
+"""Part of the decrease that the slope promises which a step must bring (Armijo)."""
 REACH = 1e8
 MAX_HALVINGS = 40
 MAX_ROUGH = 12
 NOISE = 1e-7
 """Decrement below which a rough objective's is not worth another look."""
+
+MAX_ITER_MANY = 50
+LEFT_OF_TOL = 0.1
+"""Part of `tol` that the last step may leave, if decrements go on to fall as they did."""
+NOISE_MANY = 0.01
+"""Part of the rounding of values below which decrements are not worth another step."""
+MAX_PRODUCTS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +112,7 @@ def minimize(
         decrement = _decrement(terms, direction)
         if decrement <= NOISE and bend * decrement <= SETTLED**2:
             return Solution(x + direction, first, terms, decrement, n_iter, True)
-        if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY):
+        if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY_SETTLED):
             return Solution(x + direction, first, terms, decrement, n_iter, True)
         found = line_search(objective, x, terms, direction)
         if found is None:
@@ -168,26 +165,7 @@ def approach(
 def newton_direction(terms: Terms) -> Floats:
     """Return ``-H^-1 g``, with the least multiple of the diagonal that makes H definite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return _damped_direction(terms)
-
-
-def _damped_direction(terms: Terms) -> Floats:
-    diagonal = np.abs(np.diagonal(terms.hessian))
-    largest = float(diagonal.max())
-    scale = np.sqrt(np.maximum(diagonal, NEGLIGIBLE * largest if largest > NO_CURVATURE else 1.0))
-    scaled = terms.hessian / np.outer(scale, scale)
-    gradient = terms.gradient / scale
-    for damping in DAMPINGS:
-        matrix = scaled if damping == 0.0 else scaled + damping * np.eye(len(gradient))
-        try:
-            np.linalg.cholesky(matrix)
-            direction: Floats = -np.linalg.solve(matrix, gradient) / scale
-        except np.linalg.LinAlgError:
-            continue
-        if np.isfinite(direction).all():
-            return direction
-    downhill: Floats = -gradient / scale
-    return downhill
+        return -solve_damped(terms.hessian, terms.gradient)
 
 
 def _shortened(direction: Floats, x: Floats) -> Floats:
@@ -212,21 +190,11 @@ def line_search(
         with np.errstate(over="ignore", invalid="ignore"):
             point = x + step * direction
             trial = objective(point)
-        highest = terms.value - ENOUGH * step * slope + rounding
+        highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
         if np.isfinite(trial.value) and trial.value <= highest:
             return point, trial
         step *= 0.5
     return None
-
-
-MAX_ITER_MANY = 50
-ENOUGH = 1e-4
-MAX_HALVINGS = 40
-LEAVES = 0.1
-"""Part of `tol` that the last step may leave, if decrements go on to fall as they did."""
-NOISE_MANY = 0.01
-"""Part of the rounding of values below which decrements are not worth another step."""
-MAX_PRODUCTS = 200
 
 
 class Problems(Protocol):
@@ -256,10 +224,10 @@ def minimize_sets(problems: Problems, start: Floats, tol: float, trace: float = 
         direction = problems.direction(gradient)
         decrement = -np.einsum("sp,sp->s", gradient, direction)
         if n_iter == 0:
-            most = trace**2 / LEAVES / np.maximum(decrement, 1e-300)
+            most = trace**2 / LEFT_OF_TOL / np.maximum(decrement, 1e-300)
             enough = np.maximum(np.minimum(enough, most), NOISE_MANY * problems.rounding)
         direction[~active] = 0.0
-        near = decrement * decrement <= LEAVES * enough * last
+        near = decrement * decrement <= LEFT_OF_TOL * enough * last
         done = active & ((decrement <= enough) | near)
         x[done] += direction[done]
         active &= ~done
@@ -271,7 +239,7 @@ def minimize_sets(problems: Problems, start: Floats, tol: float, trace: float = 
             trial = x + step[:, None] * direction
             with np.errstate(over="ignore", invalid="ignore"):
                 value_there, gradient_there = problems.value_gradient(trial)
-            fell = value_there <= value - ENOUGH * step * decrement + slack
+            fell = value_there <= value - ENOUGH_DECREASE * step * decrement + slack
             if (fell | ~active).all():
                 break
             step[active & ~fell] *= 0.5

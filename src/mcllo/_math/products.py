@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import exceeds
 from .._ground.results import Floats
 from .._ground.threads import borrowed, one_blas_thread, ordered_map
 from .kernel import (
@@ -45,11 +46,11 @@ LARGEST_IN_FLOAT32 = 1e6
 """Log odds beyond which float32 is not used."""
 NO_HESSIAN: Floats = np.empty((0, 0))
 """Stands in `Terms` where no Hessian was computed."""
-DEAR = 2e9
+DEAR_HESSIAN = 2e9
 """``n K^2`` from which the whole Hessian is made of what was kept."""
 HESSIAN_GROUPS = 4
 """Parts of the whole Hessian that are kept apart and added in order."""
-SURELY = 1e-4
+SURELY_DEFINITE = 1e-4
 """Smallest eigenvalue, on the scale of the diagonal, that float32 products cannot blur: they are
 off by some 1e-7 on that scale."""
 TINY = 1e-290
@@ -134,9 +135,9 @@ class LogPartitionOperator:
         ``near=True`` promises that the point last moved to is as good; `theta` is then not looked
         at, and the a_i kept there are used.
         """
-        if near and self._kept is not None and self.n_samples * self.n_compared**2 >= DEAR:
+        if near and self._kept is not None and self.n_samples * self.n_compared**2 >= DEAR_HESSIAN:
             hessian = self._kept_hessian()
-            if self._dtype is np.float64 or _is_surely_definite(hessian):
+            if self._dtype is np.float64 or exceeds(hessian, SURELY_DEFINITE):
                 return hessian
         return self.whole(theta).hessian
 
@@ -155,7 +156,8 @@ class LogPartitionOperator:
             return total
 
         with one_blas_thread():
-            parts = ordered_map(work, min(HESSIAN_GROUPS, len(batches)), self.whole.n_threads)
+            groups = range(min(HESSIAN_GROUPS, len(batches)))
+            parts = list(ordered_map(work, groups, self.whole.n_threads))
         for part in parts[1:]:
             parts[0] += part
         hessian, j = parts[0], np.arange(k)
@@ -182,8 +184,8 @@ class LogPartitionOperator:
             return total
 
         with one_blas_thread():
-            n_groups = -(-self.n_samples // self._group)
-            parts = ordered_map(work, n_groups, self.whole.n_threads)
+            groups = range(-(-self.n_samples // self._group))
+            parts = list(ordered_map(work, groups, self.whole.n_threads))
         total: Floats = np.sum(parts, axis=0)
         return total
 
@@ -295,19 +297,3 @@ class LikelihoodOperator:
         hessian = self.partition.hessian(theta, near=near)
         hessian[np.diag_indices_from(hessian)] += self.penalty
         return hessian
-
-
-def _is_surely_definite(hessian: Floats) -> bool:
-    """Whether the smallest eigenvalue, on the scale of the diagonal, is above `SURELY`."""
-    diagonal = np.diagonal(hessian)
-    if not diagonal.min() > TINY:
-        return False
-    scale = np.sqrt(diagonal)
-    scaled = hessian / scale
-    scaled /= scale[:, None]
-    scaled[np.diag_indices_from(scaled)] -= SURELY
-    try:
-        np.linalg.cholesky(scaled)
-    except np.linalg.LinAlgError:
-        return False
-    return True

@@ -63,6 +63,8 @@ class Report:
     def json(self) -> str:
         """Return the words and every number as strict JSON."""
         content = {"summary": self.summary.to_dict(), "result": self.result.to_dict()}
+        if content["summary"]["repairs"]:
+            del content["summary"]["repairs"]["recommendation"]  # that of the result
         if self.result is not self.assessment:
             content["assessment"] = self.assessment.to_dict()
         return json.dumps(content, indent=1, allow_nan=False, default=str) + "\n"

@@ -1,29 +1,36 @@
-"""What the answer hangs on (baseline, floor for zeros), Bayes, and the test for dependent rows.
+"""What lies behind the verdict, as words and tables.
 
-Class by class: the share of each class, and tests of single classes after Holm.
+===========  ======================================================================================
+ladder       which kind of miscalibration: nested models
+classes      the share of each class; tests of shares, and of shift and slope, after Holm
+baselines    does the answer hang on the baseline?
+zeros        does it hang on the floor for zeros?
+posterior    Bayes
+robust       the test for dependent rows
+===========  ======================================================================================
 
 The p-values of shares come with every assessment; those of shift and slope are a detail, which a
 comparison does not ask for. Dependent rows have neither, nor a z.
-
-Which kind of miscalibration: the ladder of nested models as words and as a table.
 """
 
 from __future__ import annotations
 
 import math
-import re
+from dataclasses import replace
 
 from .._assessment.assessment import Assessment
+from .._assessment.details import INDEPENDENT
 from .._assessment.words import MOST_NAMED
 from .._diagnosis.baseline_sensitivity import BaselineSensitivity
-from .._diagnosis.class_tests import ClassTests
+from .._diagnosis.class_tests import ClassTests, StandsOut
 from .._diagnosis.ladder import Ladder
 from .._diagnosis.ladder_models import LadderRow
 from .._diagnosis.zero_sensitivity import ZeroSensitivity, floor_text
+from .._ground.statements import Statement, pick
 from .._ground.text import format_count, format_number
 from .._inference.calibration_test import needs_robust
 from .._inference.likelihood_tests import CalibrationTest
-from .._inference.posterior import CalibrationPosterior, format_posterior
+from .._inference.posterior import CalibrationPosterior, bic_warning, format_posterior
 from .._inference.robust import RobustTest
 from ..plot._words import format_change, model_name
 from .tables import number_cell, or_none, p_cell
@@ -35,15 +42,12 @@ from .views import (
     TableView,
     capital,
     format_weight,
-    left_out,
     name_cell,
     percent,
-    printed_p,
     show_p,
+    typeset,
 )
 
-EVIDENCE = re.compile(r"\. (?=(?:Nothing beyond that was|At level|Every smaller model is) )")
-"""Where the ladder's sentence goes on from the kind to the evidence."""
 WAYS = {
     "chi2": "chi-square",
     "exact": "exact, simulated",
@@ -59,20 +63,29 @@ def ladder_part(a: Assessment, alpha: float) -> Part:
     """Return the verdict of the ladder, its table, and what limits them."""
     ladder = a.details.ladder
     if ladder is None:
-        return Part(left_out("The kinds of miscalibration are", a.details.skipped["ladder"]))
+        return Part(_left_out(a, "The kinds of miscalibration are", "ladder"))
     notes = [f"{capital(ladder.skipped)}."] if ladder.skipped else []
     if alpha != ladder.alpha:
         notes.append(f"The models are judged at level {ladder.alpha:g}, not at {alpha:g}.")
-    return Part(printed_p(ladder.sentence), _ladder_table(ladder), tuple(notes))
+    lead = " ".join(said.text for said in ladder.statements(typeset))
+    return Part(lead, _ladder_table(ladder), tuple(notes))
 
 
-def kind_headline(a: Assessment, alpha: float) -> str:
-    """Return the kind in a sentence, for the first screen; empty where nothing was rejected."""
-    if not a.test.rejects(alpha) or a.details.ladder is None:
-        return ""
-    if a.details.ladder.chosen == "identity":  # another test than the ladder's rejected
-        return ""
-    return EVIDENCE.split(a.details.ladder.sentence)[0].removesuffix(".") + "."
+def kind_headline(said: list[Statement]) -> str:
+    """Return the kind in a sentence, for the first screen; empty where nothing was rejected.
+
+    Also where another test than the ladder's rejected.
+    """
+    kinds = [s.text for s in pick(said, "kind.name") if s.numbers["model"] != "identity"]
+    return kinds[0] if kinds else ""
+
+
+def _left_out(a: Assessment, what: str, name: str) -> str:
+    """Return a sentence that says what is missing, and why."""
+    why = a.details.skipped.get(name, "the weights do not count rows")
+    if needs_robust(a.predictions):
+        why = f"{'it assumes' if name == 'posterior' else 'they assume'} {INDEPENDENT}"
+    return f"{what} left out: {why}."
 
 
 def _ladder_table(ladder: Ladder) -> TableView:
@@ -105,22 +118,19 @@ def _ladder_row(row: LadderRow, ladder: Ladder, least: dict[str, float]) -> tupl
         Cell("0", 0.0) if first else number_cell(row.statistic),
         Cell("-") if first else p_cell(row.pvalue, row.method),
         _enough(row, row.model == ladder.chosen),
-        *(_above(getattr(row, name) - least[name]) for name in ("aic", "bic")),
+        *(
+            Cell(f"{above:.1f}", above)
+            for above in (row.aic - least["aic"], row.bic - least["bic"])
+        ),
     )
-
-
-def _above(difference: float) -> Cell:
-    return Cell(f"{difference:.1f}", difference)
 
 
 def _enough(row: LadderRow, chosen: bool) -> Cell:
     cell = p_cell(row.larger_pvalue, row.larger_method or "")
     how = WAYS.get(row.larger_method or "", "")
     if chosen:
-        return Cell(cell.text, cell.sort, how, "best", "the smallest model not rejected")
-    if row.rejected:
-        return Cell(cell.text, cell.sort, how, "off", "rejected")
-    return Cell(cell.text, cell.sort, how)
+        return replace(cell, title=how, mark="best", note="the smallest model not rejected")
+    return _marked(cell, row.rejected, how, "rejected")
 
 
 def how_computed(method: str, reason: str) -> str:
@@ -133,9 +143,6 @@ def how_computed(method: str, reason: str) -> str:
     """
     why = f" ({reason})" if reason and reason != "as asked" else ""
     return WAYS.get(method, method) + why
-
-
-MORE = "more than chance"
 
 
 def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
@@ -158,16 +165,16 @@ def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
         row += [Cell(percent(table[k][j]), table[k][j]) for k in ("predicted", "observed")]
         row += _share_cells(a, j, alpha) if tested else []
         rows.append((*row, *([] if tests is None else _test_cells(tests, j, alpha))))
-    return TableView("shares", _caption(tested, tests is not None), tuple(heads), tuple(rows))
-
-
-def _caption(tested: bool, with_tests: bool) -> str:
-    words = "How often each class was predicted on average, and how often it came true"
-    if not tested:
-        return f"{words}; the rows depend or are weighted, so that no single class is tested."
-    adjusted = "P-values are adjusted for the number of classes (Holm); marked: more than chance."
-    rest = "" if with_tests else " No baseline is needed here."
-    return f"{words}; z is the difference in standard errors. {adjusted}{rest}"
+    caption = "How often each class was predicted on average, and how often it came true; "
+    if tested:
+        caption += (
+            "z is the difference in standard errors. P-values are adjusted for the number of "
+            "classes (Holm); marked: more than chance."
+        )
+        caption += " No baseline is needed here." if tests is None else ""
+    else:
+        caption += "the rows depend or are weighted, so that no single class is tested."
+    return TableView("shares", caption, tuple(heads), tuple(rows))
 
 
 def _share_cells(a: Assessment, j: int, alpha: float) -> list[Cell]:
@@ -184,10 +191,8 @@ def _test_cells(tests: ClassTests, j: int, alpha: float) -> list[Cell]:
     return [statistic, _marked(p_cell(p, how), p <= alpha, WAYS.get(how, ""))]
 
 
-def _marked(cell: Cell, off: bool, title: str = "") -> Cell:
-    if not off:
-        return Cell(cell.text, cell.sort, title)
-    return Cell(cell.text, cell.sort, title, "off", MORE)
+def _marked(cell: Cell, off: bool, title: str = "", note: str = "more than chance") -> Cell:
+    return replace(cell, title=title, mark="off" if off else "", note=note if off else "")
 
 
 def class_names(a: Assessment, alpha: float) -> tuple[Names, ...]:
@@ -196,8 +201,8 @@ def class_names(a: Assessment, alpha: float) -> tuple[Names, ...]:
     if tests is None:
         return ()
     found = [
-        standing_out(tests, "adjusted", alpha, "Shift or slope off"),
-        standing_out(tests, "large_adjusted", alpha, "True more or less often than predicted"),
+        _names(tests.standing_out(alpha), "Shift or slope off"),
+        _names(tests.standing_out(alpha, shares=True), "True more or less often than predicted"),
     ]
     if not any(part.names for part in found):
         return (Names("No single class stands out, allowing for their number"),)
@@ -211,29 +216,24 @@ def worst_classes(a: Assessment, alpha: float) -> Names | None:
     tests = a.details.class_tests
     if tests is None or not a.test.rejects(alpha):
         return None
-    found = standing_out(
-        tests, "adjusted", alpha, "Classes that stand out, allowing for their number", 3
-    )
-    return found if found.names else Names("No single class stands out, allowing for their number")
+    found = tests.standing_out(alpha)
+    if not found:
+        return Names("No single class stands out, allowing for their number")
+    return _names(found, "Classes that stand out, allowing for their number")
 
 
-def standing_out(
-    tests: ClassTests, column: str, alpha: float, lead: str, most: int = MOST_NAMED
-) -> Names:
-    """Return the classes rejected at level `alpha`, the smallest p-value first."""
-    methods = tests.table["method"] if column == "adjusted" else [""] * len(tests.table)
-    rows = zip(tests.table["class"], tests.table[column], methods, strict=True)
-    off = sorted((row for row in rows if row[1] <= alpha), key=lambda row: float(row[1]))
-    shown = tuple((name_cell(name), f"p {show_p(p, how)}") for name, p, how in off[:most])
-    more = len(off) - len(shown)
-    return Names(lead, shown, f"and {more} more" if more else "")
+def _names(found: list[StandsOut], lead: str) -> Names:
+    """Return the worst classes by name, each with its p-value."""
+    shown = [(name_cell(f.label), f"p {typeset(f.pvalue, bound=f.bound)}") for f in found]
+    more = len(found) - MOST_NAMED
+    return Names(lead, tuple(shown[:MOST_NAMED]), f"and {more} more" if more > 0 else "")
 
 
 def classes_note(a: Assessment, alpha: float) -> str:
     """Return what the tests of single classes are, or why there are none."""
     tests = a.details.class_tests
     if tests is None:
-        return left_out("Tests of single classes are", a.details.skipped["class_tests"])
+        return _left_out(a, "Tests of single classes are", "class_tests")
     return (
         "Shift or slope: likelihood ratio of the whole fit to one that leaves the class as "
         f"predicted against {name_cell(tests.baseline).text!r}; p-values: "
@@ -252,7 +252,7 @@ def baselines_part(a: Assessment) -> Part:
     found = a.details.baselines
     if found is None:
         if "baselines" in a.details.skipped:
-            return Part(left_out("Other baselines are", a.details.skipped["baselines"]))
+            return Part(_left_out(a, "Other baselines are", "baselines"))
         return Part("With two classes either baseline gives the same answer.")
     how = f"exact, {format_count(found.n_resamples)} simulated data sets"
     if found.method == "bonferroni":
@@ -263,7 +263,7 @@ def baselines_part(a: Assessment) -> Part:
     notes = tuple(capital(note) for note in found.notes)
     verdict = found.verdict
     if _no_repair(found, found.table["baseline"].index(found.reference)):
-        verdict = verdict.partition("; repaired")[0] + "."  # nothing to measure changes against
+        verdict = f"{found.decision}."  # nothing to measure changes against
     return Part(f"{capital(verdict)} {over_all}", _baselines_table(found), notes)
 
 
@@ -296,22 +296,18 @@ def _baseline_row(found: BaselineSensitivity, j: int) -> tuple[Cell, ...]:
         return (*first, Cell("reference"), Cell("-"), Cell("-"))
     if _no_repair(found, j):
         return (*first, Cell("no estimate"), Cell("-"), Cell("-"))
-    changes = (_change(row["mean_change"]), _change(row["largest_change"]))
+    changes = [Cell(format_change(v), v) for v in (row["mean_change"], row["largest_change"])]
     return (*first, *changes, Cell(percent(row["label_changes"]), row["label_changes"]))
-
-
-def _change(value: float) -> Cell:
-    return Cell(format_change(value), value)
 
 
 def zeros_part(a: Assessment, alpha: float) -> Part:
     """Return what the answer is with other floors for zeros."""
     found = a.details.zeros
     if found is not None:
-        lead, *notes = found.sentences(alpha)
-        return Part(printed_p(lead), _zeros_table(found), tuple(notes))
+        lead, *notes = (said.text for said in found.statements(alpha, typeset))
+        return Part(lead, _zeros_table(found), tuple(notes))
     if "zeros" in a.details.skipped and a.predictions.n_zeros:
-        return Part(left_out("Other floors for zeros are", a.details.skipped["zeros"]))
+        return Part(_left_out(a, "Other floors for zeros are", "zeros"))
     return Part("No probability was 0, so no floor was needed.")
 
 
@@ -348,17 +344,16 @@ def posterior_part(a: Assessment) -> Part:
     """Return the posterior probability of calibration, with its warning."""
     found = a.details.posterior
     if found is None:
-        unweighted = "the weights do not count rows"
-        why = a.details.skipped.get("posterior", unweighted)
-        return Part(left_out("The posterior probability is", why))
-    return Part(_posterior_line(found), None, (printed_p(found.warning),) * bool(found.warning))
+        return Part(_left_out(a, "The posterior probability is", "posterior"))
+    warning = bic_warning(found.posterior, found.pvalue, found.df, found.total_weight, typeset)
+    return Part(_posterior_line(found), None, (warning,) if warning else ())
 
 
 def _posterior_line(found: CalibrationPosterior) -> str:
     shown = format_posterior(found.posterior)
     if found.posterior < 1e-3:
         least = found.posterior < SMALLEST_POSTERIOR
-        shown = "below 10⁻¹²" if least else show_p(found.posterior).removeprefix("= ")
+        shown = "below 10⁻¹²" if least else typeset(found.posterior).bare
     return (
         f"Posterior probability of calibration: {shown}, from even odds, if MCLLO is the only "
         f"alternative (BIC, n = {format_count(found.total_weight)}). Log Bayes factor against "
@@ -371,8 +366,16 @@ def robust_part(a: Assessment) -> Part | None:
     found = a.details.robust
     if found is None:
         return None
-    title = "Dependent rows" if found.kind == "cluster" else "Survey weights"
-    return Part(_robust_line(found), None, tuple(_robust_notes(found)), title)
+    cluster = found.kind == "cluster"
+    notes = (
+        f"Intervals of δ and γ allow for the {'groups' if cluster else 'weights'} too.",
+        *(f"{capital(limit)}." for limit in found.limits),
+        f"Left out, because they assume {INDEPENDENT}: the kinds of miscalibration, tests of "
+        "single classes, other baselines and floors, Bayes, the omnibus tests, and what the "
+        "metrics would be under calibration.",
+    )
+    title = "Dependent rows" if cluster else "Survey weights"
+    return Part(_robust_line(found), None, notes, title)
 
 
 def _robust_line(found: RobustTest) -> str:
@@ -391,15 +394,3 @@ def _robust_line(found: RobustTest) -> str:
             f"{format_number(found.design_effect)} times that of independent rows."
         )
     return f"Weights are no counts, so the variance of the test comes from the {n} rows. {line}"
-
-
-def _robust_notes(found: RobustTest) -> list[str]:
-    unit = "groups" if found.kind == "cluster" else "weights"
-    limits = [part for part in found.reason.split("; ")[1:] if part]
-    return [
-        f"Intervals of δ and γ allow for the {unit} too.",
-        *(f"{capital(part)}." for part in limits),
-        "Left out, because they assume independent rows that each count once: the kinds of "
-        "miscalibration, tests of single classes, other baselines and floors, Bayes, the omnibus "
-        "tests, and what the metrics would be under calibration.",
-    ]

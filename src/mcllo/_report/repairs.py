@@ -1,7 +1,7 @@
-"""The comparison of repairs: the table with its best values, and which one to use.
+"""The comparison of repairs: the table with its marks, and what to do with the recommendation.
 
-The recommended repair has the smallest log loss on the judged rows. Another cannot be told from it
-when the paired interval of their difference reaches 0.
+Which repair to use, what cannot be told from it and every interval are those of
+`Comparison.recommendation`; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from .._ground.text import format_count
-from .._workflows.comparison import HIGHER_IS_BETTER, LOWER_IS_BETTER, Comparison, ComparisonRow
+from .._workflows.comparison import Comparison, ComparisonRow
+from .._workflows.recommend import NOTHING
 from .tables import p_cell
 from .views import (
     Cell,
     Column,
     Fact,
-    Recommendation,
     Repairs,
     Step,
     TableView,
@@ -59,86 +59,39 @@ def repairs_of(c: Comparison, alpha: float) -> Repairs:
         Fact(name, f"{short_name(name)}: not run", capital(why) + ".")
         for name, why in c.skipped.items()
     ]
-    return Repairs(recommend(c, alpha), comparison_table(c), _notes(c), (*warned, *skipped))
-
-
-def recommend(c: Comparison, alpha: float) -> Recommendation:
-    """Return the repair of smallest log loss, what it gains, and what cannot be told from it."""
-    best, ties = c[c.best], ties_with_best(c)
-    title = capital(title_of(best.method))
-    if len(c.judged) == 1:
-        return Recommendation(best.method, "No repair was compared.", (), ())
-    sentences = [_loss_sentence(c, best)]
-    if best.method == "uncalibrated":
-        headline = "No repair beats leaving the predictions as they are."
-    elif "uncalibrated" in ties:
-        headline = f"{title} has the smallest log loss, but its gain may be chance."
-    else:
-        headline = f"Recommended: {title_of(best.method)}."
-    if ties:
-        sentences.append(_tie_sentence(c, ties))
-    if best.method != "uncalibrated":
-        sentences += [_after_sentence(best, alpha), _FLATTERED]
-    return Recommendation(best.method, headline, tuple(sentences), ties)
-
-
-_FLATTERED = "The winner was picked on the judged rows, which flatters its numbers a little."
-
-
-def ties_with_best(c: Comparison) -> tuple[str, ...]:
-    """Return the methods whose paired interval reaches 0: they cannot be told from the best."""
-    rows = [row for row in c.judged if row.method != c.best]
-    return tuple(row.method for row in rows if not row.difference_low > 0.0)
-
-
-def _loss_sentence(c: Comparison, best: ComparisonRow) -> str:
-    before = c["uncalibrated"]
-    if best.method == "uncalibrated":
-        return f"Log loss is smallest without any repair, {best.log_loss:.4f}."
-    return (
-        f"{capital(title_of(best.method))} has the smallest log loss on the "
-        f"{format_count(best.n)} judged rows, {best.log_loss:.4f}; uncalibrated it is "
-        f"{before.log_loss:.4f}. The gain is "
-        f"{before.log_loss_difference:.4f} (95 % paired interval {before.difference_low:.4f} to "
-        f"{before.difference_high:.4f})."
-    )
-
-
-def _tie_sentence(c: Comparison, ties: tuple[str, ...]) -> str:
-    names = _listed([title_of(name) for name in ties])
-    still = [title_of(name) for name in ties if c[name].label_change == 0.0]
-    text = (
-        f"On these rows it cannot be told from {names}: the paired interval of each difference in "
-        "log loss reaches 0."
-    )
-    if still:
-        text += (
-            f" Of these, {_listed(still)} {'changes' if len(still) == 1 else 'change'} no label."
-        )
-    return text
+    after = _after_sentence(c[c.best], alpha) if c.recommendation.improves else ""
+    return Repairs(c.recommendation, after, comparison_table(c), _notes(c), (*warned, *skipped))
 
 
 def _after_sentence(best: ComparisonRow, alpha: float) -> str:
     if math.isnan(best.pvalue):
         return "Whether the repaired predictions are calibrated could not be tested."
     p = best.pvalue if best.pvalue_corrected is None else best.pvalue_corrected
+    name, shown = title_of(best.method), show_p(p, best.pvalue_method)
     how = "" if best.pvalue_corrected is None else ", corrected for the noise of the fitted map"
     if p > alpha:
         return (
-            f"After it, no miscalibration is found at level {alpha:g} (p {show_p(p)}{how}); "
+            f"After {name}, no miscalibration is found at level {alpha:g} (p {shown}{how}); "
             "that is not proof of calibration."
         )
     noise = " (a fitted map carries the noise of its rows, which makes this p too small)"
     return (
-        f"Even after it the test rejects calibration (p {show_p(p)}{how})"
+        f"Even after {name} the test rejects calibration (p {shown}{how})"
         f"{noise if best.pvalue_corrected is None else ''}: a repair improves, it need not perfect."
     )
 
 
 def repair_steps(c: Comparison) -> tuple[Step, ...]:
-    """Return what to do with the recommended repair."""
-    if c.best == "uncalibrated":
+    """Return what to do with the recommendation."""
+    if c.best == NOTHING:
         return (Step("Leave the predictions as they are, and ask again when there are new rows."),)
+    if not c.recommendation.improves:
+        return (
+            Step(
+                f"Apply no repair yet: the gain of {title_of(c.best)}, the best of these here, may "
+                "be chance. Compare again with more rows."
+            ),
+        )
     return (
         Step(
             f"Fit {title_of(c.best)} on all rows whose labels you know, and apply it to new ones.",
@@ -163,11 +116,12 @@ def comparison_table(c: Comparison) -> TableView:
     return TableView(
         "repairs",
         f"Repairs compared: {how}. Smallest log loss first. "
-        "Marked: best value of its column among the judged rows.",
+        "★: best value of its column among the judged rows. ≈: cannot be told from the smallest "
+        "log loss.",
         (
             Column("Repair", "name"),
             Column("Log loss", help="Smaller is better"),
-            Column("Worse than best by", help="95 % paired bootstrap interval"),
+            Column("Worse than best by", help="Paired intervals that hold for all repairs at once"),
             Column("ECE, top label", help="Smaller is better"),
             Column("ECE, class by class", help="Smaller is better"),
             Column("Brier score", help="Smaller is better"),
@@ -177,13 +131,8 @@ def comparison_table(c: Comparison) -> TableView:
             Column("p, corrected", help="Is it the same map in both samples?"),
             Column("Fitting time"),
         ),
-        tuple(_row(c, row) for row in _ranked(c)),
+        tuple(_row(c, row) for row in (*c.ranked, *(r for r in c.rows if r not in c.judged))),
     )
-
-
-def _ranked(c: Comparison) -> list[ComparisonRow]:
-    judged = sorted(c.judged, key=lambda row: row.log_loss)
-    return judged + [row for row in c.rows if row.method == "uncalibrated_train"]
 
 
 def _row(c: Comparison, row: ComparisonRow) -> tuple[Cell, ...]:
@@ -191,14 +140,14 @@ def _row(c: Comparison, row: ComparisonRow) -> tuple[Cell, ...]:
     return (
         Cell(short_name(row.method), title=title_of(row.method)),
         _value(c, row, "log_loss"),
-        _difference(row),
+        _difference(c, row),
         _value(c, row, "ece"),
         _value(c, row, "classwise_ece"),
         _value(c, row, "brier"),
         _value(c, row, "accuracy"),
         Cell("-") if changed is None else Cell(percent(changed), changed),
         p_cell(row.pvalue, row.pvalue_method),
-        p_cell(row.pvalue_corrected),
+        p_cell(row.pvalue_corrected, row.pvalue_method),
         Cell("-") if seconds is None else Cell(_time(seconds), seconds),
     )
 
@@ -206,23 +155,19 @@ def _row(c: Comparison, row: ComparisonRow) -> tuple[Cell, ...]:
 def _value(c: Comparison, row: ComparisonRow, name: str) -> Cell:
     value = getattr(row, name)
     text = f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4f}"
-    best = row.method != "uncalibrated_train" and value == _best(c, name)
+    best = c.has_best(row, name)
     return Cell(text, value, mark="best" if best else "", note="best" if best else "")
 
 
-def _best(c: Comparison, name: str) -> float:
-    assert name in LOWER_IS_BETTER + HIGHER_IS_BETTER
-    values = [float(getattr(row, name)) for row in c.judged]
-    return max(values) if name in HIGHER_IS_BETTER else min(values)
-
-
-def _difference(row: ComparisonRow) -> Cell:
-    if math.isnan(row.log_loss_difference):
-        return Cell("-")
-    if row.log_loss_difference == 0.0:
+def _difference(c: Comparison, row: ComparisonRow) -> Cell:
+    if row.method == c.best:
         return Cell("best", 0.0)
-    text = f"{row.log_loss_difference:.4f} [{row.difference_low:.4f}, {row.difference_high:.4f}]"
-    return Cell(text.replace("-0.0000", "0.0000"), row.log_loss_difference)
+    other = c.recommendation.difference(row.method)
+    if other is None:
+        return Cell("-")
+    if other.told:
+        return Cell(other.cell, other.difference)
+    return Cell(other.cell, other.difference, mark="tie", note="cannot be told from the best")
 
 
 def _time(seconds: float) -> str:
@@ -245,7 +190,3 @@ def _notes(c: Comparison) -> tuple[str, ...]:
             f"Labels that came true with probability 0 (raised to 1e-6 here): {', '.join(zeros)}."
         )
     return tuple(lines)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -7,16 +7,16 @@ and the table agree.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from .._assessment.assessment import Assessment, assess_predictions
 from .._assessment.details import PARTS, Details
-from .._assessment.words import heading
+from .._ground.quiet import quiet
+from .._ground.statements import Statement, pick
+from .._inference.budget import N_RESAMPLES_COMPARE
 from .._inference.likelihood_tests import CalibrationTest, choose_method
 from .._version import __version__
-from .._workflows.compare import N_RESAMPLES
 from .._workflows.comparison import Comparison
 from ..exceptions import InputError
 from .details import (
@@ -46,7 +46,7 @@ from .verdict import (
     status_of,
     verdict_of,
 )
-from .views import DetailsView, Step, Summary
+from .views import DetailsView, Summary
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,18 +62,17 @@ class NotAsked(Details):
 
 def assessment_of(result: Assessment | Comparison) -> Assessment:
     """Return the assessment to report: of a comparison, that of the judged rows as predicted."""
-    if isinstance(result, Assessment):
+    if type(result) is Assessment:
         return result
     if not isinstance(result, Comparison):
         raise InputError(
             f"report must get an Assessment or a Comparison; got {type(result).__name__}. "
             "Call assess(probs, y) or compare(train, holdout) first."
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a separated fit is an alert of the report
+    with quiet():  # a separated fit is an alert of the report
         a = assess_predictions(result.holdout, method="chi2", seed=result.seed)
     row = result["uncalibrated"]
-    reason = choose_method(result.holdout, row.df, "lr", N_RESAMPLES)[1]
+    why = choose_method(result.holdout, row.df, "lr", N_RESAMPLES_COMPARE)[1]
     test = CalibrationTest(
         statistic=row.statistic,
         df=row.df,
@@ -83,7 +82,8 @@ def assessment_of(result: Assessment | Comparison) -> Assessment:
         n_resamples=0,
         sequential=False,
         seed=result.seed,
-        reason=reason,
+        reason=str(why),
+        why=why,
     )
     d = a.details
     return replace(a, test=test, details=NotAsked(d.fitted, d.n_resamples, d.seed))
@@ -112,16 +112,20 @@ def summarize(
     a = assessment_of(result) if assessment is None else assessment
     comparison = result if isinstance(result, Comparison) else None
     kind: Literal["assessment", "comparison"] = "comparison" if comparison else "assessment"
-    alerts, notes = alerts_and_notes(a)
+    said = a.statements(alpha)
+    status = status_of(said)
+    alerts, notes = alerts_and_notes(a, said)
     method = method_facts(a, comparison)
     return Summary(
         kind=kind,
         title=title if title is not None else _title(kind, source),
-        lead=heading(a.predictions) + ".",
-        verdict=verdict_of(a, alpha),
+        lead=f"{pick(said, 'heading')[0]}.",
+        verdict=verdict_of(a, said),
         alerts=alerts,
         notes=notes,
-        steps=_steps(a, comparison, alpha),
+        steps=next_steps(a, status)
+        if comparison is None or status == "unknown"
+        else repair_steps(comparison),
         facts=headline_facts(a),
         classes_lead=classes_lead(a, alpha),
         departures=departure_sentences(a.fit) if a.test.rejects(alpha) else (),
@@ -129,7 +133,7 @@ def summarize(
         null_lead=null_lead(a),
         null_table=null_table(a),
         shares=shares_table(a, alpha),
-        details=None if comparison else details_of(a, alpha),
+        details=None if comparison else details_of(a, said, alpha),
         repairs=None if comparison is None else repairs_of(comparison, alpha),
         data=data_facts(a, comparison),
         method=method,
@@ -139,10 +143,10 @@ def summarize(
     )
 
 
-def details_of(a: Assessment, alpha: float) -> DetailsView:
+def details_of(a: Assessment, said: list[Statement], alpha: float) -> DetailsView:
     """Return what lies behind the verdict; computes the details."""
     return DetailsView(
-        headline=kind_headline(a, alpha),
+        headline=kind_headline(said),
         worst=worst_classes(a, alpha),
         ladder=ladder_part(a, alpha),
         classes=class_names(a, alpha),
@@ -158,9 +162,3 @@ def _title(kind: str, source: Sources) -> str:
     name = "Repairs compared" if kind == "comparison" else "Calibration report"
     files = [path.rsplit("/", 1)[-1] for path in sources(source)]
     return f"{name}: {', '.join(files)}" if files else name
-
-
-def _steps(a: Assessment, comparison: Comparison | None, alpha: float) -> tuple[Step, ...]:
-    if comparison is None or status_of(a, alpha) == "unknown":
-        return next_steps(a, alpha)
-    return repair_steps(comparison)

@@ -11,45 +11,37 @@ import math
 import numpy as np
 
 from .._assessment.assessment import Assessment
-from .._assessment.words import MOST_CLASSES, departure_lines, departures
+from .._assessment.words import MOST_CLASSES, departure_sizes, departures
 from .._fit.fit import MCLLOFit
 from .._ground.text import ellipsis, format_count, format_interval, format_number
 from .._inference.calibration_test import needs_robust
 from .._inference.omnibus import NAMES
 from .verdict import expected_metrics
-from .views import Cell, Column, Sentence, TableView, capital, name_cell, percent, show_p
+from .views import Cell, Column, Sentence, TableView, capital, name_cell, percent, typeset
 
 EXCLUDES = "interval excludes 1"
 
 
 def departure_sentences(fit: MCLLOFit) -> tuple[Sentence, ...]:
     """Return a sentence for each class that departs, the largest first, at most `MOST_CLASSES`."""
-    if not fit.converged:
-        return ()
-    pair = " vs " + ellipsis(fit.baseline) + ": "
+    found = [said.numbers for said in departures(fit) if said.kind == "departure"]
     return tuple(
-        Sentence(
-            name_cell(found.label),
-            name_cell(fit.baseline),
-            found.sentence.removeprefix(ellipsis(found.label) + pair),
-        )
-        for found in departures(fit)[:MOST_CLASSES]
+        Sentence(name_cell(f["class"]), name_cell(f["baseline"]), f["words"])
+        for f in found[:MOST_CLASSES]
     )
 
 
 def classes_lead(a: Assessment, alpha: float) -> str:
     """Return how many classes depart and in which way, or why none can be named."""
-    fit = a.fit
-    if not fit.converged:
-        return departure_lines(fit)[0]
-    if not a.test.rejects(alpha):
+    fit, departing = a.fit, departures(a.fit)
+    if fit.converged and not a.test.rejects(alpha):
         return (
             "The main test did not reject, so no single class stands accused; the intervals show "
             "how much room these rows leave."
         )
-    found = len(departures(fit))
-    if not found:
-        return departure_lines(fit)[0]
+    if departing[0].kind == "departure.none":
+        return departing[0].text
+    found = len(departing)
     slope, shift = fit.confidence_interval().gamma, fit.confidence_interval().delta
     kinds = {
         "too extreme": (slope[:, 1] < 1.0) & (fit.gamma > 0.0),
@@ -79,7 +71,10 @@ def parameters_table(fit: MCLLOFit) -> TableView:
             Column("95 % interval"),
             Column("90 : 10 becomes", help="Class against baseline, after the repair"),
         ),
-        tuple(_parameter_row(fit, j, interval.delta[j], interval.gamma[j]) for j in _order(fit)),
+        tuple(
+            _parameter_row(fit, int(j), interval.delta[j], interval.gamma[j])
+            for j in np.argsort(-departure_sizes(fit), kind="stable")
+        ),
     )
 
 
@@ -125,12 +120,6 @@ def _interval_cell(low: float, high: float) -> Cell:
         mark="off" if off else "",
         note=EXCLUDES if off else "",
     )
-
-
-def _order(fit: MCLLOFit) -> list[int]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.fmax(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1.0) / fit.se_gamma))
-    return [int(j) for j in np.argsort(-np.nan_to_num(z), kind="stable")]
 
 
 def null_lead(a: Assessment) -> str:
@@ -200,7 +189,7 @@ def p_cell(pvalue: float | None, method: str = "") -> Cell:
     """Return a p-value as a cell."""
     if pvalue is None or math.isnan(pvalue):
         return Cell("-")
-    return Cell(show_p(pvalue, method).removeprefix("= "), pvalue)
+    return Cell(typeset(pvalue, bound=method == "bound").bare, pvalue)
 
 
 def number_cell(value: float) -> Cell:

@@ -1,13 +1,12 @@
-"""The first screen: the verdict, what must be known first, what to do next, and a few numbers.
+"""The first screen and the last: the verdict and what to do next; the rows, and how to repeat it.
 
-=============  ===========================================================================
-rejected       the main test rejects at level alpha
-other          the main test does not, an omnibus companion does (Bonferroni over companions)
-not_rejected   none does; never called calibrated
-unknown        the statistic does not exist for these rows
-=============  ===========================================================================
-
-What was read and what was changed; and how to get the same numbers again.
+==================  ===========================================================================
+verdict, steps      by the status of the assessment's statement "verdict" (`_assessment/words`)
+alerts              grave notes, labels that had probability 0, a chi-square p-value in doubt
+headline facts      metrics beside their mean if the predictions were calibrated
+data facts          what was read and what was changed
+reproduce facts     version, command, seed, checksums
+==================  ===========================================================================
 """
 
 from __future__ import annotations
@@ -26,15 +25,17 @@ from numpy.typing import NDArray
 
 from .._assessment.assessment import Assessment
 from .._assessment.details import Details
-from .._assessment.words import companion_lines, notes, verdict
+from .._assessment.words import Status
 from .._fit.fit import MCLLOFit
+from .._ground.statements import Statement, pick
 from .._ground.text import ellipsis, format_count, format_number
 from .._inference.likelihood_tests import NAMES, WAYS, CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
+from .._inference.robust import RobustTest
 from .._input.predictions import Predictions
 from .._version import __version__
 from .._workflows.comparison import Comparison
-from .views import Fact, Status, Step, Verdict, capital, format_weight, name_cell, percent, show_p
+from .views import Fact, Step, Verdict, capital, format_weight, name_cell, percent, show_p
 
 Sources = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 Command = str | Sequence[str] | None
@@ -43,13 +44,21 @@ Command = str | Sequence[str] | None
 def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]:
     """Return what the reader must know of the rows."""
     p = a.predictions
+    groups = []
+    if p.groups is not None:
+        found = format_count(len(np.unique(p.groups)))
+        groups = [Fact("groups", "Groups", found, "rows of one may depend on each other")]
+    state = "converged" if a.fit.converged else "not determined"
+    if a.fit.separated:
+        state = "does not exist (the labels are separated)"
     return (
         *_size_facts(p, comparison),
         *_class_facts(p),
-        *_group_facts(p),
+        *groups,
         _weight_fact(p),
         *_change_facts(p),
-        *_fit_facts(a),
+        Fact("fit", "Estimate", state, f"{a.fit.n_iter} Newton steps"),
+        Fact("df", "Parameters", str(a.fit.df), "two for each class but the baseline"),
     )
 
 
@@ -92,13 +101,6 @@ def _weight_fact(p: Predictions) -> Fact:
     return Fact("weights", "Weights", f"total {total}", note)
 
 
-def _group_facts(p: Predictions) -> list[Fact]:
-    if p.groups is None:
-        return []
-    found = format_count(len(np.unique(p.groups)))
-    return [Fact("groups", "Groups", found, "rows of one may depend on each other")]
-
-
 def _change_facts(p: Predictions) -> list[Fact]:
     raised = f"{format_count(p.n_clipped)} raised to {p.clip:g}" if p.clip is not None else ""
     true = f", {format_count(p.n_clipped_true)} of them of the class that came true"
@@ -113,17 +115,6 @@ def _change_facts(p: Predictions) -> list[Fact]:
             raised + true if p.n_clipped else raised,
         ),
         Fact("renormalized", "Rows divided by their sum", format_count(p.n_renormalized), off),
-    ]
-
-
-def _fit_facts(a: Assessment) -> list[Fact]:
-    fit = a.fit
-    state = "converged" if fit.converged else "not determined"
-    if fit.separated:
-        state = "does not exist (the labels are separated)"
-    return [
-        Fact("fit", "Estimate", state, f"{fit.n_iter} Newton steps"),
-        Fact("df", "Parameters", str(fit.df), "two for each class but the baseline"),
     ]
 
 
@@ -198,50 +189,35 @@ def source_fact(path: str) -> Fact:
     return Fact("source", "Input", name, f"SHA-256 {digest}")
 
 
-GRAVE = ("the maximum likelihood estimate does not exist", "the estimates are not determined")
-"""Beginnings of the notes that no reader may miss."""
-
-
-def status_of(a: Assessment, alpha: float) -> Status:
+def status_of(said: list[Statement]) -> Status:
     """Return which of the four cases this is."""
-    if math.isnan(a.test.pvalue):
-        return "unknown"
-    if a.test.rejects(alpha):
-        return "rejected"
-    return "other" if len(companion_lines(a, alpha)) > 1 else "not_rejected"
+    status: Status = pick(said, "verdict")[0].numbers["status"]
+    return status
 
 
-def verdict_of(a: Assessment, alpha: float) -> Verdict:
+def verdict_of(a: Assessment, said: list[Statement]) -> Verdict:
     """Return the answer in words."""
-    status = status_of(a, alpha)
-    text = " ".join(verdict(a.test, alpha).removeprefix("Verdict: ").split())
-    text = text.replace(f" ({a.test.p_text})", "")  # it stands right below
-    headline, _, sentence = text.partition(". ")
-    if status == "other":
-        headline = "The main test finds nothing, but an omnibus test rejects"
-        sentence = _other_sentence(a, alpha)
-    if status == "unknown":
-        headline, sentence = "No verdict", text.removeprefix("none, because ")
+    status, (headline,), (meaning,) = status_of(said), pick(said, "verdict"), pick(said, "meaning")
+    other = status == "other"
     return Verdict(
         status=status,
-        headline=capital(headline.removesuffix(".")) + ".",
-        sentence=capital(sentence),
+        headline=_OTHER if other else headline.text,
+        sentence=_other_sentence(a, said) if other else meaning.text,
         pvalue=f"p {show_p(a.test.pvalue, a.test.method)}",
         how=how_tested(a.test),
-        why=why_so(a.test),
+        why=why_so(a),
     )
 
 
-def _other_sentence(a: Assessment, alpha: float) -> str:
-    level = alpha / len(a.companions)
-    found = [
-        f"{OMNIBUS[kind]}, p {show_p(test.pvalue)}"
-        for kind, test in a.companions.items()
-        if test.pvalue <= level
-    ]
-    words = capital(companion_lines(a, alpha)[1].removeprefix("But these reject: "))
+_OTHER = "The main test finds nothing, but an omnibus test rejects."
+
+
+def _other_sentence(a: Assessment, said: list[Statement]) -> str:
+    (other,), alpha = pick(said, "other"), pick(said, "verdict")[0].numbers["alpha"]
+    kinds = other.numbers["kinds"]
+    found = "; ".join(f"{OMNIBUS[kind]}, p {show_p(a.companions[kind].pvalue)}" for kind in kinds)
     return (
-        f"{words} ({'; '.join(found)}.) Asked two questions at level {alpha:g}, calibrated "
+        f"{other.text} ({found}.) Asked two questions at level {alpha:g}, calibrated "
         f"predictions fail one of them in up to {200 * alpha:g} % of cases."
     )
 
@@ -271,25 +247,26 @@ def _way_of(test: CalibrationTest) -> str:
     return ways.get(test.method, f"by {WAYS.get(test.method, test.method)}")
 
 
-def why_so(test: CalibrationTest) -> str:
+def why_so(a: Assessment) -> str:
     """Return why the p-value was computed that way, and what its size is limited by."""
+    test = a.test
     if not test.reason or math.isnan(test.pvalue):
         return ""
-    why = _reason_of(test)
+    why = _reason_of(test, a.details.robust)
     if test.n_resamples and test.pvalue <= 1.001 / (test.n_resamples + 1):
         what = "flips" if test.method == "flip" else "draws"
         why += f" {format_count(test.n_resamples)} {what} can give no smaller p-value."
     return why
 
 
-def _reason_of(test: CalibrationTest) -> str:
-    if test.reason == "as asked":
+def _reason_of(test: CalibrationTest, robust: RobustTest | None) -> str:
+    if test.why is not None and test.why.asked:
         return "This way of computing the p-value was asked for."
-    if test.kind == "robust_score":
-        about, _, rest = test.reason.partition("; ")
-        group = "Rows of a group may depend on each other, and this test allows for it"
-        survey = "Survey weights are no counts of rows, and this test allows for it"
-        return f"{group if about.startswith('rows of') else survey} ({rest})."
+    if test.kind == "robust_score" and robust is not None:
+        about = "Survey weights are no counts of rows"
+        if robust.kind == "cluster":
+            about = "Rows of a group may depend on each other"
+        return f"{about}, and this test allows for it ({robust.reason})."
     if test.kind == "max_score":
         return "The baseline was chosen by these labels; the p-value pays for that choice."
     if test.method == "bound":
@@ -299,18 +276,24 @@ def _reason_of(test: CalibrationTest) -> str:
         )
     if test.method == "exact":
         return f"Simulated because chi-square cannot be trusted here ({test.reason})."
-    enough = "Not simulated" if ", but " in test.reason else "Simulation was not needed"
+    enough = "Not simulated" if _limited(test) else "Simulation was not needed"
     return f"{enough} ({test.reason})."
 
 
-def alerts_and_notes(a: Assessment) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _limited(test: CalibrationTest) -> bool:
+    """Whether something kept labels from being drawn where that would have been better."""
+    return test.why is not None and bool(test.why.limits)
+
+
+def alerts_and_notes(
+    a: Assessment, said: list[Statement]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what no reader may miss, and what belongs beside the data."""
-    lines = [capital(line.removeprefix("Note: ")) for line in notes(a.predictions, a.fit)]
-    grave = [line for line in lines if line.lower().startswith(GRAVE)]
+    notes = pick(said, "note")
+    grave = [note.text for note in notes if note.level == "bad"]
     refuted = [refuted_zeros(a.predictions)] if a.predictions.n_clipped_true else []
-    doubt = [f"The chi-square p-value may be off: {a.test.reason}."] * (", but " in a.test.reason)
-    alerts = (*grave, *refuted, *doubt)
-    return alerts, tuple(line for line in lines if line not in alerts)
+    doubt = [f"The chi-square p-value may be off: {a.test.reason}."] if _limited(a.test) else []
+    return (*grave, *refuted, *doubt), tuple(n.text for n in notes if n.level != "bad")
 
 
 def refuted_zeros(predictions: Predictions) -> str:
@@ -330,13 +313,12 @@ def refuted_zeros(predictions: Predictions) -> str:
     )
 
 
-def next_steps(a: Assessment, alpha: float) -> tuple[Step, ...]:
+def next_steps(a: Assessment, status: Status) -> tuple[Step, ...]:
     """Return what to do about the verdict."""
     compare = Step(
         "Compare repairs: fit them on one set of rows, judge them on another.",
         "found = mcllo.compare(train, holdout)\nmcllo.report(found).write('repairs.html')",
     )
-    status = status_of(a, alpha)
     if status == "rejected":
         first = "Do not read these probabilities as frequencies until they are repaired."
         if not a.fit.converged:
@@ -348,13 +330,14 @@ def next_steps(a: Assessment, alpha: float) -> tuple[Step, ...]:
         return (Step(look), compare)
     if status == "unknown":
         return (Step("Read the notes on the data below: they say why there is no answer."),)
-    return (Step(f"Nothing to repair on this evidence. {room_left(a.fit)}"), _WATCH)
-
-
-_WATCH = Step(
-    "Ask again when there are new rows; --gate makes a pipeline stop when calibration is rejected.",
-    "mcllo assess NEW.csv --label LABEL --gate",
-)
+    watch = "--gate makes a pipeline stop when calibration is rejected."
+    return (
+        Step(f"Nothing to repair on this evidence. {room_left(a.fit)}"),
+        Step(
+            f"Ask again when there are new rows; {watch}",
+            "mcllo assess NEW.csv --label LABEL --gate",
+        ),
+    )
 
 
 def room_left(fit: MCLLOFit) -> str:
@@ -372,12 +355,13 @@ def room_left(fit: MCLLOFit) -> str:
 def headline_facts(a: Assessment) -> tuple[Fact, ...]:
     """Return the few numbers of the first screen."""
     m, expected = a.metrics, expected_metrics(a.predictions)
+    accuracy, loss = percent(expected["accuracy"]), expected["log_loss"]
     ece = ""
     if "ece" in a.nulls:
         ece = f"{a.nulls['ece'].low:.4f} to {a.nulls['ece'].high:.4f} if calibrated"
     return (
-        Fact("accuracy", "Accuracy", percent(m["accuracy"]), _if(percent(expected["accuracy"]))),
-        Fact("log_loss", "Log loss", f"{m['log_loss']:.4f}", _if(f"{expected['log_loss']:.4f}")),
+        Fact("accuracy", "Accuracy", percent(m["accuracy"]), f"{accuracy} if calibrated"),
+        Fact("log_loss", "Log loss", f"{m['log_loss']:.4f}", f"{loss:.4f} if calibrated"),
         Fact("ece", "Calibration error (ECE)", f"{m['ece']:.4f}", ece),
     )
 
@@ -396,7 +380,3 @@ def expected_metrics(predictions: Predictions) -> dict[str, float]:
     }
     weight = predictions.sample_weight
     return {name: float(np.average(v, weights=weight)) for name, v in by_row.items()}
-
-
-def _if(value: str) -> str:
-    return f"{value} if calibrated"

@@ -6,13 +6,14 @@ its text, and a name that was cut travels beside its full form.
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
-from .._ground.text import ellipsis, format_count, format_p
+from .._assessment.words import Status
+from .._ground.text import PStyle, ellipsis, format_count, p_words
+from .._workflows.recommend import Recommendation
 
-Status = Literal["rejected", "other", "not_rejected", "unknown"]
 NAME_WIDTH = 32
 
 
@@ -29,7 +30,8 @@ class Cell:
     title : str
         The full text, where `text` is cut.
     mark : str
-        ``best``, ``off`` (excludes what calibration would give), or nothing.
+        ``best``, ``tie`` (cannot be told from the best), ``off`` (excludes what calibration would
+        give), or nothing.
     note : str
         What the mark means, for people who do not see it.
     """
@@ -37,7 +39,7 @@ class Cell:
     text: str
     sort: float | None = None
     title: str = ""
-    mark: Literal["", "best", "off"] = ""
+    mark: Literal["", "best", "tie", "off"] = ""
     note: str = ""
 
 
@@ -156,20 +158,11 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Recommendation:
-    """Which repair, in words; `ties` are those that cannot be told from it."""
-
-    best: str
-    headline: str
-    sentences: tuple[str, ...]
-    ties: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Repairs:
-    """The comparison of repairs."""
+    """The comparison of repairs; `after` says whether the recommended one leaves something."""
 
     recommendation: Recommendation
+    after: str
     table: TableView
     notes: tuple[str, ...]
     warnings: tuple[Fact, ...]
@@ -275,33 +268,11 @@ def show_p(pvalue: float, method: str = "") -> str:
     >>> show_p(0.034), show_p(8.7e-37), show_p(0.0), show_p(1e-20, "bound")
     ('= 0.034', '= 8.7 × 10⁻³⁷', '< 10⁻³⁰⁰', '≤ 10⁻²⁰')
     """
-    text = format_p(pvalue)
-    if method == "bound":
-        text = text.replace("=", "≤")
-    return _POWER.sub(_raised, text)
+    return str(typeset(pvalue, bound=method == "bound"))
 
 
-def printed_p(text: str) -> str:
-    """Return a sentence with the p-values after "p" and "p-value is" as people write them.
-
-    Examples
-    --------
-    >>> printed_p("nothing beyond that (p = 2.5e-07) at level 1e-3")
-    'nothing beyond that (p = 2.5 × 10⁻⁷) at level 1e-3'
-    >>> printed_p("the p-value is <= 2.1e-12, 0.03 with floors 1e-12, 1e-6.")
-    'the p-value is ≤ 2.1 × 10⁻¹², 0.03 with floors 1e-12, 1e-6.'
-    """
-    where = r"\bp (?:=|<=|<|≤) [\d.]+(?:e-\d+)?|\bp-value is [^a-df-z]*(?= with)"
-    return re.sub(where, lambda p: _POWER.sub(_raised, p[0]).replace("<=", "≤"), text)
-
-
-_POWER = re.compile(r"(?<![\w.])(\d[\d.]*)e-0?(\d+)")
-
-
-def _raised(found: re.Match[str]) -> str:
-    front, power = found.groups()
-    raised = "10⁻" + power.translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return raised if float(front) == 1.0 else f"{front} × {raised}"
+typeset: PStyle = partial(p_words, typeset=True)
+"""How a page writes p-values."""
 
 
 def percent(share: float) -> str:
@@ -317,16 +288,3 @@ def format_weight(weight: float) -> str:
 def capital(text: str) -> str:
     """Return `text` with a capital at its beginning."""
     return text[:1].upper() + text[1:]
-
-
-def left_out(what: str, why: str) -> str:
-    """Return a sentence that says what is missing, and why.
-
-    Examples
-    --------
-    >>> left_out("Tests of single classes are", "it assumes independent rows")
-    'Tests of single classes are left out: they assume independent rows.'
-    """
-    if what.endswith(" are"):
-        why = why.replace("it assumes", "they assume")
-    return f"{what} left out: {why}."

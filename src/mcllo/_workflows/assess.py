@@ -1,14 +1,6 @@
-"""`assess`: rows from anywhere -> what a person needs to act on them.
+"""`assess`: rows from anywhere -> what a person needs to act on them; and the fit of a file.
 
-Arrays and frames are assessed in memory (`_assessment/assessment`), Dask collections in blocks on
-their workers (`_blocks/assess` says what then differs).
-
-Assess or fit what a file holds: in memory while it is small, in blocks where it is not.
-
-Blocks give the same fit and the same statistic; the docstring of `_blocks/assess` says what else
-differs. What needs all rows at once (groups, survey weights, a baseline chosen by the data, Firth's
-penalty, a gate, a report) is read into memory whatever the size of the file; of a directory, whose
-files are read in blocks only, it is refused.
+===================  ======================================================================
 """
 
 from __future__ import annotations
@@ -23,13 +15,14 @@ from .._blocks.files import blocks_of_files
 from .._blocks.fit import fit_blocks
 from .._files.read import read_predictions
 from .._files.source import StrPath
+from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._inference.draws import Seed
-from .._inference.likelihood_tests import N_RESAMPLES, Method, Statistic
+from .._inference.likelihood_tests import Method, Statistic
 from .._input.predictions import as_predictions
 from .._input.weights import WeightKind
 from ..calibrators import MCLLOCalibrator
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 
 
 def assess(
@@ -111,15 +104,17 @@ def assess(
 
 def _refuse_dependent(rule: str, weight_kind: str, groups: Any) -> None:
     """Refuse what needs all rows at once."""
-    named = {"baseline='auto'": rule, "groups=": groups is not None}
-    named |= {"weight_kind='survey'": weight_kind == "survey"}
-    for word in (word for word, given in named.items() if given):
+    named = {Option("baseline", rule): rule, Option("groups"): groups is not None}
+    named |= {SURVEY: weight_kind == "survey"}
+    for option in (option for option, given in named.items() if given):
         raise InputError(
-            f"{word} needs all rows in memory. Pass probs.compute() and y.compute(), or leave it "
-            "out."
+            Phrase("{} needs all rows in memory.", option),
+            argument=option.name,
+            remedy="Pass probs.compute() and y.compute(), or leave it out.",
         )
 
 
+SURVEY = Option("weight_kind", "survey")
 LARGE_FILE = 50_000_000
 """Bytes from which a file is read in blocks."""
 
@@ -146,9 +141,9 @@ def assess_file(
     `whole` asks for an `Assessment` with all rows in memory, as a report needs it.
     """
     needs = {
-        "groups=": reading.get("groups") is not None,
-        "weight_kind='survey'": reading.get("weight_kind") == "survey",
-        f"baseline={rule!r}": bool(rule),
+        Option("groups"): reading.get("groups") is not None,
+        SURVEY: reading.get("weight_kind") == "survey",
+        Option("baseline", rule): bool(rule),
         "a report": whole,
     }
     if _reads_whole(path, needs):
@@ -166,10 +161,10 @@ def fit_file(
 ) -> MCLLOCalibrator:
     """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
     needs = {
-        "penalty='firth'": params["penalty"] == "firth",
-        f"center={params['center']!r}": params["center"] != "identity",
-        f"gate={params['gate']!r}": params["gate"] is not None,
-        f"baseline={rule!r}": bool(rule),
+        Option("penalty", "firth"): params["penalty"] == "firth",
+        Option("center", params["center"]): params["center"] != "identity",
+        Option("gate", params["gate"]): params["gate"] is not None,
+        Option("baseline", rule): bool(rule),
     }
     if _reads_whole(path, needs):
         predictions = read_predictions(path, **reading)
@@ -179,13 +174,15 @@ def fit_file(
     return MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
 
 
-def _reads_whole(path: StrPath, needs: dict[str, bool]) -> bool:
+def _reads_whole(path: StrPath, needs: dict[Any, bool]) -> bool:
     """Whether all rows are read into memory: of a small file, or where something needs them."""
     why = next((words for words, given in needs.items() if given), None)
     if why is not None and str(path) != "-" and Path(path).is_dir():
         raise InputError(
-            f"{why} needs all rows in memory, and the files of a directory are read in blocks. "
-            "Join the files, or some of their rows, into one file, or do without."
+            Phrase(
+                "{} needs all rows in memory, and the files of a directory are read in blocks.", why
+            ),
+            remedy="Join the files, or some of their rows, into one file, or do without.",
         )
     return why is not None or not is_large(path)
 

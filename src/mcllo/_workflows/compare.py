@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,21 +30,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._assessment.assessment import summary_metrics
-from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.fit import fit_predictions
 from .._ground.files import progress
+from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
 from .._ground.threads import one_blas_thread
-from .._inference.draws import EXCEEDANCES_LARGE, Seed, entropy_of
+from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE
+from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, exact_pvalue, run_test
 from .._input.frames import did_you_mean
 from .._input.predictions import Predictions, as_predictions
 from ..calibrators import CALIBRATORS
-from ..exceptions import InputError
+from ..exceptions import Either, InputError, Option, Phrase
 from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
-from .recommend import paired_differences
+from .recommend import NOTHING, row_losses
 
-N_RESAMPLES = 499
+N_BOOTSTRAP = 1000
+MOST_CELLS = 2e7
 MANY_CLASSES = 20
 LARGE_MAPS = ("matrix", "dirichlet")
 DEFAULT_METHODS = tuple(name for name in CALIBRATORS if name != "identity")
@@ -59,6 +62,79 @@ class _Recalibrated:
     note: str
 
 
+@dataclass(frozen=True, eq=False)
+class _Court:
+    """How each set of probabilities is judged.
+
+    Attributes
+    ----------
+    before : Predictions
+        The judged rows as predicted.
+    results : dict of str to _Recalibrated
+        What each method made of them.
+    paired : dict of str to (float, float, float)
+        Difference in log loss to the smallest one, with an interval of its own.
+    ratio : float or None
+        Rows judged for each row fitted on; None where folds share rows.
+    drawing : dict
+        Draws, their seed and when they stop, for exact p-values.
+    """
+
+    before: Predictions
+    results: dict[str, _Recalibrated]
+    paired: dict[str, tuple[float, float, float]]
+    ratio: float | None
+    drawing: dict[str, Any]
+
+    def row(self, name: str, predictions: Predictions) -> ComparisonRow:
+        """Return one row of the table."""
+        with quiet(*OF_ESTIMATES):  # what a separated fit means is for the test to say
+            fit = fit_predictions(predictions)
+        test = run_test(predictions, fit, **self.drawing)
+        result, corrected, changed = self.results.get(name), None, None
+        if result is not None:
+            changed = label_change(
+                self.before.probs, predictions.probs, sample_weight=self.before.sample_weight
+            )
+            if not result.note:
+                corrected = self._corrected(name, predictions, test)
+        difference, low, high = self.paired.get(name, (np.nan, np.nan, np.nan))
+        return ComparisonRow(
+            method=name,
+            n=predictions.n_samples,
+            statistic=test.statistic,
+            df=test.df,
+            pvalue=test.pvalue,
+            pvalue_method=test.method,
+            pvalue_corrected=corrected,
+            label_change=changed,
+            **summary_metrics(predictions),
+            log_loss_difference=difference,
+            difference_low=low,
+            difference_high=high,
+            fit_seconds=None if result is None else result.fit_seconds,
+            n_zero_labels=predictions.n_clipped_true,
+            note="" if result is None else result.note,
+        )
+
+    def _corrected(
+        self, name: str, predictions: Predictions, test: CalibrationTest
+    ) -> float | None:
+        """Return the p-value of "the same map in both samples", None where it has no theory."""
+        fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(name)
+        if fitted is None or self.ratio is None:
+            return None
+        from scipy.special import chdtri
+
+        tail = mixture_tail(test.statistic, test.df, fitted, 1.0 + self.ratio)
+        if test.method == "chi2":
+            return tail
+        if test.method == "bound":
+            return max(tail, test.pvalue)
+        like_it = float(chdtri(test.df, tail)) if tail < 1.0 else 0.0
+        return exact_pvalue(predictions, "lr", like_it, "sequential", **self.drawing).pvalue
+
+
 @one_blas_thread()
 def compare(
     train: Any,
@@ -68,7 +144,7 @@ def compare(
     cv: int | None = None,
     fitted_on: float | None = None,
     baseline: Hashable | None = None,
-    n_resamples: int = N_RESAMPLES,
+    n_resamples: int = N_RESAMPLES_COMPARE,
     seed: Seed = None,
 ) -> Comparison:
     """Compare recalibration methods: fit each on `train`, judge all on `holdout`.
@@ -111,7 +187,7 @@ def compare(
     learn = as_pair(train, "train", None, baseline)
     entropy = entropy_of(seed)
     if (holdout is None) == (cv is None):
-        raise InputError("compare must get a holdout or cv=, and not both.")
+        raise InputError(Phrase("compare must get a holdout or {}, and not both.", Option("cv")))
     judge = learn
     if holdout is not None:
         judge = as_pair(holdout, "holdout", learn.classes, None)
@@ -126,7 +202,13 @@ def compare(
             advance(1)
     size = float(learn.class_weight.sum()) if fitted_on is None else float(fitted_on)
     ratio = float(judge.class_weight.sum()) / size if folds is None else None
-    return _table(learn, judge, results, skipped, ratio, folds is not None, n_resamples, entropy)
+    sets = {NOTHING: judge}
+    sets |= {name: judge.with_probs(result.probs) for name, result in results.items()}
+    drawing = {"n_resamples": n_resamples, "seed": entropy, "exceedances": EXCEEDANCES_LARGE}
+    court = _Court(judge, results, paired_differences(sets, entropy), ratio, drawing)
+    tested = sets if folds is not None else {"uncalibrated_train": learn, **sets}
+    rows = tuple(court.row(name, predictions) for name, predictions in tested.items())
+    return Comparison(rows, skipped, learn, judge, sets, folds is not None, entropy)
 
 
 def as_pair(
@@ -147,7 +229,12 @@ def choose_methods(
     asked = [methods] if isinstance(methods, str) else methods
     for name in asked or ():
         if name not in CALIBRATORS:
-            raise InputError(f"method {name!r} is not known; {known_methods(name)}")
+            wrong = Either(f"method {name!r}", shell=Option("methods", name))
+            raise InputError(
+                Phrase("{} is not known; {}", wrong, known_methods(name)),
+                argument="methods",
+                value=name,
+            )
     chosen, skipped = [], {}
     for name in DEFAULT_METHODS if asked is None else asked:
         if CALIBRATORS[name]().input == "logits" and (learn.logits is None or judge.logits is None):
@@ -161,7 +248,7 @@ def choose_methods(
 
 def known_methods(name: str) -> str:
     """Return what a word that is no method was meant to be, or what there is."""
-    return did_you_mean(name, tuple(CALIBRATORS)).replace("it has", "known are")
+    return did_you_mean(name, tuple(CALIBRATORS), "known are")
 
 
 def random_folds(
@@ -169,12 +256,14 @@ def random_folds(
 ) -> NDArray[np.intp]:
     """Return a fold for each row, whatever its label; rows of one group share theirs."""
     if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
-        raise InputError(f"cv must be a whole number of at least 2 folds; got cv={n_folds!r}.")
+        rule = "be a whole number of at least 2 folds"
+        raise InputError(argument="cv", rule=rule, value=n_folds)
     units, word = n_samples, "rows"
     if groups is not None:
         units, word = int(groups.max()) + 1, "groups"
     if n_folds > units:
-        raise InputError(f"cv must not exceed the number of {word} ({units}); got cv={n_folds}.")
+        rule = f"not exceed the number of {word} ({units})"
+        raise InputError(argument="cv", rule=rule, value=n_folds)
     folds = np.empty(units, dtype=np.intp)
     folds[np.random.default_rng([seed, 1]).permutation(units)] = np.arange(units) % n_folds
     return folds if groups is None else folds[groups]
@@ -216,120 +305,6 @@ def _fit_apply(name: str, learn: Predictions, judge: Predictions) -> _Recalibrat
     return _Recalibrated(probs, seconds, str(caught[0].message) if caught else "")
 
 
-def _table(
-    learn: Predictions,
-    judge: Predictions,
-    results: dict[str, _Recalibrated],
-    skipped: dict[str, str],
-    ratio: float | None,
-    crossed: bool,
-    n_resamples: int,
-    seed: int,
-) -> Comparison:
-    sets = {"uncalibrated": judge}
-    sets |= {name: judge.with_probs(result.probs) for name, result in results.items()}
-    paired = paired_differences(sets, seed)
-    tested = sets if crossed else {"uncalibrated_train": learn, **sets}
-    fits = {name: _quiet_fit(predictions) for name, predictions in tested.items()}
-
-    def judged(name: str) -> tuple[CalibrationTest, float | None]:
-        noted = name in results and results[name].note
-        share = None if noted or name not in results else ratio
-        return _tests(name, tested[name], fits[name], share, n_resamples, seed)
-
-    tests = {name: judged(name) for name in tested}
-    rows = tuple(
-        _row(name, predictions, judge, *tests[name], results.get(name), paired.get(name))
-        for name, predictions in tested.items()
-    )
-    return Comparison(rows, skipped, learn, judge, sets, crossed, seed)
-
-
-def _quiet_fit(predictions: Predictions) -> MCLLOFit:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a separated fit means is for the test to say
-        return fit_predictions(predictions)
-
-
-def _tests(
-    name: str,
-    predictions: Predictions,
-    fit: MCLLOFit,
-    ratio: float | None,
-    n_resamples: int,
-    seed: int,
-) -> tuple[CalibrationTest, float | None]:
-    """Return the calibration test, and the corrected p-value where there is theory for one."""
-    test = run_test(
-        predictions, fit, n_resamples=n_resamples, seed=seed, exceedances=EXCEEDANCES_LARGE
-    )
-    if ratio is None:
-        return test, None
-    return test, corrected_pvalue(name, predictions, test, ratio, n_resamples, seed)
-
-
-def _row(
-    name: str,
-    predictions: Predictions,
-    before: Predictions,
-    test: CalibrationTest,
-    corrected: float | None,
-    result: _Recalibrated | None,
-    paired: tuple[float, float, float] | None,
-) -> ComparisonRow:
-    changed = None
-    if result is not None:
-        changed = label_change(before.probs, predictions.probs, sample_weight=before.sample_weight)
-    difference = (np.nan, np.nan, np.nan) if paired is None else paired
-    return ComparisonRow(
-        method=name,
-        n=predictions.n_samples,
-        statistic=test.statistic,
-        df=test.df,
-        pvalue=test.pvalue,
-        pvalue_method=test.method,
-        pvalue_corrected=corrected,
-        label_change=changed,
-        **summary_metrics(predictions),
-        log_loss_difference=difference[0],
-        difference_low=difference[1],
-        difference_high=difference[2],
-        fit_seconds=None if result is None else result.fit_seconds,
-        n_zero_labels=predictions.n_clipped_true,
-        note="" if result is None else result.note,
-    )
-
-
-def corrected_pvalue(
-    name: str,
-    predictions: Predictions,
-    test: CalibrationTest,
-    ratio: float,
-    n_resamples: int,
-    seed: int,
-) -> float | None:
-    """Return the p-value of "the same map in both samples", None where it has no theory."""
-    fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(name)
-    if fitted is None:
-        return None
-    from scipy.special import chdtri
-
-    tail = mixture_tail(test.statistic, test.df, fitted, 1.0 + ratio)
-    if test.method == "chi2":
-        return tail
-    if test.method == "bound":
-        return max(tail, test.pvalue)
-    return exact_pvalue(
-        predictions,
-        "lr",
-        float(chdtri(test.df, tail)) if tail < 1.0 else 0.0,
-        "sequential",
-        n_resamples=n_resamples,
-        seed=seed,
-        exceedances=EXCEEDANCES_LARGE,
-    ).pvalue
-
-
 def mixture_tail(statistic: float, df: int, fitted: int, scale: float) -> float:
     """Return ``P(chi2_{df - fitted} + scale * chi2_fitted > statistic)``.
 
@@ -343,3 +318,35 @@ def mixture_tail(statistic: float, df: int, fitted: int, scale: float) -> float:
     upper = (np.arange(4000) + 0.5) / 4000
     rest = np.maximum(statistic - scale * chdtri(fitted, upper), 0.0)
     return float(np.mean(chdtrc(df - fitted, rest)))
+
+
+def paired_differences(
+    sets: Mapping[str, Predictions], seed: int, level: float = 0.95
+) -> dict[str, tuple[float, float, float]]:
+    """Return, for each method, its log loss less that of the best one, with an interval.
+
+    Rows are resampled with replacement, the same rows for every method, so that what the methods
+    share cancels. The interval is the bootstrap's central 95 %.
+    """
+    losses = np.column_stack([row_losses(predictions) for predictions in sets.values()])
+    weight = next(iter(sets.values())).sample_weight
+    own = np.ones(len(losses)) if weight is None else weight
+    means = own @ losses / own.sum()
+    gaps = losses - losses[:, [int(np.argmin(means))]]
+    draws = bootstrap_means(gaps, own, seed)
+    low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
+    centre = means - means.min()
+    return {name: (float(centre[j]), float(low[j]), float(high[j])) for j, name in enumerate(sets)}
+
+
+def bootstrap_means(values: Floats, weight: Floats, seed: int) -> Floats:
+    """Return weighted means of resampled rows, shape (n_draws, n_columns)."""
+    values, weight = values[weight > 0.0], weight[weight > 0.0]
+    n = len(values)
+    rng = np.random.default_rng([seed, 2])
+    draws = int(max(200, min(N_BOOTSTRAP, MOST_CELLS / n)))
+    means = np.empty((draws, values.shape[1]))
+    for k in range(draws):
+        counts = np.bincount(rng.integers(0, n, size=n), minlength=n) * weight
+        means[k] = counts @ values / counts.sum()
+    return means

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from .._ground.results import none_for_nan
-from .._ground.text import Table, align, format_count, format_p
+from .._ground.results import Result
+from .._ground.statements import Statement, pick
+from .._ground.text import Table, align, format_count, p_words
 from .._input.predictions import Predictions
-from .recommend import Recommendation, recommend
+from .recommend import SAME, Recommendation, recommend
 
-LOWER_IS_BETTER = ("ece", "classwise_ece", "log_loss", "brier")
 HIGHER_IS_BETTER = ("accuracy",)
-MARK = "*"
+MARK, TIE = "*", "~"
 WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False)
-class ComparisonRow:
+class ComparisonRow(Result):
     """One set of probabilities, judged.
 
     Attributes
@@ -38,7 +38,8 @@ class ComparisonRow:
         Fraction of rows whose most probable class changed.
     log_loss_difference, difference_low, difference_high : float
         Log loss less that of the best row, with a paired bootstrap interval of 95 %, each by
-        itself; those of `Comparison.recommendation` hold for all methods at once.
+        itself. They decide nothing: what is printed and recommended follows from the intervals of
+        `Comparison.recommendation`, which hold for all methods at once.
     fit_seconds : float or None
         Time to fit.
     n_zero_labels : int
@@ -103,14 +104,37 @@ class Comparison:
 
     @property
     def best(self) -> str:
-        """The method of smallest log loss on the judged rows."""
-        return min(self.judged, key=lambda row: row.log_loss).method
+        """The method of smallest log loss on the judged rows, the simplest of equal ones."""
+        return self.recommendation.method
 
     @cached_property
     def recommendation(self) -> Recommendation:
         """The method of smallest log loss, how sure its lead is, and what else would do."""
         sets = {row.method: self.recalibrated[row.method] for row in self.judged}
         return recommend(sets, cross_validated=self.cross_validated)
+
+    @property
+    def ranked(self) -> tuple[ComparisonRow, ...]:
+        """The judged rows by log loss, the recommended one first."""
+        others = (other.method for other in self.recommendation.differences)
+        return tuple(self[method] for method in (self.best, *others))
+
+    def has_best(self, row: ComparisonRow, name: str) -> bool:
+        """Return whether a row has the best value of a column among the judged rows."""
+        if row.method == "uncalibrated_train":
+            return False
+        values = [float(getattr(other, name)) for other in self.judged]
+        best = max(values) if name in HIGHER_IS_BETTER else min(values)
+        return abs(float(getattr(row, name)) - best) <= SAME
+
+    def statements(self) -> tuple[Statement, ...]:
+        """Return everything that is said beside the table, in the order in which it is printed.
+
+        Kinds: ``heading``; ``recommendation``, ``lead``, ``ties`` and ``intervals`` of
+        `recommendation`; ``marks`` and ``columns``, which explain the table; ``zeros``; ``warning``
+        and ``skipped``, one for each method concerned.
+        """
+        return (self._heading(), *self.recommendation.statements, *self._footnotes())
 
     def __getitem__(self, method: str) -> ComparisonRow:
         for row in self.rows:
@@ -131,7 +155,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
         return {
-            "rows": [none_for_nan(asdict(row)) for row in self.rows],
+            "rows": [row.to_dict() for row in self.rows],
             "skipped": dict(self.skipped),
             "best": self.best,
             "recommendation": self.recommendation.to_dict(),
@@ -147,39 +171,96 @@ class Comparison:
         return f"<Comparison of {len(self.judged) - 1} methods on {self.holdout.n_samples} rows>"
 
     def __str__(self) -> str:
-        how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
-        head = (
-            f"Recalibration methods, {how} (fitted on {format_count(self.train.n_samples)} rows, "
-            f"judged on {format_count(self.holdout.n_samples)}; baseline: {self.train.baseline})"
+        rows = align([_HEAD, *(self._cells(row) for row in self.rows)])
+        said = self.statements()
+        return "\n".join(
+            [
+                *(line.text for line in pick(said, "heading")),
+                "",
+                rows,
+                "",
+                textwrap.fill(str(self.recommendation), WIDTH),
+                "",
+                *(
+                    textwrap.fill(note.text, WIDTH, subsequent_indent="   ")
+                    for note in pick(said, "marks", "columns")
+                ),
+                *(note.text for note in pick(said, "zeros", "warning", "skipped")),
+            ]
         )
-        lines = [head, "", align([_HEAD, *(self._cells(row) for row in self.rows)]), ""]
-        lines += [textwrap.fill(str(self.recommendation), WIDTH), ""]
-        lines += [f"{MARK} best value of its column among the judged rows."]
-        lines += footnotes(self)
-        return "\n".join(lines)
+
+    def _heading(self) -> Statement:
+        """Say what was fitted to which rows."""
+        train, judged = self.train.n_samples, self.holdout.n_samples
+        how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
+        return Statement(
+            "heading",
+            f"Recalibration methods, {how} (fitted on {format_count(train)} rows, "
+            f"judged on {format_count(judged)}; baseline: {self.train.baseline})",
+            numbers={"n_train": train, "n_holdout": judged},
+        )
+
+    def _footnotes(self) -> list[Statement]:
+        """Say what marks and columns mean and what they do not, and what single methods met."""
+        r = self.recommendation
+        found = [
+            Statement("marks", f"{MARK} best value of its column among the judged rows."),
+            Statement(
+                "columns",
+                "p: are these numbers calibrated? (likelihood ratio test; exact where chi-square "
+                "cannot be trusted). A large p is not proof of calibration, and the largest is not "
+                "the best.",
+            ),
+        ]
+        if any(row.pvalue_corrected is not None for row in self.rows):
+            words = (
+                "p corr.: is it the same map in both samples? A fitted map carries the noise of "
+                "the rows it was fitted on, which makes the plain p too small; this one allows "
+                "for it."
+            )
+            found.append(Statement("columns", words))
+        if r.differences:
+            words = (
+                "worse than best by: log loss, with the recommendation's intervals; "
+                f"{TIE} cannot be told from the best."
+            )
+            found.append(Statement("columns", words, numbers={"ties": r.ties}))
+        zeros = {row.method: row.n_zero_labels for row in self.rows if row.n_zero_labels}
+        if zeros:
+            counts = ", ".join(f"{method} {count}" for method, count in zeros.items())
+            words = f"Labels that came true with probability 0 (raised to 1e-6 here): {counts}."
+            found.append(Statement("zeros", words, "doubt", zeros))
+        warned = {row.method: row.note for row in self.rows if row.note}
+        for kind, lead, why in (("warning", "", warned), ("skipped", "skipped ", self.skipped)):
+            for method, words in why.items():
+                text = f"{lead}{method}: {words}"
+                found.append(Statement(kind, text, "doubt", {"method": method, "why": words}))
+        return found
 
     def _cells(self, row: ComparisonRow) -> list[str]:
+        def marked(name: str, text: str) -> str:
+            return text + (MARK if self.has_best(row, name) else " ")
+
         return [
             row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             format_count(row.n),
-            _p(row.pvalue, row.pvalue_method),
-            _p(row.pvalue_corrected),
-            f"{row.ece:.4f}" + self._mark(row, "ece"),
-            f"{row.classwise_ece:.4f}" + self._mark(row, "classwise_ece"),
-            f"{100 * row.accuracy:.2f}" + self._mark(row, "accuracy"),
+            _p(row.pvalue, row),
+            _p(row.pvalue_corrected, row),
+            marked("ece", f"{row.ece:.4f}"),
+            marked("classwise_ece", f"{row.classwise_ece:.4f}"),
+            marked("accuracy", f"{100 * row.accuracy:.2f}"),
             "" if row.label_change is None else f"{100 * row.label_change:.2f}",
-            f"{row.log_loss:.4f}" + self._mark(row, "log_loss"),
-            _difference(row),
-            f"{row.brier:.4f}" + self._mark(row, "brier"),
+            marked("log_loss", f"{row.log_loss:.4f}"),
+            self._difference(row),
+            marked("brier", f"{row.brier:.4f}"),
             "" if row.fit_seconds is None else f"{row.fit_seconds:.3f}",
         ]
 
-    def _mark(self, row: ComparisonRow, name: str) -> str:
-        if row not in self.judged:
-            return " "
-        values = [getattr(other, name) for other in self.judged]
-        best = max(values) if name in HIGHER_IS_BETTER else min(values)
-        return MARK if getattr(row, name) == best else " "
+    def _difference(self, row: ComparisonRow) -> str:
+        if row.method == self.best:
+            return "best "
+        other = self.recommendation.difference(row.method)
+        return "" if other is None else other.cell + (" " if other.told else TIE)
 
 
 _HEAD = [
@@ -192,44 +273,15 @@ _HEAD = [
     "acc % ",
     "changed %",
     "log loss ",
-    "worse than best by",
+    "worse than best by ",
     "Brier ",
     "fit s",
 ]
 
 
-def footnotes(comparison: Comparison) -> list[str]:
-    """Return what the columns mean and what they do not."""
-    lines = [
-        "p: are these numbers calibrated? (likelihood ratio test; exact where chi-square cannot be",
-        "   trusted). A large p is not proof of calibration, and the largest is not the best.",
-    ]
-    if any(row.pvalue_corrected is not None for row in comparison.rows):
-        lines += [
-            "p corr.: is it the same map in both samples? A fitted map carries the noise of the",
-            "   rows it was fitted on, which makes the plain p too small; this one allows for it.",
-        ]
-    lines += ["worse than best by: log loss, each with its own 95 % paired bootstrap interval."]
-    zeros = [row for row in comparison.rows if row.n_zero_labels]
-    if zeros:
-        counts = ", ".join(f"{row.method} {row.n_zero_labels}" for row in zeros)
-        lines += [f"Labels that came true with probability 0 (raised to 1e-6 here): {counts}."]
-    lines += [f"{row.method}: {row.note}" for row in comparison.rows if row.note]
-    lines += [f"skipped {name}: {why}" for name, why in comparison.skipped.items()]
-    return lines
-
-
-def _p(pvalue: float | None, method: str = "") -> str:
-    """Return a p-value as a cell; a bound says so: ``<= 1.0e-300``."""
+def _p(pvalue: float | None, row: ComparisonRow) -> str:
+    """Return a p-value of a row as a cell; a bound says so: ``<= 1.0e-300``."""
     if pvalue is None:
         return ""
-    text = format_p(pvalue)
-    return text.replace("=", "<=") if method == "bound" else text.removeprefix("= ")
-
-
-def _difference(row: ComparisonRow) -> str:
-    if row.log_loss_difference != row.log_loss_difference:
-        return ""
-    if row.log_loss_difference == 0.0:
-        return "best"
-    return f"{row.log_loss_difference:.4f} [{row.difference_low:.4f}, {row.difference_high:.4f}]"
+    words = p_words(pvalue, bound=row.pvalue_method == "bound")
+    return words.number if words.relation == "=" else str(words)

@@ -14,9 +14,10 @@ from typing import Any
 from .._blocks.files import blocks_of_files
 from .._files.read import read_predictions
 from .._files.source import StrPath
-from .._ground.text import format_count
+from .._ground.results import none_for_nan
+from .._ground.text import format_count, listed
 from ..calibrators import CALIBRATORS
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 from .assess import fit_file, is_large
 from .compare import known_methods
 
@@ -62,7 +63,7 @@ class FittedMethod:
         }
         if made.method == "auto":
             gain = {"gain": made.expected_gain_, "gain_se": made.expected_gain_se_}
-            content |= {"weights": dict(made.weights_), **_finite(gain)}
+            content |= {"weights": dict(made.weights_), **none_for_nan(gain)}
         return content
 
 
@@ -105,10 +106,8 @@ def fit_method(
     if "on" in estimator.get_params() and reading["logits"]:
         params["on"] = "logits"
     elif estimator.input == "logits":
-        raise InputError(
-            f"method={method!r} needs logits. Pass logits=True with columns that hold them, or "
-            "choose another method, such as 'auto'."
-        )
+        remedy = "Pass {} with columns that hold them, or choose another method, such as 'auto'."
+        raise _of_method(method, "{found} needs logits.", Phrase(remedy, Option("logits", True)))
     _check_room(path, reading, method)
     predictions = read_predictions(path, **reading)
     estimator.set_params(**params, **wanted)
@@ -117,8 +116,13 @@ def fit_method(
 
 def _named(method: str) -> Any:
     if method not in CALIBRATORS:
-        raise InputError(f"method={method!r} is not known; {known_methods(method)}")
+        raise _of_method(method, "{found} is not known; {}", None, known_methods(method))
     return CALIBRATORS[method]()
+
+
+def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -> InputError:
+    message = Phrase(template, *parts)
+    return InputError(message, argument="method", value=method, remedy=remedy)
 
 
 def _check_options(method: str, given: dict[str, Any]) -> None:
@@ -126,31 +130,30 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
     takes = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
     for name, value in given.items():
         if value is not None and name not in takes[method]:
-            others = " and ".join(other for other in takes if name in takes[other])
-            raise InputError(
-                f"{name}={value!r} must be left out: method={method!r} has no such option "
-                f"({others} {'have' if ' and ' in others else 'has'} it)."
-            )
+            others = listed([other for other in takes if name in takes[other]])
+            known = f"{others} {'have' if ' and ' in others else 'has'} it"
+            rule = "{found} must be left out: {} has no such option ({})."
+            message = Phrase(rule, Option("method", method), known)
+            raise InputError(message, argument=name, value=value)
 
 
 def _check_room(path: StrPath, reading: dict[str, Any], method: str) -> None:
     """Refuse a directory, and a file whose rows would not fit into the memory of this machine."""
+    mcllo = Option("method", "mcllo")
     if str(path) != "-" and Path(path).is_dir():
-        raise InputError(
-            f"method={method!r} needs all rows in memory, and the files of a directory are read in "
-            "blocks. Join the files, or some of their rows, into one file, or use method='mcllo'."
-        )
+        rule = "{found} needs all rows in memory, and the files of a directory are read in blocks."
+        remedy = "Join the files, or some of their rows, into one file, or use {}."
+        raise _of_method(method, rule, Phrase(remedy, mcllo))
     if not is_large(path):
         return
     own = {name: value for name, value in reading.items() if name != "baseline"}
     with blocks_of_files(path, spill=False, **own) as blocks:
         need = COPIES * blocks.source.n_bytes()
     if need > memory():
-        raise InputError(
-            f"method={method!r} needs all rows in memory, about {format_count(need / 1e9)} GB "
-            f"here; there are {format_count(memory() / 1e9)}. Fit it to fewer rows, chosen at "
-            "random, or use method='mcllo', which reads files in blocks."
-        )
+        rule = "{found} needs all rows in memory, about {} GB here; there are {}."
+        sizes = [format_count(size / 1e9) for size in (need, memory())]
+        remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
+        raise _of_method(method, rule, Phrase(remedy, mcllo), *sizes)
 
 
 def memory() -> float:
@@ -159,7 +162,3 @@ def memory() -> float:
         return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
-
-
-def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
-    return {name: v if abs(v) < float("inf") else None for name, v in numbers.items()}

@@ -1,11 +1,13 @@
-"""Which repair? The one of smallest log loss, and how sure its lead is.
+"""Which repair? The one of smallest log loss, how sure its lead is, and what is said of it.
 
 ==============  ================================================================================
 difference      mean of ``g_i``, a row's log loss under a method less that under the best one:
                 what the two share cancels
-standard error  ``sqrt(sum w_i (g_i - g)^2 / (W - 1) / W)`` with frequency weights of sum W; from
-                ``w_i (g_i - g)`` squared for survey weights, summed within groups first for groups
+standard error  `_ground/means.error_of_mean` of ``g_i``: weights count rows, or survey weights and
+                groups by their sums
 interval        ``g +- t se``, t the quantile ``1 - 0.05 / (2 k)`` for k methods
+equal           differences up to `SAME` are 0; of equal methods the simplest is the best
+told apart      the interval lies above 0, and the difference above `SHOWN`
 ==============  ================================================================================
 
 The winner is picked after looking at all k methods, which flatters it; hence Bonferroni's k. Then,
@@ -17,139 +19,31 @@ missed only where one of k others beats it beyond its interval.
 maps vary with the rows they are fitted to, nor that folds share rows. With a holdout the choice is
 made on the holdout; to keep it for a last word, choose by cross-validation (``cv=``).
 
-Paired differences in log loss: how sure is it that one method beats another on these rows?
-
-Rows are resampled with replacement, the same rows for every method, so that what the methods share
-cancels. The interval is the bootstrap's central 95 %.
-
-What a recommendation says: what to do, why, what else would do, what the intervals mean.
+This is the only place that decides. Text, JSON, report, figures and the demo show what it found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .._ground.results import Floats, none_for_nan
-from .._ground.text import format_count
+from .._ground.means import error_of_mean
+from .._ground.results import Floats, Result
+from .._ground.statements import Statement
+from .._ground.text import format_count, listed
 from .._input.predictions import Predictions
-
-N_BOOTSTRAP = 1000
-MOST_CELLS = 2e7
-
-
-def paired_differences(
-    sets: Mapping[str, Predictions], seed: int, level: float = 0.95
-) -> dict[str, tuple[float, float, float]]:
-    """Return, for each method, its log loss less that of the best one, with an interval."""
-    losses = np.column_stack([row_losses(predictions) for predictions in sets.values()])
-    weight = next(iter(sets.values())).sample_weight
-    own = np.ones(len(losses)) if weight is None else weight
-    means = own @ losses / own.sum()
-    gaps = losses - losses[:, [int(np.argmin(means))]]
-    draws = bootstrap_means(gaps, own, seed)
-    low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-    centre = means - means.min()
-    return {name: (float(centre[j]), float(low[j]), float(high[j])) for j, name in enumerate(sets)}
-
-
-def row_losses(predictions: Predictions) -> Floats:
-    """Return the negative log probability of each row's true class."""
-    rows = np.arange(predictions.n_samples)
-    losses: Floats = -np.log(predictions.probs[rows, predictions.codes])
-    return losses
-
-
-def bootstrap_means(values: Floats, weight: Floats, seed: int) -> Floats:
-    """Return weighted means of resampled rows, shape (n_draws, n_columns)."""
-    values, weight = values[weight > 0.0], weight[weight > 0.0]
-    n = len(values)
-    rng = np.random.default_rng([seed, 2])
-    draws = int(max(200, min(N_BOOTSTRAP, MOST_CELLS / n)))
-    means = np.empty((draws, values.shape[1]))
-    for k in range(draws):
-        counts = np.bincount(rng.integers(0, n, size=n), minlength=n) * weight
-        means[k] = counts @ values / counts.sum()
-    return means
-
-
-NOTHING = "uncalibrated"
-"""The name of leaving the predictions as they are."""
-
-
-def sentences_of(r: Recommendation) -> tuple[str, ...]:
-    """Return the recommendation in sentences."""
-    if not r.n_methods:
-        return ("No method was compared.",)
-    if r.improves:
-        head = f"Recommended: {r.method}, which has the lowest log loss."
-        return tuple(words for words in (head, _lead(r), _others(r), _meaning(r)) if words)
-    none = "No method is shown to be better than leaving the predictions as they are."
-    return (none, _lead(r), _meaning(r))
-
-
-def _lead(r: Recommendation) -> str:
-    """Say whose log loss is lowest, and by how much."""
-    where = f" on {format_count(r.n_samples)} rows that no map was fitted to"
-    loss = "cross-validated log loss" if r.cross_validated else "log loss"
-    number = f"{r.log_loss:.4f}{'' if r.cross_validated else where}"
-    after = r.runner_up
-    if r.gain is None:
-        next_one = "" if after is None else f"; {after.method} comes next, {_by(after)} above"
-        return f"Their {loss}, {number}, is the lowest{next_one}."
-    whose = f"Its {loss}" if r.improves else f"The lowest {loss}, that of {r.method}"
-    text = f"{whose}, {number}, is {_by(r.gain)} below doing nothing"
-    if after is not None:
-        text += f" and {_by(after)} below the next of {r.n_methods} methods, {after.method}"
-    return text + "."
-
-
-def _others(r: Recommendation) -> str:
-    """Say what cannot be told from the recommended method, and which of these is simplest."""
-    if not r.ties:
-        return "All others are worse, beyond chance." if r.n_methods > 1 else ""
-    if len(r.ties) == 1:
-        simpler = "simpler" if r.simplest == r.ties[0] else "less simple"
-        return f"{r.ties[0]} cannot be told from it and is {simpler}."
-    own = r.simplest == r.method
-    simplest = "it is the simplest of these" if own else f"the simplest is {r.simplest}"
-    return f"{listed(r.ties)} cannot be told from it; {simplest}."
-
-
-def _meaning(r: Recommendation) -> str:
-    many = f"hold for all {r.n_methods} methods at once (the best was picked after looking), "
-    return (
-        f"The intervals are paired, {many if r.n_methods > 1 else ''}with "
-        f"{100.0 * r.level:.0f} % confidence; how maps vary with the rows they are fitted to is "
-        "not in them."
-    )
-
-
-def _by(other: LossDifference) -> str:
-    return f"{_four(other.difference)} ({_four(other.low)} to {_four(other.high)})"
-
-
-def _four(value: float) -> str:
-    return f"{value:.4f}".replace("-0.0000", "0.0000")
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return ``a, b and c``.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
 
 LEVEL = 0.95
 SHOWN = 5e-5
 """Nats: a difference that four decimals do not show is none, however many rows there are."""
+SAME = 1e-6
+"""Numbers this close are equal: maps stop iterating, and `auto` is the identity, but for less."""
+NOTHING = "uncalibrated"
+"""The name of leaving the predictions as they are."""
 SIMPLEST_FIRST = (
     *(NOTHING, "identity", "temperature", "xu_davoine", "mcllo", "vector", "beta"),
     *("histogram", "isotonic", "matrix", "dirichlet", "auto"),
@@ -159,7 +53,7 @@ and the mean of several of these."""
 
 
 @dataclass(frozen=True)
-class LossDifference:
+class LossDifference(Result):
     """By how much a method's log loss lies above the recommended one's.
 
     Attributes
@@ -182,6 +76,18 @@ class LossDifference:
     def told(self) -> bool:
         """Whether the method is worse beyond chance, by an amount that four decimals show."""
         return self.low > 0.0 and self.difference > SHOWN
+
+    def numbers(self) -> dict[str, float]:
+        """Return the difference and its interval by name."""
+        return {"difference": self.difference, "low": self.low, "high": self.high}
+
+    @property
+    def cell(self) -> str:
+        """The difference and its interval in a table: ``0.0076 [-0.0029, 0.0180]``."""
+        return f"{_four(self.difference)} [{_four(self.low)}, {_four(self.high)}]"
+
+    def __str__(self) -> str:
+        return f"{_four(self.difference)} ({_four(self.low)} to {_four(self.high)})"
 
 
 @dataclass(frozen=True)
@@ -212,6 +118,10 @@ class Recommendation:
     n_samples: int
     cross_validated: bool
 
+    def difference(self, method: str) -> LossDifference | None:
+        """Return how far a method lies above the recommended one; None for what is not compared."""
+        return next((other for other in self.differences if other.method == method), None)
+
     @property
     def ties(self) -> tuple[str, ...]:
         """Methods that cannot be told from the recommended one, by log loss."""
@@ -230,17 +140,33 @@ class Recommendation:
     @property
     def gain(self) -> LossDifference | None:
         """The difference to leaving the predictions as they are; None when that is best."""
-        return next((d for d in self.differences if d.method == NOTHING), None)
+        return self.difference(NOTHING)
 
     @property
     def improves(self) -> bool:
         """Whether the method is shown to be better than leaving the predictions as they are."""
         return self.gain is not None and self.gain.told
 
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """What to do, why, what else would do, and what the intervals mean.
+
+        Their kinds are ``recommendation``, ``lead``, ``ties`` (where a method is recommended) and
+        ``intervals``.
+        """
+        if not self.n_methods:
+            return (Statement("recommendation", "No method was compared.", "doubt"),)
+        words = "No method is shown to be better than leaving the predictions as they are."
+        if self.improves:
+            words = f"Recommended: {self.method}, which has the lowest log loss."
+        decision = {"method": self.method, "improves": self.improves}
+        head = Statement("recommendation", words, "good" if self.improves else "doubt", decision)
+        return tuple(said for said in (head, self._lead(), self._others(), self._meaning()) if said)
+
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What to do, why, what else would do, and what the intervals mean."""
-        return sentences_of(self)
+        """The words of `statements`."""
+        return tuple(said.text for said in self.statements)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
@@ -250,7 +176,7 @@ class Recommendation:
             "improves": self.improves,
             "ties": list(self.ties),
             "simplest": self.simplest,
-            "differences": [none_for_nan(asdict(other)) for other in self.differences],
+            "differences": [other.to_dict() for other in self.differences],
             "level": self.level,
             "n_methods": self.n_methods,
             "n_samples": self.n_samples,
@@ -260,6 +186,53 @@ class Recommendation:
 
     def __str__(self) -> str:
         return " ".join(self.sentences)
+
+    def _lead(self) -> Statement:
+        """Say whose log loss is lowest, and by how much."""
+        loss, where = "cross-validated log loss", ""
+        if not self.cross_validated:
+            loss = "log loss"
+            where = f" on {format_count(self.n_samples)} rows that no map was fitted to"
+        number, after = f"{self.log_loss:.4f}{where}", self.runner_up
+        if self.gain is None:
+            next_one = "" if after is None else f"; {after.method} comes next, {after} above"
+            words = f"Their {loss}, {number}, is the lowest{next_one}."
+        else:
+            whose = f"Its {loss}" if self.improves else f"The lowest {loss}, that of {self.method}"
+            words = f"{whose}, {number}, is {self.gain} below doing nothing"
+            if after is not None:
+                words += f" and {after} below the next of {self.n_methods} methods, {after.method}"
+            words += "."
+        others = {"gain": self.gain, "runner_up": after}
+        numbers = {name: other.numbers() for name, other in others.items() if other is not None}
+        return Statement("lead", words, numbers={"log_loss": self.log_loss, **numbers})
+
+    def _others(self) -> Statement | None:
+        """Say what cannot be told from the recommended method, and which of these is simplest."""
+        if not self.improves or (not self.ties and self.n_methods == 1):
+            return None
+        own = self.simplest == self.method
+        if not self.ties:
+            words = "All others are worse, beyond chance."
+        elif len(self.ties) == 1:
+            words = f"{self.ties[0]} cannot be told from it and is "
+            words += "less simple." if own else "simpler."
+        else:
+            which = "it is the simplest of these" if own else f"the simplest is {self.simplest}"
+            words = f"{listed(self.ties)} cannot be told from it; {which}."
+        return Statement("ties", words, numbers={"ties": self.ties, "simplest": self.simplest})
+
+    def _meaning(self) -> Statement:
+        """Say what the intervals cover and what they do not."""
+        all_of_them = "both methods" if self.n_methods == 2 else f"all {self.n_methods} methods"
+        many = f"hold for {all_of_them} at once (the best was picked after looking), "
+        words = (
+            f"The intervals are paired, {many if self.n_methods > 1 else ''}with "
+            f"{100.0 * self.level:.0f} % confidence; how maps vary with the rows they are fitted "
+            "to is not in them."
+        )
+        numbers = {"level": self.level, "n_methods": self.n_methods}
+        return Statement("intervals", words, numbers=numbers)
 
 
 def recommend(
@@ -285,48 +258,43 @@ def recommend(
     >>> found.method, found.improves, round(found.gain.difference, 4)
     ('temperature', True, 0.47)
     """
+    from scipy.special import stdtrit
+
     losses = {name: row_losses(predictions) for name, predictions in sets.items()}
-    rows = sets[NOTHING]
+    rows, k = sets[NOTHING], len(sets) - 1
     weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
+    groups = rows.groups
+    if groups is None and rows.weight_kind == "survey":
+        groups = np.arange(rows.n_samples)
     means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
-    best = min(means, key=lambda name: means[name])
-    k = len(sets) - 1
-    tail = (1.0 - level) / (2.0 * max(k, 1))
-    others = [
-        _difference(name, losses[name] - losses[best], rows, weight, tail)
-        for name in sets
-        if name != best
-    ]
-    others.sort(key=lambda other: other.difference)
+    lowest = min(means.values())
+    best = min((name for name in sets if means[name] - lowest <= SAME), key=_rank)
+
+    def difference(name: str) -> LossDifference:
+        gaps = losses[name] - losses[best]
+        mean = float(weight @ gaps / weight.sum())
+        error, units = error_of_mean(gaps - mean, weight, groups)
+        quantile = 1.0 - (1.0 - level) / (2.0 * k)
+        reach = float(stdtrit(units - 1.0, quantile)) * error if units > 1.0 else np.inf
+        mean = 0.0 if abs(mean) <= SAME else mean
+        return LossDifference(name, mean, error, mean - reach, mean + reach)
+
+    others = sorted((difference(name) for name in sets if name != best), key=lambda d: d.difference)
     return Recommendation(
         best, means[best], tuple(others), level, k, rows.n_samples, cross_validated
     )
 
 
-def _difference(
-    name: str, gaps: Floats, rows: Predictions, weight: Floats, tail: float
-) -> LossDifference:
-    from scipy.special import stdtrit
-
-    mean = float(weight @ gaps / weight.sum())
-    error, units = paired_error(gaps, rows, weight)
-    reach = float(stdtrit(units - 1.0, 1.0 - tail)) * error if units > 1.0 else np.inf
-    return LossDifference(name, mean, error, mean - reach, mean + reach)
+def row_losses(predictions: Predictions) -> Floats:
+    """Return the negative log probability of each row's true class."""
+    rows = np.arange(predictions.n_samples)
+    losses: Floats = -np.log(predictions.probs[rows, predictions.codes])
+    return losses
 
 
-def paired_error(gaps: Floats, rows: Predictions, weight: Floats) -> tuple[float, float]:
-    """Return the standard error of the weighted mean of `gaps`, and the units it comes from."""
-    total = float(weight.sum())
-    parts = gaps - weight @ gaps / total
-    if rows.groups is None and rows.weight_kind == "frequency":
-        squares, units = float(weight @ parts**2), total
-    else:
-        which = np.arange(len(gaps)) if rows.groups is None else rows.groups
-        sums = np.bincount(which, weights=weight * parts)
-        squares, units = float(sums @ sums), float((np.bincount(which, weights=weight) > 0.0).sum())
-    if units <= 1.0:
-        return float("nan"), units
-    return float(np.sqrt(squares * units / (units - 1.0))) / total, units
+def _four(value: float) -> str:
+    """Return four decimals, and no minus before a zero."""
+    return f"{0.0 if abs(value) < SHOWN else value:.4f}"
 
 
 def _rank(method: str) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from ._auto.calibrator import AutoCalibrator
-from ._base import restored
+from ._base import Calibrator, restored
 from ._beta import BetaCalibration
 from ._histogram import HistogramBinning
 from ._identity import Identity
@@ -16,7 +15,7 @@ from ._mcllo import MCLLOCalibrator
 from ._temperature import TemperatureScaling
 from ._xu_davoine import XuDavoine
 
-CALIBRATORS: dict[str, Any] = {
+CALIBRATORS: dict[str, type[Calibrator]] = {
     cls.method: cls
     for cls in (
         MCLLOCalibrator,
@@ -34,7 +33,7 @@ CALIBRATORS: dict[str, Any] = {
 }
 
 
-def load_calibrator(path: str | os.PathLike[str]) -> Any:
+def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
     """Return the calibrator that ``save`` wrote to `path`; ``-`` is standard input.
 
     Raises

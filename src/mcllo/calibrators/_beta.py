@@ -13,35 +13,24 @@ prediction         ``q_k / sum_j q_j``
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms
 from .._math.newton import minimize
-from ..exceptions import SeparationWarning
-from ._base import (
-    absent_columns,
-    normalize_rows,
-    predict_labels,
-    read_rows,
-    read_training,
-    save_calibrator,
-)
-from ._linear_fit import warn_absent
+from ..exceptions import USE_A_PENALTY, Phrase, SeparationWarning
+from ._base import OneVsRest, float_array
 
 SMALLEST = 1e-12
 IDENTITY = np.array([1.0, 1.0, 0.0])
 
 
-class BetaCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BetaCalibration(OneVsRest):
     """Beta calibration of every class against the rest, rows then divided by their sum.
 
     Parameters
@@ -72,10 +61,8 @@ class BetaCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([0.5, 0.5, 0. ])
     """
 
-    method: ClassVar[str] = "beta"
-    input: ClassVar[str] = "probs"
-    includes_identity: ClassVar[bool] = True
-    needs_logs: ClassVar[bool] = False
+    method = "beta"
+    _learned = (("coef", float_array), ("absent", tuple))
 
     def __init__(
         self, *, classes: Sequence[Hashable] | None = None, normalize: bool = False
@@ -83,24 +70,11 @@ class BetaCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
         self.normalize = normalize
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BetaCalibration:
-        """Fit three numbers per class.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_classes)
-            Predicted probabilities; zeros stay zeros.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
-        predictions = read_training(self, X, y, sample_weight)
-        warn_absent(predictions, "its probability is kept, and the other classes share the rest")
-        self.absent_ = absent_columns(predictions)
+    def _learn_classes(self, predictions: Predictions) -> None:
         self.coef_ = np.tile(IDENTITY, (predictions.n_classes, 1))
-        rows = _counted(predictions)
-        weight = None if predictions.sample_weight is None else predictions.sample_weight[rows]
+        weight = predictions.sample_weight
+        rows = slice(None) if weight is None else weight > 0.0
+        weight = None if weight is None else weight[rows]
         steps = []
         for k in np.flatnonzero(predictions.class_weight):
             s, hit = predictions.probs[rows, k], predictions.codes[rows] == k
@@ -108,32 +82,14 @@ class BetaCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if is_step(s, hit):
                 steps.append(predictions.classes[k])
         _warn_steps(steps)
-        return self
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        probs = read_rows(self, X).probs
+    def _answers(self, probs: Floats) -> Floats:
         logit = np.einsum("fnk,kf->nk", features(probs), self.coef_)
         log_answer = -np.logaddexp(0.0, -logit)
         log_answer[:, list(self.absent_)] = -np.inf
         # Divided by the row's largest answer, so that not all of them can underflow to 0.
-        answers = np.exp(log_answer - log_answer.max(axis=1, keepdims=True))
-        return normalize_rows(answers, probs, absent=self.absent_, zero_row="uniform")
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
-
-    def _state(self) -> dict[str, Any]:
-        return {"coef": self.coef_.tolist(), "absent": list(self.absent_)}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.coef_ = np.array(state["coef"], dtype=float)
-        self.absent_ = tuple(state["absent"])
+        answers: Floats = np.exp(log_answer - log_answer.max(axis=1, keepdims=True))
+        return answers
 
 
 def features(s: Floats) -> Floats:
@@ -181,18 +137,15 @@ def _fit_columns(
     return coef
 
 
-def _counted(predictions: Predictions) -> NDArray[np.bool_]:
-    """Return which rows have a positive weight."""
-    weight = predictions.sample_weight
-    return np.ones(predictions.n_samples, dtype=bool) if weight is None else weight > 0.0
-
-
 def _warn_steps(labels: list[Hashable]) -> None:
+    """Name the classes that have no best map."""
     if labels:
         named = ", ".join(repr(label) for label in labels)
-        message = (
-            f"a threshold on its probability tells class {named} from the rest without error, so "
-            "no finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
-            "Give more rows, or use MCLLOCalibrator(penalty=1.0)."
+        message = Phrase(
+            "a threshold on its probability tells class {} from the rest without error, so no "
+            "finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
+            "Give more rows, or {}.",
+            named,
+            USE_A_PENALTY,
         )
-        warnings.warn(message, SeparationWarning, stacklevel=3)
+        warnings.warn(SeparationWarning(message), stacklevel=5)

@@ -1,7 +1,13 @@
-"""Predictive belief functions of the scalar soft-max model (Denoeux 2014); pure NumPy.
+"""Evidential calibration with one scalar: what theta is plausible, and the belief in each class.
 
 =================  ==========================================================================
-given              scores s of a row; sets ``Gamma(u) = [a(u), b(u)]`` of theta, u uniform
+model              ``p_k(theta) = exp(theta s_k) / sum_j exp(theta s_j)``, s the scores of a row
+log likelihood     ``l(theta) = sum_i w_i (theta t_i - log sum_k exp(theta s_ik))``, concave;
+                   ``t_i`` is the score of row i's target
+plausible set      ``Gamma(u) = {theta: l(theta) >= l(theta_hat) + log u} = [a(u), b(u)]``
+signed root        ``r(theta) = +- sqrt(2 (l(theta_hat) - l(theta)))``: grows with theta and is
+                   nearly a straight line; the ends of Gamma(u) have ``r = +- sqrt(-2 log u)``
+quadrature         ``E_u[f(u)] = sum_q w_q f(u_q)``, u uniform: Gauss-Legendre in v, ``u = v^2``
 cumulative         ``F_k = p_1 + .. + p_k`` in a chosen order of the classes, F_0 = 0, F_c = 1
 random set         ``phi(u, z) = {k: L_k-1 < z <= U_k}``, z uniform, ``U_k = max_Gamma F_k``,
                    ``L_k = min_Gamma F_k``
@@ -10,8 +16,9 @@ belief             ``Bel(k) = P(phi = {k}) = E_u[(L_k - U_k-1)_+]``
 pignistic          ``BetP(k) = E[1{k in phi} / |phi|]``
 =================  ==========================================================================
 
-U and L grow with k, so phi is a run of neighbouring classes, and given u the run k .. k+d has the
-probability ``(min(U_k, L_k+d) - max(U_k-1, L_k+d-1))_+``; that is what `run_belief` adds up.
+These are the predictive belief functions of Denoeux (2014). U and L grow with k, so phi is a run of
+neighbouring classes, and given u the run k .. k+d has the probability ``(min(U_k, L_k+d) -
+max(U_k-1, L_k+d-1))_+``; that is what `run_belief` adds up.
 
 Orders:
 
@@ -27,18 +34,6 @@ For the last two, the sets being nested, extremes are running extremes outward f
 the ends of all sets and over the stationary points between neighbouring ends, bisected where the
 derivative changes sign. A p_k has at most one stationary point, so none is missed; of a cumulative
 F_k two could hide between the same two ends, where it is then flat.
-
-One scalar soft-max model and the parameters its likelihood finds plausible; pure NumPy.
-
-=================  ==========================================================================
-model              ``p_k(theta) = exp(theta s_k) / sum_j exp(theta s_j)``
-log likelihood     ``l(theta) = sum_i w_i (theta t_i - log sum_k exp(theta s_ik))``, concave;
-                   ``t_i`` is the score of row i's target
-plausible set      ``Gamma(u) = {theta: l(theta) >= l(theta_hat) + log u} = [a(u), b(u)]``
-signed root        ``r(theta) = +- sqrt(2 (l(theta_hat) - l(theta)))``: grows with theta and is
-                   nearly a straight line; the ends of Gamma(u) have ``r = +- sqrt(-2 log u)``
-quadrature         ``E_u[f(u)] = sum_q w_q f(u_q)``: Gauss-Legendre in v with ``u = v^2``
-=================  ==========================================================================
 """
 
 from __future__ import annotations
@@ -51,13 +46,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
-from .._math.kernel import softmax_columns
+from .._ground.results import Floats, Result
+from .._math.kernel import softmax
 from .._math.likelihood import CHUNK_ELEMENTS, Terms
 from .._math.newton import Solution, minimize
 from ..exceptions import InputError
 
 Objective = Callable[[Floats], Terms]
+Order = Literal["score", "index", "envelope"]
 
 N_NODES = 64
 CLOSE = 1e-5
@@ -65,6 +61,8 @@ CLOSE = 1e-5
 MAX_STEPS = 200
 VAGUE = 1e8
 """Stands for infinity as an end of Gamma(u) when the rows say nothing about theta."""
+HALVINGS = 26
+"""Of a cell that holds a stationary point; the error of the value there is of the order 4**-26."""
 
 
 @cache
@@ -79,7 +77,7 @@ def quadrature() -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class PlausibleSets:
+class PlausibleSets(Result):
     """theta_hat and the sets Gamma(u) of some levels u, growing outward.
 
     Attributes
@@ -93,10 +91,6 @@ class PlausibleSets:
     theta: float
     low: Floats
     high: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {"theta": self.theta, "low": self.low.tolist(), "high": self.high.tolist()}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PlausibleSets:
@@ -132,13 +126,12 @@ class ScalarLikelihood:
         # Shifted so that every exponent is <= 0; measured from the target's score, not from 0.
         up = at >= 0.0
         shifted, offset = (self._below, self._lead) if up else (self._above, -self._lag)
-        p = np.exp(at * shifted)
-        total = p.sum(axis=0)
-        p /= total
+        p = at * shifted
+        logs = softmax(p, bounded=True)
         mean = np.einsum("kn,kn->n", p, shifted)
         p *= shifted
         spread = np.einsum("kn,kn->n", p, shifted) - mean**2
-        value = float(self.weight @ np.log(total)) + at * offset
+        value = float(self.weight @ logs) + at * offset
         slope = float(self.weight @ mean) + offset
         return Terms(value, np.array([slope]), np.array([[self.weight @ spread]]))
 
@@ -208,14 +201,8 @@ def _solve(
     return inner + side * at, rate
 
 
-Order = Literal["score", "index", "envelope"]
-
-HALVINGS = 26
-"""Of a cell that holds a stationary point; the error of the value there is of the order 4**-26."""
-
-
 @dataclass(frozen=True, eq=False)
-class Belief:
+class Belief(Result):
     """Lower, upper and pignistic probability of each class.
 
     Attributes
@@ -228,10 +215,6 @@ class Belief:
     bel: Floats
     pl: Floats
     betp: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {"bel": self.bel.tolist(), "pl": self.pl.tolist(), "betp": self.betp.tolist()}
 
 
 def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
@@ -251,7 +234,7 @@ def belief(scores: Floats, sets: PlausibleSets, order: Order) -> Belief:
 def soft_max(scores: Floats, theta: Any) -> Floats:
     """Return ``p_k(theta)``; classes on the first axis, the others broadcast."""
     p: Floats = scores * theta
-    softmax_columns(p)
+    softmax(p)
     return p
 
 
@@ -284,6 +267,7 @@ def run_belief(upper: Floats, lower: Floats, weight: Floats) -> Floats:
 
 
 def _by_score(scores: Floats, sets: PlausibleSets) -> Floats:
+    """Return the numbers of a chunk in the order "score"."""
     order = np.argsort(scores, axis=1, kind="stable")
     ranked = np.take_along_axis(scores, order, axis=1)
     columns = np.ascontiguousarray(ranked.T)[:, None, :]
@@ -307,6 +291,7 @@ def _average_ties(numbers: Floats, ranked: Floats) -> Floats:
 
 
 def _by_index(scores: Floats, sets: PlausibleSets) -> Floats:
+    """Return the numbers of a chunk in the order "index"."""
     lower, upper = extremes(scores.T, sets, cumulative=True)
     padded = np.zeros((2, len(lower) + 1, *lower.shape[1:]))
     padded[:, 1:] = lower, upper
@@ -315,6 +300,7 @@ def _by_index(scores: Floats, sets: PlausibleSets) -> Floats:
 
 
 def _envelope(scores: Floats, sets: PlausibleSets) -> Floats:
+    """Return the numbers of a chunk without an order."""
     lower, upper = (quadrature()[1] @ end for end in extremes(scores.T, sets, cumulative=False))
     width = upper - lower
     room = np.maximum(width.sum(axis=0), np.finfo(float).tiny)
@@ -331,6 +317,7 @@ def extremes(scores: Floats, sets: PlausibleSets, *, cumulative: bool) -> tuple[
 def _one_side(
     scores: Floats, theta: float, ends: Floats, cumulative: bool
 ) -> tuple[Floats, Floats]:
+    """Return the running extremes from theta_hat to each of the ends on one side."""
     grid = np.concatenate([[theta], ends])
     value, slope = _curves(scores[:, None, :], grid[:, None], cumulative)
     inside = value[:, 1:].copy()

@@ -11,34 +11,20 @@ prediction         ``q_k = q_{m(x_k), k}``, then ``q_k / sum_j q_j``
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins, bin_index, inner_edges
-from ._base import (
-    ZeroRow,
-    absent_columns,
-    check_choice,
-    normalize_rows,
-    predict_labels,
-    read_rows,
-    read_training,
-    save_calibrator,
-)
-from ._linear_fit import warn_absent
+from ._base import OneVsRest, ZeroRow, check_choice, float_arrays
 
 EMPTY = ("midpoint", "zero", "prior", "identity")
 
 
-class HistogramBinning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HistogramBinning(OneVsRest):
     """Histogram binning of every class's probability, rows then divided by their sum.
 
     The most probable class may change, and probabilities become 0 where a bin never held the class.
@@ -85,10 +71,14 @@ class HistogramBinning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([[0.667, 0.333]])
     """
 
-    method: ClassVar[str] = "histogram"
-    input: ClassVar[str] = "probs"
-    includes_identity: ClassVar[bool] = False
-    needs_logs: ClassVar[bool] = False
+    method = "histogram"
+    includes_identity = False
+    _learned = (
+        ("edges", float_arrays),
+        ("counts", float_arrays),
+        ("table", float_arrays),
+        ("absent", tuple),
+    )
 
     def __init__(
         self,
@@ -109,28 +99,15 @@ class HistogramBinning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
         self.normalize = normalize
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> HistogramBinning:
-        """Count how often each class came true in each bin.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_classes)
-            Predicted probabilities; zeros stay zeros.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
+    def _check_options(self) -> None:
         check_choice("empty", self.empty, EMPTY)
         check_choice("zero_row", self.zero_row, ("original", "uniform"))
         if not 0.0 <= self.smoothing < np.inf:
             raise InputError(f"smoothing must be finite and >= 0; got smoothing={self.smoothing}.")
-        predictions = read_training(self, X, y, sample_weight)
-        warn_absent(predictions, "its probability is kept, and the other classes share the rest")
-        self.absent_ = absent_columns(predictions)
+
+    def _learn_classes(self, predictions: Predictions) -> None:
         columns = [self._fit_class(predictions, k) for k in range(predictions.n_classes)]
         self.edges_, self.counts_, self.table_ = (list(part) for part in zip(*columns, strict=True))
-        return self
 
     def _fit_class(self, predictions: Predictions, k: int) -> tuple[Floats, Floats, Floats]:
         """Return inner edges, counts and answers of the bins of class k."""
@@ -146,6 +123,7 @@ class HistogramBinning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return edges, counts, np.where(counts > 0.0, answers, self._empty_answers(edges, prior))
 
     def _empty_answers(self, edges: Floats, prior: float) -> Floats:
+        """Return what each bin would say without rows."""
         ends = np.concatenate([[0.0], edges, [1.0]])
         midpoints: Floats = 0.5 * (ends[:-1] + ends[1:])
         constant = {"zero": 0.0, "prior": prior, "identity": np.nan}
@@ -153,32 +131,8 @@ class HistogramBinning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return midpoints
         return np.full_like(midpoints, constant[self.empty])
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        probs = read_rows(self, X).probs
+    def _answers(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)
         for k, (edges, table) in enumerate(zip(self.edges_, self.table_, strict=True)):
             answers[:, k] = table[bin_index(probs[:, k], edges)]
-        answers = np.where(np.isnan(answers), probs, answers)
-        return normalize_rows(answers, probs, absent=self.absent_, zero_row=self.zero_row)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
-
-    def _state(self) -> dict[str, Any]:
-        return {
-            "edges": [edges.tolist() for edges in self.edges_],
-            "counts": [counts.tolist() for counts in self.counts_],
-            "table": [[None if np.isnan(q) else float(q) for q in row] for row in self.table_],
-            "absent": list(self.absent_),
-        }
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        for name in ("edges", "counts", "table"):
-            setattr(self, f"{name}_", [np.array(row, dtype=float) for row in state[name]])
-        self.absent_ = tuple(state["absent"])
+        return np.where(np.isnan(answers), probs, answers)

@@ -9,28 +9,16 @@ prediction         ``q_k / sum_j q_j``; ``1 / c`` for each class where every q_k
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._ground.results import Floats
 from .._input.predictions import Predictions
-from ._base import (
-    absent_columns,
-    normalize_rows,
-    predict_labels,
-    read_rows,
-    read_training,
-    save_calibrator,
-)
-from ._linear_fit import warn_absent
+from ._base import OneVsRest, float_arrays
 
 
-class IsotonicCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class IsotonicCalibration(OneVsRest):
     """Isotonic regression of every class against the rest, rows then divided by their sum.
 
     Parameters
@@ -58,10 +46,8 @@ class IsotonicCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
            [1. , 0. ]])
     """
 
-    method: ClassVar[str] = "isotonic"
-    input: ClassVar[str] = "probs"
-    includes_identity: ClassVar[bool] = True
-    needs_logs: ClassVar[bool] = False
+    method = "isotonic"
+    _learned = (("knots", float_arrays), ("absent", tuple))
 
     def __init__(
         self, *, classes: Sequence[Hashable] | None = None, normalize: bool = False
@@ -69,49 +55,18 @@ class IsotonicCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
         self.normalize = normalize
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> IsotonicCalibration:
-        """Fit one function per class.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_classes)
-            Predicted probabilities; zeros stay zeros.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
-        predictions = read_training(self, X, y, sample_weight)
-        warn_absent(predictions, "its probability is kept, and the other classes share the rest")
-        self.absent_ = absent_columns(predictions)
+    def _learn_classes(self, predictions: Predictions) -> None:
         self.knots_ = [_fit_class(predictions, k) for k in range(predictions.n_classes)]
-        return self
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        probs = read_rows(self, X).probs
+    def _answers(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)
         for k, (at, value) in enumerate(self.knots_):
             answers[:, k] = np.interp(probs[:, k], at, value)
-        return normalize_rows(answers, probs, absent=self.absent_, zero_row="uniform")
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
-
-    def _state(self) -> dict[str, Any]:
-        return {"knots": [knots.tolist() for knots in self.knots_], "absent": list(self.absent_)}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.knots_ = [np.array(knots, dtype=float) for knots in state["knots"]]
-        self.absent_ = tuple(state["absent"])
+        return answers
 
 
 def _fit_class(predictions: Predictions, k: int) -> Floats:
+    """Return where the function of class k bends, and its values there."""
     from sklearn.isotonic import IsotonicRegression
 
     regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")

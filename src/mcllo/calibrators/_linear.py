@@ -1,49 +1,117 @@
-"""`DirichletCalibration`: a full linear map of the log probabilities, off-diagonals held back.
+"""Vector, matrix and Dirichlet calibration: three ridges on one map, `_linear_fit.LinearMap`.
 
-====================  ==========================================================================
-map                   ``softmax(W log p + b)``
-minimised             ``mean nll + lambda / (c (c - 1)) sum_{i != j} w_ij^2 + mu / c sum_j b_j^2``
-====================  ==========================================================================
+===============  =================================  ==========================================
+`VectorScaling`  ``softmax(w * z + b)``             ``nll + penalty / 2 (|w - 1|^2 + |b|^2)``
+`MatrixScaling`  ``softmax(W z + b)``               ``nll + penalty / 2 (|W - I|^2 + |b|^2)``
+`Dirichlet-`     ``softmax(W log p + b)``           ``mean nll + lambda / (c (c - 1)) sum_{i != j}
+`Calibration`                                       w_ij^2 + mu / c sum_j b_j^2``
+===============  =================================  ==========================================
 
-lambda is `off_diagonal` and mu is `intercept`; the diagonal is free (ODIR, Kull et al. 2019).
-
-`MatrixScaling`: a full linear map of the logits.
-
-`VectorScaling`: a weight and an intercept for each class's logit.
+z are logits or log probabilities, lambda is `off_diagonal` and mu is `intercept`; Dirichlet
+calibration leaves the diagonal free (ODIR, Kull et al. 2019).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._ground.results import Floats
-from ._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
-from ._linear_fit import LinearMap, check_penalty, fit_map, input_of
+from .._input.predictions import Predictions
+from .._input.probabilities import Simplex
+from ._base import Calibrator, check_choice
+from ._linear_fit import LinearMap, check_penalty, fit_map
 
 
-class DirichletCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Dirichlet calibration with off-diagonal and intercept regularisation (Kull et al. 2019).
+class LinearCalibrator(Calibrator):
+    """Base of the methods whose map is a `LinearMap`, kept in `map_`."""
+
+    _absent = "it keeps its predicted probability and the others share the rest"
+    map_: LinearMap
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights."""
+        return self.map_.coef
+
+    @property
+    def intercept_(self) -> Floats:
+        """Intercepts b."""
+        return self.map_.intercept
+
+    @property
+    def _scores(self) -> str:
+        """Of what the map is: "logits" or "log_probs"."""
+        return getattr(self, "on", "log_probs")
+
+    def _ridge(self, predictions: Predictions) -> Floats:
+        """Return the weights r of the penalty, as `fit_map` takes them."""
+        raise NotImplementedError
+
+    def _remedy(self) -> str:
+        """Return what to do when the rows separate the classes."""
+        return f"Use {type(self).__name__}(penalty=1.0)."
+
+    def _learn(self, predictions: Predictions) -> None:
+        ridge = self._ridge(predictions)
+        self.map_ = fit_map(predictions, self._scores, ridge, self._remedy())
+
+    def _apply(self, simplex: Simplex) -> Floats:
+        return self.map_.apply(simplex, self._scores)
+
+    def _state(self) -> dict[str, Any]:
+        return self.map_.to_dict()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.map_ = LinearMap.from_dict(state)
+
+
+class Scaling(LinearCalibrator):
+    """Base of vector and matrix scaling: the same ridge on every parameter."""
+
+    _diagonal: ClassVar[bool]
+
+    def __init__(
+        self,
+        *,
+        on: str = "logits",
+        penalty: float = 0.0,
+        classes: Sequence[Hashable] | None = None,
+        normalize: bool = False,
+        clip: float | None = None,
+    ) -> None:
+        self.on = on
+        self.penalty = penalty
+        self.classes = classes
+        self.normalize = normalize
+        self.clip = clip
+
+    def _check_options(self) -> None:
+        check_choice("on", self.on, ("logits", "log_probs"))
+        check_penalty("penalty", self.penalty)
+
+    def _ridge(self, predictions: Predictions) -> Floats:
+        c = predictions.n_classes
+        return np.full((c, 2 if self._diagonal else c + 1), float(self.penalty))
+
+
+class VectorScaling(Scaling):
+    """Vector scaling (Guo et al. 2017): ``softmax(w * z + b)`` of largest likelihood.
 
     Parameters
     ----------
-    off_diagonal : float
-        lambda: weight of the mean square of W's off-diagonal entries beside the mean negative log
-        likelihood. 0 is maximum likelihood; as it grows the map becomes vector scaling of log
-        probabilities. The default is a compromise: sharp predictions of ten classes want 10,
-        blurred ones of four classes 0.1. To choose it from data, search over powers of 10 with
-        ``GridSearchCV(DirichletCalibration(), ..., scoring="neg_log_loss")``.
-    intercept : float
-        mu: weight of the mean square of the intercepts.
+    on : {"logits", "log_probs"}
+        What X holds: logits, or probabilities whose logarithm takes their place. The two give
+        different maps, because a number added to all logits of a row matters here.
+    penalty : float
+        Ridge ``penalty / 2 * (sum b^2 + sum (w - 1)^2)`` towards the identity. 0 is maximum
+        likelihood; 1 is safe when rows are few or the estimate does not exist.
     classes : sequence, optional
         The label of each column, when it cannot be told from the columns or the labels.
     normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
     clip : float, optional
         Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
 
@@ -51,10 +119,10 @@ class DirichletCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     classes_ : ndarray
         Labels in column order.
-    coef_ : ndarray of shape (n_classes, n_classes)
-        W; row j makes class j's new score.
+    coef_ : ndarray of shape (n_classes,)
+        w.
     intercept_ : ndarray of shape (n_classes,)
-        b.
+        b, summing to 0.
     map_ : LinearMap
         Both, with the solver's steps and whether it converged.
 
@@ -66,96 +134,21 @@ class DirichletCalibration(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> honest = rng.dirichlet([1, 1, 1], size=1000)
-    >>> y = [rng.choice(3, p=row) for row in honest]
-    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
-    >>> calibration = DirichletCalibration().fit(sharp, y)
-    >>> bool(abs(calibration.predict_proba(sharp) - honest).mean() < 0.03)
+    >>> logits = rng.normal(size=(2000, 3))
+    >>> true = 2.0 * logits + [0.5, 0.0, -0.5]
+    >>> y = (true + rng.gumbel(size=true.shape)).argmax(axis=1)
+    >>> scaling = VectorScaling().fit(logits, y)
+    >>> bool(abs(scaling.coef_ - 2.0).max() < 0.2)
+    True
+    >>> bool(abs(scaling.intercept_ - [0.5, 0.0, -0.5]).max() < 0.2)
     True
     """
 
-    method: ClassVar[str] = "dirichlet"
-    input: ClassVar[str] = "probs"
-    includes_identity: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        *,
-        off_diagonal: float = 1.0,
-        intercept: float = 0.01,
-        classes: Sequence[Hashable] | None = None,
-        normalize: bool = False,
-        clip: float | None = None,
-    ) -> None:
-        self.off_diagonal = off_diagonal
-        self.intercept = intercept
-        self.classes = classes
-        self.normalize = normalize
-        self.clip = clip
-
-    @property
-    def coef_(self) -> Floats:
-        """Weights W."""
-        return self.map_.coef
-
-    @property
-    def intercept_(self) -> Floats:
-        """Intercepts b."""
-        return self.map_.intercept
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DirichletCalibration:
-        """Estimate the map from predictions and labels.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_classes)
-            Predicted probabilities.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
-        check_penalty("off_diagonal", self.off_diagonal)
-        check_penalty("intercept", self.intercept)
-        predictions = read_training(self, X, y, sample_weight)
-        total_weight = float(predictions.class_weight.sum())
-        ridge = odir_ridge(
-            predictions.n_classes, total_weight * self.off_diagonal, total_weight * self.intercept
-        )
-        self.map_ = fit_map(
-            predictions, "log_probs", ridge, 'Use MatrixScaling(on="log_probs", penalty=1.0).'
-        )
-        return self
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        rows = read_rows(self, X)
-        return self.map_.apply(rows, "log_probs")
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
-
-    def _state(self) -> dict[str, Any]:
-        return self.map_.to_dict()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.map_ = LinearMap.from_dict(state)
+    method = "vector"
+    _diagonal = True
 
 
-def odir_ridge(n_classes: int, off_diagonal: float, intercept: float) -> Floats:
-    """Return ODIR as weights r of ``1/2 sum r_jk (theta_jk - identity_jk)^2``, shape (c, c + 1)."""
-    ridge = np.full((n_classes, n_classes + 1), 2.0 * off_diagonal / (n_classes * (n_classes - 1)))
-    np.fill_diagonal(ridge, 0.0)
-    ridge[:, -1] = 2.0 * intercept / n_classes
-    return ridge
-
-
-class MatrixScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MatrixScaling(Scaling):
     """Matrix scaling (Guo et al. 2017): ``softmax(W z + b)`` of largest likelihood.
 
     With c classes that is ``(c - 1)(c + 1)`` parameters: more than a few hundred rows determine
@@ -205,94 +198,27 @@ class MatrixScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
            [ 0.,  2., -1.]])
     """
 
-    method: ClassVar[str] = "matrix"
-    includes_identity: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        *,
-        on: str = "logits",
-        penalty: float = 0.0,
-        classes: Sequence[Hashable] | None = None,
-        normalize: bool = False,
-        clip: float | None = None,
-    ) -> None:
-        self.on = on
-        self.penalty = penalty
-        self.classes = classes
-        self.normalize = normalize
-        self.clip = clip
-
-    @property
-    def input(self) -> str:
-        """What X holds: "logits" or "probs"."""
-        return input_of(self.on)
-
-    @property
-    def coef_(self) -> Floats:
-        """Weights W."""
-        return self.map_.coef
-
-    @property
-    def intercept_(self) -> Floats:
-        """Intercepts b."""
-        return self.map_.intercept
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MatrixScaling:
-        """Estimate the map from logits (or probabilities) and labels.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_classes)
-            Logits, or probabilities when ``on="log_probs"``.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
-        check_choice("on", self.on, ("logits", "log_probs"))
-        check_penalty("penalty", self.penalty)
-        predictions = read_training(self, X, y, sample_weight)
-        c = predictions.n_classes
-        ridge = np.full((c, c + 1), float(self.penalty))
-        self.map_ = fit_map(predictions, self.on, ridge, "Use MatrixScaling(penalty=1.0).")
-        return self
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        rows = read_rows(self, X)
-        return self.map_.apply(rows, self.on)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
-
-    def _state(self) -> dict[str, Any]:
-        return self.map_.to_dict()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.map_ = LinearMap.from_dict(state)
+    method = "matrix"
+    _diagonal = False
 
 
-class VectorScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Vector scaling (Guo et al. 2017): ``softmax(w * z + b)`` of largest likelihood.
+class DirichletCalibration(LinearCalibrator):
+    """Dirichlet calibration with off-diagonal and intercept regularisation (Kull et al. 2019).
 
     Parameters
     ----------
-    on : {"logits", "log_probs"}
-        What X holds: logits, or probabilities whose logarithm takes their place. The two give
-        different maps, because a number added to all logits of a row matters here.
-    penalty : float
-        Ridge ``penalty / 2 * (sum b^2 + sum (w - 1)^2)`` towards the identity. 0 is maximum
-        likelihood; 1 is safe when rows are few or the estimate does not exist.
+    off_diagonal : float
+        lambda: weight of the mean square of W's off-diagonal entries beside the mean negative log
+        likelihood. 0 is maximum likelihood; as it grows the map becomes vector scaling of log
+        probabilities. The default is a compromise: sharp predictions of ten classes want 10,
+        blurred ones of four classes 0.1. To choose it from data, search over powers of 10 with
+        ``GridSearchCV(DirichletCalibration(), ..., scoring="neg_log_loss")``.
+    intercept : float
+        mu: weight of the mean square of the intercepts.
     classes : sequence, optional
         The label of each column, when it cannot be told from the columns or the labels.
     normalize : bool
-        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+        Accept rows that do not sum to 1 and divide them by their sum.
     clip : float, optional
         Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
 
@@ -300,10 +226,10 @@ class VectorScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : ndarray
         Labels in column order.
-    coef_ : ndarray of shape (n_classes,)
-        w.
+    coef_ : ndarray of shape (n_classes, n_classes)
+        W; row j makes class j's new score.
     intercept_ : ndarray of shape (n_classes,)
-        b, summing to 0.
+        b.
     map_ : LinearMap
         Both, with the solver's steps and whether it converged.
 
@@ -315,83 +241,46 @@ class VectorScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> logits = rng.normal(size=(2000, 3))
-    >>> true = 2.0 * logits + [0.5, 0.0, -0.5]
-    >>> y = (true + rng.gumbel(size=true.shape)).argmax(axis=1)
-    >>> scaling = VectorScaling().fit(logits, y)
-    >>> bool(abs(scaling.coef_ - 2.0).max() < 0.2)
-    True
-    >>> bool(abs(scaling.intercept_ - [0.5, 0.0, -0.5]).max() < 0.2)
+    >>> honest = rng.dirichlet([1, 1, 1], size=1000)
+    >>> y = [rng.choice(3, p=row) for row in honest]
+    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
+    >>> calibration = DirichletCalibration().fit(sharp, y)
+    >>> bool(abs(calibration.predict_proba(sharp) - honest).mean() < 0.03)
     True
     """
 
-    method: ClassVar[str] = "vector"
-    includes_identity: ClassVar[bool] = True
+    method = "dirichlet"
 
     def __init__(
         self,
         *,
-        on: str = "logits",
-        penalty: float = 0.0,
+        off_diagonal: float = 1.0,
+        intercept: float = 0.01,
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
-        self.on = on
-        self.penalty = penalty
+        self.off_diagonal = off_diagonal
+        self.intercept = intercept
         self.classes = classes
         self.normalize = normalize
         self.clip = clip
 
-    @property
-    def input(self) -> str:
-        """What X holds: "logits" or "probs"."""
-        return input_of(self.on)
+    def _check_options(self) -> None:
+        check_penalty("off_diagonal", self.off_diagonal)
+        check_penalty("intercept", self.intercept)
 
-    @property
-    def coef_(self) -> Floats:
-        """Weights w."""
-        return self.map_.coef
+    def _ridge(self, predictions: Predictions) -> Floats:
+        total = float(predictions.class_weight.sum())
+        return odir_ridge(predictions.n_classes, total * self.off_diagonal, total * self.intercept)
 
-    @property
-    def intercept_(self) -> Floats:
-        """Intercepts b."""
-        return self.map_.intercept
+    def _remedy(self) -> str:
+        return 'Use MatrixScaling(on="log_probs", penalty=1.0).'
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> VectorScaling:
-        """Estimate the map from logits (or probabilities) and labels.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_classes)
-            Logits, or probabilities when ``on="log_probs"``.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
-        check_choice("on", self.on, ("logits", "log_probs"))
-        check_penalty("penalty", self.penalty)
-        predictions = read_training(self, X, y, sample_weight)
-        ridge = np.full((predictions.n_classes, 2), float(self.penalty))
-        self.map_ = fit_map(predictions, self.on, ridge, "Use VectorScaling(penalty=1.0).")
-        return self
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        rows = read_rows(self, X)
-        return self.map_.apply(rows, self.on)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
-
-    def _state(self) -> dict[str, Any]:
-        return self.map_.to_dict()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.map_ = LinearMap.from_dict(state)
+def odir_ridge(n_classes: int, off_diagonal: float, intercept: float) -> Floats:
+    """Return ODIR as weights r of ``1/2 sum r_jk (theta_jk - identity_jk)^2``, shape (c, c + 1)."""
+    ridge = np.full((n_classes, n_classes + 1), 2.0 * off_diagonal / (n_classes * (n_classes - 1)))
+    np.fill_diagonal(ridge, 0.0)
+    ridge[:, -1] = 2.0 * intercept / n_classes
+    return ridge

@@ -1,11 +1,19 @@
-"""`Predictions` -> `LinearMap`: vector, matrix and Dirichlet maps of largest penalised likelihood.
+"""`LinearMap`, ``softmax(W z + b)``, and its fit by penalised likelihood from `Predictions`.
 
 ====================  =================================================================
+scores z              logits or log probabilities; transposed, ``(c, n)``, over rows
+W                     one number, a diagonal (vector map) or a matrix
 minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
 penalty               ``r``: chosen by the method, plus the floor
 floor                 ``1e-10 sum_i w_i x_ik^2``, x the feature that theta_jk multiplies
 start                 ``u * identity``, u the best inverse temperature
+solver                up to 500 parameters Newton's method with the exact Hessian, beyond that
+                      L-BFGS on features that are made orthogonal first
 ====================  =================================================================
+
+Adding a number to every score of a row changes no probability iff all rows of W have the same sum:
+it is so for a single number and for no other map, which therefore differ on logits and on log
+probabilities.
 
 The floor is too small to be seen in an estimate that the rows determine. It decides what they
 cannot tell: weights of scores that depend on each other stay near the identity's, and separated
@@ -18,50 +26,34 @@ all, intercepts sum to 0 and the columns of ``W - I`` too.
 
 A class that no label has is left out of the softmax, keeps its predicted probability, and the other
 classes share the rest.
-
-Up to 500 parameters Newton's method with the exact Hessian, beyond that L-BFGS on features that
-are made orthogonal first.
-
-``softmax(W z + b)``: the map of temperature, vector, matrix scaling and Dirichlet calibration.
-
-``z`` are logits, or log probabilities. Arrays over rows are transposed, ``(c, n)``, as in
-``_math/likelihood.py``. Adding a number to every score of a row changes no probability iff all rows
-of W have the same sum: it is so for temperature scaling and for no other of the four, which
-therefore differ on logits and on log probabilities.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from .._math.kernel import softmax_columns
+from .._math.kernel import softmax
 from .._math.likelihood import CHUNK_ELEMENTS, Terms
 from .._math.linear_map import LinearMapLoss
 from .._math.newton import minimize, newton_direction
 from .._math.temperature import inverse_temperature
-from ..exceptions import AbsentClassWarning, ConvergenceWarning, InputError, SeparationWarning
+from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
 
-
-def input_of(on: str) -> str:
-    """Return what a calibrator that works `on` these scores takes: "logits" or "probs"."""
-    return "logits" if on == "logits" else "probs"
-
-
-def warn_absent(predictions: Predictions, meaning: str, stacklevel: int = 3) -> None:
-    """Say which classes have no row, and what that means for the map."""
-    if predictions.absent:
-        named = ", ".join(repr(label) for label in predictions.absent)
-        message = f"no row has class {named}; nothing can be learned about it: {meaning}."
-        warnings.warn(message, AbsentClassWarning, stacklevel=stacklevel)
+FLOOR = 1e-10
+MOVED = 1e-3
+NEWTON_PARAMETERS = 500
+LBFGS_ITERATIONS = 2000
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floats:
@@ -76,12 +68,12 @@ def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floa
     scores[:] = source.logits.T
     if on == "log_probs":
         scores -= scores.max(axis=0)
-        scores -= np.log(np.exp(scores).sum(axis=0))
+        scores -= softmax(scores.copy(), bounded=True)
     return scores
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMap:
+class LinearMap(Result):
     """A fitted map and how its fit ended.
 
     Attributes
@@ -117,7 +109,7 @@ class LinearMap:
         scores = transposed_scores(simplex, on)
         for start in range(0, n_samples, rows):
             g = self._eta(scores[:, start : start + rows], present)
-            softmax_columns(g)
+            softmax(g)
             block = mapped[start : start + rows]
             if self.absent:
                 g *= block[:, present].sum(axis=1)
@@ -135,17 +127,6 @@ class LinearMap:
         eta += self.intercept[present, None]
         return eta
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {
-            "coef": self.coef.tolist(),
-            "intercept": self.intercept.tolist(),
-            "absent": list(self.absent),
-            "n_iter": self.n_iter,
-            "converged": self.converged,
-            "separated": self.separated,
-        }
-
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> LinearMap:
         """Return the map that `to_dict` described."""
@@ -153,20 +134,15 @@ class LinearMap:
         return cls(**{**content, **arrays, "absent": tuple(content["absent"])})
 
 
-FLOOR = 1e-10
-MOVED = 1e-3
-NEWTON_PARAMETERS = 500
-LBFGS_ITERATIONS = 2000
-TINY = float(np.finfo(np.float64).tiny)
-
-
 def check_penalty(name: str, value: float) -> None:
     """Refuse a penalty that is not a number >= 0."""
     if not (np.isfinite(value) and value >= 0.0):
-        raise InputError(f"{name} must be finite and not negative; got {name}={value}.")
+        raise InputError(argument=name, rule="be finite and not negative", value=value)
 
 
-def fit_map(predictions: Predictions, on: str, ridge: Floats, remedy: str) -> LinearMap:
+def fit_map(
+    predictions: Predictions, on: str, ridge: Floats, remedy: str, solver: Solver | None = None
+) -> LinearMap:
     """Fit a vector or matrix map.
 
     Parameters
@@ -179,9 +155,9 @@ def fit_map(predictions: Predictions, on: str, ridge: Floats, remedy: str) -> Li
         r, one row per class; two columns ask for a vector map, more for a matrix map.
     remedy : str
         What to do when the rows separate the classes; the end of the warning.
+    solver : callable, optional
+        `newton` or `lbfgs`; by default as the number of parameters asks.
     """
-    meaning = "it keeps its predicted probability and the others share the rest"
-    warn_absent(predictions, meaning, stacklevel=4)
     diagonal = ridge.shape[1] == 2
     present = np.flatnonzero(predictions.class_weight > 0.0)
     theta = identity_map(predictions.n_classes, diagonal)
@@ -189,7 +165,7 @@ def fit_map(predictions: Predictions, on: str, ridge: Floats, remedy: str) -> Li
     end = _End(theta[present], 0, True, False)
     if len(present) > 1:
         scores = transposed_scores(predictions, on)
-        end = _fit_present(predictions, scores, present, theta[present], ridge[present])
+        end = _fit_present(predictions, scores, present, theta[present], ridge[present], solver)
     theta[present] = end.theta
     fitted = LinearMap(
         coef=theta[:, 0].copy() if diagonal else theta[:, :-1].copy(),
@@ -218,6 +194,9 @@ class _End:
     n_iter: int
     converged: bool
     separated: bool
+
+
+Solver = Callable[["_Objective", Floats], _End]
 
 
 class _Objective:
@@ -250,7 +229,9 @@ def _fit_present(
     present: NDArray[np.intp],
     identity: Floats,
     ridge: Floats,
+    solver: Solver | None,
 ) -> _End:
+    """Fit the map of the classes that labels had."""
     weight = predictions.sample_weight
     # rows of an absent class can only have weight 0; any code will do for them
     codes = np.minimum(np.searchsorted(present, predictions.codes), len(present) - 1)
@@ -258,8 +239,9 @@ def _fit_present(
     loss = LinearMapLoss(scores, codes, weight, classes=present, diagonal=diagonal)
     objective = _Objective(loss, identity, ridge)
     start = _first_scale(scores[present], codes, weight) * objective.identity
-    solve = _newton if len(start) <= NEWTON_PARAMETERS else _lbfgs
-    return _centred(solve(objective, start), objective)
+    if solver is None:
+        solver = newton if len(start) <= NEWTON_PARAMETERS else lbfgs
+    return _centred(solver(objective, start), objective)
 
 
 def _first_scale(gaps: Floats, codes: NDArray[np.intp], weight: Floats | None) -> float:
@@ -270,7 +252,8 @@ def _first_scale(gaps: Floats, codes: NDArray[np.intp], weight: Floats | None) -
     return 1.0 / max(float(np.sqrt(np.mean(gaps**2))), TINY)
 
 
-def _newton(objective: _Objective, start: Floats) -> _End:
+def newton(objective: _Objective, start: Floats) -> _End:
+    """Minimise with the exact Hessian, which also tells what the floor moves."""
     solution = minimize(objective, start)
     pull = objective.floor * (solution.x - objective.identity)
     moved = newton_direction(Terms(0.0, pull, solution.terms.hessian))
@@ -280,7 +263,7 @@ def _newton(objective: _Objective, start: Floats) -> _End:
     return _End(theta, solution.n_iter, solution.converged, variance > MOVED**2)
 
 
-def _lbfgs(objective: _Objective, start: Floats) -> _End:
+def lbfgs(objective: _Objective, start: Floats, max_iter: int = LBFGS_ITERATIONS) -> _End:
     """Minimise over ``t_j = theta_j L``, L L' the features' gram matrix, so that H is near I."""
     from scipy.optimize import minimize as scipy_minimize
 
@@ -300,7 +283,7 @@ def _lbfgs(objective: _Objective, start: Floats) -> _End:
         np.zeros(m * d),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": LBFGS_ITERATIONS, "maxfun": 10**6, "ftol": 1e-14, "gtol": 1e-6},
+        options={"maxiter": max_iter, "maxfun": 10**6, "ftol": 1e-14, "gtol": 1e-6},
     )
     converged = bool(answer.success or np.abs(answer.jac).max() < 1e-3)
     return _End(theta_of(answer.x).reshape(m, d), int(answer.nit), converged, False)
@@ -326,15 +309,16 @@ def _centred(end: _End, objective: _Objective) -> _End:
 
 
 def _warn(fitted: LinearMap, remedy: str) -> None:
+    """Say when the map is extreme or approximate, to whoever called `fit`."""
     if fitted.separated:
         message = (
             "the scores separate the classes, or all but do: the best parameters are infinite or "
             f"hardly determined, and the fitted probabilities extreme. {remedy}"
         )
-        warnings.warn(message, SeparationWarning, stacklevel=4)
+        warnings.warn(message, SeparationWarning, stacklevel=5)
     elif not fitted.converged:
         message = (
             f"the solver stopped after {fitted.n_iter} steps short of its tolerance: the map is "
             f"approximate. {remedy}"
         )
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)

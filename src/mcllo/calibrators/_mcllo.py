@@ -1,6 +1,9 @@
-"""`MCLLOCalibrator`: the paper's map as a scikit-learn estimator.
+"""`MCLLOCalibrator`: the paper's map as a scikit-learn estimator, and the gate before it.
 
-The gate: recalibrate only when calibration is rejected; else leave the predictions alone.
+====================  ==========================================================================
+map                   `_fit.fit` of one baseline, or `_fit.all_baselines`: the mean of all
+gate                  recalibrate only when calibration is rejected; else leave predictions alone
+====================  ==========================================================================
 
 On calibrated predictions every recalibrator does harm: it fits noise. The gate tests calibration on
 the training rows first. Calibrated predictions then pass untouched but for a fraction alpha of data
@@ -9,36 +12,34 @@ sets; where the departure is large enough to matter for the log loss, the test s
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks.dask import blocks_of_dask, is_dask, lazy_labels, lazy_predict
 from .._blocks.fit import fit_blocks
 from .._fit.all_baselines import AllBaselinesMap, fit_all_baselines
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.results import Floats
+from .._ground.quiet import OF_ESTIMATES, quiet
+from .._ground.results import Floats, Result
 from .._ground.text import format_p
 from .._inference.calibration_test import fit_and_test, split_baseline
-from .._inference.likelihood_tests import CalibrationTest
 from .._inference.max_score import likeliest_baseline, max_score_test
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions
+from .._input.probabilities import Simplex
 from .._input.zeros import for_recalibration
-from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
-from ._base import label_array, predict_labels, read_rows, read_training, save_calibrator
+from ..exceptions import InputError
+from ._base import Calibrator
 
 
 @dataclass(frozen=True)
-class GateDecision:
+class GateDecision(Result):
     """What the gate did.
 
     Attributes
@@ -71,27 +72,64 @@ class GateDecision:
             "that is no proof of calibration"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return asdict(self)
-
 
 def decide(predictions: Predictions, alpha: float, rule: str = "", seed: int = 0) -> GateDecision:
     """Test the training rows; `rule` 'auto' or 'all' tests over all baselines at once."""
-    import numpy as np
-
     if not 0.0 < alpha < 1.0:
-        raise InputError(f"gate must lie in (0, 1); got gate={alpha}. Leave it out for no gate.")
-    if rule == "all" and predictions.n_classes > 2:
-        found = max_score_test(predictions, np.arange(predictions.n_classes), seed=seed)
-        p, kind = found.pvalue, "max_score"
-    else:
-        test: CalibrationTest = fit_and_test(predictions, rule, seed=seed).test
-        p, kind = test.pvalue, test.kind
+        raise InputError(
+            argument="gate",
+            rule="lie in (0, 1)",
+            value=alpha,
+            remedy="Leave it out for no gate.",
+        )
+    with quiet(*OF_ESTIMATES):
+        if rule == "all" and predictions.n_classes > 2:
+            _, found = max_score_test(predictions, np.arange(predictions.n_classes), seed=seed)
+            p, kind = found.pvalue, "max_score"
+        else:
+            test = fit_and_test(predictions, rule, seed=seed).test
+            p, kind = test.pvalue, test.kind
     return GateDecision(p <= alpha, p, alpha, kind)
 
 
-class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GatedCalibrator(Calibrator):
+    """Base of calibrators that leave predictions alone while the gate is closed.
+
+    Attributes
+    ----------
+    gate_ : GateDecision or None
+        What the gate did; None without a gate.
+    """
+
+    gate_: GateDecision | None
+
+    @property
+    def _closed(self) -> bool:
+        """Whether predictions pass untouched."""
+        gate = self.__dict__.get("gate_")
+        return gate is not None and not gate.recalibrates
+
+    @property
+    def needs_logs(self) -> bool:
+        """Whether zeros must be raised: not when the gate lets predictions pass untouched."""
+        return not self._closed
+
+    def _apply(self, simplex: Simplex) -> Floats:
+        return simplex.probs.copy() if self._closed else self._repaired(simplex)
+
+    def _repaired(self, simplex: Simplex) -> Floats:
+        """Return what the map makes of validated rows."""
+        raise NotImplementedError
+
+    def _state(self) -> dict[str, Any]:
+        return {"gate": None if self.gate_ is None else self.gate_.to_dict()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        gate = state.get("gate")
+        self.gate_ = None if gate is None else GateDecision(**gate)
+
+
+class MCLLOCalibrator(GatedCalibrator):
     """Multicategory linear log odds recalibration.
 
     Parameters
@@ -142,9 +180,7 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    method: ClassVar[str] = "mcllo"
-    input: ClassVar[str] = "probs"
-    includes_identity: ClassVar[bool] = True
+    method = "mcllo"
 
     def __init__(
         self,
@@ -165,8 +201,8 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.normalize = normalize
         self.clip = clip
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MCLLOCalibrator:
-        """Estimate the map from predictions and labels.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from predictions and labels.
 
         Parameters
         ----------
@@ -177,25 +213,29 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
         """
-        for name in ("gate_", "clip_"):
-            self.__dict__.pop(name, None)
-        rule, _ = split_baseline(self.baseline, allowed=RESERVED)
         if any(map(is_dask, (X, y, sample_weight))):
-            return self._fit_dask(X, y, sample_weight, rule)
-        predictions = read_training(self, X, y, sample_weight)
-        self.gate_ = None
-        if self.gate is not None:
-            with quiet_estimates():
-                self.gate_ = decide(predictions, self.gate, rule)
+            return self._fit_dask(X, y, sample_weight)
+        return super().fit(X, y, sample_weight)
+
+    def _check_options(self) -> None:
+        split_baseline(self.baseline, allowed=RESERVED)
+
+    def _learn(self, predictions: Predictions) -> None:
+        rule, _ = split_baseline(self.baseline, allowed=RESERVED)
+        self.gate_ = None if self.gate is None else decide(predictions, self.gate, rule)
         self.clip_ = self.clip
         if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
             predictions, self.clip_ = for_recalibration(predictions)
-        with quiet_estimates() if self._closed else nullcontext():
-            self.fit_ = self._fitted(predictions, rule)
-        return self
+        options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
+        with quiet(*OF_ESTIMATES) if self._closed else nullcontext():
+            if rule == "auto":
+                predictions = predictions.with_baseline(likeliest_baseline(predictions, **options))
+            fit = fit_all_baselines if rule == "all" else fit_predictions
+            self.fit_: MCLLOFit | AllBaselinesMap = fit(predictions, **options)
 
-    def _fit_dask(self, X: Any, y: Any, sample_weight: Any, rule: str) -> MCLLOCalibrator:
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit rows that stay with their workers."""
+        rule, _ = split_baseline(self.baseline, allowed=RESERVED)
         needs = {"gate": self.gate is not None, "center": self.center != "identity"}
         for name in (name for name, given in {**needs, "baseline": rule}.items() if given):
             raise InputError(
@@ -212,36 +252,18 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             clip=self.clip,
         )
         options: dict[str, Any] = {"penalty": self.penalty}
-        self._fitted_already(fit_blocks(blocks, **options))
-        self.__dict__.pop("feature_names_in_", None)
+        fit = fit_blocks(blocks, **options)
+        self._forget()
+        self._fitted_already(fit)
         if hasattr(X, "columns"):
             self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
         return self
 
-    def _fitted_already(self, fit: MCLLOFit) -> MCLLOCalibrator:
+    def _fitted_already(self, fit: MCLLOFit) -> Self:
         """Take a fit of the same rows, say of blocks, as the result of `fit`."""
-        self.classes_ = label_array(fit.classes)
-        self.n_features_in_ = len(fit.classes)
+        self._remember(fit.classes)
         self.fit_, self.gate_, self.clip_ = fit, None, self.clip
         return self
-
-    def _fitted(self, predictions: Predictions, rule: str) -> MCLLOFit | AllBaselinesMap:
-        options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
-        if rule == "all":
-            return fit_all_baselines(predictions, **options)
-        if rule == "auto":
-            predictions = predictions.with_baseline(likeliest_baseline(predictions, **options))
-        return fit_predictions(predictions, **options)
-
-    @property
-    def _closed(self) -> bool:
-        gate = self.__dict__.get("gate_")
-        return gate is not None and not gate.recalibrates
-
-    @property
-    def needs_logs(self) -> bool:
-        """Whether zeros must be raised: not when the gate lets predictions pass untouched."""
-        return not self._closed
 
     def predict_proba(self, X: Any) -> Floats:
         """Return recalibrated probabilities, columns in the order of `classes_`.
@@ -252,8 +274,7 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self, "classes_")
             lazy: Floats = lazy_predict(self, X)
             return lazy
-        rows = read_rows(self, X)
-        return rows.probs.copy() if self._closed else self.fit_.apply(rows)
+        return super().predict_proba(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; of Dask rows a lazy array."""
@@ -261,7 +282,7 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self, "classes_")
             lazy: NDArray[Any] = lazy_labels(self, X)
             return lazy
-        return predict_labels(self, X)
+        return super().predict(X)
 
     def describe(self) -> str:
         """Return in a line what was fitted, and what the gate did."""
@@ -270,26 +291,14 @@ class MCLLOCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         gate = "" if self.gate_ is None else f"; gate: {self.gate_}"
         return f"map of {len(self.classes_)} classes (baseline: {state['baseline']}){rows}{gate}"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
+    def _repaired(self, simplex: Simplex) -> Floats:
+        return self.fit_.apply(simplex)
 
     def _state(self) -> dict[str, Any]:
-        gate = None if self.gate_ is None else self.gate_.to_dict()
-        return {**self.fit_.to_dict(), "gate": gate, "clip": self.clip_}
+        return {**self.fit_.to_dict(), **super()._state(), "clip": self.clip_}
 
     def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
         kind = AllBaselinesMap if state["baseline"] == "all" else MCLLOFit
         self.fit_ = kind.from_dict(state)
-        gate = state.get("gate")
-        self.gate_ = None if gate is None else GateDecision(**gate)
         self.clip_ = state.get("clip", self.clip)
-
-
-@contextmanager
-def quiet_estimates() -> Iterator[None]:
-    """Leave out warnings about estimates that nothing will use."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield

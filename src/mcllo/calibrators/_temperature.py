@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._ground.results import Floats
+from .._input.predictions import Predictions
+from .._input.probabilities import Simplex
 from .._math.temperature import Root, inverse_temperature
-from ..exceptions import ConvergenceWarning, SeparationWarning
-from ._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
-from ._linear_fit import LinearMap, input_of, transposed_scores, warn_absent
+from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
+from ._base import Calibrator, check_choice
+from ._linear_fit import LinearMap, transposed_scores
 
 
-class TemperatureScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TemperatureScaling(Calibrator):
     """Temperature scaling (Guo et al. 2017): ``softmax(z / T)`` with the T of largest likelihood.
 
     The most probable class never changes. Log probabilities and logits give the same map.
@@ -55,8 +53,9 @@ class TemperatureScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     2
     """
 
-    method: ClassVar[str] = "temperature"
-    includes_identity: ClassVar[bool] = True
+    method = "temperature"
+    _absent = "its probability is only rescaled as all others are"
+    _learned = (("inverse_temperature", float), ("n_iter", int))
 
     def __init__(
         self,
@@ -72,75 +71,41 @@ class TemperatureScaling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.clip = clip
 
     @property
-    def input(self) -> str:
-        """What X holds: "probs" or "logits"."""
-        return input_of(self.on)
-
-    @property
     def temperature_(self) -> float:
         """T."""
         return 1.0 / self.inverse_temperature_
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> TemperatureScaling:
-        """Find the temperature from predictions and labels.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_classes)
-            Predicted probabilities, or logits when ``on="logits"``.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
+    def _check_options(self) -> None:
         check_choice("on", self.on, ("log_probs", "logits"))
-        predictions = read_training(self, X, y, sample_weight)
-        warn_absent(predictions, "its probability is only rescaled as all others are")
-        root = inverse_temperature(
-            transposed_scores(predictions), predictions.codes, predictions.sample_weight
-        )
-        self.inverse_temperature_ = root.value
-        self.n_iter_ = root.n_iter
+
+    def _learn(self, predictions: Predictions) -> None:
+        scores = transposed_scores(predictions)
+        root = inverse_temperature(scores, predictions.codes, predictions.sample_weight)
+        self.inverse_temperature_, self.n_iter_ = root.value, root.n_iter
         _warn(root)
-        return self
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        rows = read_rows(self, X)
+    def _apply(self, simplex: Simplex) -> Floats:
         u = np.array(self.inverse_temperature_)
-        return LinearMap(u, np.zeros(len(self.classes_))).apply(rows)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
-
-    def _state(self) -> dict[str, Any]:
-        return {"inverse_temperature": self.inverse_temperature_, "n_iter": self.n_iter_}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.inverse_temperature_ = float(state["inverse_temperature"])
-        self.n_iter_ = int(state["n_iter"])
+        return LinearMap(u, np.zeros(len(self.classes_))).apply(simplex)
 
 
 def _warn(root: Root) -> None:
+    """Say which end the likelihood rises to where no temperature is best."""
     if root.bound == 0:
         return
     at = f"1 / T stopped at its bound {root.value:.2g}"
     if root.bound > 0:
-        message = (
+        message = Phrase(
             "in every row the class that came true has the largest probability, so the likelihood "
-            f"rises as T goes to 0; {at} and predictions become 0 or 1. Give more rows, or use "
-            "MCLLOCalibrator(penalty=1.0)."
+            "rises as T goes to 0; {} and predictions become 0 or 1. Give more rows, or {}.",
+            at,
+            USE_A_PENALTY,
         )
-        warnings.warn(message, SeparationWarning, stacklevel=3)
+        warnings.warn(SeparationWarning(message), stacklevel=4)
         return
-    message = (
+    advice = (
         "the classes that came true have lower probabilities than chance would give them, so no "
         f"positive temperature is best; {at} and predictions become equal for all classes. Check "
         "that the columns are in the order of the classes."
     )
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    warnings.warn(advice, ConvergenceWarning, stacklevel=4)

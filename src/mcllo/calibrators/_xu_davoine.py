@@ -1,29 +1,26 @@
 """`XuDavoine`: evidential calibration by one scalar soft-max model (Xu, Davoine, Denoeux 2015).
 
 =================  ==========================================================================
-score              ``s = x`` (as the paper on MCLLO seems to use it) or ``s = log x`` model
-``p_k = exp(theta s_k) / sum_j exp(theta s_j)``, see ``calibrators/_evidential.py`` targets
-the label; or smoothed, Platt's for c classes: a row of class k, which has n_k
+score              ``s = x`` (as the paper on MCLLO seems to use it) or ``s = log x``
+model              ``p_k = exp(theta s_k) / sum_j exp(theta s_j)``, see `_evidential`
+targets            the label; or smoothed, Platt's for c classes: a row of class k, which has n_k
                    rows, counts ``(n_k + 1) / (n_k + c)`` for k and ``1 / (n_k + c)`` for the others
-belief function    every theta as plausible as its likelihood, see ``calibrators/_evidential.py``
+belief function    every theta as plausible as its likelihood, see `_evidential`
 prediction         pignistic BetP, or ``Pl / sum Pl``, or the plug-in ``p(theta_hat)``
 =================  ==========================================================================
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from ._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
+from ._base import Calibrator, check_choice
 from ._evidential import (
     Belief,
     Order,
@@ -33,13 +30,13 @@ from ._evidential import (
     scalar_sets,
     soft_max,
 )
-from ._linear_fit import transposed_scores, warn_absent
+from ._linear_fit import transposed_scores
 
 Scores = Literal["prob", "log"]
 Output = Literal["pignistic", "plausibility", "plug_in"]
 
 
-class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class XuDavoine(Calibrator):
     """Evidential calibration: soft-max with one scalar, and what the data leave open about it.
 
     With ``scores="prob"`` no theta changes nothing, so predictions that need no repair are changed
@@ -89,9 +86,9 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (array([[0.62, 0.19, 0.1 ]]), array([[0.68, 0.27, 0.13]]))
     """
 
-    method: ClassVar[str] = "xu_davoine"
-    input: ClassVar[str] = "probs"
-    includes_identity: ClassVar[bool] = False
+    method = "xu_davoine"
+    includes_identity = False
+    _absent = "its probability is only reshaped as all others are"
 
     def __init__(
         self,
@@ -114,7 +111,7 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def needs_logs(self) -> bool:
-        """Whether zeros must be raised first."""
+        """Whether zeros must be raised first: where their logarithm is the score."""
         return self.scores == "log"
 
     @property
@@ -122,31 +119,22 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The maximum likelihood estimate."""
         return self.sets_.theta
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> XuDavoine:
-        """Find theta and the sets of plausible theta.
+    def belief(self, X: Any) -> Belief:
+        """Return belief, plausibility and pignistic probability of each class, by `order`."""
+        return belief(self._scores(self._rows(X)).T, self.sets_, self.order)
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_classes)
-            Predicted probabilities.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
+    def _check_options(self) -> None:
         check_choice("scores", self.scores, ("prob", "log"))
         check_choice("output", self.output, ("pignistic", "plausibility", "plug_in"))
         check_choice("order", self.order, ("score", "index", "envelope"))
-        predictions = read_training(self, X, y, sample_weight)
-        warn_absent(predictions, "its probability is only reshaped as all others are")
+
+    def _learn(self, predictions: Predictions) -> None:
         scores = self._scores(predictions)
         target = target_scores(scores, predictions, smooth=self.smooth)
         self.sets_ = scalar_sets(ScalarLikelihood(scores, target, predictions.sample_weight))
-        return self
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        scores = self._scores(read_rows(self, X))
+    def _apply(self, simplex: Simplex) -> Floats:
+        scores = self._scores(simplex)
         if self.output == "plug_in":
             return np.ascontiguousarray(soft_max(scores, self.theta_).T)
         found = belief(scores.T, self.sets_, self.order)
@@ -154,18 +142,6 @@ class XuDavoine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return found.betp
         plausible: Floats = found.pl / found.pl.sum(axis=1, keepdims=True)
         return plausible
-
-    def belief(self, X: Any) -> Belief:
-        """Return belief, plausibility and pignistic probability of each class, by `order`."""
-        return belief(self._scores(read_rows(self, X)).T, self.sets_, self.order)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted map as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
 
     def _scores(self, rows: Predictions | Simplex) -> Floats:
         """Return s, shape (c, n)."""

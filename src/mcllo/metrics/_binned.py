@@ -26,7 +26,7 @@ import numpy as np
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
-from ._bins import Binning, NBins, bin_index, block_totals, inner_edges, n_bins_of, total_weight
+from ._bins import Binning, NBins, binned, block_totals, n_bins_of, top_label, total_weight
 
 Classes = Sequence[Hashable] | None
 
@@ -66,8 +66,8 @@ class TopLabelECE:
             raise InputError(f"norm must be 1 or 2; got norm={norm!r}.")
         probs, weight = predictions.probs, predictions.sample_weight
         top, confidence = top_label(probs)
-        edges = inner_edges(confidence, n_bins, binning, weight)
-        index, count = bin_index(confidence, edges), len(edges) + 1
+        index, edges = binned(confidence, n_bins, binning, weight)
+        count = len(edges) + 1
         table = np.full(probs.shape, count, dtype=np.intp)
         table[np.arange(len(probs)), top] = index
         self.norm = norm
@@ -95,8 +95,8 @@ class ClasswiseECE:
         table = np.empty(probs.shape, dtype=np.intp)
         starts = [0]
         for k, column in enumerate(probs.T):
-            edges = inner_edges(column, n_bins, binning, weight)
-            table[:, k] = bin_index(column, edges) + starts[-1]
+            index, edges = binned(column, n_bins, binning, weight)
+            table[:, k] = index + starts[-1]
             starts.append(starts[-1] + len(edges) + 1)
         rows = None if weight is None else np.repeat(weight, probs.shape[1])
         self._starts, self._total = np.array(starts[:-1]), total_weight(probs, weight)
@@ -111,12 +111,6 @@ class ClasswiseECE:
         """Return the error of each class, shape (n_draws, n_classes)."""
         away = np.abs(self.predicted - self.hits(labels))
         return np.add.reduceat(away, self._starts, axis=1) / self._total
-
-
-def top_label(probs: Floats) -> tuple[Codes, Floats]:
-    """Return each row's most probable class, of ties the first, and its probability."""
-    top = probs.argmax(axis=1)
-    return top, probs[np.arange(len(probs)), top]
 
 
 def cell_totals(

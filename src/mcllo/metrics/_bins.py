@@ -3,7 +3,7 @@
 =================  ==========================================================================
 bin m              ``(a_m, a_m+1]``, closed on the right; the value 0 belongs to the first bin
 equal width        inner edges ``m / B``, m = 1 .. B-1, as quotients: ``linspace`` puts the
-                   third of ten at 0.30000000000000004
+                   third of ten at 0.30000000000000004; found by a product, without a search
 equal mass         inner edges are the quantiles ``m / B`` of the values, equal ones merged, so
                    that equal values never part
 number of bins     an integer, or "sqrt": the least B with ``B**2 >= n``
@@ -36,6 +36,21 @@ Index = NDArray[np.intp]
 NBins = int | Literal["sqrt"]
 Binning = Literal["width", "mass"]
 
+NEAR = 1e-7
+"""Distance of ``n_bins x`` from a whole number within which rounding may have moved it."""
+
+
+def top_label(probs: Floats) -> tuple[Index, Floats]:
+    """Return the most probable class of each row, of ties the first, and its probability."""
+    if probs.flags.c_contiguous:
+        index = probs.argmax(axis=1)
+        return index, probs[np.arange(len(probs)), index]
+    most = probs.max(axis=1)  # class by class in memory: an argmax over classes would copy
+    index = np.empty(len(probs), dtype=np.intp)
+    for k in range(probs.shape[1] - 1, -1, -1):
+        index[probs[:, k] == most] = k
+    return index, most
+
 
 def n_bins_of(n_bins: NBins, n_samples: float) -> int:
     """Return the number of bins for `n_samples` rows (or their total weight).
@@ -62,6 +77,37 @@ def inner_edges(
     if binning == "mass":
         return mass_edges(values, count, weight)
     raise InputError(f"binning must be 'width' or 'mass'; got binning={binning!r}.")
+
+
+def binned(
+    values: Floats, n_bins: NBins, binning: Binning = "width", weight: Floats | None = None
+) -> tuple[Index, Floats]:
+    """Return the bin of each value, and the edges between the bins."""
+    edges = inner_edges(values, n_bins, binning, weight)
+    width = binning == "width"
+    return width_index(values, len(edges) + 1) if width else bin_index(values, edges), edges
+
+
+def width_index(values: Floats, n_bins: int) -> Index:
+    """Return the bins of equal width of values in [0, 1] up to rounding, of any shape.
+
+    The product ``n_bins x`` tells the bin, but where it is a whole number up to rounding; there x
+    is compared with that edge. 3 to 20 times as fast as a search among the edges.
+
+    Examples
+    --------
+    >>> width_index(np.array([0.0, 0.1, 0.7, 0.71, 1.0]), 10)
+    array([0, 0, 6, 7, 9])
+    """
+    scaled = values * n_bins
+    whole = np.rint(scaled)
+    index: Index = scaled.astype(np.intp)
+    scaled -= whole
+    near = np.nonzero(np.abs(scaled, out=scaled) < NEAR)
+    if len(near[0]):
+        edge = whole[near]
+        index[near] = np.maximum(edge - (values[near] <= edge / n_bins), 0.0)
+    return np.minimum(index, n_bins - 1, out=index)
 
 
 def bin_index(

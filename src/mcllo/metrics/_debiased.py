@@ -23,8 +23,8 @@ import numpy as np
 from .._ground.results import Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
-from ._binned import Classes, cell_totals, top_label
-from ._bins import NBins, bin_index, midpoint_edges, n_bins_of, total_weight, width_edges
+from ._binned import Classes, cell_totals
+from ._bins import NBins, bin_index, midpoint_edges, n_bins_of, top_label, total_weight, width_edges
 
 Target = Literal["top-label", "marginal"]
 

@@ -14,10 +14,9 @@ band                central range of the observed frequency if labels were draws
 A point outside its band is where the predictions and the labels disagree more than chance makes
 them. The bands hold bin by bin: at level 0.95 about one bin in twenty is outside under calibration.
 
-The number of hits among rows with different probabilities, exactly.
-
-The probabilities of 0, 1, ..., n hits are the coefficients of ``prod_i (1 - p_i + p_i z)``; the
-factors are multiplied in pairs, pairs of pairs and so on, by Fourier transforms: O(n log^2 n).
+Poisson-binomial: the probabilities of 0, 1, ..., n hits among rows that hit with ``p_i`` are the
+coefficients of ``prod_i (1 - p_i + p_i z)``; the factors are multiplied in pairs, pairs of pairs
+and so on, by Fourier transforms: O(n log^2 n).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from .._input.labels import find_class
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
 from ._binned import cell_totals
-from ._bins import Binning, NBins, bin_index, inner_edges
+from ._bins import Binning, NBins, binned, top_label
 
 
 def poisson_binomial(probs: Floats) -> Floats:
@@ -188,13 +187,26 @@ def reliability_curve(
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
     values, hits = _values_and_hits(predictions, label)
     weight = predictions.sample_weight
-    inner = inner_edges(values, n_bins, binning, weight)
-    index, count = bin_index(values, inner), len(inner) + 1
+    index, inner = binned(values, n_bins, binning, weight)
+    count = len(inner) + 1
     counts, predicted = cell_totals(index, values, count, weight)
     successes = cell_totals(index, hits, count, weight)[1]
-    observed = ratio(successes, counts)
+    bands = _bands(predictions, values, index, counts, level)
+    return curve_of_sums(label, inner, (counts, predicted, successes), bands, level, binning)
+
+
+def curve_of_sums(
+    label: Hashable | None,
+    inner: Floats,
+    sums: tuple[Floats, Floats, Floats],
+    bands: tuple[Floats, Floats],
+    level: float,
+    binning: str = "width",
+) -> ReliabilityCurve:
+    """Return the curve, given weight, sum of predictions and weight of hits in each bin."""
+    counts, predicted, hits = sums
+    observed = ratio(hits, counts)
     low, high = wilson(observed, counts, level)
-    band_low, band_high = _bands(predictions, values, index, counts, level)
     return ReliabilityCurve(
         label=label,
         edges=np.concatenate([[0.0], inner, [1.0]]),
@@ -203,8 +215,8 @@ def reliability_curve(
         observed=observed,
         low=low,
         high=high,
-        band_low=band_low,
-        band_high=band_high,
+        band_low=bands[0],
+        band_high=bands[1],
         level=level,
         binning=binning,
     )
@@ -212,8 +224,8 @@ def reliability_curve(
 
 def _values_and_hits(p: Predictions, label: Hashable | None) -> tuple[Floats, Floats]:
     if label is None:
-        top = p.probs.argmax(axis=1)
-        return p.probs[np.arange(p.n_samples), top], (top == p.codes).astype(np.float64)
+        top, confidence = top_label(p.probs)
+        return confidence, (top == p.codes).astype(np.float64)
     column = find_class(label, p.classes, "label")
     return p.probs[:, column], (p.codes == column).astype(np.float64)
 
@@ -226,13 +238,17 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def wilson(frequency: Floats, counts: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return Wilson's interval; NaN where there are no rows."""
+    """Return Wilson's interval ``(f + z^2/2n -/+ z sqrt(f (1-f)/n + z^2/4n^2)) / (1 + z^2/n)``.
+
+    It begins at 0 where the frequency is 0, ends at 1 where it is 1, and is NaN without rows.
+    """
     from scipy.special import ndtri
 
     z2 = float(ndtri(0.5 + level / 2.0)) ** 2
     centre = ratio(counts * frequency + z2 / 2.0, counts + z2)
     reach = np.sqrt(z2 * (counts * frequency * (1.0 - frequency) + z2 / 4.0)) / (counts + z2)
-    return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+    low, high = np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+    return np.where(frequency == 0.0, 0.0, low), np.where(frequency == 1.0, 1.0, high)
 
 
 def _bands(

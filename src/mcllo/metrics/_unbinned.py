@@ -29,7 +29,6 @@ neighbouring cells) and one cosine transform serves every s.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -37,8 +36,8 @@ import numpy as np
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
-from ._binned import Classes, top_label
-from ._bins import total_weight, weighted_quantile
+from ._binned import Classes
+from ._bins import top_label, total_weight, weighted_quantile
 
 Estimator = Literal["biased", "unbiased", "linear"]
 Distance = Literal["euclidean", "tv"]
@@ -205,8 +204,7 @@ def _linear(p: Predictions, width: float, distance: Distance) -> float:
                 "sample_weight must hold whole numbers for estimator='linear', which pairs rows. "
                 "Use estimator='unbiased'."
             )
-        rows = np.repeat(np.arange(p.n_samples), p.sample_weight.astype(np.int64))
-        p = replace(p.take(rows), sample_weight=None)
+        p = p.written_out()
     even = p.n_samples // 2 * 2
     residual = residuals(p.probs, p.codes)[:even]
     gap = p.probs[0:even:2] - p.probs[1:even:2]

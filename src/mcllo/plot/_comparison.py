@@ -1,6 +1,10 @@
-"""Methods beside each other: a reliability diagram for each, and their numbers as dots.
+"""Methods beside each other.
 
-The numbers of a comparison as dots: p-value, calibration error, log loss; one row per method.
+====================  ==========================================================================
+`comparison`          a reliability diagram before and after each method
+`comparison_dots`     p-value, calibration error and log loss as dots, one row per method; what is
+                      clearly worse than the best is what `Comparison.recommendation` tells from it
+====================  ==========================================================================
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from .._ground.results import Floats
-from .._ground.text import format_number, format_p
+from .._ground.text import PWords, format_number, p_words
 from .._workflows.comparison import Comparison, ComparisonRow
+from .._workflows.recommend import NOTHING
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve
 from ._layout import OwnFigure, footer, heading, label_outer, panels
@@ -66,8 +71,7 @@ def comparison(
 
 def ordered(comparison: Comparison) -> list[ComparisonRow]:
     """Return the judged rows: the uncalibrated one first, then by log loss."""
-    rows = sorted(comparison.judged, key=lambda row: row.log_loss)
-    return sorted(rows, key=lambda row: row.method != "uncalibrated")
+    return sorted(comparison.ranked, key=lambda row: row.method != NOTHING)
 
 
 def title_of(method: str) -> str:
@@ -75,10 +79,12 @@ def title_of(method: str) -> str:
     return method.replace("_", " ")
 
 
-def p_of(row: ComparisonRow) -> str:
-    """Return a method's p-value as a word; a bound says so."""
-    word = format_p(row.pvalue)
-    return word.replace("=", "≤") if row.pvalue_method == "bound" else word
+def p_of(row: ComparisonRow, bare: bool = False) -> str:
+    """Return a method's p-value with its relation, or `bare` without ``=``; a bound says so."""
+    relation, number = p_words(row.pvalue, bound=row.pvalue_method == "bound")
+    if bare and relation == "=":
+        return number
+    return str(PWords("≤" if relation == "<=" else relation, number))
 
 
 ALPHA = 0.05
@@ -104,12 +110,12 @@ def comparison_dots(comparison: Comparison, *, caption: bool = False) -> list[Ax
     list of Axes
         Of the p-values, of the ECE, and of the log loss less that of the best method.
     """
-    rows = sorted(comparison.judged, key=lambda row: row.log_loss)
+    rows = comparison.ranked
     figure = OwnFigure(8.6, 1.4 + 0.27 * len(rows))
     axes = list(figure.subplots(1, 3, sharey=True))
     _draw_pvalues(axes[0], rows)
     _draw_errors(axes[1], rows)
-    _draw_losses(axes[2], rows)
+    _draw_losses(axes[2], comparison)
     for ax in axes:
         ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.hlines(range(len(rows)), *ax.get_xlim(), color=FAINT, lw=0.5, zorder=0)
@@ -143,7 +149,7 @@ def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     marks(ax, pvalues, ~small & (pvalues > ALPHA), "o", BLUE, "_kept")
     marks(ax, pvalues, ~small & (pvalues <= ALPHA), "D", VERMILION, "_rejected")
     marks(ax, np.full(len(rows), SMALLEST_P / 2.0), small, "<", VERMILION, "_beyond")
-    beside(ax, [format_p(p).removeprefix("= ") for p in pvalues])
+    beside(ax, [p_of(row, bare=True) for row in rows])
     plain_ticks(ax, log=True)
     ax.set_xlabel("p-value (log scale)")
     heading(ax, "Calibration test", f"grey: rejected at level {ALPHA:g}")
@@ -162,17 +168,18 @@ def _draw_errors(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     heading(ax, "Calibration error", "of the most probable class")
 
 
-def _draw_losses(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
+def _draw_losses(ax: Axes, comparison: Comparison) -> None:
     plain_axes(ax)
-    value, low, high = np.array(
-        [(r.log_loss_difference, r.difference_low, r.difference_high) for r in rows]
-    ).T
-    losses = Estimates(value, low, high, 0.0, last_drawn(np.maximum(value, high)))
+    others = comparison.recommendation.differences
+    ends = [(d.difference, d.low if d.told else min(d.low, 0.0), d.high) for d in others]
+    value, low, high = np.array([(0.0, 0.0, 0.0), *ends]).T
+    low, high = (np.where(np.isfinite(end), end, np.nan) for end in (low, high))
+    losses = Estimates(value, low, high, 0.0, last_drawn(np.fmax(value, high)))
     draw_forest(ax, losses, log=False)
     plain_ticks(ax, log=False)
-    beside(ax, ["best" if v == 0.0 else format_number(v) for v in value])
+    beside(ax, ["best", *(format_number(v) for v in value[1:])])
     ax.set_xlabel("Log loss above the best (nats)")
-    heading(ax, "Log loss", "95 % paired intervals")
+    heading(ax, "Log loss", "95 % intervals, all at once")
 
 
 def _key(rows: Sequence[ComparisonRow]) -> list[Artist]:

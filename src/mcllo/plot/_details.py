@@ -266,4 +266,5 @@ def enough(row: LadderRow) -> str:
     """Return the p-value of "this model is enough" as a word; a bound says so."""
     if row.larger is None:
         return "-"
-    return p_words(row.larger_pvalue, bound=row.larger_method == "bound").cell
+    words = p_words(row.larger_pvalue)
+    return f"≤ {words.number}" if row.larger_method == "bound" else words.bare

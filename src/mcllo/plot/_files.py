@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .._ground.files import StrPath, replacing
-from ..exceptions import InputError
+from ..exceptions import InputError, Phrase
 from ._layout import settled
 from ._style import THEMED, look
 
@@ -51,7 +51,10 @@ def save(figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise InputError(
-            f"path must end in .svg, .png or .pdf; got {Path(path).name!r}. Choose one of these."
+            Phrase("{argument} must end in .svg, .png or .pdf; got {value}."),
+            argument="path",
+            value=Path(path).name,
+            remedy="Choose one of these.",
         )
     content = _drawn(figure, kind, dpi, "mcllo")
     with replacing(path) as temporary:

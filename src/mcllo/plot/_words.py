@@ -1,12 +1,12 @@
-"""How to read each figure, in plain words: for pages that show figures, and under the figures.
+"""Words of figures: names of classes, how to read a figure, models and changes in words.
 
-Class names as a figure can show them: hostile, long and foreign ones included.
-
-A name is shown as plain text on one line: no mathematics between dollar signs, no control or
-direction characters, no glyph that the font lacks (a box stands for it, and matplotlib does not
-warn). Names that look alike after that get the number of their column.
-
-The models of the ladder and changes of probabilities in words, for figures and tables.
+===========  ======================================================================================
+shown        a class name as plain text on one short line: no mathematics between dollar signs, no
+             control or direction characters, a box for a glyph that the font lacks; names that look
+             alike after that get the number of their column (`shown_all`)
+caption      how to read each figure, for pages that show it and under it
+model_name   the models of the ladder, as figures and tables name them
+===========  ======================================================================================
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _comparison_dots(result: Any) -> str:
         "Methods by log loss, the best on top. Left: p-value of the calibration test; in the grey "
         "area calibration is rejected. Hollow: corrected for the noise of the fitted map. "
         "Middle: expected calibration error. Right: how much worse the log loss is than the "
-        "best, with 95 % paired bootstrap intervals."
+        "best, with paired intervals that hold for all methods at once (95 %)."
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._ground.files import StrPath
+from .._inference.budget import N_RESAMPLES_STUDY
 from .._inference.draws import Seed, check_resamples, entropy_of
 from .._input.predictions import Predictions
 from .._version import __version__
@@ -33,8 +34,6 @@ from ._study import PowerCell, PowerStudy
 
 __all__ = ["PowerCell", "PowerStudy", "draw", "power", "power_for"]
 
-N_RESAMPLES = 199
-"""Draws of an exact p-value in a study: exact at any number, and each repetition needs its own."""
 Parameter = float | Sequence[float] | Mapping[Hashable, float] | None
 
 
@@ -104,7 +103,7 @@ def power(
     reps: int = 1000,
     alpha: float = 0.05,
     exact: bool = False,
-    n_resamples: int = N_RESAMPLES,
+    n_resamples: int = N_RESAMPLES_STUDY,
     seed: Seed = None,
     n_jobs: int | None = None,
     resume: StrPath | None = None,
@@ -180,7 +179,7 @@ def power_for(
     classes: Sequence[Hashable] | None = None,
     reps: int = 200,
     alpha: float = 0.05,
-    n_resamples: int = N_RESAMPLES,
+    n_resamples: int = N_RESAMPLES_STUDY,
     seed: Seed = None,
     n_jobs: int | None = None,
 ) -> PowerStudy:

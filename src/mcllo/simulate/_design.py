@@ -12,9 +12,8 @@ labels                ``Y_i ~ Categorical(g_i)``, g the map of Eq. (3)-(4) with 
 
 Named distributions are raised to 1e-6 and divided by their sum: Dirichlet rows with small
 parameters come as close to 0 as numbers can. Many tables are drawn at once, each from a stream of
-its own, so that neither batches nor workers change them.
-
-The arguments of `mcllo.simulate` are validated here too, each refused in a sentence.
+its own, so that neither batches nor workers change them. The arguments of `mcllo.simulate` that
+say all this (designs, effects, settings) are checked here.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ import numpy as np
 from .._fit.map import MCLLOMap
 from .._ground.results import Codes, Floats
 from .._ground.text import format_count
-from .._input.frames import as_numbers, did_you_mean, show
+from .._input.frames import as_numbers, did_you_mean
 from .._input.labels import Classes, class_names, find_class
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, as_predictions, names_missing
 from .._input.probabilities import DEFAULT_CLIP, clean_probs
 from .._math.likelihood import log_odds_from_logs, softmax_against_zero
-from ..exceptions import InputError, ZeroProbabilityWarning
+from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]
 
@@ -226,8 +225,10 @@ def draw_tilted(tau: Floats, by_class: Floats, uniform: Floats) -> Codes:
 def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: Any = None) -> Named:
     """Return the distribution of that name; None stands for parameters of 1."""
     if name not in NAMES:
-        hint = did_you_mean(name, NAMES).replace("it has", "known are")
-        raise InputError(f"distribution {name!r} is not known; {hint}")
+        hint = did_you_mean(name, NAMES, "known are")
+        raise InputError(
+            f"distribution {name!r} is not known; {hint}", argument="distribution", value=name
+        )
     c = whole(n_classes, "n_classes", least=2)
     for own, given, argument in (
         ("dirichlet", concentration, "concentration"),
@@ -252,7 +253,7 @@ def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = No
     n, c = simplex.probs.shape
     labels = tuple(names or simplex.names or range(c))
     if len(labels) != c:
-        raise InputError(f"classes must name each of the {c} columns; got {len(labels)} names.")
+        raise names_missing(c, len(labels))
     if simplex.raised is not None:
         warnings.warn(
             f"{simplex.n_zeros} of {simplex.probs.size} probabilities were 0 and were raised to "
@@ -293,8 +294,13 @@ def _by_label(
         place = find_class(label, (*compared, baseline), f"a label of {name}")
         if place == len(compared):
             raise InputError(
-                f"{name} must not name the baseline {baseline!r}, to which the others are "
-                "compared; choose another baseline=."
+                Phrase(
+                    "{argument} must not name the baseline {!r}, to which the others are compared; "
+                    "choose another {}.",
+                    baseline,
+                    Option("baseline"),
+                ),
+                argument=name,
             )
         found[place] = number
     return found
@@ -305,17 +311,18 @@ def per_class(value: Any, name: str, count: int, *, positive: bool = True) -> Fl
     numbers = as_numbers(np.asarray(value), name).astype(np.float64)
     if numbers.ndim > 1 or (numbers.ndim == 1 and len(numbers) != count):
         many = f" or {count} of them" if count > 1 else ""
-        raise InputError(f"{name} must be one number{many}; got {show(value)}.")
+        found = Phrase("{}", show(value))
+        raise InputError(argument=name, rule=f"be one number{many}", value=found)
     if not np.isfinite(numbers).all() or (positive and numbers.min() <= 0.0):
-        rule = "positive and finite" if positive else "finite"
-        raise InputError(f"{name} must be {rule}; got {name}={show(value)}.")
+        rule = "be positive and finite" if positive else "be finite"
+        raise InputError(argument=name, rule=rule, value=value)
     return np.broadcast_to(numbers, (count,)).copy()
 
 
 def whole(value: Any, name: str, *, least: int = 1) -> int:
     """Return a whole number that is at least so large."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{name} must be a whole number >= {least}; got {name}={show(value)}.")
+        raise InputError(argument=name, rule=f"be a whole number >= {least}", value=value)
     return int(value)
 
 
@@ -324,7 +331,7 @@ def sizes(value: Any) -> tuple[int, ...]:
     many = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     found = tuple(whole(n, "n_samples") for n in many)
     if not found or len(set(found)) < len(found):
-        raise InputError(f"n_samples must be distinct numbers of rows; got {show(value)}.")
+        raise _not_distinct("n_samples", "distinct numbers of rows", value)
     return found
 
 
@@ -333,14 +340,18 @@ def shifts(value: Any) -> tuple[float, ...]:
     numbers = np.atleast_1d(np.asarray(value))
     found = tuple(per_class(numbers, "delta_1", len(numbers)).tolist()) if numbers.size else ()
     if not found or len(set(found)) < len(found):
-        raise InputError(f"delta_1 must be distinct positive numbers; got {show(value)}.")
+        raise _not_distinct("delta_1", "distinct positive numbers", value)
     return found
+
+
+def _not_distinct(name: str, rule: str, value: Any) -> InputError:
+    return InputError(argument=name, rule=f"be {rule}", value=Phrase("{}", show(value)))
 
 
 def check_alpha(alpha: Any) -> float:
     """Refuse a level outside (0, 1)."""
     if not isinstance(alpha, (int, float, np.floating)) or not 0.0 < alpha < 1.0:
-        raise InputError(f"alpha must lie in (0, 1); got alpha={show(alpha)}.")
+        raise InputError(argument="alpha", rule="lie in (0, 1)", value=alpha)
     return float(alpha)
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import free_parameters
+from .._fit.objective import free_parameters
+from .._ground.linalg import solve_each
 from .._ground.results import Codes, Floats
-from .._math.bound import solve
 from .._math.likelihood import (
     ROUNDED_UP,
     Likelihood,
@@ -27,7 +27,7 @@ from .._math.likelihood import (
     identity_theta,
     softmax_against_zero,
 )
-from .._math.newton import ENOUGH, minimize
+from .._math.newton import ENOUGH_DECREASE, minimize
 
 TOGETHER = 12
 """Newton steps that the stack takes; where a maximum exists four or five do."""
@@ -110,7 +110,7 @@ def _newton(log_odds: Floats, s: Floats) -> tuple[Floats, Floats, NDArray[np.boo
     nll, u, hessian = _at(theta, log_odds, s)
     start = nll
     for n_steps in range(TOGETHER):
-        step = solve(hessian, u)
+        step = solve_each(hessian, u)
         decrement = np.einsum("bi,bi->b", u, step)
         done = exact & (decrement <= np.where(decrement <= FAST * last, TOL, SLOW_TOL))
         theta[active[done]] += step[done]
@@ -126,7 +126,7 @@ def _newton(log_odds: Floats, s: Floats) -> tuple[Floats, Floats, NDArray[np.boo
             odds = odds[:, active]
         with np.errstate(over="ignore", invalid="ignore"):  # too far out: it does not fall
             nll, u, hessian = _at(trial, odds, s[active])
-        fell = nll <= before - ENOUGH * last + slack * (1.0 + np.abs(before))
+        fell = nll <= before - ENOUGH_DECREASE * last + slack * (1.0 + np.abs(before))
         active, trial, last, nll, u, hessian = (
             v[fell] for v in (active, trial, last, nll, u, hessian)
         )

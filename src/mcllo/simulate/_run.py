@@ -31,12 +31,12 @@ import numpy as np
 from .._ground.files import StrPath, check_writable, progress, write_text
 from .._ground.results import Codes, Floats
 from .._ground.threads import limit_threads, one_blas_thread
-from .._inference.draws import EXCEEDANCES_LARGE
-from .._inference.likelihood_tests import N_RESAMPLES, choose_method, exact_pvalue
+from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES
+from .._inference.likelihood_tests import choose_method, exact_pvalue
 from .._math.likelihood import softmax_against_zero
 from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals
-from ..metrics._bins import bin_index, n_bins_of, width_edges
+from ..metrics._bins import n_bins_of, width_index
 from ._design import Design, Sample, Streams, model_order
 from ._fits import SmallFits, fit_together
 
@@ -142,7 +142,7 @@ def top_label_errors(by_class: Floats, codes: Codes) -> Floats:
     tables, n = codes.shape
     confidence, hit = by_class.max(axis=0), by_class.argmax(axis=0) == codes
     n_bins = n_bins_of("sqrt", n)
-    index = bin_index(confidence, width_edges(n_bins)) + n_bins * np.arange(tables)[:, None]
+    index = width_index(confidence, n_bins) + n_bins * np.arange(tables)[:, None]
     _, sums = cell_totals(index.ravel(), (confidence - hit).ravel(), n_bins * tables, None)
     return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 

@@ -1,15 +1,11 @@
 """`PowerStudy`: how often a test rejected, with the Monte Carlo interval of that rate.
 
-Of R repetitions r rejected; ``p = r / R``, z the normal quantile of the level. Wilson's interval,
-
-    ``(p + z^2/2R -/+ z sqrt(p (1-p)/R + z^2/4R^2)) / (1 + z^2/R)``,
-
-stays inside [0, 1] and is honest where p is 0 or 1.
+Of R repetitions r rejected. Wilson's interval of ``r / R`` (`metrics/_reliability`) stays inside
+[0, 1] and is honest where that is 0 or 1.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +15,7 @@ from .._fit.map import MCLLOMap
 from .._ground.results import Floats, Result
 from .._ground.text import Table, align, format_count, format_number
 from ..exceptions import InputError
+from ..metrics._reliability import wilson
 
 LEVEL = 0.95
 TESTS = {
@@ -30,13 +27,8 @@ TESTS = {
 
 def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
     """Return Wilson's interval of a rate."""
-    from scipy.special import ndtri
-
-    z, rate = float(ndtri(0.5 + level / 2.0)), hits / trials
-    middle = rate + z * z / (2 * trials)
-    reach = z * math.sqrt(rate * (1.0 - rate) / trials + z * z / (4 * trials**2))
-    low, high = ((middle + side * reach) / (1.0 + z * z / trials) for side in (-1.0, 1.0))
-    return (low if hits else 0.0), (high if hits < trials else 1.0)
+    low, high = wilson(np.array([hits / trials]), np.array([float(trials)]), level)
+    return float(low[0]), float(high[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._ground.results import Floats
+from ..._math.kernel import softmax
 from ..._math.newton import minimize_sets, newton_directions
-from .row_sets import RowSets, softmax_classes
+from .row_sets import RowSets
 
 SLOW = 0.3
 """Ratio of two decrements from which Hessians of other rows are given up."""
@@ -113,7 +114,7 @@ class BaselineProblems:
         value = 0.5 * self.ridge * (away * away).sum(axis=2)
         value -= np.einsum("sbjk,sjk->sb", theta, self.sums)
         fresh = self.inverse is None
-        sums = _Sums(s, c, fresh)
+        sums = _BaselineSums(s, c, fresh)
         flat = theta.reshape(s, c * c, c + 1).astype(self.dtype, copy=False)
         for part in self.rows.chunks(c * c):
             self._add(part, flat, sums)
@@ -143,7 +144,7 @@ class BaselineProblems:
         tau = np.where(self.pinned, 0.0, full[..., -1])
         return np.concatenate([tau, gamma], axis=2)
 
-    def _hessian(self, sums: _Sums) -> Floats:
+    def _hessian(self, sums: _BaselineSums) -> Floats:
         """Return the penalised Hessians, shape (S c, 2c, 2c)."""
         c, size = self.n_classes, 2 * self.n_classes
         j, place = np.arange(c), np.arange(size)
@@ -156,13 +157,13 @@ class BaselineProblems:
         hessian[:, :, place, place] += self.ridge
         return hessian.reshape(-1, size, size)
 
-    def _add(self, part: slice, theta: NDArray[Any], sums: _Sums) -> None:
+    def _add(self, part: slice, theta: NDArray[Any], sums: _BaselineSums) -> None:
         """Add what some of the rows contribute."""
         s, c = self.n_sets, self.n_classes
         x = self.rows.scores[:, :, part]
         flat = theta @ x
         g = flat.reshape(s, c, c, -1)
-        logs = softmax_classes(g)
+        logs = softmax(g, -2, bounded=None)
         weight = None if self.rows.weight is None else self.rows.weight[:, None, part]
         if sums.gram.size:
             sums.add_products(g, x, weight)
@@ -173,7 +174,7 @@ class BaselineProblems:
         sums.moments += (flat @ x.transpose(0, 2, 1)).reshape(sums.moments.shape)
 
 
-class _Sums:
+class _BaselineSums:
     """``w log sum exp``, ``w g (x, 1)'``; with Hessians also ``w g l^2`` and ``w a a'``."""
 
     def __init__(self, n_sets: int, n_classes: int, hessians: bool) -> None:

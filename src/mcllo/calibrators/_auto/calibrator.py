@@ -1,24 +1,25 @@
 """`AutoCalibrator`: a pool of repairs, from none to a full map, weighed by cross-validation.
 
-What a stacked ladder says of itself, in one sentence.
+====================  ==========================================================================
+members and weights   `stack.Stack`, fitted to all rows
+gate                  two tests share the level: calibration, and the split ratio of the members
+`describe`            what the weights say of the predictions, in one sentence
+====================  ==========================================================================
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
-
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from typing import Any
 
 from ..._ground.results import Floats
 from ..._input.predictions import Predictions
-from .._base import check_choice, predict_labels, read_rows, read_training, save_calibrator
-from .._linear_fit import input_of, transposed_scores, warn_absent
-from .._mcllo import GateDecision, decide, quiet_estimates
-from .members import Ladder
+from ..._input.probabilities import Simplex
+from .._base import check_choice
+from .._linear_fit import transposed_scores
+from .._mcllo import GatedCalibrator, GateDecision, decide
+from .members import Members
 from .stack import Stack, fit_stack
 
 KINDS = {
@@ -56,7 +57,7 @@ def reason(stack: Stack) -> str:
         return "classes leak into each other"
     if leading != "temperature":
         return "some classes are predicted too often or too boldly"
-    v = math.log(stack.ladder.soft.inverse_temperature)
+    v = math.log(stack.members.soft.inverse_temperature)
     if abs(v) < SAME:
         return "sure predictions fail now and then"
     return "predictions are too bold" if v < 0.0 else "predictions are too cautious"
@@ -80,11 +81,9 @@ def describe(stack: Stack) -> str:
 
 MOST_TESTED = 20
 """Classes up to which the gate tests over all baselines; beyond, the default test."""
-POOLED_AT_ONCE = 2**20
-"""Probabilities that are pooled at once: bounds the memory of `predict_proba`."""
 
 
-class AutoCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AutoCalibrator(GatedCalibrator):
     """The recalibration to use when only the best probabilities are asked for.
 
     Five repairs from none to rich are fitted: the identity, a temperature with a slip, MCLLO
@@ -115,7 +114,7 @@ class AutoCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Labels in column order.
     weights_ : dict of str to float
         Weight of each member in the mean.
-    members_ : Ladder
+    members_ : Members
         The fitted members.
     expected_gain_, expected_gain_se_ : float
         By how much the log loss of a new row falls on average, by cross-validation, and the
@@ -148,8 +147,8 @@ class AutoCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    method: ClassVar[str] = "auto"
-    includes_identity: ClassVar[bool] = True
+    method = "auto"
+    _absent = "its probability changes as little as the other rows allow"
 
     def __init__(
         self,
@@ -167,19 +166,14 @@ class AutoCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.clip = clip
 
     @property
-    def input(self) -> str:
-        """What X holds: "probs" or "logits"."""
-        return input_of(self.on)
-
-    @property
     def weights_(self) -> dict[str, float]:
         """Weight of each member."""
         return self.stack_.weights
 
     @property
-    def members_(self) -> Ladder:
+    def members_(self) -> Members:
         """The fitted members."""
-        return self.stack_.ladder
+        return self.stack_.members
 
     @property
     def expected_gain_(self) -> float:
@@ -191,78 +185,35 @@ class AutoCalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Standard error of `expected_gain_`."""
         return self.stack_.gain_se
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AutoCalibrator:
-        """Fit and weigh the members.
-
-        Parameters
-        ----------
-        X : array-like, frame or Predictions of shape (n_samples, n_classes)
-            Predicted probabilities, or logits when ``on="logits"``.
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
+    def _check_options(self) -> None:
         check_choice("on", self.on, ("log_probs", "logits"))
-        self.__dict__.pop("gate_", None)
-        predictions = read_training(self, X, y, sample_weight)
-        warn_absent(predictions, "its probability changes as little as the other rows allow")
-        stack = fit_stack(predictions)
-        self.gate_ = None if self.gate is None else self._decide(predictions, stack)
-        self.stack_ = stack
-        return self
 
-    def _decide(self, predictions: Predictions, stack: Stack) -> GateDecision:
-        assert self.gate is not None
+    def _learn(self, predictions: Predictions) -> None:
+        stack = fit_stack(predictions)
+        self.gate_ = None if self.gate is None else self._decide(predictions, stack, self.gate)
+        self.stack_ = stack
+
+    def _decide(self, predictions: Predictions, stack: Stack, alpha: float) -> GateDecision:
+        """Return what the two tests say together."""
         plain = predictions.groups is None and predictions.weight_kind == "frequency"
         rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
-        with quiet_estimates():
-            test = decide(predictions, self.gate, rule)
+        test = decide(predictions, alpha, rule)
         kind = test.test if test.pvalue <= stack.pvalue else "split_ratio"
         both = min(1.0, 2.0 * min(test.pvalue, stack.pvalue))
-        opens = both <= self.gate and stack.gain > 0.0
-        return GateDecision(opens, both, self.gate, kind, stack.gain)
-
-    @property
-    def _closed(self) -> bool:
-        gate = self.__dict__.get("gate_")
-        return gate is not None and not gate.recalibrates
-
-    @property
-    def needs_logs(self) -> bool:
-        """Whether zeros must be raised: not when the gate lets predictions pass untouched."""
-        return not self._closed
+        opens = both <= alpha and stack.gain > 0.0
+        return GateDecision(opens, both, alpha, kind, stack.gain)
 
     def summary(self) -> str:
         """Say what is in the mean, what that means, and what it promises."""
         words = describe(self.stack_)
         return words if self.gate_ is None else f"{words}; {self.gate_}"
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        rows = read_rows(self, X)
-        pooled = rows.probs.copy()
-        if self._closed:
-            return pooled
-        scores, size = transposed_scores(rows), max(1, POOLED_AT_ONCE // pooled.shape[1])
-        for start in range(0, len(pooled), size):
-            part = slice(start, start + size)
-            pooled[part] = self.stack_.pool(scores[:, part], pooled[part])
-        return pooled
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        return predict_labels(self, X)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted members and weights as JSON; `mcllo.load_calibrator` reads it."""
-        save_calibrator(self, path)
+    def _repaired(self, simplex: Simplex) -> Floats:
+        return self.stack_.pool(transposed_scores(simplex), simplex.probs)
 
     def _state(self) -> dict[str, Any]:
-        gate = None if self.gate_ is None else self.gate_.to_dict()
-        return {**self.stack_.to_dict(), "gate": gate}
+        return {**self.stack_.to_dict(), **super()._state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
         self.stack_ = Stack.from_dict(state)
-        gate = state["gate"]
-        self.gate_ = None if gate is None else GateDecision(**gate)

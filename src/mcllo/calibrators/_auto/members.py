@@ -1,4 +1,4 @@
-"""The members of the stacked ladder, each fitted to the whole or to a part of the rows.
+"""The members of `AutoCalibrator`, each fitted to the whole or to a part of the rows.
 
 ====================  ==========================================================================
 identity              the predictions themselves
@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._ground.results import Codes, Floats
+from ..._ground.results import Codes, Floats, Result
 from ..._ground.threads import one_blas_thread
-from ..._math.kernel import softmax_columns
+from ..._math.kernel import softmax
 from .._linear_fit import identity_map
 from .baseline_maps import fit_baselines, map_of, refit_baselines
 from .ridge_map import (
@@ -60,7 +60,7 @@ def member_names(n_classes: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
+class Members(Result):
     """All members, fitted.
 
     Attributes
@@ -87,32 +87,27 @@ class Ladder:
         for name, theta in self.maps.items():
             eta = theta[:, :1] * logs if theta.shape[1] == 2 else theta[:, :-1] @ logs
             eta += theta[:, -1:]
-            softmax_columns(eta)
+            softmax(eta)
             answers[name] = eta
         return answers
 
     def logs_of_labels(self, scores: Floats, codes: Codes) -> Floats:
         """Return the log probability that each member gives to the labels, shape (n, K)."""
         same = scores.copy()
-        softmax_columns(same)
+        softmax(same)
         rows = np.arange(len(codes))
         answers = [same, *self.probabilities(scores).values()]
         tiny = np.finfo(np.float64).tiny
         return np.log(np.maximum([p[codes, rows] for p in answers], tiny)).T
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        maps = {name: theta.tolist() for name, theta in self.maps.items()}
-        return {"soft": self.soft.to_dict(), "maps": maps}
-
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Ladder:
+    def from_dict(cls, content: dict[str, Any]) -> Members:
         """Return the members that `to_dict` described."""
         maps = {name: np.array(theta, dtype=float) for name, theta in content["maps"].items()}
         return cls(SoftTemperature(**content["soft"]), maps)
 
 
-class LadderFit:
+class MembersFit:
     """Fits the members to all rows, and then to parts of them.
 
     Parameters
@@ -123,40 +118,54 @@ class LadderFit:
         The class that came true.
     weight : ndarray of shape (n,) or None
         Row weights.
+    kind : dtype, optional
+        In which rows are held; by default as their number asks.
+    tol : float, optional
+        Decrement at which fits to all rows end; by default as `kind` asks.
     """
 
-    def __init__(self, scores: Floats, codes: Codes, weight: Floats | None = None) -> None:
+    def __init__(
+        self,
+        scores: Floats,
+        codes: Codes,
+        weight: Floats | None = None,
+        *,
+        kind: Any = None,
+        tol: float | None = None,
+    ) -> None:
         self.scores, self.codes, self.weight = scores, codes, weight
         self.ridges = _ridges(len(scores))
-        rows = all_rows(scores, codes, weight)
+        rows = all_rows(scores, codes, weight, kind)
         softs = fit_soft_temperatures(rows)
         self.rows = features(rows, softs)
-        tol = TOL if self.rows.scores.dtype == np.float64 else TOL_OF_PARTS
+        if tol is None:
+            tol = TOL if self.rows.scores.dtype == np.float64 else TOL_OF_PARTS
         maps: dict[str, Floats] = {}
         if "mcllo" in member_names(len(scores)):
             self.baselines, self.hessians = fit_baselines(self.rows, OWN * len(scores), tol)
             maps["mcllo"] = map_of(self.baselines[None]).mean(axis=1)
         maps |= self._ridge_maps(self.rows, None, tol)
-        self.whole = _ladders(softs, maps)[0]
+        self.whole = _each(softs, maps)[0]
 
-    def parts(self, weights: list[Floats]) -> list[Ladder]:
+    def parts(self, weights: list[Floats], tol: float = TOL_OF_PARTS) -> list[Members]:
         """Return the members fitted with other weights; rows of weight 0 are left out."""
         rows = some_rows(self.scores, self.codes, weights)
-        softs = fit_soft_temperatures(rows, [self.whole.soft] * len(weights), TOL_OF_PARTS, TRACE)
+        softs = fit_soft_temperatures(rows, [self.whole.soft] * len(weights), tol, TRACE)
         rows = features(rows, softs)
         maps: dict[str, Floats] = {}
         if "mcllo" in self.whole.maps:
             ridge, share = OWN * len(self.scores), self._share(rows)
             hessians = share * self.hessians + (1.0 - share) * ridge * np.eye(2 * len(self.scores))
-            fits = refit_baselines(rows, ridge, self.baselines, hessians, TOL_OF_PARTS, TRACE)
+            fits = refit_baselines(rows, ridge, self.baselines, hessians, tol, TRACE)
             maps["mcllo"] = map_of(fits).mean(axis=1)
-        maps |= self._ridge_maps(rows, self.whole, TOL_OF_PARTS)
-        return _ladders(softs, maps)
+        maps |= self._ridge_maps(rows, self.whole, tol)
+        return _each(softs, maps)
 
     def _share(self, rows: RowSets) -> float:
+        """Return the mean weight of the sets as a part of all."""
         return float(rows.totals.mean() / self.rows.totals[0])
 
-    def _ridge_maps(self, rows: RowSets, near: Ladder | None, tol: float) -> dict[str, Floats]:
+    def _ridge_maps(self, rows: RowSets, near: Members | None, tol: float) -> dict[str, Floats]:
         """Return theta of the vector and full maps for each set."""
         sums, share = rows.label_sums(), self._share(rows)
         maps: dict[str, Floats] = {}
@@ -176,10 +185,10 @@ class LadderFit:
         return maps
 
 
-def _ladders(softs: list[SoftTemperature], maps: dict[str, Floats]) -> list[Ladder]:
+def _each(softs: list[SoftTemperature], maps: dict[str, Floats]) -> list[Members]:
     """Return one for each set of rows."""
     return [
-        Ladder(soft, {name: theta[k] for name, theta in maps.items()})
+        Members(soft, {name: theta[k] for name, theta in maps.items()})
         for k, soft in enumerate(softs)
     ]
 

@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._ground.results import Floats
+from ..._math.kernel import softmax
 from ..._math.newton import conjugate_gradients, minimize_sets
 from .._linear_fit import identity_map
-from .row_sets import RowSets, softmax_classes
+from .row_sets import RowSets
 
 MOST_WHOLE = 250
 """Parameters up to which the whole Hessian is inverted; beyond, one block for each class."""
@@ -81,7 +82,7 @@ class RidgeProblems:
         for part in self.rows.chunks(self.shape[1]):
             features = self.rows.scores[:, :, part]
             g = self._forward(theta, features)
-            logs = softmax_classes(g)
+            logs = softmax(g, -2, bounded=None)
             self._g[:, :, part] = g
             if self.rows.weight is not None:
                 weight = self.rows.weight[:, part]
@@ -143,13 +144,13 @@ def fit_ridge(problems: RidgeProblems, start: Floats, tol: float, trace: float =
     return minimize_sets(problems, flat, tol, trace).reshape(start.shape)
 
 
-def curvature(rows: RowSets, theta: Floats) -> Floats:
+def curvature(rows: RowSets, theta: Floats, most_whole: int = MOST_WHOLE) -> Floats:
     """Return blocks of the likelihood's Hessian at theta, for the first set of rows (x, 1).
 
-    One block of all parameters where they are few, else one of each class; of some of the rows.
+    One block of all parameters, up to `most_whole`, else one of each class; of some of the rows.
     """
     c, size = len(theta), theta.shape[1]
-    whole = theta.size <= MOST_WHOLE
+    whole = theta.size <= most_whole
     few = ROWS_OF_WHOLE * theta.size if whole else ROWS_OF_BLOCKS * (c + 1)
     stride = max(1, rows.codes.shape[1] // few)
     rows = rows.every(stride) if stride > 1 else rows
@@ -157,7 +158,7 @@ def curvature(rows: RowSets, theta: Floats) -> Floats:
     diagonal = size == 2
     g = theta.astype(x.dtype) @ x if not diagonal else theta[:, :1] * x[:-1] + theta[:, 1:]
     g = g.astype(x.dtype, copy=False)
-    softmax_classes(g)
+    softmax(g, -2, bounded=None)
     weight = np.ones_like(x[0]) if rows.weight is None else rows.weight[0]
     features = np.stack([x[:-1], np.ones_like(x[:-1])], axis=1) if diagonal else x[None]
     return _whole_block(g, features, weight) if whole else _class_blocks(g, features, weight)

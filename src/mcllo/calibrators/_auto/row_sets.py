@@ -26,8 +26,6 @@ FIRST, SPARSEST = 2000, 8
 """A first fit is made to so many rows at least, and to one of so many at least."""
 ROUNDING = 8.0
 """Units in the last place by which each term of a sum over rows may be wrong."""
-SAFE = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 60.0}
-"""Largest ``|eta|`` whose exponentials can be added without overflow or loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +64,10 @@ class RowSets:
         """How wrong a sum over the rows may be, shape (S,)."""
         return ROUNDING * float(np.finfo(self.scores.dtype).eps) * self.totals
 
-    def chunks(self, per_row: int) -> Iterator[slice]:
+    def chunks(self, per_row: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[slice]:
         """Return stretches of rows of which `per_row` numbers each stay in cache."""
         n_sets, n_rows = self.codes.shape
-        size = max(64, CHUNK_BYTES // (n_sets * per_row * self.scores.itemsize))
+        size = max(64, chunk_bytes // (n_sets * per_row * self.scores.itemsize))
         return (slice(start, start + size) for start in range(0, n_rows, size))
 
     def with_scores(self, scores: NDArray[Any]) -> RowSets:
@@ -104,9 +102,11 @@ class RowSets:
         return sums
 
 
-def all_rows(scores: Floats, codes: Codes, weight: Floats | None = None) -> RowSets:
-    """Return one set of all rows from scores of shape (c, n)."""
-    kind = kind_of(scores.size)
+def all_rows(
+    scores: Floats, codes: Codes, weight: Floats | None = None, kind: Any = None
+) -> RowSets:
+    """Return one set of all rows from scores of shape (c, n), held in `kind` where given."""
+    kind = kind_of(scores.size) if kind is None else kind
     own = None if weight is None else weight[None].astype(kind, copy=False)
     return RowSets(scores[None].astype(kind, copy=False), codes[None], own)
 
@@ -129,18 +129,3 @@ def some_rows(scores: Floats, codes: Codes, weights: list[Floats]) -> RowSets:
 def kind_of(size: int) -> type[np.floating[Any]]:
     """Return the dtype in which so many scores are held."""
     return np.float32 if size >= FLOAT32_PAYS else np.float64
-
-
-def softmax_classes(eta: NDArray[Any]) -> NDArray[Any]:
-    """Replace eta by its softmax over the last axis but one; return ``log sum exp eta``."""
-    safe, top = SAFE[eta.dtype], None
-    if not (eta.max(initial=0.0) < safe and eta.min(initial=0.0) > -safe):
-        top = eta.max(axis=-2)
-        eta -= top[..., None, :]
-    np.exp(eta, out=eta)
-    total: NDArray[Any] = eta.sum(axis=-2)
-    eta *= np.reciprocal(total)[..., None, :]
-    np.log(total, out=total)
-    if top is not None:
-        total += top
-    return total

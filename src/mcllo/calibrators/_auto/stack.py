@@ -1,8 +1,15 @@
-"""The stacked ladder: members, their weights in the pool, and what the pool promises.
+"""`Stack`: members, their weights in a linear pool, and what the pool promises.
 
 ====================  ==========================================================================
-left-out logs         ``L_ik``: log probability of row i's label by member k fitted without i
-weights               `pool_weights` of L, then members fitted to all rows
+order of the rows     by ``sum_j (z_j - max_k z_k)``: how sure the prediction is
+fold                  the place in that order, modulo the number of folds. A row of whole weight w
+                      takes w places, so that it is w equal rows; of any other weight, one; a group
+                      takes one, in the order of the first rows
+left-out logs         ``L_ik = log P_ik``: of row i's label, by member k fitted without i
+weights w             maximise ``sum_i v_i log p_i + sum_k a_k log w_k`` on the simplex,
+                      ``p_i = sum_k w_k P_ik``; members are then fitted to all rows
+EM                    ``w_k <- (a_k + sum_i v_i w_k P_ik / p_i) / (A + V)``;  A = sum a, V = sum v
+the same w minimises  ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k``  over w > 0
 promise               gain of row i: ``log(sum_k w_k exp L_ik) - L_i,identity`` with weights from
                       the *other* folds; its weighted mean G, and the standard error of that, s
                       (over groups where rows are grouped)
@@ -11,9 +18,19 @@ trust                 ``t = G^2 / (G^2 + (s / 3)^2)`` for G > 0, else 0: weights
 evidence              ``E = mean over folds and members of exp(sum_i L_ik - L_i,identity)``
 ====================  ==========================================================================
 
-Pseudo-counts of the weights are 1/2 for the identity and the temperature and 1/10 for the members
-that can overfit. Where the promise is no gain, or with fewer than two rows nothing can be left out,
-the identity has weight 1: a repair that does not pay on rows it has not seen is not made.
+Every fold gets sure and unsure predictions alike. Labels are *not* spread evenly: where they are,
+the left-out rows of a class agree with the rest by construction, and cross-validation no longer
+sees how far a fit to class frequencies overshoots. Of many rows fewer than five folds are left out,
+in the end one; the others are always fitted to.
+
+The pseudo-counts ``a_k`` are 1/2 for the identity and the temperature and 1/10 for the members that
+can overfit: a Dirichlet prior with parameters ``1 + a_k``, so that no member is left without any
+weight. The form over w > 0 needs no constraint, because its minimum has sum 1, and is convex: a few
+steps of EM, then Newton's method, where EM alone would creep. Several weightings v of the same
+rows, as when folds are left out, share every product and start where their mean leads.
+
+Where the promise is no gain, or with fewer than two rows nothing can be left out, the identity has
+weight 1: a repair that does not pay on rows it has not seen is not made.
 
 Were the predictions calibrated, each term of E would have mean 1, given the rows its members were
 fitted to: a ratio of probabilities of labels that the denominator draws. So E has mean 1 and ``P(E
@@ -22,35 +39,6 @@ that fits to parts know nothing of the labels left out. They begin at the fit to
 until next to nothing of it is left: less than 0.1 in log E (`calibrators/_auto/members.TRACE`),
 measured 0.024 at most. Rows that depend on each other, and weights that are no counts, have no such
 guarantee and no E.
-
-Folds that depend on what the rows hold, not on their order, and not on their labels.
-
-====================  ==========================================================================
-order                 rows by ``sum_j (z_j - max_k z_k)``: how sure the prediction is
-fold                  the place in that order, modulo the number of folds
-weights               whole numbers: a row of weight w takes w places, so that it is w equal rows;
-                      others: one place for each row of positive weight
-groups                one place for each group, in the order of their first rows
-====================  ==========================================================================
-
-Every fold gets sure and unsure predictions alike. Labels are *not* spread evenly: where they are,
-the left-out rows of a class agree with the rest by construction, and cross-validation no longer
-sees how far a fit to class frequencies overshoots. Of many rows fewer than five folds are left out,
-in the end one; the others are always fitted to.
-
-Weights of a linear pool of predictors, from the likelihoods of rows they were not fitted to.
-
-====================  ==========================================================================
-pool                  ``p_i = sum_k w_k P_ik``, P_ik what member k gave to the label of row i
-maximised             ``sum_i v_i log(sum_k w_k P_ik) + sum_k a_k log w_k``,  w on the simplex
-EM                    ``w_k <- (a_k + sum_i v_i w_k P_ik / p_i) / (A + V)``;  A = sum a, V = sum v
-the same w minimises  ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k``  over w > 0
-====================  ==========================================================================
-
-The second form needs no constraint, because its minimum has sum 1, and is convex: a few steps of
-EM, then Newton's method, where EM alone would creep. ``a_k`` are pseudo-counts: the Dirichlet prior
-has parameters ``1 + a_k``, and no member is left without any weight. Several weightings v of the
-same rows, as when folds are left out, share every product and start where their mean leads.
 """
 
 from __future__ import annotations
@@ -61,20 +49,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._ground.results import Floats
+from ..._ground.means import error_of_mean
+from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._input.predictions import Predictions
 from ..._math.newton import minimize_sets, newton_directions
 from .._linear_fit import transposed_scores
-from .members import Ladder, LadderFit
+from .members import Members, MembersFit
 
 Rows = NDArray[np.intp]
 
 N_FOLDS = 5
+POOLED_AT_ONCE = 2**20
+"""Probabilities that are pooled at once: bounds the memory of `Stack.pool`."""
 ENOUGH = 4_000
 """Parts left out after which further folds would tell little more."""
 WIDEST, GRAIN = 1e5, 2.0**30
 """Gaps are cut at the first and counted in units of one over the second."""
+EM_STEPS = 5
+TOL = 1e-9
+NEAREST = 0.95
+"""Part of a weight that one step may take away."""
+SIMPLE, RICH = 0.5, 0.1
+"""Pseudo-counts of identity and temperature, and of the members after them."""
+CAUTION = 1.0 / 3.0
+"""Standard errors that the promise is held against."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +98,10 @@ class Folds:
     places: Rows
     n_folds: int
 
-    def enough(self) -> Folds:
-        """Return the first folds that hold `ENOUGH` parts."""
+    def first(self, enough: int) -> Folds:
+        """Return the first folds that hold `enough` parts."""
         sizes = np.cumsum(np.bincount(self.folds, minlength=self.n_folds))
-        n_folds = min(self.n_folds, int(np.searchsorted(sizes, ENOUGH)) + 1)
+        n_folds = min(self.n_folds, int(np.searchsorted(sizes, enough)) + 1)
         own = self.folds < n_folds
         parts = (self.rows[own], self.folds[own], self.weight[own], self.places[own])
         return Folds(*parts, n_folds)
@@ -137,6 +136,7 @@ def assign_folds(scores: Floats, weight: Floats | None = None, groups: Rows | No
 
 
 def _order(scores: Floats) -> Rows:
+    """Return the rows from the surest prediction to the least sure."""
     gaps = scores.max(axis=0) - scores
     np.minimum(gaps, WIDEST, out=gaps)
     gaps *= GRAIN
@@ -152,15 +152,18 @@ def _group_places(groups: Rows) -> Rows:
 
 
 def _n_folds(n_places: int) -> int:
+    """Return how many folds so many places make; one place cannot be left out."""
     return min(N_FOLDS, n_places) if n_places > 1 else 0
 
 
 def _whole_rows(order: Rows, places: Rows, weight: Floats) -> Folds:
+    """Return folds of rows that stay whole."""
     n_folds = _n_folds(int(places.max(initial=-1)) + 1)
     return Folds(order, places % max(n_folds, 1), weight[order], places, n_folds)
 
 
 def _split_rows(order: Rows, counts: Rows) -> Folds:
+    """Return folds of rows that stand for `counts` rows each, split where they take more places."""
     ends = np.cumsum(counts)
     n_folds = _n_folds(int(ends[-1]))
     fold = np.arange(max(n_folds, 1))
@@ -169,12 +172,6 @@ def _split_rows(order: Rows, counts: Rows) -> Folds:
     parts = -((fold - ends[:, None]) // size) + ((fold - (ends - counts)[:, None]) // size)
     row, own = np.nonzero(parts)
     return Folds(order[row], own, parts[row, own].astype(np.float64), row, n_folds)
-
-
-EM_STEPS = 5
-TOL = 1e-9
-NEAREST = 0.95
-"""Part of a weight that one step may take away."""
 
 
 def pool_weights(logs: Floats, prior: Floats, weight: Floats | None = None) -> Floats:
@@ -228,11 +225,13 @@ class _Barrier:
         self.pairs = (likelihoods[:, :, None] * likelihoods[:, None, :]).reshape(n, k * k)
 
     def em_step(self, w: Floats) -> Floats:
+        """Return the weights after a step of EM."""
         shares = (self.weight / (w @ self.likelihoods.T)) @ self.likelihoods
         step: Floats = (self.prior + w * shares) / self.total
         return step
 
     def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return values and gradients; Hessians are made on the way."""
         self.w, mixed = x, x @ self.likelihoods.T
         ratio = self.weight / mixed
         curvature = (ratio / mixed) @ self.pairs
@@ -252,20 +251,13 @@ class _Barrier:
         return direction
 
 
-SCALARS = ("loss", "raw_loss", "gain", "log_evidence")
-SIMPLE, RICH = 0.5, 0.1
-"""Pseudo-counts of identity and temperature, and of the members after them."""
-CAUTION = 1.0 / 3.0
-"""Standard errors that the promise is held against."""
-
-
 @dataclass(frozen=True, eq=False)
-class Stack:
+class Stack(Result):
     """A fitted pool.
 
     Attributes
     ----------
-    ladder : Ladder
+    members : Members
         The members.
     weights : dict of str to float
         Their weights in the pool; sum 1.
@@ -278,7 +270,7 @@ class Stack:
         ``log E`` against calibration; 0 where there is none.
     """
 
-    ladder: Ladder
+    members: Members
     weights: dict[str, float]
     loss: float
     raw_loss: float
@@ -291,54 +283,52 @@ class Stack:
         """``min(1, 1 / E)``, a p-value of calibration."""
         return float(np.exp(-max(0.0, self.log_evidence)))
 
-    def pool(self, scores: Floats, probs: Floats) -> Floats:
-        """Return the pooled probabilities, shape (n, c), of transposed scores and their rows."""
+    def pool(self, scores: Floats, probs: Floats, at_once: int = POOLED_AT_ONCE) -> Floats:
+        """Return the pooled probabilities, shape (n, c), of transposed scores and their rows.
+
+        So many probabilities are pooled at once.
+        """
         pooled: Floats = self.weights["identity"] * probs
-        for name, answer in self.ladder.probabilities(scores).items():
-            answer *= self.weights[name]
-            pooled += answer.T
+        size = max(1, at_once // probs.shape[1])
+        for start in range(0, len(probs), size):
+            part = slice(start, start + size)
+            for name, answer in self.members.probabilities(scores[:, part]).items():
+                answer *= self.weights[name]
+                pooled[part] += answer.T
         pooled /= pooled.sum(axis=1, keepdims=True)
         return pooled
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {
-            "members": self.ladder.to_dict(),
-            "weights": self.weights,
-            "loss": self.loss,
-            "raw_loss": self.raw_loss,
-            "gain": self.gain,
-            "gain_se": self.gain_se if np.isfinite(self.gain_se) else None,
-            "log_evidence": self.log_evidence,
-        }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Stack:
         """Return the pool that `to_dict` described."""
-        numbers = {key: float(content[key]) for key in SCALARS}
+        names = ("loss", "raw_loss", "gain", "log_evidence")
+        numbers = {name: float(content[name]) for name in names}
         spread = content["gain_se"]
         weights = {name: float(w) for name, w in content["weights"].items()}
-        ladder = Ladder.from_dict(content["members"])
-        if set(weights) != set(ladder.names):
+        members = Members.from_dict(content["members"])
+        if set(weights) != set(members.names):
             raise ValueError("weights of other members than those that are there")
-        return cls(ladder, weights, **numbers, gain_se=np.inf if spread is None else float(spread))
+        return cls(members, weights, **numbers, gain_se=np.inf if spread is None else float(spread))
 
 
 @one_blas_thread()
-def fit_stack(predictions: Predictions) -> Stack:
-    """Fit the members, leave out folds, and weigh the members."""
+def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
+    """Fit the members, leave out folds until `enough` rows were left out, weigh the members."""
     scores, codes = transposed_scores(predictions), predictions.codes
-    fit = LadderFit(scores, codes, predictions.sample_weight)
+    fit = MembersFit(scores, codes, predictions.sample_weight)
     folds = assign_folds(scores, predictions.sample_weight, predictions.groups)
     names = fit.whole.names
     if folds.n_folds == 0:
         weights = np.eye(len(names))[0]
         raw = float(-fit.whole.logs_of_labels(scores, codes)[folds.rows, 0].mean())
         return Stack(fit.whole, _named(names, weights), raw, raw, 0.0, np.inf)
-    folds, counts = folds.enough(), _are_counts(predictions)
+    folds, groups = folds.first(enough), predictions.groups
+    counts = predictions.weight_kind == "frequency" and predictions.has_whole_weights
+    if groups is None and not counts:
+        groups = np.arange(predictions.n_samples)  # each row is one, whatever its weight
     logs = left_out_logs(fit, folds)
     prior = np.where(np.arange(len(names)) < 2, SIMPLE, RICH)
-    groups = None if counts else _groups(predictions)[folds.rows]
+    groups = None if groups is None else groups[folds.rows]
     pools = _honest_pools(logs, prior, folds)
     gain, spread = _promise(logs, pools, folds, groups)
     trust = _trust(gain, spread)
@@ -346,7 +336,7 @@ def fit_stack(predictions: Predictions) -> Stack:
     if trust > 0.0:
         gain, spread = _promise(logs, pools, folds, groups)
     raw = float(-np.average(logs[:, 0], weights=folds.weight))
-    evidence = _log_evidence(logs, folds) if counts else 0.0
+    evidence = _log_evidence(logs, folds) if groups is None else 0.0
     return Stack(fit.whole, _named(names, pools[-1]), raw - gain, raw, gain, spread, evidence)
 
 
@@ -355,18 +345,12 @@ def _trust(gain: float, spread: float) -> float:
     return gain**2 / (gain**2 + (CAUTION * spread) ** 2) if gain > 0.0 else 0.0
 
 
-def _are_counts(predictions: Predictions) -> bool:
-    """Whether rows are independent and weights, if any, say how many rows there are."""
-    weight = predictions.sample_weight
-    whole = weight is None or bool((np.floor(weight) == weight).all())
-    return whole and predictions.groups is None and predictions.weight_kind == "frequency"
-
-
 def _named(names: tuple[str, ...], weights: Floats) -> dict[str, float]:
+    """Return weights by member."""
     return dict(zip(names, weights.tolist(), strict=True))
 
 
-def left_out_logs(fit: LadderFit, folds: Folds) -> Floats:
+def left_out_logs(fit: MembersFit, folds: Folds) -> Floats:
     """Return L, one row for each part of `folds`."""
     n_samples = len(fit.codes)
     full = np.ones(n_samples) if fit.weight is None else fit.weight
@@ -386,18 +370,13 @@ def _honest_pools(logs: Floats, prior: Floats, folds: Folds) -> Floats:
     return pool_weights(logs, prior, folds.weight * others)
 
 
-def _groups(predictions: Predictions) -> NDArray[np.intp]:
-    """Return which rows depend on each other; each is a group of its own where none are known."""
-    return np.arange(predictions.n_samples) if predictions.groups is None else predictions.groups
-
-
 def _promise(
     logs: Floats, pools: Floats, folds: Folds, groups: NDArray[np.intp] | None
 ) -> tuple[float, float]:
     """Return the mean gain by weights that have not seen their rows, and its standard error."""
     gains = pooled_logs(logs, pools[folds.judges()]) - logs[:, 0]
     gain = float(np.average(gains, weights=folds.weight))
-    return gain, _spread(gains - gain, folds.weight, groups)
+    return gain, error_of_mean(gains - gain, folds.weight, groups)[0]
 
 
 def _log_evidence(logs: Floats, folds: Folds) -> float:
@@ -405,14 +384,3 @@ def _log_evidence(logs: Floats, folds: Folds) -> float:
     ratios = folds.weight[:, None] * (logs[:, 1:] - logs[:, :1])
     sums = [ratios[folds.folds == fold].sum(axis=0) for fold in range(folds.n_folds)]
     return float(np.logaddexp.reduce(sums, axis=None) - np.log(np.size(sums)))
-
-
-def _spread(deviations: Floats, weight: Floats, groups: NDArray[np.intp] | None = None) -> float:
-    """Return the standard error of a weighted mean; without groups, weights are counts of rows."""
-    total = weight.sum()
-    if groups is None:
-        n, squares = float(total), float(weight @ deviations**2)
-    else:
-        sums = np.bincount(groups, weights=weight * deviations)
-        n, squares = float(len(np.unique(groups))), float(sums @ sums)
-    return float(np.sqrt(squares * n / (n - 1.0)) / total) if n > 1.0 else float("inf")

@@ -1,0 +1,113 @@
+"""What a fit minimises: the negative log likelihood, as a function of the parameters left free.
+
+=====================  ==========================================================================
+objective              ``theta -> Terms``: value, gradient, Hessian of ``A(theta) - theta . s``
+free parameters        gamma_j stays 1 where class j's log odds are the same in every row
+at most                ``sum w / 4`` for tau, ``sum w l^2 / 4`` for gamma: no diagonal entry of the
+                       Hessian is larger, whatever theta
+=====================  ==========================================================================
+
+Rows in memory and rows in blocks differ in the objective and in nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from .._input.predictions import Predictions
+from .._math.likelihood import (
+    Likelihood,
+    LogPartition,
+    Terms,
+    identity_theta,
+    sufficient_statistic,
+)
+
+Objective = Callable[[Floats], Terms]
+Whole = TypeVar("Whole", bound=Objective)
+
+VARIES = 1e-12
+"""Range of a class's log odds up to which they count as the same in every row."""
+
+
+def likelihood_of(predictions: Predictions) -> Likelihood:
+    """Return the negative log likelihood of the predictions as a function of theta."""
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    statistic = sufficient_statistic(odds, predictions.model_codes, weight)
+    return Likelihood(LogPartition(odds, weight), statistic)
+
+
+def free_parameters(log_odds: Floats) -> NDArray[np.bool_]:
+    """Return a mask over theta: gamma_j is fixed where class j's log odds never vary."""
+    return free_of_range(np.ptp(log_odds, axis=1))
+
+
+def free_of_range(extent: Floats) -> NDArray[np.bool_]:
+    """Return that mask, given how far the log odds of each class range."""
+    return np.concatenate([np.ones(len(extent), dtype=bool), extent > VARIES])
+
+
+def most_information(total: float, squares: Floats) -> Floats:
+    """Return the bound on the Hessian's diagonal, of total weight and ``sum w l^2``."""
+    return 0.25 * np.concatenate([np.full(len(squares), total), np.maximum(squares, 1e-300)])
+
+
+class FreeLikelihood(Generic[Whole]):
+    """An objective as a function of the free parameters; the others stay 1.
+
+    Parameters
+    ----------
+    whole : callable
+        The objective of all parameters.
+    free : ndarray of bool
+        Mask over theta.
+    most : callable
+        Returns the bound on the Hessian's diagonal (`most_information`), all parameters.
+    """
+
+    def __init__(self, whole: Whole, free: NDArray[np.bool_], most: Callable[[], Floats]) -> None:
+        self.whole, self.free, self.most = whole, free, most
+        self.identity = identity_theta(len(free) // 2)
+        self._all = bool(free.all())
+
+    @staticmethod
+    def of(predictions: Predictions) -> FreeLikelihood[Likelihood]:
+        """Return the negative log likelihood of rows in memory."""
+        free = free_parameters(predictions.log_odds)
+        return FreeLikelihood(likelihood_of(predictions), free, partial(_most, predictions))
+
+    def theta(self, x: Floats) -> Floats:
+        """Return theta with the free parameters `x`."""
+        theta = self.identity.copy()
+        theta[self.free] = x
+        return theta
+
+    def __call__(self, x: Floats) -> Terms:
+        """Return value, gradient and Hessian at `x`."""
+        return self._of(self.whole, x)
+
+    @property
+    def rough(self) -> Objective | None:
+        """The same in float32, where there is such and it pays; see `LogPartition.rough`."""
+        rough = self.whole.rough if isinstance(self.whole, Likelihood) else None
+        return None if rough is None else lambda x: self._of(rough, x)
+
+    def _of(self, objective: Objective, x: Floats) -> Terms:
+        if self._all:
+            return objective(x)
+        terms = objective(self.theta(x))
+        hessian = terms.hessian[np.ix_(self.free, self.free)]
+        return Terms(terms.value, terms.gradient[self.free], hessian)
+
+
+def _most(predictions: Predictions) -> Floats:
+    odds, weight = predictions.log_odds, predictions.sample_weight
+    squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
+    total = float(predictions.n_samples if weight is None else weight.sum())
+    return most_information(total, squares)

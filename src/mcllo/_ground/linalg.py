@@ -1,0 +1,161 @@
+"""Symmetric matrices on the scale of their diagonals: solve, invert, whiten, test.
+
+Entries of a Hessian have the units of its parameters, and these differ by many powers of ten. With
+``s_i = sqrt(H_ii)``, and ``R_ij = H_ij / (s_i s_j)`` whose diagonal is 1, rounding is relative to
+something:
+
+=====================  =====================================================================
+`unit_diagonal`        R and s, of one matrix or many
+`solve_damped`         ``(H + d diag H)^-1 u``, d the least of `DAMPINGS` that makes H definite
+`solve_each`           the same for many at once, each with its own d
+`inverse`              ``H^-1``; a large one from its Cholesky factor
+`definite_inverse`     ``H^-1`` and ``log |H|``, or None where H is not definite
+`whitening`            W with ``W W' = H^+``, one column for each eigenvalue of R above `ROUNDING`
+`pseudo_inverse`       ``H^+ = W W'``
+`least_eigenvalue`     of H in any units, of one matrix or many
+`exceeds`              whether that is above a bound: one Cholesky factor, no eigenvalues
+=====================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .results import Floats
+
+TINY = float(np.finfo(np.float64).tiny)
+NEGLIGIBLE = 1e-14
+"""Diagonal entry, relative to the largest, below which a coordinate counts as flat."""
+NO_CURVATURE = 1e-290
+"""Largest diagonal entry up to which all coordinates do."""
+DAMPINGS = (0.0, *(10.0**power for power in range(-14, 3)))
+"""Multiples of the diagonal that `solve_damped` tries in turn."""
+EACH_DAMPED = (1e-13, 1e-10, 1e-7, 1e-4, 1.0)
+"""Multiples of the diagonal that `solve_each` adds in turn."""
+ROUNDING = 1e-12
+"""Eigenvalue of R, relative to the largest, that is lost in rounding."""
+LARGE = 500
+"""Size from which it pays to invert by a Cholesky factor."""
+
+
+def unit_diagonal(matrix: Floats, unit: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return R and s; `unit` stands for the diagonal where other units are asked for.
+
+    Examples
+    --------
+    >>> unit_diagonal(np.array([[4.0, 3.0], [3.0, 9.0]]))
+    (array([[1. , 0.5],
+           [0.5, 1. ]]), array([2., 3.]))
+    """
+    diagonal = np.diagonal(matrix, axis1=-2, axis2=-1) if unit is None else unit
+    scale = np.sqrt(np.maximum(diagonal, TINY))
+    scaled: Floats = matrix / scale[..., :, None]
+    scaled /= scale[..., None, :]
+    return scaled, scale
+
+
+def solve_damped(matrix: Floats, right: Floats) -> Floats:
+    """Return ``H^-1 u``, with the least multiple of the diagonal that makes H definite."""
+    diagonal = np.abs(np.diagonal(matrix))
+    largest = float(diagonal.max())
+    least = NEGLIGIBLE * largest if largest > NO_CURVATURE else 1.0
+    scaled, scale = unit_diagonal(matrix, np.maximum(diagonal, least))
+    own = right / scale
+    for damping in DAMPINGS:
+        damped = scaled if damping == 0.0 else scaled + damping * np.eye(len(own))
+        try:
+            np.linalg.cholesky(damped)
+            found: Floats = np.linalg.solve(damped, own) / scale
+        except np.linalg.LinAlgError:
+            continue
+        if np.isfinite(found).all():
+            return found
+    return own / scale
+
+
+def solve_each(matrices: Floats, rights: Floats) -> Floats:
+    """Return ``H^-1 u`` for each of many, shape (B, size), damped where it must be."""
+    diagonal = np.einsum("bii->bi", matrices)
+    least = NEGLIGIBLE * diagonal.max(axis=1, keepdims=True)
+    scaled, scale = unit_diagonal(matrices, np.maximum(diagonal, least))
+    own = rights / scale
+    found: Floats = own / scale
+    left, index = np.arange(len(own)), np.arange(matrices.shape[1])
+    for damping in EACH_DAMPED:
+        scaled[:, index, index] += damping
+        try:
+            tried = np.linalg.solve(scaled[left], own[left, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            continue
+        fine = np.isfinite(tried).all(axis=1) & (np.einsum("bi,bi->b", tried, own[left]) >= 0.0)
+        found[left[fine]] = tried[fine] / scale[left[fine]]
+        left = left[~fine]
+        if len(left) == 0:
+            break
+    return found
+
+
+def inverse(matrix: Floats, *, large: int = LARGE) -> Floats:
+    """Return ``H^-1``; above size `large` from its Cholesky factor, in two fifths of the time."""
+    if len(matrix) > large:
+        from scipy.linalg.lapack import dpotrf, dpotri
+
+        factor, failed = dpotrf(matrix, lower=1, clean=0)
+        half, failed = (factor, failed) if failed else dpotri(factor, lower=1)
+        if not failed:
+            half = np.tril(half)
+            half += np.tril(half, -1).T
+            return np.asarray(half, dtype=np.float64)
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
+def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:
+    """Return ``H^-1`` and ``log |H|``; None where H is not numerically definite."""
+    scaled, scale = unit_diagonal(matrix)
+    try:
+        factor = np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return None
+    log_determinant = 2.0 * float(np.log(np.diagonal(factor) * scale).sum())
+    return np.linalg.inv(scaled) / scale[:, None] / scale, log_determinant
+
+
+def whitening(matrix: Floats) -> Floats:
+    """Return W of shape (size, rank) with ``W W'`` the (pseudo) inverse.
+
+    Examples
+    --------
+    >>> whitening(np.diag([4.0, 0.0])).round(2)
+    array([[0.5],
+           [0. ]])
+    """
+    scaled, scale = unit_diagonal(matrix)
+    values, vectors = np.linalg.eigh(scaled)
+    seen = values > ROUNDING * values.max(initial=0.0)
+    roots: Floats = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
+    return roots
+
+
+def pseudo_inverse(matrix: Floats) -> Floats:
+    """Return the inverse among the directions that rounding leaves."""
+    roots = whitening(matrix)
+    return np.asarray(roots @ roots.T, dtype=np.float64)
+
+
+def least_eigenvalue(matrix: Floats, unit: Floats) -> Floats:
+    """Return the smallest eigenvalue in these units, of each matrix."""
+    values = np.linalg.eigvalsh(unit_diagonal(matrix, unit)[0])
+    return np.asarray(values[..., 0], dtype=np.float64)
+
+
+def exceeds(matrix: Floats, bound: float, unit: Floats | None = None) -> bool:
+    """Whether the smallest eigenvalue, in units of the diagonal or of `unit`, is above `bound`."""
+    if unit is None and not np.diagonal(matrix).min() > NO_CURVATURE:
+        return False
+    scaled, _ = unit_diagonal(matrix, unit)
+    scaled[np.diag_indices_from(scaled)] -= bound
+    try:
+        np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return False
+    return True

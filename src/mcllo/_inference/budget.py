@@ -1,0 +1,76 @@
+"""What is simulated how, and up to which size: every budget of simulation beside the others.
+
+An *entry* is one probability of a table, rows x classes; *work* is entries x draws (20 to 50 ns an
+entry, more for many classes). Draws are data sets whose labels are drawn from the predictions.
+
+==========================  ============================  ========================================
+what                        draws at most                 simulated up to
+==========================  ============================  ========================================
+calibration test            `N_RESAMPLES`                 `TEST_WORK`; beyond: chi-square
+  sequential, stops at      `EXCEEDANCES`                 `LARGE_TABLE` entries; beyond:
+                                                          `EXCEEDANCES_LARGE`
+over all baselines          `N_RESAMPLES`                 any size
+sign flips of groups        `N_RESAMPLES`                 `MOST_FLIPPED` groups; beyond: F
+nested models, one class    `N_RESAMPLES`                 `NESTED_WORK` for all tests together,
+                                                          `BRIEF_NESTED_WORK` in an assessment
+  refits, then scores       at least `FEWEST_REFITS`      beyond: chi-square, and the reason says so
+  full map, asked for       `N_RESAMPLES`                 `FULL_MAP_WORK` a test
+zeros, each floor           `N_RESAMPLES_ZEROS`           `ZEROS_WORK` whatever the information
+ECE, classwise ECE,         `NULLS_WORK` / entries, at    `MOST_NULLS_ENTRIES`; beyond: no null, and
+Hosmer-Lemeshow             least `FEWEST_NULL_DRAWS`     chi-square for Hosmer-Lemeshow
+kernel test                 `FEWEST_NULL_DRAWS`           `MOST_KERNEL_ENTRIES`, `MOST_KERNEL_ROWS`
+omnibus test, asked for     `N_RESAMPLES_OMNIBUS`         any size
+details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_BASELINE_ENTRIES`
+holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
+parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
+tests in a power study      `N_RESAMPLES_STUDY`           any size
+==========================  ============================  ========================================
+
+Memory: `BATCH_ENTRIES` labels are drawn at once, `HELD_ENTRIES` probabilities kept for quantiles.
+"""
+
+from __future__ import annotations
+
+N_RESAMPLES = 1999
+N_RESAMPLES_OMNIBUS = 999
+N_RESAMPLES_BOOTSTRAP = 999
+N_RESAMPLES_ZEROS = 499
+N_RESAMPLES_DETAILS = 499
+N_RESAMPLES_COMPARE = 499
+N_RESAMPLES_STUDY = 199
+"""In a study each repetition needs its own draws; a p-value is exact at any number."""
+FEWEST_NULL_DRAWS = 199
+FEWEST_REFITS = 99
+"""Draws of a nested test below which refits, and then scores, are not worth it."""
+
+EXCEEDANCES, EXCEEDANCES_LARGE = 50, 20
+"""Exceedances at which a sequential run stops."""
+LARGE_TABLE = 200_000
+"""Entries above which it stops at the fewer ones."""
+
+TEST_WORK = 4e9
+"""Two to three minutes of likelihood ratios."""
+NESTED_WORK = 2e7
+"""A second or two for all tests."""
+BRIEF_NESTED_WORK = 4e6
+"""Half a second at most, for tests that come with every assessment."""
+FULL_MAP_WORK = 4e8
+"""One test of the full map when simulation was asked for, whatever it costs."""
+FULL_MAP_SHARE = 3
+"""A test of the full map may take one part in so many of all work."""
+SCORES_PER_REFIT, FULL_SCORES_PER_REFIT = 25.0, 150.0
+"""Draws that are scored at the price of one that is fitted; MCLLO, full map."""
+ZEROS_WORK = 2e7
+"""Some seconds in all: every floor is simulated up to here."""
+NULLS_WORK = 2e8
+
+MOST_NULLS_ENTRIES = 2e6
+MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS = 200_000, 2000
+"""The kernel test holds all pairs of rows."""
+MOST_BASELINE_ENTRIES = 2e7
+"""Rows x classes x baselines beyond which not every baseline is fitted."""
+MOST_FLIPPED = 1000
+"""Groups beyond which F is as good, and shows smaller p-values."""
+
+BATCH_ENTRIES = 400_000
+HELD_ENTRIES = 2_000_000
