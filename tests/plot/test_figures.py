@@ -398,6 +398,8 @@ def test_without_corrected_p_values_there_is_no_key_for_them():
 def test_last_drawn():
     assert last_drawn(np.zeros(3)) == 1e-6
     assert last_drawn(np.array([0.1, 0.2])) == 0.2
+    assert last_drawn(np.array([1.0, 2.0, 11.0])) == 11.0
+    assert last_drawn(np.array([1.0, 2.0, 100.0])) == 12.0
 
 
 @cache

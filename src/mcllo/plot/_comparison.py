@@ -10,12 +10,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from .._ground.results import Floats
 from .._ground.text import PWords, format_number, p_words
@@ -24,9 +22,21 @@ from .._workflows.recommend import NOTHING
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve
 from ._layout import OwnFigure, footer, heading, label_outer, panels
-from ._reliability import draw_curve, key
+from ._reliability import draw_curve
+from ._reliability import key as key_of
 from ._scales import Estimates, draw_forest, plain_ticks
-from ._style import BAND, BLUE, FAINT, MUTED, VERMILION, beside, marks, plain_axes, styled
+from ._style import (
+    BAND,
+    BLUE,
+    MUTED,
+    VERMILION,
+    beside,
+    key_mark,
+    marks,
+    plain_axes,
+    row_axes,
+    styled,
+)
 from ._words import caption as caption_of
 
 
@@ -65,7 +75,7 @@ def comparison(
         draw_curve(ax, curve, strip=True)
         heading(ax, title_of(row.method), f"ECE {format_number(row.ece)}, p {p_of(row)}")
     label_outer(axes, "Predicted probability", "Observed frequency")
-    footer(axes[0], [caption_of("comparison", comparison)] if caption else [], key(curve))
+    footer(axes[0], [caption_of("comparison", comparison)] if caption else [], key_of(curve))
     return axes
 
 
@@ -117,22 +127,18 @@ def comparison_dots(comparison: Comparison, *, caption: bool = False) -> list[Ax
     _draw_errors(axes[1], rows)
     _draw_losses(axes[2], comparison)
     for ax in axes:
-        ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.hlines(range(len(rows)), *ax.get_xlim(), color=FAINT, lw=0.5, zorder=0)
-        ax.tick_params(axis="y", length=0, pad=7)
+        row_axes(ax, len(rows))
     axes[0].set_yticks(range(len(rows)), [title_of(row.method) for row in rows])
-    footer(axes[0], [caption_of("comparison_dots", comparison)] if caption else [], _key(rows))
+    key: list[Artist] = [key_mark("o", BLUE, "not rejected, not clearly worse")]
+    key.append(key_mark("D", VERMILION, "rejected, clearly worse"))
+    if any(row.pvalue_corrected is not None for row in rows):
+        key.append(key_mark("o", BLUE, "corrected p-value", "white"))
+    footer(axes[0], [caption_of("comparison_dots", comparison)] if caption else [], key)
     return axes
 
 
 def last_drawn(values: Floats) -> float:
-    """Return where an axis from 0 ends: at the largest number, unless that dwarfs the others.
-
-    Examples
-    --------
-    >>> last_drawn(np.array([1.0, 2.0, 11.0])), last_drawn(np.array([1.0, 2.0, 100.0]))
-    (11.0, 12.0)
-    """
+    """Return where an axis from 0 ends: at the largest number, unless that dwarfs the others."""
     usual, largest = FARTHEST * float(np.median(values)), float(values.max())
     return max(usual if 0.0 < usual < largest / 2.0 else largest, 1e-6)
 
@@ -180,14 +186,3 @@ def _draw_losses(ax: Axes, comparison: Comparison) -> None:
     beside(ax, ["best", *(format_number(v) for v in value[1:])])
     ax.set_xlabel("Log loss above the best (nats)")
     heading(ax, "Log loss", "95 % intervals, all at once")
-
-
-def _key(rows: Sequence[ComparisonRow]) -> list[Artist]:
-    look: dict[str, Any] = {"ls": "none", "markersize": 6.0}
-    kept = Line2D([], [], marker="o", color=BLUE, label="not rejected, not clearly worse", **look)
-    lost = Line2D([], [], marker="D", color=VERMILION, label="rejected, clearly worse", **look)
-    if all(row.pvalue_corrected is None for row in rows):
-        return [kept, lost]
-    hollow = Line2D([], [], marker="o", color=BLUE, markerfacecolor="white", **look)
-    hollow.set_label("corrected p-value")
-    return [kept, lost, hollow]
