@@ -12,12 +12,10 @@ from ._binned import (
     adaptive_calibration_error,
     average_calibration_error,
     classwise_calibration_error,
-    expected_calibration_error,
-    maximum_calibration_error,
-)
-from ._debiased import (
     debiased_calibration_error,
     debiased_squared_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
     tcal_squared_calibration_error,
 )
 from ._scores import (
