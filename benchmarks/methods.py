@@ -25,7 +25,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from studies.pages import Row, parsed, read
+from studies.pages import parsed, read
 
 from benchmarks.machine import HERE
 
@@ -42,6 +42,7 @@ class Method:
     title: str
     package: str
     fit: Fit
+    timed: str | None = None
     seeds: int | None = None
     most_rows: int | None = None
 
@@ -127,7 +128,6 @@ def apply_powers(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def ours(name: str, probs: np.ndarray, y: np.ndarray, **options: Any) -> Predict:
-    """Fit a calibrator of ours."""
     from mcllo import CALIBRATORS
 
     made = CALIBRATORS[name](classes=range(probs.shape[1]), **options)
@@ -188,7 +188,6 @@ def in_r(probs: np.ndarray, y: np.ndarray) -> Predict:
 
 
 def probmetrics(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit a calibrator of probmetrics."""
     from probmetrics.calibrators import get_calibrator
 
     return get_calibrator(name).fit(probs, y).predict_proba
@@ -219,14 +218,12 @@ def _given(c: int) -> Any:
 
 
 def sklearn(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit a calibrator of scikit-learn."""
     from sklearn.calibration import CalibratedClassifierCV
 
     return CalibratedClassifierCV(_given(probs.shape[1]), method=name).fit(probs, y).predict_proba
 
 
 def netcal(path: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit a calibrator of netcal."""
     module, _, name = path.partition(".")
     made = getattr(import_module(f"netcal.{module}"), name)().fit(probs, y)
 
@@ -238,7 +235,6 @@ def netcal(path: str, probs: np.ndarray, y: np.ndarray) -> Predict:
 
 
 def dirichletcal(probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit the calibrator of dirichletcal."""
     from dirichletcal.calib.fulldirichlet import FullDirichletCalibrator
 
     return FullDirichletCalibrator(reg_lambda=1e-3).fit(probs, y).predict_proba
@@ -269,18 +265,20 @@ def called(function: Callable[..., Any], given: object) -> Callable[..., Any]:
     )
 
 
-def _method(row: Row) -> Method:
-    fit = called(globals()[row["fit"]], row["given"])
-    return Method(row["title"], row["package"] or "", fit, row["seeds"], row["most_rows"])
-
-
 _ROWS = read(HERE / "methods.csv")
-METHODS = {row["name"]: _method(row) for row in _ROWS}
+METHODS = {
+    row["name"]: Method(
+        row["title"],
+        row["package"] or "",
+        called(globals()[row["fit"]], row["given"]),
+        *(row[name] for name in ("timed", "seeds", "most_rows")),
+    )
+    for row in _ROWS
+}
 QUALITY, APPLY = (
     {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == name}
     for name in ("quality", "apply")
 )
-AS_TIMED = {row["name"]: row["timed"] for row in _ROWS}
 _PEERS = "auto sklearn-temperature netcal-temperature netcal-logistic ts svs sms"
 FITS = f"mcllo-1 mcllo mcllo-estimate scipy-lbfgs scipy-bfgs {_PEERS} r-analytic r-numeric".split()
 """Methods whose fits are timed, in the order of the table."""
@@ -291,13 +289,12 @@ HARMLESS = ["auto", "auto-gate", "sms", "temperature", "mcllo", "mcllo-gate"]
 
 
 def full_title(name: str) -> str:
-    """Return a method's title with its package."""
     return f"{METHODS[name].package} {METHODS[name].title}".strip()
 
 
 def timed_title(name: str) -> str:
     """Return a method's title in the tables of times."""
-    return AS_TIMED[name] or full_title(name)
+    return METHODS[name].timed or full_title(name)
 
 
 def few_words(names: Iterable[str]) -> str | None:

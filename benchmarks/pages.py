@@ -17,14 +17,6 @@ from benchmarks.quality import GROUPS, Mean, View, counted
 from benchmarks.speed import APPLY_ROWS, TARGETS, bound, shape, whole_study
 
 DOCS = ROOT / "docs" / "explanation"
-SIZE = """### All methods, {n:k} rows to learn from
-
-|  | log loss less nothing | less SMS | beats SMS | worse than nothing | Brier | ECE \
-| classwise ECE | fit time | cases | failed |
-|---|---|---|---|---|---|---|---|---|---|---|
-{*methods} | {title} | {d_ll:±} | {d_sms} | {wins:%} | {worse:%} | {d_brier:±} | {d_ece:±} \
-| {d_cw:±} | {wall:t} | {cases:,} | {failed:,} |"""
-FAILED = ("", "failed", "most often because", "cases with probability 0 for the truth")
 BANDS = {"all": (2, 10**6), "2 to 5": (2, 5), "6 to 10": (6, 10), "more than 10": (11, 10**6)}
 
 Facts = dict[str, object]
@@ -41,13 +33,11 @@ def rebuilt(name: str, facts: Facts) -> str:
 
 
 def write_speed(results: Record) -> None:
-    """Write page and figure of speed."""
     (DOCS / "performance.md").write_text(rebuilt("performance", speed_facts(results)))
     figures.write_speed(results)
 
 
 def write_quality() -> None:
-    """Write page and figure of quality."""
     view = quality.latest()
     (DOCS / "quality.md").write_text(rebuilt("quality", quality_facts(view)))
     figures.save(figures.draw_quality(view), figures.FOLDER / "quality.svg")
@@ -270,7 +260,7 @@ def _size_section(view: View, n: int) -> str:
             "failed": view.count(name, "failed", n) or None,
         })  # fmt: skip
     rows = sorted((row for row in rows if row["order"]), key=lambda row: row["order"])
-    return fill(SIZE, {"n": n, "methods": rows}, none="")
+    return measured("size", {"n": n, "methods": rows})
 
 
 def _time_table(view: View) -> str:
@@ -313,9 +303,9 @@ def _failure_table(view: View) -> str:
         if failed or zeros:
             worst = max(view.of(name), key=lambda row: row["failed"])
             why = " ".join((worst["reason"] or "").replace("`", "'").replace("|", "/").split())
-            share = f"{failed:,} of {view.count(name, 'cases'):,}"
-            line = (full_title(name), share, f"`{why}`" if failed else "", f"{zeros:,}")
-            rows.append(dict(zip(FAILED, line, strict=True)))
+            row = {"": full_title(name), "failed": f"{failed:,} of {view.count(name, 'cases'):,}"}
+            row |= {"most often because": f"`{why}`" if failed else ""}
+            rows.append(row | {"cases with probability 0 for the truth": f"{zeros:,}"})
     return grid(rows) if rows else "None."
 
 

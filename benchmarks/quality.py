@@ -253,16 +253,15 @@ def _begin(names: Sequence[str]) -> None:
 
 
 def _when_free(
-    work: Callable[..., Record], case: Case, names: list[str], end: float, pause: Path | None
+    case: Case, names: list[str], drawn: bool, end: float, pause: Path | None
 ) -> Record | None:
     """Run a case, not while the file `pause` exists, and not after the end."""
     while pause is not None and pause.exists() and time.time() < end:
         time.sleep(2.0)
-    return work(case, names) if time.time() < end else None
+    return run(case, names, drawn) if time.time() < end else None
 
 
 def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argparse.Namespace:
-    """Return the parsed options of a run."""
     parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), COMMAS.findall
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone")
     parser.add_argument("--n", type=words, default=list(sizes), help="rows, as in 100,300")
@@ -277,10 +276,9 @@ def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argpa
 
 def main(arguments: Sequence[str], drawn: bool = False) -> None:
     """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
-    path, work, methods = CASES, partial(run, drawn=drawn), list(QUALITY)
+    path, methods = (HARMLESS_CASES, HARMLESS) if drawn else (CASES, list(QUALITY))
     chosen = options(arguments, *((REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)))
     if drawn:
-        path, methods = HARMLESS_CASES, HARMLESS
         chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
     missing = sets.build(chosen.sets)
     totals = {name: found["n"] for name, found in sets.known(chosen.sets).items()}
@@ -298,7 +296,7 @@ def main(arguments: Sequence[str], drawn: bool = False) -> None:
     os.environ.update(ONE_THREAD)
     end = time.time() + 60.0 * chosen.minutes
     with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
-        given = [pool.submit(_when_free, work, *job, end, chosen.pause) for job in jobs]
+        given = [pool.submit(_when_free, *job, drawn, end, chosen.pause) for job in jobs]
         done = filter(None, (future.result() for future in as_completed(given)))
         try:
             count = sum(add_case(path, record) for record in done)
@@ -312,52 +310,49 @@ def main(arguments: Sequence[str], drawn: bool = False) -> None:
 METRICS = ("ll", "brier", "ece", "cw")
 COUNTS = ("n", "cases", "failed", "zeros", "pairs", "wins", "ties", "paired", "worse", "faster")
 NUMBERS = (*METRICS, *(f"d_{metric}" for metric in METRICS), "d_sms", "worst", "wall", "ratio")
+Groups = dict[tuple[str, int, str], tuple[list[Record], list[str]]]
 COLUMNS = ("set", "n", "method", *COUNTS[1:], *NUMBERS, "reason")
 
 
-def grouped(records: Iterable[Record]) -> dict[tuple[str, int, str], list[Record]]:
-    """Return the cases of each set, size and method: what all methods found in them."""
-    found: dict[tuple[str, int, str], list[Record]] = {}
+def grouped(records: Iterable[Record]) -> Groups:
+    """Return for each set, size and method what all found in cases it ran in, and why it failed."""
+    found: Groups = {}
     for record in records:
-        for name in record["methods"]:
-            found.setdefault((record["set"], record["n"], name), []).append(record["methods"])
+        ran = {name: own for name, own in record["methods"].items() if "failed" not in own}
+        for name, own in record["methods"].items():
+            done, reasons = found.setdefault((record["set"], record["n"], name), ([], []))
+            if name in ran:
+                done.append(ran)
+            else:
+                reasons.append(own["failed"])
     return found
 
 
 def cells(records: Iterable[Record]) -> list[Record]:
-    """Return one row for each set, size and method, sorted."""
-    found = grouped(records)
-    return [_cell(*key, found[key]) for key in sorted(found)]
-
-
-def _cell(name: str, n: int, method: str, done: list[Record]) -> Record:
-    """Return the row of one set, size and method; see `COLUMNS`."""
-
-    def pairs(other: str) -> list[tuple[Record, Record]]:
-        both = [(case[method], case.get(other, {"failed": ""})) for case in done]
-        return [(a, b) for a, b in both if "failed" not in a and "failed" not in b]
-
-    results = [own for own, _ in pairs(method)]
-    reasons = [case[method]["failed"] for case in done if "failed" in case[method]]
-    cell: Record = dict.fromkeys(NUMBERS) | dict.fromkeys(COUNTS, 0)
-    cell |= {"set": name, "n": n, "method": method, "cases": len(done), "failed": len(reasons)}
-    cell["reason"] = max(sorted(set(reasons)), key=reasons.count) if reasons else ""
-    if results:
-        cell |= {metric: float(np.mean([r[metric] for r in results])) for metric in METRICS}
-        cell["wall"] = float(np.median([result["wall"] for result in results]))
-        cell["zeros"] = sum(result["zero"] for result in results)
-    if against := pairs(REFERENCE):
-        apart = np.array([own["ll"] - sms["ll"] for own, sms in against])
-        ratio = np.array([own["wall"] / sms["wall"] for own, sms in against])
-        wins, ties = int((apart < -TIE).sum()), int((np.abs(apart) <= TIE).sum())
-        cell |= {"pairs": len(against), "d_sms": float(apart.mean()), "wins": wins, "ties": ties}
-        cell |= {"ratio": float(np.median(ratio)), "faster": int((ratio <= 1.0).sum())}
-    if against := pairs(NOTHING):
-        d = {m: np.array([own[m] - base[m] for own, base in against]) for m in METRICS}
-        cell |= {f"d_{metric}": float(values.mean()) for metric, values in d.items()}
-        cell |= {"paired": len(against), "worse": int((d["ll"] > TIE).sum())}
-        cell["worst"] = float(d["ll"].max())
-    return cell
+    """Return one row for each set, size and method, sorted; see `COLUMNS`."""
+    rows = []
+    for (name, n, method), (done, reasons) in sorted(grouped(records).items()):
+        cell: Record = dict.fromkeys(NUMBERS) | dict.fromkeys(COUNTS, 0)
+        cell |= {"set": name, "n": n, "method": method}
+        cell |= {"cases": len(done) + len(reasons), "failed": len(reasons)}
+        cell["reason"] = max(sorted(set(reasons)), key=reasons.count) if reasons else ""
+        if done:
+            cell |= {m: float(np.mean([case[method][m] for case in done])) for m in METRICS}
+            cell["wall"] = float(np.median([case[method]["wall"] for case in done]))
+            cell["zeros"] = sum(case[method]["zero"] for case in done)
+        if pairs := [(case[method], case[REFERENCE]) for case in done if REFERENCE in case]:
+            apart = np.array([own["ll"] - sms["ll"] for own, sms in pairs])
+            ratio = np.array([own["wall"] / sms["wall"] for own, sms in pairs])
+            wins, ties = int((apart < -TIE).sum()), int((np.abs(apart) <= TIE).sum())
+            cell |= {"pairs": len(pairs), "d_sms": float(apart.mean()), "wins": wins, "ties": ties}
+            cell |= {"ratio": float(np.median(ratio)), "faster": int((ratio <= 1.0).sum())}
+        if pairs := [(case[method], case[NOTHING]) for case in done if NOTHING in case]:
+            d = {m: np.array([own[m] - base[m] for own, base in pairs]) for m in METRICS}
+            cell |= {f"d_{metric}": float(values.mean()) for metric, values in d.items()}
+            cell |= {"paired": len(pairs), "worse": int((d["ll"] > TIE).sum())}
+            cell["worst"] = float(d["ll"].max())
+        rows.append(cell)
+    return rows
 
 
 def write_cells(path: Path, rows: Sequence[Record]) -> None:
@@ -377,11 +372,10 @@ def harmless_rows(records: Iterable[Record]) -> list[Record]:
     [2, 1, 1, 0.001, 0.002]
     """
     rows = []
-    for (name, n, method), done in grouped(records).items():
-        good = [case[method] for case in done if "failed" not in case[method]]
-        row: Record = {"set": name, "n": n, "method": method, "repetitions": len(good)}
-        row["failed"] = len(done) - len(good)
-        if good:
+    for (name, n, method), (done, reasons) in grouped(records).items():
+        row: Record = {"set": name, "n": n, "method": method, "repetitions": len(done)}
+        row["failed"] = len(reasons)
+        if good := [case[method] for case in done]:
             changed = np.array([result["moved"] > MOVED for result in good])
             kl = np.array([result["kl"] for result in good])
             kl = np.where(changed, np.maximum(kl, 0.0), 0.0)  # without rounding of what is 0
@@ -455,12 +449,10 @@ class View:
 
     @property
     def sets(self) -> dict[str, Record]:
-        """Facts of each set, by name."""
         return self.facts["sets"]
 
     @property
     def sizes(self) -> list[int]:
-        """Numbers of rows to learn from."""
         return sorted({row["n"] for row in self.rows})
 
     @property
@@ -517,12 +509,10 @@ class View:
         return sum(own.values()) / sum(base[key] for key in own) if own else None
 
     def count(self, method: str, column: str, n: int | None = None) -> int:
-        """Return the sum of a column of counts."""
         return sum(row[column] for row in self.of(method, n))
 
 
 def latest() -> View:
-    """Return the results that were written last."""
     return View(read(CELLS), machine.read(FACTS))
 
 

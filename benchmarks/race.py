@@ -32,6 +32,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -66,7 +67,6 @@ class Rows(NamedTuple):
     held_y: np.ndarray = np.empty(0)
 
     def write(self, folder: str | Path) -> None:
-        """Write the table into a folder."""
         shape = (len(self.y), self.probs.shape[1], len(self.held_y))
         Path(folder, "shape.txt").write_text(" ".join(map(str, shape)) + "\n")
         for name, values in self._asdict().items():
@@ -75,7 +75,6 @@ class Rows(NamedTuple):
 
     @classmethod
     def read(cls, folder: str | Path) -> Rows:
-        """Return the table of a folder."""
         c = int(Path(folder, "shape.txt").read_text().split()[1])
         found = [
             np.fromfile(Path(folder, f"{name}.bin"), float if "probs" in name else np.int32)
@@ -180,11 +179,11 @@ def row_losses(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
     return -np.log(np.maximum(own, LEAST))
 
 
+@dataclass
 class Worker:
     """One method in a process of its own; see the module."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
     def load(self, folder: str) -> Record:
         missing = warm_up([self.name])

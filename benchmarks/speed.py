@@ -18,7 +18,9 @@ import re
 import subprocess
 import sys
 import time
+import timeit
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -100,9 +102,11 @@ APPLY_ROWS, APPLY_FEWER, NEEDED_GB = 10_000_000, 4_000_000, 14.0
 
 
 def measure_apply(quick: bool) -> Record:
-    """Return records of applying a map to n x 10."""
-    n = APPLY_ROWS if machine.free_gb() >= NEEDED_GB else APPLY_FEWER
-    n, rounds = (200_000, 1) if quick else (n, 5)
+    """Return records of applying a map to n x 10; memory is 0 where the system does not tell."""
+    free = sum(int(s.split()[0]) for s in machine.lines("/proc/meminfo", "MemAvailable")) / 2**20
+    n, rounds = APPLY_ROWS if free >= NEEDED_GB else APPLY_FEWER, 5
+    if quick:
+        n, rounds = 200_000, 1
     with Race() as race:
         records = race.run(Rows(*predictions(n, 10)), APPLY, rounds, 60.0, 300.0)
     return {"rows": n, "records": records}
@@ -114,16 +118,9 @@ CACHED = 8192
 """Elements that stay in the innermost caches."""
 
 
-def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: int) -> float:
-    """Return the seconds that some work took by a clock."""
-    begin = clock()
-    work(*given)
-    return clock() - begin
-
-
-def _best(job: Callable[[], object], repeats: int = 8) -> float:
-    """Return the fastest of several calls: a limit is what nothing disturbed."""
-    return min(_seconds(time.perf_counter, job) for _ in range(repeats))
+def _best(job: Callable[[], object], repeats: int = 8, calls: int = 1) -> float:
+    """Return the seconds of a call in the fastest of several turns: what nothing disturbed."""
+    return min(timeit.repeat(job, number=calls, repeat=repeats)) / calls
 
 
 def measure_limits() -> dict[str, float]:
@@ -134,11 +131,10 @@ def measure_limits() -> dict[str, float]:
     ):  # fmt: skip
         x = rng.uniform(0.1, 5.0, CACHED).astype(dtype)
         out = np.empty_like(x)
-        taken = _best(lambda f=function, x=x, out=out: [f(x, out=out) for _ in range(20)], 30)
-        found[name] = 1e9 * taken / (20 * CACHED)
+        found[name] = 1e9 * _best(partial(function, x, out=out), 30, 20) / CACHED
     for name, dtype in (("gemm64", np.float64), ("gemm32", np.float32)):
         a = np.ones((768, 768), dtype)
-        found[name] = 2e-9 * 768**3 / _best(lambda a=a: a @ a)
+        found[name] = 2e-9 * 768**3 / _best(partial(np.matmul, a, a))
     both, x = rng.normal(size=(18, 4096)), np.ones(2**24)
     found["gram"] = 1e9 * _best(lambda: both @ both.T, 30) / 4096
     return found | {"read": 8e-9 * len(x) / _best(lambda: x @ x)}
@@ -188,6 +184,12 @@ def _power(n: int, reps: int, n_jobs: int = 1) -> None:
     simulate.power(n_samples=n, delta_1=1.2, reps=reps, seed=n, n_jobs=n_jobs)
 
 
+def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: int) -> float:
+    begin = clock()
+    work(*given)
+    return clock() - begin
+
+
 def measure_study(quick: bool) -> Record:
     """Return seconds a repetition, interleaved, from about so many rows of each n."""
     rounds, count, sizes = (1, 4000, (400, 1000)) if quick else (3, 40_000, SIZES)
@@ -234,20 +236,6 @@ GROUP, PARQUET_ROWS, PARQUET_LIMIT = 262_144, 10_000_000, 1800.0
 RSS_UNIT = 2**20 if sys.platform == "darwin" else 2**10
 
 
-def generate(path: Path, n: int, c: int = 10) -> None:
-    """Write n rows of `sets.predictions`, a row group at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    names = [f"p_{k}" for k in range(c)]
-    schema = pa.schema([*((name, pa.float32()) for name in names), ("y", pa.int8())])
-    with pq.ParquetWriter(path, schema) as writer:
-        for start in range(0, n, GROUP):
-            probs, y = predictions(min(GROUP, n - start), c, seed=start)
-            columns = [*(probs[:, k].astype(np.float32) for k in range(c)), y.astype(np.int8)]
-            writer.write_table(pa.table(dict(zip(schema.names, columns, strict=True)), schema))
-
-
 def hand_written_pass(path: str) -> float:
     """Return the seconds of one pass: row groups, log odds, value, gradient, Hessian, sums."""
     import pyarrow.parquet as pq
@@ -289,13 +277,21 @@ def _program(code: str, *words: str) -> Record:
     return {"status": "ok", "taken": taken, "peak_mb": int(peak) / RSS_UNIT}
 
 
-def measure_parquet(n: int, rounds: int) -> Record:
-    """Return interleaved records of the fit and of one pass, with the size of the file."""
+def measure_parquet(n: int, rounds: int, c: int = 10) -> Record:
+    """Return interleaved records of the fit and of one pass over a file of `predictions`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([*((f"p_{k}", pa.float32()) for k in range(c)), ("y", pa.int8())])
     with TemporaryDirectory(prefix="mcllo-bench-") as at:
         path, model = f"{at}/rows.parquet", f"{at}/model.json"
-        generate(Path(path), n)
+        with pq.ParquetWriter(path, schema) as writer:
+            for start in range(0, n, GROUP):
+                probs, y = predictions(min(GROUP, n - start), c, seed=start)
+                columns = [*probs.T.astype(np.float32), y.astype(np.int8)]
+                writer.write_table(pa.table(columns, schema=schema))
         given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", model]
-        found: Record = {"rows": n, "classes": 10, "file_mb": Path(path).stat().st_size / 1e6}
+        found: Record = {"rows": n, "classes": c, "file_mb": Path(path).stat().st_size / 1e6}
         done = [(_program(BY_HAND, path), _program(BY_MCLLO, *given)) for _ in range(rounds)]
         content = machine.read(Path(model))
     for name, runs in zip(("pass", "fit"), zip(*done, strict=True), strict=True):
@@ -367,7 +363,7 @@ def _summary(parts: list[Record], losses: dict[str, list[np.ndarray]], name: str
 
 
 def options(arguments: list[str]) -> argparse.Namespace:
-    """Return the parsed command line.
+    """Return the options of a run.
 
     >>> options(["--only", "8000x10, apply"]).parts, options(["--quick"]).rounds
     (['8000x10', 'apply'], 1)
