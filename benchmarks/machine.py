@@ -94,7 +94,6 @@ def machine(packages: Iterable[str] = PACKAGES) -> Record:
 
 
 def read(path: Path) -> Record:
-    """Return what `write` wrote, or nothing."""
     return json.loads(path.read_text()) if path.exists() else {}
 
 

@@ -83,22 +83,16 @@ class PlainMCLLO:
         return g / total, top + np.log(total)
 
     def value(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the negative log likelihood and its gradient."""
         g, log_total = self.softmax(theta)
         gradient = np.concatenate([g.sum(axis=0), np.einsum("ij,ij->j", g, self.odds)]) - self.s
         return float(log_total.sum() - theta @ self.s), gradient
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Return the Hessian: diagonals less a gram matrix."""
-        g, at = self.softmax(theta)[0], np.arange(self.k)
+        g = self.softmax(theta)[0]
         both = np.hstack([g, g * self.odds])
-        found = -both.T @ both
-        linear = (g * self.odds).sum(axis=0)
-        found[at, at] += g.sum(axis=0)
-        found[at, at + self.k] += linear
-        found[at + self.k, at] += linear
-        found[at + self.k, at + self.k] += (g * self.odds**2).sum(axis=0)
-        return found
+        a, b, d = (np.diag((g * power).sum(axis=0)) for power in (1.0, self.odds, self.odds**2))
+        return np.block([[a, b], [b, d]]) - both.T @ both
 
     def minimum(self, solver: str) -> tuple[Any, float]:
         """Return what a solver of scipy found, and the p-value of the likelihood ratio."""
@@ -187,12 +181,6 @@ def in_r(probs: np.ndarray, y: np.ndarray) -> Predict:
     raise NotImplementedError
 
 
-def probmetrics(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    from probmetrics.calibrators import get_calibrator
-
-    return get_calibrator(name).fit(probs, y).predict_proba
-
-
 @cache
 def _given(c: int) -> Any:
     """Return a fitted scikit-learn classifier whose features are its probabilities."""
@@ -223,21 +211,17 @@ def sklearn(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
     return CalibratedClassifierCV(_given(probs.shape[1]), method=name).fit(probs, y).predict_proba
 
 
-def netcal(path: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    module, _, name = path.partition(".")
-    made = getattr(import_module(f"netcal.{module}"), name)().fit(probs, y)
+def peer(path: str, *given: Any, **options: Any) -> Predict:
+    """Fit what a class or function of another package makes; rows and labels are given last."""
+    module, _, name = path.rpartition(".")
+    *words, probs, y = given
+    made = getattr(import_module(module), name)(*words, **options).fit(probs, y)
 
-    def predict(rows: np.ndarray) -> np.ndarray:
-        found = made.transform(rows)  # of two classes the second alone
+    def transformed(rows: np.ndarray) -> np.ndarray:
+        found = made.transform(rows)  # netcal: of two classes the second alone
         return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
-    return predict
-
-
-def dirichletcal(probs: np.ndarray, y: np.ndarray) -> Predict:
-    from dirichletcal.calib.fulldirichlet import FullDirichletCalibrator
-
-    return FullDirichletCalibrator(reg_lambda=1e-3).fit(probs, y).predict_proba
+    return getattr(made, "predict_proba", transformed)
 
 
 def applied(probs: np.ndarray, y: np.ndarray, way: str = "", threads: int | None = None) -> Predict:
@@ -293,7 +277,6 @@ def full_title(name: str) -> str:
 
 
 def timed_title(name: str) -> str:
-    """Return a method's title in the tables of times."""
     return METHODS[name].timed or full_title(name)
 
 

@@ -50,15 +50,13 @@ from benchmarks import machine, sets
 from benchmarks.machine import ONE_THREAD, RESULTS, Record
 from benchmarks.methods import HARMLESS, METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
 from benchmarks.race import LEAST
-from benchmarks.sets import drawn_labels
+from benchmarks.sets import Table, drawn_labels
 
 SIZES, SEEDS = (100, 300, 1000, 3000, 10_000), 20
 MOST_JUDGED, LEAST_JUDGED = 4000, 75
 BINS = 15
-TIE = 1e-9
-"""Differences of log loss up to this are none: a map that returns its input is no worse."""
-MOVED = 1e-9
-"""Moves of a probability up to this are none."""
+TIE = MOVED = 1e-9
+"""Differences of log loss and moves of a probability up to this are none."""
 REPETITIONS = 100
 HARMLESS_SETS = {row["name"]: row["words"] for row in read(machine.HERE / "harmless.csv")}
 HARMLESS_CASES = sets.CACHE / "harmless.jsonl"
@@ -73,8 +71,6 @@ BROKEN = {
 """Why a package may be absent although it was asked for."""
 COMMAS = re.compile(r"[^,\s]+")
 GROUPS = {"all": "all sets", "new": "new sets", "used": "sets used while designing"}
-
-Table = tuple[np.ndarray, np.ndarray]
 
 
 # cases
@@ -363,14 +359,7 @@ def write_cells(path: Path, rows: Sequence[Record]) -> None:
 
 
 def harmless_rows(records: Iterable[Record]) -> list[Record]:
-    """Return for each set, size and method: repetitions, share changed, mean and largest KL.
-
-    >>> costs = [{"kl": 0.0, "moved": 0.0, "wall": 1}, {"kl": 0.002, "moved": 0.1, "wall": 1}]
-    >>> done = [*costs, {"failed": "no"}]
-    >>> (found,) = harmless_rows({"set": "a", "n": 9, "methods": {"auto": one}} for one in done)
-    >>> [found[key] for key in ("repetitions", "failed", "changed", "kl", "kl_max")]
-    [2, 1, 1, 0.001, 0.002]
-    """
+    """Return for each set, size and method: repetitions, share changed, mean and largest KL."""
     rows = []
     for (name, n, method), (done, reasons) in grouped(records).items():
         row: Record = {"set": name, "n": n, "method": method, "repetitions": len(done)}
@@ -467,12 +456,10 @@ class View:
         return max((row["cases"] for row in self.of(NOTHING)), default=0)
 
     def where(self, keep: Callable[[Record], bool]) -> View:
-        """Return the part of some sets, by their facts."""
         names = {name for name, facts in self.sets.items() if keep(facts)}
         return View([row for row in self.rows if row["set"] in names], self.facts)
 
     def group(self, name: str) -> View:
-        """Return the part of a group of sets."""
         return self.where(lambda facts: name == "all" or facts["used"] == (name == "used"))
 
     def of(self, method: str, n: int | None = None, column: str = "cases") -> list[Record]:
@@ -481,7 +468,6 @@ class View:
         return [row for row in rows if row[column] is not None]
 
     def mean(self, method: str, n: int, column: str) -> Mean | None:
-        """Return a column's mean over sets."""
         rows = self.of(method, n, column)
         sources = [self.sets[row["set"]]["source"] for row in rows]
         return clustered([row[column] for row in rows], sources) if rows else None
@@ -517,6 +503,5 @@ def latest() -> View:
 
 
 def counted(facts: Iterable[Record]) -> str:
-    """Return how many sets and sources there are, in words."""
     sources = [part["source"] for part in facts]
     return f"{len(sources)} sets from {len(set(sources))} data sets"

