@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -29,6 +30,7 @@ ONE_THREAD = dict.fromkeys(_THREADS, "1")
 PACKAGES = ["numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch", "numba", "pyarrow"]
 
 Record = dict[str, Any]
+comma_separated = re.compile(r"[^,\s]+").findall
 
 
 def lines(path: str, start: str) -> list[str]:
@@ -39,9 +41,8 @@ def lines(path: str, start: str) -> list[str]:
 
 
 def cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    known = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
 
 
 def load() -> list[float] | None:

@@ -46,16 +46,6 @@ class Method:
     seeds: int | None = None
     most_rows: int | None = None
 
-    def suits(self, n: int, seed: int) -> bool:
-        """Whether the method takes part in a case.
-
-        >>> slow = Method("slow", "", None, seeds=3, most_rows=3000)
-        >>> slow.suits(3000, 2), slow.suits(3000, 3), slow.suits(10_000, 0)
-        (True, False, False)
-        """
-        few = self.most_rows is None or n <= self.most_rows
-        return few and (self.seeds is None or seed < self.seeds)
-
 
 def with_numbers(predict: Predict, found: dict[str, float]) -> Predict:
     """Return a map for other rows, with numbers to compare as its attribute `found`."""
@@ -240,13 +230,9 @@ def called(function: Callable[..., Any], given: object) -> Callable[..., Any]:
     >>> called(dict, "a=1 b=x")(), called(max, "1 3.5 2")()
     ({'a': 1, 'b': 'x'}, 3.5)
     """
-    words = str("" if given is None else given).split()
-    named = dict(word.split("=") for word in words if "=" in word)
-    return partial(
-        function,
-        *(parsed(word) for word in words if "=" not in word),
-        **{name: parsed(word) for name, word in named.items()},
-    )
+    words = [word.rpartition("=") for word in str("" if given is None else given).split()]
+    named = {name: parsed(value) for name, equals, value in words if equals}
+    return partial(function, *(parsed(value) for _, equals, value in words if not equals), **named)
 
 
 _ROWS = read(HERE / "methods.csv")

@@ -76,9 +76,9 @@ def speed_facts(results: Record) -> Facts:
         "study": study and study | whole_study(study),
         "study_times": study
         and [
-            {"n": n, "ratio": median(cell["bfgs"]) / median(cell["mcllo"])}
-            | {name: median(seconds) for name, seconds in cell.items()}
-            for n, cell in study["cells"].items()
+            {"n": n, "ratio": median(took["bfgs"]) / median(took["mcllo"])}
+            | {name: median(seconds) for name, seconds in took.items()}
+            for n, took in study["cells"].items()
         ],
         **_parquet(given("parquet")),
         "limits": limits and {"here": "", "bound": bound(limits), **limits},
@@ -180,7 +180,8 @@ def _parquet(part: Record | None) -> Facts:
 
 
 def quality_facts(view: View) -> Facts:
-    facts, sets, seeds = view.facts, list(view.sets.values()), view.seeds
+    facts, sets = view.facts, list(view.sets.values())
+    seeds = max((row["cases"] for row in view.of(NOTHING)), default=0)
     here = facts["machine"]
     absent = [f"- Not there: {what} ({why})." for what, why in facts["missing"].items()]
     return {
@@ -207,11 +208,6 @@ def quality_facts(view: View) -> Facts:
 
 
 def interval(mean: Mean | None) -> str:
-    """Return a mean with its interval.
-
-    >>> interval(Mean(-0.03, -0.04, -0.02, 5)), interval(Mean(0.5, None, None, 1)), interval(None)
-    ('-0.0300 [-0.0400, -0.0200]', '+0.50', '')
-    """
     if mean is None or mean.low is None:
         return signed(mean.value) if mean else ""
     return say("{value:±} [{low:±}, {high:±}]", mean._asdict())
@@ -232,14 +228,15 @@ def _beside(view: View) -> list[Facts]:
 
 def _size_section(view: View, n: int) -> str:
     """Return all methods at one size, best first; what is not less SMS is less doing nothing."""
-    columns = ("d_ll", "d_brier", "d_ece", "d_cw")
     rows = []
     for name in (name for name in view.methods if name != NOTHING):
-        means, peer = [view.mean(name, n, column) for column in columns], name != REFERENCE
+        columns = ("d_ll", "d_brier", "d_ece", "d_cw")
+        means = {column: view.mean(name, n, column) for column in columns}
+        peer = name != REFERENCE
         rows.append({
-            "order": means[0],
+            "order": means["d_ll"],
             "title": full_title(name) + ("*" if m.METHODS[name].seeds else ""),
-            **{column: mean and mean.value for column, mean in zip(columns, means, strict=True)},
+            **{column: mean and mean.value for column, mean in means.items()},
             "d_sms": interval(view.mean(name, n, "d_sms")) if peer else None,
             "wins": view.wins(name, n) if peer else None,
             "worse": view.worse(name, n),
@@ -267,18 +264,19 @@ def _time_table(view: View) -> str:
 
 def _harmless_table(found: list[Record]) -> str:
     """Return the do-no-harm simulation: share changed, mean cost and largest cost."""
-    cells = {(row["set"], row["n"], row["method"]): row for row in found}
     names = [name for name in m.HARMLESS if any(row["method"] == name for row in found)]
     order, rows = list(quality.HARMLESS_SETS), []
-    for key, n in sorted({(k, n) for k, n, _ in cells}, key=lambda at: (order.index(at[0]), at[1])):
-        parts = {name: cells.get((key, n, name), {"repetitions": 0}) for name in names}
+    by_set = sorted({(order.index(row["set"]), row["n"]) for row in found})
+    for key, n in ((order[k], n) for k, n in by_set):
+        parts = {row["method"]: row for row in found if (row["set"], row["n"]) == (key, n)}
         times = max(part["repetitions"] for part in parts.values())
         row = {"": f"{key}: {quality.HARMLESS_SETS[key]}", "rows": count(n), "data sets": times}
-        for name, part in parts.items():
-            done = part["repetitions"]
-            share = {"share": part["changed"] / done if done else None, **part}
-            said = say("{share:%}; {kl:.1g} ({kl_max:.1g})", share) if done else ""
-            row[full_title(name)] = said
+        for name in names:
+            part = parts.get(name, {"repetitions": 0})
+            share = part["repetitions"] and {"share": part["changed"] / part["repetitions"], **part}
+            row[full_title(name)] = (
+                say("{share:%}; {kl:.1g} ({kl_max:.1g})", share) if share else ""
+            )
         rows.append(row)
     return grid(rows) if rows else "Not run yet."
 

@@ -31,7 +31,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import time
 import warnings
 import zlib
@@ -47,7 +46,7 @@ import numpy as np
 from studies.pages import read, write
 
 from benchmarks import machine, sets
-from benchmarks.machine import ONE_THREAD, RESULTS, Record
+from benchmarks.machine import ONE_THREAD, RESULTS, Record, comma_separated
 from benchmarks.methods import HARMLESS, METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
 from benchmarks.race import LEAST
 from benchmarks.sets import Table, drawn_labels
@@ -69,7 +68,6 @@ BROKEN = {
     "dirichletcal": "pip cannot read the requirements in its source archive, and there is no wheel"
 }
 """Why a package may be absent although it was asked for."""
-COMMAS = re.compile(r"[^,\s]+")
 GROUPS = {"all": "all sets", "new": "new sets", "used": "sets used while designing"}
 
 
@@ -234,9 +232,18 @@ def missing_of(
     >>> names = ["identity", "sms"]
     >>> [missing_of(Case("a", 100, 0), done, names, again) for again in ([], ["sms"])]
     [['identity'], ['identity', 'sms']]
+    >>> slow = ["netcal-logistic"]  # one seed, 1000 rows
+    >>> [missing_of(Case("a", n, seed), {}, slow) for n, seed in ((1000, 0), (1000, 1), (3000, 0))]
+    [['netcal-logistic'], [], []]
     """
     known = set(done.get(case, {}).get("methods", {})) - set(again)
-    return [k for k in names if k not in known and METHODS[k].suits(case.n, case.seed)]
+    lacking = {name: METHODS[name] for name in names if name not in known}
+    return [
+        name
+        for name, method in lacking.items()
+        if (method.seeds is None or case.seed < method.seeds)
+        and (method.most_rows is None or case.n <= method.most_rows)
+    ]
 
 
 def _begin(names: Sequence[str]) -> None:
@@ -258,7 +265,7 @@ def _when_free(
 
 
 def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argparse.Namespace:
-    parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), COMMAS.findall
+    parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), comma_separated
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone")
     parser.add_argument("--n", type=words, default=list(sizes), help="rows, as in 100,300")
     parser.add_argument("--sets", type=words, default=[], help="names of sets or of data sets")
@@ -286,8 +293,8 @@ def main(arguments: Sequence[str], drawn: bool = False) -> None:
     log |= {"missing": before | missing | absent, "workers": chosen.workers, "date": machine.now()}
     machine.write(LOG, log)
     done, names = read_cases(path), [name for name in wanted if name not in absent]
-    todo = [(case, missing_of(case, done, names, chosen.again)) for case in plan]
-    jobs = [(case, lacking) for case, lacking in todo if lacking]
+    lacking = {case: missing_of(case, done, names, chosen.again) for case in plan}
+    jobs = [(case, names) for case, names in lacking.items() if names]
     machine.say(f"{len(jobs):,} of {len(plan):,} cases to run")
     os.environ.update(ONE_THREAD)
     end = time.time() + 60.0 * chosen.minutes
@@ -449,11 +456,6 @@ class View:
         """Methods with results, in the order of the tables."""
         present = {row["method"] for row in self.rows}
         return [name for name in QUALITY if name in present]
-
-    @property
-    def seeds(self) -> int:
-        """The most cases that a set and size has."""
-        return max((row["cases"] for row in self.of(NOTHING)), default=0)
 
     def where(self, keep: Callable[[Record], bool]) -> View:
         names = {name for name, facts in self.sets.items() if keep(facts)}

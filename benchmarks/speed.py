@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 import timeit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine, sets
-from benchmarks.machine import ONE_THREAD, ROOT, Record, median
+from benchmarks.machine import ONE_THREAD, ROOT, Record, comma_separated, median
 from benchmarks.methods import APPLY, FITS, REAL, PlainMCLLO, one_pass
 from benchmarks.race import Race, Rows
 from benchmarks.sets import drawn_labels, predictions
@@ -74,10 +74,8 @@ def expected(done: dict[str, Record], name: str, size: str) -> float | None:
     return None
 
 
-def measure_fits(
-    sizes: Iterable[str], rounds: int, limit: float, keep: Callable[[str, Record], None]
-) -> None:
-    """Give the records of every size to `keep` as soon as they are there."""
+def measure_fits(sizes: Iterable[str], rounds: int, limit: float) -> Iterator[tuple[str, Record]]:
+    """Yield the records of every size as soon as they are there."""
     done: dict[str, Record] = {}
     with Race() as race:
         for size in sorted(sizes, key=lambda s: shape(s)[::-1]):
@@ -92,7 +90,7 @@ def measure_fits(
             names = [name for name in FITS if name not in hopeless.keys() | few]
             timed = race.run(Rows(*predictions(n, c)), names, rounds, BUDGET, most) | hopeless
             done[size] = {name: timed[name] for name in FITS if name in timed}
-            keep(size, done[size])
+            yield size, done[size]
 
 
 # apply
@@ -178,12 +176,6 @@ def _loop(n: int, reps: int) -> None:
         _ece(np.column_stack([g, 1.0 - g.sum(axis=1)]), y)
 
 
-def _power(n: int, reps: int, n_jobs: int = 1) -> None:
-    from mcllo import simulate
-
-    simulate.power(n_samples=n, delta_1=1.2, reps=reps, seed=n, n_jobs=n_jobs)
-
-
 def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: int) -> float:
     begin = clock()
     work(*given)
@@ -192,20 +184,25 @@ def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: in
 
 def measure_study(quick: bool) -> Record:
     """Return seconds a repetition, interleaved, from about so many rows of each n."""
+    from mcllo import simulate
+
+    def power(n: int, reps: int, n_jobs: int = 1) -> None:
+        simulate.power(n_samples=n, delta_1=1.2, reps=reps, seed=n, n_jobs=n_jobs)
+
     rounds, count, sizes = (1, 4000, (400, 1000)) if quick else (3, 40_000, SIZES)
-    _power(400, 50)
+    power(400, 50)
     cells: dict[str, dict[str, list[float]]] = {}
     for n in sizes:
         cell = cells[str(n)] = {"mcllo": [], "bfgs": []}
         reps = max(2, count // n)
         fewer = max(2, reps // 5)
         for _ in range(rounds):
-            cell["mcllo"].append(_seconds(time.process_time, _power, n, reps) / reps)
+            cell["mcllo"].append(_seconds(time.process_time, power, n, reps) / reps)
             cell["bfgs"].append(_seconds(time.process_time, _loop, n, fewer) / fewer)
     few, many, processes = max(64, count // 40), max(256, count // 10), machine.cores()
     clock = [
-        _seconds(time.perf_counter, _power, 1000, many, jobs)
-        - _seconds(time.perf_counter, _power, 1000, few, jobs)
+        _seconds(time.perf_counter, power, 1000, many, jobs)
+        - _seconds(time.perf_counter, power, 1000, few, jobs)
         for jobs in (1, processes)
     ]
     gain = max(0.1, clock[0] / max(clock[1], 1e-9))
@@ -372,14 +369,13 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks speed")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round")
     some = f"some parts, as in 8000x10,apply: sizes or {', '.join(OTHERS)}"
-    parser.add_argument("--only", default="", help=some)
+    parser.add_argument("--only", dest="parts", type=comma_separated, default=[], help=some)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds a call may take")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="interleaved rounds")
     parser.add_argument("--parquet-rows", type=int, default=PARQUET_ROWS, help="rows of the file")
     found = parser.parse_args(arguments)
     if found.quick:
         found.limit, found.rounds, found.parquet_rows = min(found.limit, QUICK_LIMIT), 1, 200_000
-    found.parts = [part.strip() for part in found.only.split(",") if part.strip()]
     for part in found.parts:
         if part not in OTHERS and not re.fullmatch(r"[1-9]\d*x([2-9]|[1-9]\d+)", part):
             parser.error(f"--only takes sizes such as 8000x10 and {', '.join(OTHERS)}; got {part}")
@@ -394,18 +390,13 @@ def main(arguments: list[str]) -> Record:
     kept = machine.read(path) if chosen.parts else {}
     results = kept if kept.get("machine") == here else {"machine": here, "runs": {}, "fits": {}}
     results |= {"quick": chosen.quick, "limit": chosen.limit}
-
-    def keep_size(size: str, records: Record) -> None:
-        results["fits"][size] = records
-        machine.write(path, results)
-
     quick = chosen.quick
     sizes = [part for part in chosen.parts if part not in OTHERS]
     if not chosen.parts:
         sizes = list(QUICK if quick else (*TARGETS, *SWEEP))
     parts: dict[str, Callable[[], Any]] = {
         "limits": measure_limits,
-        "fits": lambda: measure_fits(sizes, chosen.rounds, chosen.limit, keep_size),
+        "fits": lambda: measure_fits(sizes, chosen.rounds, chosen.limit),
         "apply": lambda: measure_apply(quick),
         "study": lambda: measure_study(quick),
         "parquet": lambda: measure_parquet(chosen.parquet_rows, 1 if quick else 3),
@@ -415,9 +406,12 @@ def main(arguments: list[str]) -> Record:
     for name in (name for name in parts if name in wanted):
         machine.say(name)
         run = {"date": machine.now(), "load_at_begin": begin, "load_start": machine.load()}
-        found = parts[name]()
         if name != "fits":
-            results[name] = found
+            results[name] = parts[name]()
+        else:
+            for size, records in parts[name]():
+                results["fits"][size] = records
+                machine.write(path, results)
         results["runs"][name] = run | {"date_end": machine.now(), "load_end": machine.load()}
         machine.write(path, results)
     return machine.rounded(results)

@@ -111,6 +111,7 @@ def test_claims_and_page_say_what_was_measured():
     assert {outcome.verdict for outcome in nothing.values()} == {"not measured"}
     text = pages.measured("quality", pages.quality_facts(VIEW))
     for said in ("2 of 20 seeds were run", "| all sets | 100 | 2 | -0.0250 [",
+                 "| sets used while designing | 100 | 1 | -0.0500 |",
                  "50 %; 0.001 (0.002)",
                  "| probmetrics SMS | 1 of 4 | `ValueError: no` | 0 |",
                  "Not there: dirichletcal (not installed)."):  # fmt: skip
