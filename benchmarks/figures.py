@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def _style(name: str, drawn: Sequence[str]) -> dict[str, Any]:
 # speed
 
 
-def sweeps(sizes: Sequence[str]) -> tuple[list[str], list[str]]:
+def sweeps(sizes: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return sizes that differ in rows only and sizes that differ in classes only."""
     shapes = sorted(map(shape, sizes))
     n, c = (Counter(part).most_common(1)[0][0] for part in zip(*shapes, strict=True))
@@ -47,8 +47,8 @@ def sweeps(sizes: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def has_sweeps(results: Record) -> bool:
     """Whether rows and classes each take two values at least: one point shows no growth."""
-    sizes = list(results["fits"])
-    return bool(sizes) and all(len(sweep) > 1 for sweep in sweeps(sizes))
+    fits = results["fits"]
+    return bool(fits) and all(len(sweep) > 1 for sweep in sweeps(fits))
 
 
 @look()
@@ -58,7 +58,7 @@ def draw_speed(results: Record) -> list[Axes]:
     names = [name for name in TIMED if any(name in records for records in fits.values())]
     figure = Canvas(9.6, 4.2)
     axes, handles = figure.panels(1, 2, sharey=True), list[Artist]()
-    by_rows, by_classes = sweeps(list(fits))
+    by_rows, by_classes = sweeps(fits)
     below = f"c = {shape(by_rows[0])[1]} classes", f"n = {count(shape(by_classes[0])[0])} rows"
     panels = zip(axes, (by_rows, by_classes), ("Rows", "Classes"), strict=True)
     for k, (ax, sizes, label) in enumerate(panels):
@@ -77,12 +77,11 @@ def draw_speed(results: Record) -> list[Axes]:
     axes[0].set_ylabel("Time of a fit")
     side_legend(axes[1], handles[: len(names)], [timed_title(name) for name in names])
     quick = " Quick run: not for quoting." if results["quick"] else ""
-    words = (
+    figure.footer(
         "Points: medians of interleaved rounds, one thread each; bars: quartiles. MCLLO includes "
         "validation, test and standard errors; temperature and SVS are fits alone. Missing points "
         f"were not timed or took longer than the limit. {results['machine']['cpu']}.{quick}"
     )
-    figure.footer(words)
     return axes
 
 
@@ -153,10 +152,9 @@ def draw_quality(view: View) -> list[Axes]:
     wall.set_ylabel("Fit time, SMS = 1")
     heading(wall, "Fit time", "median ratio within cases, one thread")
     side_legend(wall, handles, [full_title(name) for name in names])
-    words = (
-        f"{counted(view.sets.values())}; larger numbers of rows have fewer sets. Every set "
-        "counts once at each number of rows; sets of one data set are taken together in the "
+    figure.footer(
+        f"{counted(view.facts['sets'].values())}; larger numbers of rows have fewer sets. Every "
+        "set counts once at each number of rows; sets of one data set are taken together in the "
         "intervals. Some sets served to choose the design of auto: the page shows them apart."
     )
-    figure.footer(words)
     return axes

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,8 @@ class Method:
     package: str
     fit: Fit
     timed: str | None = None
-    seeds: int | None = None
-    most_rows: int | None = None
+    seeds: float = inf
+    most_rows: float = inf
 
 
 def with_numbers(predict: Predict, found: dict[str, float]) -> Predict:
@@ -78,7 +79,6 @@ class PlainMCLLO:
         return float(log_total.sum() - theta @ self.s), gradient
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Return the Hessian: diagonals less a gram matrix."""
         g = self.softmax(theta)[0]
         both = np.hstack([g, g * self.odds])
         a, b, d = (np.diag((g * power).sum(axis=0)) for power in (1.0, self.odds, self.odds**2))
@@ -158,7 +158,6 @@ def one_pass(log_odds: np.ndarray) -> Any:
 
 
 def plain(solver: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit MCLLO by an optimiser of scipy."""
     model = PlainMCLLO(probs, y)
     found, pvalue = model.minimum(solver)
     se = np.sqrt(np.diagonal(np.linalg.inv(model.hessian(found.x))))
@@ -241,21 +240,19 @@ METHODS = {
         row["title"],
         row["package"] or "",
         called(globals()[row["fit"]], row["given"]),
-        *(row[name] for name in ("timed", "seeds", "most_rows")),
+        row["timed"],
+        *(row[name] or inf for name in ("seeds", "most_rows")),
     )
     for row in _ROWS
 }
-QUALITY, APPLY = (
-    {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == name}
-    for name in ("quality", "apply")
-)
+QUALITY = {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == "quality"}
+APPLY = {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == "apply"}
 _PEERS = "auto sklearn-temperature netcal-temperature netcal-logistic ts svs sms"
 FITS = f"mcllo-1 mcllo mcllo-estimate scipy-lbfgs scipy-bfgs {_PEERS} r-analytic r-numeric".split()
 """Methods whose fits are timed, in the order of the table."""
 REAL = f"identity mcllo-1 mcllo-ridge temperature {_PEERS}".split()
 """Methods that are timed and judged on real predictions."""
 HARMLESS = ["auto", "auto-gate", "sms", "temperature", "mcllo", "mcllo-gate"]
-"""Methods of the do-no-harm simulation."""
 
 
 def full_title(name: str) -> str:
@@ -271,8 +268,8 @@ def few_words(names: Iterable[str]) -> str | None:
     groups: dict[str, list[str]] = {}
     for name in names:
         seeds, most = METHODS[name].seeds, METHODS[name].most_rows
-        if seeds:
-            rows = "" if most is None else f", n <= {most}"
+        if seeds < inf:
+            rows = f", n <= {most}" if most < inf else ""
             how = f"{seeds} seed{'' if seeds == 1 else 's'}{rows}"
             groups.setdefault(how, []).append(full_title(name))
     return "; ".join(f"{', '.join(titles)} ({how})" for how, titles in groups.items()) or None

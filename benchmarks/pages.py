@@ -7,6 +7,8 @@ here: the same results give the same pages. A fact "" keeps its line, None leave
 
 from __future__ import annotations
 
+from math import inf
+
 from studies.pages import between, count, digits, fill, grid, say, signed, time_word
 
 from benchmarks import figures, quality, targets
@@ -28,7 +30,6 @@ def measured(name: str, facts: Facts) -> str:
 
 
 def rebuilt(name: str, facts: Facts) -> str:
-    """Return a page with the part between its markers made from facts."""
     return between((DOCS / f"{name}.md").read_text(), measured(name, facts))
 
 
@@ -52,7 +53,10 @@ def speed_facts(results: Record) -> Facts:
     begun, ended = [run["load_at_begin"] for run in runs], runs[-1]["load_end"]
     busy = any(load and load[0] > 0.25 * here["cores"] for load in begun)
     versions, drawn, limits = here["versions"], figures.has_sweeps(results), given("limits")
-    study = given("study")
+    study, study_times = given("study"), []
+    for n, took in study["cells"].items() if study else ():
+        row = {name: median(seconds) for name, seconds in took.items()}
+        study_times.append({"n": n, "ratio": row["bfgs"] / row["mcllo"], **row})
     return {
         "quick": "" if results["quick"] else None,
         "busy": "" if busy else None,
@@ -74,12 +78,7 @@ def speed_facts(results: Record) -> Facts:
         "real": _real_table(given("real", {})),
         **_apply(given("apply")),
         "study": study and study | whole_study(study),
-        "study_times": study
-        and [
-            {"n": n, "ratio": median(took["bfgs"]) / median(took["mcllo"])}
-            | {name: median(seconds) for name, seconds in took.items()}
-            for n, took in study["cells"].items()
-        ],
+        "study_times": study_times or None,
         **_parquet(given("parquet")),
         "limits": limits and {"here": "", "bound": bound(limits), **limits},
     }
@@ -136,7 +135,6 @@ def _fit_facts(fits: Record) -> Facts:
 
 
 def _real_table(real: Record) -> str | None:
-    """Return log loss beside fit times."""
     rows = []
     for name in m.REAL if real else ():
         row = {"": timed_title(name)}
@@ -180,7 +178,7 @@ def _parquet(part: Record | None) -> Facts:
 
 
 def quality_facts(view: View) -> Facts:
-    facts, sets = view.facts, list(view.sets.values())
+    facts, sets = view.facts, list(view.facts["sets"].values())
     seeds = max((row["cases"] for row in view.of(NOTHING)), default=0)
     here = facts["machine"]
     absent = [f"- Not there: {what} ({why})." for what, why in facts["missing"].items()]
@@ -235,7 +233,7 @@ def _size_section(view: View, n: int) -> str:
         peer = name != REFERENCE
         rows.append({
             "order": means["d_ll"],
-            "title": full_title(name) + ("*" if m.METHODS[name].seeds else ""),
+            "title": full_title(name) + ("*" if m.METHODS[name].seeds < inf else ""),
             **{column: mean and mean.value for column, mean in means.items()},
             "d_sms": interval(view.mean(name, n, "d_sms")) if peer else None,
             "wins": view.wins(name, n) if peer else None,
@@ -249,7 +247,6 @@ def _size_section(view: View, n: int) -> str:
 
 
 def _time_table(view: View) -> str:
-    """Return the ratio of fit times by size and number of classes."""
     rows = []
     for n in view.sizes:
         row = {"rows": count(n)}
@@ -273,16 +270,15 @@ def _harmless_table(found: list[Record]) -> str:
         row = {"": f"{key}: {quality.HARMLESS_SETS[key]}", "rows": count(n), "data sets": times}
         for name in names:
             part = parts.get(name, {"repetitions": 0})
-            share = part["repetitions"] and {"share": part["changed"] / part["repetitions"], **part}
-            row[full_title(name)] = (
-                say("{share:%}; {kl:.1g} ({kl_max:.1g})", share) if share else ""
-            )
+            done = part["repetitions"]
+            share = {"share": part["changed"] / done, **part} if done else {}
+            said = say("{share:%}; {kl:.1g} ({kl_max:.1g})", share) if done else ""
+            row[full_title(name)] = said
         rows.append(row)
     return grid(rows) if rows else "Not run yet."
 
 
 def _failure_table(view: View) -> str:
-    """Return which methods failed, how often, and why most often."""
     rows = []
     for name in view.methods:
         failed, zeros = view.count(name, "failed"), view.count(name, "zeros")
@@ -298,7 +294,7 @@ def _failure_table(view: View) -> str:
 def _set_table(view: View) -> str:
     """Return the sets with log loss as predicted, and auto's difference to SMS at each size."""
     rows = []
-    for name, facts in view.sets.items():
+    for name, facts in view.facts["sets"].items():
         apart, base = (
             {row["n"]: row[column] for row in view.of(method, column=column) if row["set"] == name}
             for method, column in ((OURS, "d_sms"), (NOTHING, "ll"))

@@ -36,6 +36,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -68,6 +69,7 @@ BROKEN = {
     "dirichletcal": "pip cannot read the requirements in its source archive, and there is no wheel"
 }
 """Why a package may be absent although it was asked for."""
+Job = tuple["Case", list[str]]
 GROUPS = {"all": "all sets", "new": "new sets", "used": "sets used while designing"}
 
 
@@ -192,14 +194,10 @@ def read_cases(path: Path) -> dict[Case, Record]:
     """Return the records of a file by case; later lines count, a line cut off does not."""
     found: dict[Case, Record] = {}
     for text in path.read_text().splitlines() if path.exists() else []:
-        try:
+        with suppress(json.JSONDecodeError):
             line = json.loads(text)
-        except json.JSONDecodeError:
-            continue
-        known = found.setdefault(
-            Case(line["set"], line["n"], line["seed"]), {**line, "methods": {}}
-        )
-        known["methods"] |= line["methods"]
+            case = Case(line["set"], line["n"], line["seed"])
+            found.setdefault(case, line | {"methods": {}})["methods"] |= line["methods"]
     return found
 
 
@@ -237,13 +235,8 @@ def missing_of(
     [['netcal-logistic'], [], []]
     """
     known = set(done.get(case, {}).get("methods", {})) - set(again)
-    lacking = {name: METHODS[name] for name in names if name not in known}
-    return [
-        name
-        for name, method in lacking.items()
-        if (method.seeds is None or case.seed < method.seeds)
-        and (method.most_rows is None or case.n <= method.most_rows)
-    ]
+    suited = (k for k in names if case.seed < METHODS[k].seeds and case.n <= METHODS[k].most_rows)
+    return [name for name in suited if name not in known]
 
 
 def _begin(names: Sequence[str]) -> None:
@@ -255,16 +248,17 @@ def _begin(names: Sequence[str]) -> None:
     warm_up(names)
 
 
-def _when_free(
-    case: Case, names: list[str], drawn: bool, end: float, pause: Path | None
-) -> Record | None:
+def _when_free(job: Job, drawn: bool, end: float, pause: Path | None) -> Record | None:
     """Run a case, not while the file `pause` exists, and not after the end."""
     while pause is not None and pause.exists() and time.time() < end:
         time.sleep(2.0)
-    return run(case, names, drawn) if time.time() < end else None
+    return run(*job, drawn) if time.time() < end else None
 
 
-def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argparse.Namespace:
+def main(arguments: Sequence[str], drawn: bool = False) -> None:
+    """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
+    path, methods = (HARMLESS_CASES, HARMLESS) if drawn else (CASES, list(QUALITY))
+    seeds, sizes = (REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)
     parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), comma_separated
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone")
     parser.add_argument("--n", type=words, default=list(sizes), help="rows, as in 100,300")
@@ -274,13 +268,7 @@ def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argpa
     parser.add_argument("--workers", type=int, default=2, help="fits at a time")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no case after")
     parser.add_argument("--pause", type=Path, help="begin no case while this file exists")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: Sequence[str], drawn: bool = False) -> None:
-    """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
-    path, methods = (HARMLESS_CASES, HARMLESS) if drawn else (CASES, list(QUALITY))
-    chosen = options(arguments, *((REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)))
+    chosen = parser.parse_args(arguments)
     if drawn:
         chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
     missing = sets.build(chosen.sets)
@@ -288,19 +276,18 @@ def main(arguments: Sequence[str], drawn: bool = False) -> None:
     plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
     wanted = [name for name in methods if not chosen.methods or name in chosen.methods]
     absent = warm_up(wanted)
-    log = machine.read(LOG) or {"missing": {}}
-    before = {name: why for name, why in log["missing"].items() if name not in wanted}
-    log |= {"missing": before | missing | absent, "workers": chosen.workers, "date": machine.now()}
-    machine.write(LOG, log)
+    before = machine.read(LOG).get("missing", {}).items()
+    log = {"missing": {k: why for k, why in before if k not in wanted} | missing | absent}
+    machine.write(LOG, log | {"workers": chosen.workers, "date": machine.now()})
     done, names = read_cases(path), [name for name in wanted if name not in absent]
-    lacking = {case: missing_of(case, done, names, chosen.again) for case in plan}
-    jobs = [(case, names) for case, names in lacking.items() if names]
+    given = ((case, missing_of(case, done, names, chosen.again)) for case in plan)
+    jobs = [job for job in given if job[1]]
     machine.say(f"{len(jobs):,} of {len(plan):,} cases to run")
     os.environ.update(ONE_THREAD)
     end = time.time() + 60.0 * chosen.minutes
     with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
-        given = [pool.submit(_when_free, *job, drawn, end, chosen.pause) for job in jobs]
-        done = filter(None, (future.result() for future in as_completed(given)))
+        begun = [pool.submit(_when_free, job, drawn, end, chosen.pause) for job in jobs]
+        done = filter(None, (future.result() for future in as_completed(begun)))
         try:
             count = sum(add_case(path, record) for record in done)
         finally:
@@ -360,8 +347,7 @@ def cells(records: Iterable[Record]) -> list[Record]:
 
 def write_cells(path: Path, rows: Sequence[Record]) -> None:
     """Write rows with few digits; scores themselves are kept for doing nothing alone."""
-    for_room = dict.fromkeys(METRICS)
-    kept = (row if row["method"] == NOTHING else row | for_room for row in rows)
+    kept = (row if row["method"] == NOTHING else row | dict.fromkeys(METRICS) for row in rows)
     write(path, [{column: row[column] for column in COLUMNS} for row in kept], digits=4)
 
 
@@ -377,8 +363,8 @@ def harmless_rows(records: Iterable[Record]) -> list[Record]:
             kl = np.where(changed, np.maximum(kl, 0.0), 0.0)  # without rounding of what is 0
             row |= {"changed": int(changed.sum()), "kl": float(kl.mean())}
             row["kl_changed"] = float(kl[changed].mean()) if changed.any() else 0.0
-            row["kl_max"] = float(kl.max())
-            row["wall"] = float(np.median([result["wall"] for result in good]))
+            walls = [result["wall"] for result in good]
+            row |= {"kl_max": float(kl.max()), "wall": float(np.median(walls))}
         rows.append(row)
     return rows
 
@@ -444,10 +430,6 @@ class View:
     facts: Record
 
     @property
-    def sets(self) -> dict[str, Record]:
-        return self.facts["sets"]
-
-    @property
     def sizes(self) -> list[int]:
         return sorted({row["n"] for row in self.rows})
 
@@ -458,7 +440,7 @@ class View:
         return [name for name in QUALITY if name in present]
 
     def where(self, keep: Callable[[Record], bool]) -> View:
-        names = {name for name, facts in self.sets.items() if keep(facts)}
+        names = {name for name, facts in self.facts["sets"].items() if keep(facts)}
         return View([row for row in self.rows if row["set"] in names], self.facts)
 
     def group(self, name: str) -> View:
@@ -471,7 +453,7 @@ class View:
 
     def mean(self, method: str, n: int, column: str) -> Mean | None:
         rows = self.of(method, n, column)
-        sources = [self.sets[row["set"]]["source"] for row in rows]
+        sources = [self.facts["sets"][row["set"]]["source"] for row in rows]
         return clustered([row[column] for row in rows], sources) if rows else None
 
     def wins(self, method: str, n: int | None = None) -> float | None:

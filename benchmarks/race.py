@@ -56,6 +56,7 @@ ENOUGH = 20_000
 FAILURES = {"over": ("over", "limit"), "missing": ("missing", "reason"),
             "error": ("failed", "reason")}  # fmt: skip
 """What an answer may hold instead of seconds: the status of the record, and where it is kept."""
+KINDS = {"probs": np.float64, "y": np.int32, "held_probs": np.float64, "held_y": np.int32}
 
 
 class Rows(NamedTuple):
@@ -70,16 +71,12 @@ class Rows(NamedTuple):
         shape = (len(self.y), self.probs.shape[1], len(self.held_y))
         Path(folder, "shape.txt").write_text(" ".join(map(str, shape)) + "\n")
         for name, values in self._asdict().items():
-            kind = np.float64 if name.endswith("probs") else np.int32
-            np.ascontiguousarray(values, dtype=kind).tofile(Path(folder, f"{name}.bin"))
+            np.ascontiguousarray(values, dtype=KINDS[name]).tofile(Path(folder, f"{name}.bin"))
 
     @classmethod
     def read(cls, folder: str | Path) -> Rows:
         c = int(Path(folder, "shape.txt").read_text().split()[1])
-        found = [
-            np.fromfile(Path(folder, f"{name}.bin"), float if "probs" in name else np.int32)
-            for name in cls._fields
-        ]
+        found = [np.fromfile(Path(folder, f"{name}.bin"), kind) for name, kind in KINDS.items()]
         return cls(*(v.reshape(-1, c) if v.dtype == float else v.astype(int) for v in found))
 
 

@@ -102,9 +102,8 @@ APPLY_ROWS, APPLY_FEWER, NEEDED_GB = 10_000_000, 4_000_000, 14.0
 def measure_apply(quick: bool) -> Record:
     """Return records of applying a map to n x 10; memory is 0 where the system does not tell."""
     free = sum(int(s.split()[0]) for s in machine.lines("/proc/meminfo", "MemAvailable")) / 2**20
-    n, rounds = APPLY_ROWS if free >= NEEDED_GB else APPLY_FEWER, 5
-    if quick:
-        n, rounds = 200_000, 1
+    n = APPLY_ROWS if free >= NEEDED_GB else APPLY_FEWER
+    n, rounds = (200_000, 1) if quick else (n, 5)
     with Race() as race:
         records = race.run(Rows(*predictions(n, 10)), APPLY, rounds, 60.0, 300.0)
     return {"rows": n, "records": records}
@@ -315,8 +314,7 @@ def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[Rows]:
     >>> np.sort([*one.held_y, *two.held_y]).tolist(), np.sort([*one.y, *one.held_y]).tolist()
     ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
     """
-    order = np.random.default_rng(seed).permutation(len(y))
-    a, b = order[: len(y) // 2], order[len(y) // 2 :]
+    a, b = np.split(np.random.default_rng(seed).permutation(len(y)), [len(y) // 2])
     return [Rows(probs[i], y[i], probs[j], y[j]) for i, j in ((a, b), (b, a))]
 
 

@@ -171,8 +171,8 @@ def harm(view: View) -> Outcome:
 
 def gate(view: View) -> Outcome:
     """Seldom changes what needs no repair, and then little."""
-    rows = [row for row in view.facts.get("harmless", []) if row["method"] == GATED]
-    rows = [row for row in rows if row["repetitions"]]
+    given = view.facts.get("harmless", [])
+    rows = [row for row in given if row["method"] == GATED and row["repetitions"]]
     if not rows:
         return Outcome()
     total = sum(row["repetitions"] for row in rows)
