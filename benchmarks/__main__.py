@@ -21,7 +21,6 @@ os.environ.update(ONE_THREAD)
 
 
 def main(words: list[str]) -> None:
-    """Run a command."""
     from benchmarks import pages, quality, speed
 
     warnings.simplefilter("ignore")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from studies.figures import FAINT, Canvas, heading, line_look, look, save, side_
 from studies.pages import count, time_word
 
 from benchmarks.machine import ROOT, Record, median, quartiles
-from benchmarks.methods import full_title, timed_title
+from benchmarks.methods import REFERENCE, full_title, timed_title
 from benchmarks.quality import View, counted
 from benchmarks.speed import shape
 
@@ -38,7 +38,7 @@ def _style(name: str, drawn: Sequence[str]) -> dict[str, Any]:
 # speed
 
 
-def sweeps(sizes: Sequence[str]) -> tuple[list[str], list[str]]:
+def sweeps(sizes: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return sizes that differ in rows only and sizes that differ in classes only."""
     shapes = sorted(map(shape, sizes))
     n, c = (Counter(part).most_common(1)[0][0] for part in zip(*shapes, strict=True))
@@ -47,8 +47,8 @@ def sweeps(sizes: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def has_sweeps(results: Record) -> bool:
     """Whether rows and classes each take two values at least: one point shows no growth."""
-    sizes = list(results["fits"])
-    return bool(sizes) and all(len(sweep) > 1 for sweep in sweeps(sizes))
+    fits = results["fits"]
+    return bool(fits) and all(len(sweep) > 1 for sweep in sweeps(fits))
 
 
 @look()
@@ -58,7 +58,7 @@ def draw_speed(results: Record) -> list[Axes]:
     names = [name for name in TIMED if any(name in records for records in fits.values())]
     figure = Canvas(9.6, 4.2)
     axes, handles = figure.panels(1, 2, sharey=True), list[Artist]()
-    by_rows, by_classes = sweeps(list(fits))
+    by_rows, by_classes = sweeps(fits)
     below = f"c = {shape(by_rows[0])[1]} classes", f"n = {count(shape(by_classes[0])[0])} rows"
     panels = zip(axes, (by_rows, by_classes), ("Rows", "Classes"), strict=True)
     for k, (ax, sizes, label) in enumerate(panels):
@@ -72,17 +72,16 @@ def draw_speed(results: Record) -> list[Axes]:
         ax.set(xscale="log", yscale="log", xlabel=label)
         ticks(ax.xaxis, _apart([shape(s)[k] for s in sizes]), lambda value: count(int(value)))
         ax.yaxis.set_minor_locator(NullLocator())
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power_of_ten(value)))
+        ax.yaxis.set_major_formatter(FuncFormatter(_power_of_ten))
         heading(ax, f"Time against {label.lower()}", below[k])
     axes[0].set_ylabel("Time of a fit")
     side_legend(axes[1], handles[: len(names)], [timed_title(name) for name in names])
     quick = " Quick run: not for quoting." if results["quick"] else ""
-    words = (
+    figure.footer(
         "Points: medians of interleaved rounds, one thread each; bars: quartiles. MCLLO includes "
         "validation, test and standard errors; temperature and SVS are fits alone. Missing points "
         f"were not timed or took longer than the limit. {results['machine']['cpu']}.{quick}"
     )
-    figure.footer(words)
     return axes
 
 
@@ -99,7 +98,7 @@ def _apart(values: Sequence[int]) -> list[int]:
     return kept
 
 
-def _power_of_ten(seconds: float) -> str:
+def _power_of_ten(seconds: float, _: int) -> str:
     return f"{1e6 * seconds:.0f} µs" if seconds < 1e-3 else time_word(seconds).replace(".0 ", " ")
 
 
@@ -116,15 +115,26 @@ def write_speed(results: Record, path: Path = FOLDER / "performance.svg") -> Non
 
 @look()
 def draw_quality(view: View) -> list[Axes]:
-    """Return the three panels."""
     figure = Canvas(12.0, 4.0)
     loss, harm, wall = axes = figure.panels(1, 3)
     names = [name for name in JUDGED if view.of(name)]
     handles = []
     for name in names:
-        _loss(loss, view, name)
-        _line(wall, view, name, partial(view.median, name, column="ratio"))
-        handles.append(_line(harm, view, name, partial(view.worse, name), 0.01))
+        style, k = _style(name, JUDGED), JUDGED.index(name)
+        means = {n: mean for n in view.sizes if (mean := view.mean(name, n, "d_sms"))}
+        if name == REFERENCE:
+            loss.axhline(0.0, **{key: style[key] for key in ("color", "ls", "lw")})
+        else:
+            x = [n * (1.0 + APART * (k - 3)) for n in means]
+            loss.plot(x, [mean.value for mean in means.values()], **style)
+            for at, mean in zip(x, means.values(), strict=True):
+                if mean.low:
+                    loss.vlines(at, mean.low, mean.high, color=style["color"], lw=1.6, alpha=0.55)
+        took = partial(view.median, name, column="ratio")
+        for ax, number, unit in ((wall, took, 1.0), (harm, partial(view.worse, name), 0.01)):
+            known = {n: value / unit for n in view.sizes if (value := number(n)) is not None}
+            (line,) = ax.plot(list(known), list(known.values()), **style)
+        handles.append(line)
     for ax in axes:
         ax.set(xscale="log", xlabel="Rows to learn from")
         ticks(ax.xaxis, view.sizes, lambda value: count(round(value)))
@@ -142,31 +152,9 @@ def draw_quality(view: View) -> list[Axes]:
     wall.set_ylabel("Fit time, SMS = 1")
     heading(wall, "Fit time", "median ratio within cases, one thread")
     side_legend(wall, handles, [full_title(name) for name in names])
-    words = (
-        f"{counted(view.sets.values())}; larger numbers of rows have fewer sets. Every set "
-        "counts once at each number of rows; sets of one data set are taken together in the "
+    figure.footer(
+        f"{counted(view.facts['sets'].values())}; larger numbers of rows have fewer sets. Every "
+        "set counts once at each number of rows; sets of one data set are taken together in the "
         "intervals. Some sets served to choose the design of auto: the page shows them apart."
     )
-    figure.footer(words)
     return axes
-
-
-def _line(
-    ax: Axes, view: View, name: str, number: Callable[[int], float | None], unit: float = 1.0
-) -> Artist:
-    known = {n: value / unit for n in view.sizes if (value := number(n)) is not None}
-    return ax.plot(list(known), list(known.values()), **_style(name, JUDGED))[0]
-
-
-def _loss(ax: Axes, view: View, name: str) -> None:
-    """Draw differences to SMS with their intervals; SMS itself is the line at 0."""
-    style, k = _style(name, JUDGED), JUDGED.index(name)
-    if name == "sms":
-        ax.axhline(0.0, color=style["color"], ls=style["ls"], lw=style["lw"])
-        return
-    means = {n: mean for n in view.sizes if (mean := view.mean(name, n, "d_sms"))}
-    x = [n * (1.0 + APART * (k - 3)) for n in means]
-    ax.plot(x, [mean.value for mean in means.values()], **style)
-    for at, mean in zip(x, means.values(), strict=True):
-        if mean.low:
-            ax.vlines(at, mean.low, mean.high, color=style["color"], lw=1.6, alpha=0.55)

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -29,6 +30,7 @@ ONE_THREAD = dict.fromkeys(_THREADS, "1")
 PACKAGES = ["numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch", "numba", "pyarrow"]
 
 Record = dict[str, Any]
+comma_separated = re.compile(r"[^,\s]+").findall
 
 
 def lines(path: str, start: str) -> list[str]:
@@ -39,15 +41,8 @@ def lines(path: str, start: str) -> list[str]:
 
 
 def cores() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def free_gb() -> float:
-    """Return the memory that is free for a new program, or 0 where the system does not tell."""
-    return sum(int(line.split()[0]) / 2**20 for line in lines("/proc/meminfo", "MemAvailable"))
+    known = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
 
 
 def load() -> list[float] | None:
@@ -56,36 +51,29 @@ def load() -> list[float] | None:
 
 
 def now() -> str:
-    """Return date and time, to the minute, in UTC."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def say(words: str) -> None:
-    """Print what is done, with the time."""
     print(f"{now()}  {words}", flush=True)
 
 
-def versions(packages: Iterable[str]) -> dict[str, str | None]:
-    """Return the version of each package and of R; None where it is not installed."""
-    from mcllo import __version__
-
-    found: dict[str, str | None] = {"mcllo": __version__, "python": platform.python_version()}
-    found |= dict.fromkeys([*packages, "R"])
-    for name in packages:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    if shutil.which("Rscript") is not None:
-        command = ["Rscript", "-e", "cat(R.version$major, R.version$minor, sep='.')"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        found["R"] = done.stdout or None
-    return found
-
-
 def machine(packages: Iterable[str] = PACKAGES) -> Record:
-    """Return what does not change during a run: processor, system, versions of packages."""
+    """Return what does not change during a run; a package or R that is not there has no version."""
     import numpy as np
     from threadpoolctl import threadpool_info
 
+    from mcllo import __version__
+
+    versions: Record = {"mcllo": __version__, "python": platform.python_version()}
+    versions |= dict.fromkeys([*packages, "R"])
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    if shutil.which("Rscript") is not None:
+        command = ["Rscript", "-e", "cat(R.version$major, R.version$minor, sep='.')"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        versions["R"] = done.stdout or None
     np.dot(np.ones((2, 2)), np.ones((2, 2)))
     loaded = [part for part in threadpool_info() if part["user_api"] == "blas"]
     blas = {f"{part['internal_api']} {part['version']}" for part in loaded}
@@ -102,12 +90,11 @@ def machine(packages: Iterable[str] = PACKAGES) -> Record:
         "system": f"{platform.system()} {platform.machine()}",
         "blas": ", ".join(sorted(blas)) or "unknown",
         "blas_threads": 1,
-        "versions": versions(packages),
+        "versions": versions,
     }
 
 
 def read(path: Path) -> Record:
-    """Return what `write` wrote, or nothing."""
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -135,7 +122,6 @@ def rounded(value: Any, digits: int = 6) -> Any:
 
 
 def median(seconds: Sequence[float]) -> float:
-    """Return the median."""
     return float(statistics.median(seconds))
 
 

@@ -22,10 +22,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
+from math import inf
 from typing import Any
 
 import numpy as np
-from studies.pages import Row, parsed, read
+from studies.pages import parsed, read
 
 from benchmarks.machine import HERE
 
@@ -42,18 +43,9 @@ class Method:
     title: str
     package: str
     fit: Fit
-    seeds: int | None = None
-    most_rows: int | None = None
-
-    def suits(self, n: int, seed: int) -> bool:
-        """Whether the method takes part in a case.
-
-        >>> slow = Method("slow", "", None, seeds=3, most_rows=3000)
-        >>> slow.suits(3000, 2), slow.suits(3000, 3), slow.suits(10_000, 0)
-        (True, False, False)
-        """
-        few = self.most_rows is None or n <= self.most_rows
-        return few and (self.seeds is None or seed < self.seeds)
+    timed: str | None = None
+    seeds: float = inf
+    most_rows: float = inf
 
 
 def with_numbers(predict: Predict, found: dict[str, float]) -> Predict:
@@ -82,22 +74,15 @@ class PlainMCLLO:
         return g / total, top + np.log(total)
 
     def value(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the negative log likelihood and its gradient."""
         g, log_total = self.softmax(theta)
         gradient = np.concatenate([g.sum(axis=0), np.einsum("ij,ij->j", g, self.odds)]) - self.s
         return float(log_total.sum() - theta @ self.s), gradient
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
-        """Return the Hessian: diagonals less a gram matrix."""
-        g, at = self.softmax(theta)[0], np.arange(self.k)
+        g = self.softmax(theta)[0]
         both = np.hstack([g, g * self.odds])
-        found = -both.T @ both
-        linear = (g * self.odds).sum(axis=0)
-        found[at, at] += g.sum(axis=0)
-        found[at, at + self.k] += linear
-        found[at + self.k, at] += linear
-        found[at + self.k, at + self.k] += (g * self.odds**2).sum(axis=0)
-        return found
+        a, b, d = (np.diag((g * power).sum(axis=0)) for power in (1.0, self.odds, self.odds**2))
+        return np.block([[a, b], [b, d]]) - both.T @ both
 
     def minimum(self, solver: str) -> tuple[Any, float]:
         """Return what a solver of scipy found, and the p-value of the likelihood ratio."""
@@ -127,7 +112,6 @@ def apply_powers(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def ours(name: str, probs: np.ndarray, y: np.ndarray, **options: Any) -> Predict:
-    """Fit a calibrator of ours."""
     from mcllo import CALIBRATORS
 
     made = CALIBRATORS[name](classes=range(probs.shape[1]), **options)
@@ -174,7 +158,6 @@ def one_pass(log_odds: np.ndarray) -> Any:
 
 
 def plain(solver: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit MCLLO by an optimiser of scipy."""
     model = PlainMCLLO(probs, y)
     found, pvalue = model.minimum(solver)
     se = np.sqrt(np.diagonal(np.linalg.inv(model.hessian(found.x))))
@@ -185,13 +168,6 @@ def plain(solver: str, probs: np.ndarray, y: np.ndarray) -> Predict:
 def in_r(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fits in R are made by ``optim.R``."""
     raise NotImplementedError
-
-
-def probmetrics(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit a calibrator of probmetrics."""
-    from probmetrics.calibrators import get_calibrator
-
-    return get_calibrator(name).fit(probs, y).predict_proba
 
 
 @cache
@@ -219,29 +195,22 @@ def _given(c: int) -> Any:
 
 
 def sklearn(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit a calibrator of scikit-learn."""
     from sklearn.calibration import CalibratedClassifierCV
 
     return CalibratedClassifierCV(_given(probs.shape[1]), method=name).fit(probs, y).predict_proba
 
 
-def netcal(path: str, probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit a calibrator of netcal."""
-    module, _, name = path.partition(".")
-    made = getattr(import_module(f"netcal.{module}"), name)().fit(probs, y)
+def peer(path: str, *given: Any, **options: Any) -> Predict:
+    """Fit what a class or function of another package makes; rows and labels are given last."""
+    module, _, name = path.rpartition(".")
+    *words, probs, y = given
+    made = getattr(import_module(module), name)(*words, **options).fit(probs, y)
 
-    def predict(rows: np.ndarray) -> np.ndarray:
-        found = made.transform(rows)  # of two classes the second alone
+    def transformed(rows: np.ndarray) -> np.ndarray:
+        found = made.transform(rows)  # netcal: of two classes the second alone
         return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
-    return predict
-
-
-def dirichletcal(probs: np.ndarray, y: np.ndarray) -> Predict:
-    """Fit the calibrator of dirichletcal."""
-    from dirichletcal.calib.fulldirichlet import FullDirichletCalibrator
-
-    return FullDirichletCalibrator(reg_lambda=1e-3).fit(probs, y).predict_proba
+    return getattr(made, "predict_proba", transformed)
 
 
 def applied(probs: np.ndarray, y: np.ndarray, way: str = "", threads: int | None = None) -> Predict:
@@ -260,44 +229,38 @@ def called(function: Callable[..., Any], given: object) -> Callable[..., Any]:
     >>> called(dict, "a=1 b=x")(), called(max, "1 3.5 2")()
     ({'a': 1, 'b': 'x'}, 3.5)
     """
-    words = str("" if given is None else given).split()
-    named = dict(word.split("=") for word in words if "=" in word)
-    return partial(
-        function,
-        *(parsed(word) for word in words if "=" not in word),
-        **{name: parsed(word) for name, word in named.items()},
-    )
-
-
-def _method(row: Row) -> Method:
-    fit = called(globals()[row["fit"]], row["given"])
-    return Method(row["title"], row["package"] or "", fit, row["seeds"], row["most_rows"])
+    words = [word.rpartition("=") for word in str("" if given is None else given).split()]
+    named = {name: parsed(value) for name, equals, value in words if equals}
+    return partial(function, *(parsed(value) for _, equals, value in words if not equals), **named)
 
 
 _ROWS = read(HERE / "methods.csv")
-METHODS = {row["name"]: _method(row) for row in _ROWS}
-QUALITY, APPLY = (
-    {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == name}
-    for name in ("quality", "apply")
-)
-AS_TIMED = {row["name"]: row["timed"] for row in _ROWS}
+METHODS = {
+    row["name"]: Method(
+        row["title"],
+        row["package"] or "",
+        called(globals()[row["fit"]], row["given"]),
+        row["timed"],
+        *(row[name] or inf for name in ("seeds", "most_rows")),
+    )
+    for row in _ROWS
+}
+QUALITY = {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == "quality"}
+APPLY = {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == "apply"}
 _PEERS = "auto sklearn-temperature netcal-temperature netcal-logistic ts svs sms"
 FITS = f"mcllo-1 mcllo mcllo-estimate scipy-lbfgs scipy-bfgs {_PEERS} r-analytic r-numeric".split()
 """Methods whose fits are timed, in the order of the table."""
 REAL = f"identity mcllo-1 mcllo-ridge temperature {_PEERS}".split()
 """Methods that are timed and judged on real predictions."""
 HARMLESS = ["auto", "auto-gate", "sms", "temperature", "mcllo", "mcllo-gate"]
-"""Methods of the do-no-harm simulation."""
 
 
 def full_title(name: str) -> str:
-    """Return a method's title with its package."""
     return f"{METHODS[name].package} {METHODS[name].title}".strip()
 
 
 def timed_title(name: str) -> str:
-    """Return a method's title in the tables of times."""
-    return AS_TIMED[name] or full_title(name)
+    return METHODS[name].timed or full_title(name)
 
 
 def few_words(names: Iterable[str]) -> str | None:
@@ -305,8 +268,8 @@ def few_words(names: Iterable[str]) -> str | None:
     groups: dict[str, list[str]] = {}
     for name in names:
         seeds, most = METHODS[name].seeds, METHODS[name].most_rows
-        if seeds:
-            rows = "" if most is None else f", n <= {most}"
+        if seeds < inf:
+            rows = f", n <= {most}" if most < inf else ""
             how = f"{seeds} seed{'' if seeds == 1 else 's'}{rows}"
             groups.setdefault(how, []).append(full_title(name))
     return "; ".join(f"{', '.join(titles)} ({how})" for how, titles in groups.items()) or None

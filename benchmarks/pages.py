@@ -7,6 +7,8 @@ here: the same results give the same pages. A fact "" keeps its line, None leave
 
 from __future__ import annotations
 
+from math import inf
+
 from studies.pages import between, count, digits, fill, grid, say, signed, time_word
 
 from benchmarks import figures, quality, targets
@@ -17,14 +19,6 @@ from benchmarks.quality import GROUPS, Mean, View, counted
 from benchmarks.speed import APPLY_ROWS, TARGETS, bound, shape, whole_study
 
 DOCS = ROOT / "docs" / "explanation"
-SIZE = """### All methods, {n:k} rows to learn from
-
-|  | log loss less nothing | less SMS | beats SMS | worse than nothing | Brier | ECE \
-| classwise ECE | fit time | cases | failed |
-|---|---|---|---|---|---|---|---|---|---|---|
-{*methods} | {title} | {d_ll:±} | {d_sms} | {wins:%} | {worse:%} | {d_brier:±} | {d_ece:±} \
-| {d_cw:±} | {wall:t} | {cases:,} | {failed:,} |"""
-FAILED = ("", "failed", "most often because", "cases with probability 0 for the truth")
 BANDS = {"all": (2, 10**6), "2 to 5": (2, 5), "6 to 10": (6, 10), "more than 10": (11, 10**6)}
 
 Facts = dict[str, object]
@@ -36,18 +30,15 @@ def measured(name: str, facts: Facts) -> str:
 
 
 def rebuilt(name: str, facts: Facts) -> str:
-    """Return a page with the part between its markers made from facts."""
     return between((DOCS / f"{name}.md").read_text(), measured(name, facts))
 
 
 def write_speed(results: Record) -> None:
-    """Write page and figure of speed."""
     (DOCS / "performance.md").write_text(rebuilt("performance", speed_facts(results)))
     figures.write_speed(results)
 
 
 def write_quality() -> None:
-    """Write page and figure of quality."""
     view = quality.latest()
     (DOCS / "quality.md").write_text(rebuilt("quality", quality_facts(view)))
     figures.save(figures.draw_quality(view), figures.FOLDER / "quality.svg")
@@ -57,12 +48,15 @@ def write_quality() -> None:
 
 
 def speed_facts(results: Record) -> Facts:
-    """Return the facts of ``performance.md``."""
     here, given = results["machine"], results.get
     runs = sorted(results["runs"].values(), key=lambda r: r["date_end"])
     begun, ended = [run["load_at_begin"] for run in runs], runs[-1]["load_end"]
     busy = any(load and load[0] > 0.25 * here["cores"] for load in begun)
     versions, drawn, limits = here["versions"], figures.has_sweeps(results), given("limits")
+    study, study_times = given("study"), []
+    for n, took in study["cells"].items() if study else ():
+        row = {name: median(seconds) for name, seconds in took.items()}
+        study_times.append({"n": n, "ratio": row["bfgs"] / row["mcllo"], **row})
     return {
         "quick": "" if results["quick"] else None,
         "busy": "" if busy else None,
@@ -83,7 +77,8 @@ def speed_facts(results: Record) -> Facts:
         "no_figure": None if drawn else "",
         "real": _real_table(given("real", {})),
         **_apply(given("apply")),
-        **_study(given("study")),
+        "study": study and study | whole_study(study),
+        "study_times": study_times or None,
         **_parquet(given("parquet")),
         "limits": limits and {"here": "", "bound": bound(limits), **limits},
     }
@@ -92,13 +87,10 @@ def speed_facts(results: Record) -> Facts:
 def cell(record: Record | None) -> str:
     """Return a record as it stands in the table of times: median and quartiles, or why not.
 
-    >>> took = [0.0041, 0.0040, 0.0045, 0.0050, 0.0042]
-    >>> [cell({"status": "ok", "seconds": seconds}) for seconds in (took, [12.3], [])]
-    ['4.2 ms [4.1, 4.5]', '12 s (once)', '']
-    >>> cell({"status": "over", "limit": 300.0, "seconds": []}), cell(None)
-    ('over 300 s', '')
-    >>> cell({"status": "skipped", "expected": 1500.0}), cell({"status": "missing"})
-    ('not run (about 1,500 s)', 'not installed')
+    >>> [cell({"status": "ok", "seconds": took}) for took in ([0.004, 0.005, 0.006], [12.3], [])]
+    ['5.0 ms [4.5, 5.5]', '12 s (once)', '']
+    >>> cell({"status": "missing"}), cell(None)
+    ('not installed', '')
     """
     words = {"ok": "", "over": "over {limit:~2} s", "skipped": "not run (about {expected:~2} s)"}
     words |= {"missing": "not installed", "failed": "failed"}
@@ -143,7 +135,6 @@ def _fit_facts(fits: Record) -> Facts:
 
 
 def _real_table(real: Record) -> str | None:
-    """Return log loss beside fit times."""
     rows = []
     for name in m.REAL if real else ():
         row = {"": timed_title(name)}
@@ -160,7 +151,6 @@ def _real_table(real: Record) -> str | None:
 
 
 def _apply(part: Record | None) -> Facts:
-    """Return the times of applying a map."""
     if not part:
         return dict.fromkeys(("apply_times", "apply_scaled"))
     scale, rows = APPLY_ROWS / part["rows"], []
@@ -172,20 +162,7 @@ def _apply(part: Record | None) -> Facts:
     return {"apply_times": rows, "apply_scaled": said}
 
 
-def _study(part: Record | None) -> Facts:
-    """Return the times of the power study."""
-    if not part:
-        return dict.fromkeys(("study", "study_times"))
-    (ours, loop), rows = whole_study(part), []
-    for n, cells in part["cells"].items():
-        row = {name: median(cells[name]) for name in ("mcllo", "bfgs")}
-        rows.append({"n": n, "ratio": row["bfgs"] / row["mcllo"], **row})
-    whole = {"one": ours, "many": ours / part["gain"], "loop": loop}
-    return {"study": part | whole, "study_times": rows}
-
-
 def _parquet(part: Record | None) -> Facts:
-    """Return time and memory of the fit from a file."""
     if not part:
         return dict.fromkeys(("parquet", "file_failed", "file"))
     said = {name: cell(part[name]) for name in ("fit", "pass")}
@@ -201,8 +178,8 @@ def _parquet(part: Record | None) -> Facts:
 
 
 def quality_facts(view: View) -> Facts:
-    """Return the facts of ``quality.md``."""
-    facts, sets, seeds = view.facts, list(view.sets.values()), view.seeds
+    facts, sets = view.facts, list(view.facts["sets"].values())
+    seeds = max((row["cases"] for row in view.of(NOTHING)), default=0)
     here = facts["machine"]
     absent = [f"- Not there: {what} ({why})." for what, why in facts["missing"].items()]
     return {
@@ -229,11 +206,6 @@ def quality_facts(view: View) -> Facts:
 
 
 def interval(mean: Mean | None) -> str:
-    """Return a mean with its interval.
-
-    >>> interval(Mean(-0.03, -0.04, -0.02, 5)), interval(Mean(0.5, None, None, 1)), interval(None)
-    ('-0.0300 [-0.0400, -0.0200]', '+0.50', '')
-    """
     if mean is None or mean.low is None:
         return signed(mean.value) if mean else ""
     return say("{value:±} [{low:±}, {high:±}]", mean._asdict())
@@ -254,14 +226,15 @@ def _beside(view: View) -> list[Facts]:
 
 def _size_section(view: View, n: int) -> str:
     """Return all methods at one size, best first; what is not less SMS is less doing nothing."""
-    columns = ("d_ll", "d_brier", "d_ece", "d_cw")
     rows = []
     for name in (name for name in view.methods if name != NOTHING):
-        means, peer = [view.mean(name, n, column) for column in columns], name != REFERENCE
+        columns = ("d_ll", "d_brier", "d_ece", "d_cw")
+        means = {column: view.mean(name, n, column) for column in columns}
+        peer = name != REFERENCE
         rows.append({
-            "order": means[0],
-            "title": full_title(name) + ("*" if m.METHODS[name].seeds else ""),
-            **{column: mean and mean.value for column, mean in zip(columns, means, strict=True)},
+            "order": means["d_ll"],
+            "title": full_title(name) + ("*" if m.METHODS[name].seeds < inf else ""),
+            **{column: mean and mean.value for column, mean in means.items()},
             "d_sms": interval(view.mean(name, n, "d_sms")) if peer else None,
             "wins": view.wins(name, n) if peer else None,
             "worse": view.worse(name, n),
@@ -270,11 +243,10 @@ def _size_section(view: View, n: int) -> str:
             "failed": view.count(name, "failed", n) or None,
         })  # fmt: skip
     rows = sorted((row for row in rows if row["order"]), key=lambda row: row["order"])
-    return fill(SIZE, {"n": n, "methods": rows}, none="")
+    return measured("size", {"n": n, "methods": rows})
 
 
 def _time_table(view: View) -> str:
-    """Return the ratio of fit times by size and number of classes."""
     rows = []
     for n in view.sizes:
         row = {"rows": count(n)}
@@ -289,16 +261,17 @@ def _time_table(view: View) -> str:
 
 def _harmless_table(found: list[Record]) -> str:
     """Return the do-no-harm simulation: share changed, mean cost and largest cost."""
-    cells = {(row["set"], row["n"], row["method"]): row for row in found}
     names = [name for name in m.HARMLESS if any(row["method"] == name for row in found)]
     order, rows = list(quality.HARMLESS_SETS), []
-    for key, n in sorted({(k, n) for k, n, _ in cells}, key=lambda at: (order.index(at[0]), at[1])):
-        parts = {name: cells.get((key, n, name), {"repetitions": 0}) for name in names}
+    by_set = sorted({(order.index(row["set"]), row["n"]) for row in found})
+    for key, n in ((order[k], n) for k, n in by_set):
+        parts = {row["method"]: row for row in found if (row["set"], row["n"]) == (key, n)}
         times = max(part["repetitions"] for part in parts.values())
         row = {"": f"{key}: {quality.HARMLESS_SETS[key]}", "rows": count(n), "data sets": times}
-        for name, part in parts.items():
+        for name in names:
+            part = parts.get(name, {"repetitions": 0})
             done = part["repetitions"]
-            share = {"share": part["changed"] / done if done else None, **part}
+            share = {"share": part["changed"] / done, **part} if done else {}
             said = say("{share:%}; {kl:.1g} ({kl_max:.1g})", share) if done else ""
             row[full_title(name)] = said
         rows.append(row)
@@ -306,23 +279,22 @@ def _harmless_table(found: list[Record]) -> str:
 
 
 def _failure_table(view: View) -> str:
-    """Return which methods failed, how often, and why most often."""
     rows = []
     for name in view.methods:
         failed, zeros = view.count(name, "failed"), view.count(name, "zeros")
         if failed or zeros:
             worst = max(view.of(name), key=lambda row: row["failed"])
             why = " ".join((worst["reason"] or "").replace("`", "'").replace("|", "/").split())
-            share = f"{failed:,} of {view.count(name, 'cases'):,}"
-            line = (full_title(name), share, f"`{why}`" if failed else "", f"{zeros:,}")
-            rows.append(dict(zip(FAILED, line, strict=True)))
+            row = {"": full_title(name), "failed": f"{failed:,} of {view.count(name, 'cases'):,}"}
+            row |= {"most often because": f"`{why}`" if failed else ""}
+            rows.append(row | {"cases with probability 0 for the truth": f"{zeros:,}"})
     return grid(rows) if rows else "None."
 
 
 def _set_table(view: View) -> str:
     """Return the sets with log loss as predicted, and auto's difference to SMS at each size."""
     rows = []
-    for name, facts in view.sets.items():
+    for name, facts in view.facts["sets"].items():
         apart, base = (
             {row["n"]: row[column] for row in view.of(method, column=column) if row["set"] == name}
             for method, column in ((OURS, "d_sms"), (NOTHING, "ll"))

@@ -31,12 +31,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -47,18 +47,16 @@ import numpy as np
 from studies.pages import read, write
 
 from benchmarks import machine, sets
-from benchmarks.machine import ONE_THREAD, RESULTS, Record
+from benchmarks.machine import ONE_THREAD, RESULTS, Record, comma_separated
 from benchmarks.methods import HARMLESS, METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
 from benchmarks.race import LEAST
-from benchmarks.sets import drawn_labels
+from benchmarks.sets import Table, drawn_labels
 
 SIZES, SEEDS = (100, 300, 1000, 3000, 10_000), 20
 MOST_JUDGED, LEAST_JUDGED = 4000, 75
 BINS = 15
-TIE = 1e-9
-"""Differences of log loss up to this are none: a map that returns its input is no worse."""
-MOVED = 1e-9
-"""Moves of a probability up to this are none."""
+TIE = MOVED = 1e-9
+"""Differences of log loss and moves of a probability up to this are none."""
 REPETITIONS = 100
 HARMLESS_SETS = {row["name"]: row["words"] for row in read(machine.HERE / "harmless.csv")}
 HARMLESS_CASES = sets.CACHE / "harmless.jsonl"
@@ -71,10 +69,8 @@ BROKEN = {
     "dirichletcal": "pip cannot read the requirements in its source archive, and there is no wheel"
 }
 """Why a package may be absent although it was asked for."""
-COMMAS = re.compile(r"[^,\s]+")
+Job = tuple["Case", list[str]]
 GROUPS = {"all": "all sets", "new": "new sets", "used": "sets used while designing"}
-
-Table = tuple[np.ndarray, np.ndarray]
 
 
 # cases
@@ -198,14 +194,10 @@ def read_cases(path: Path) -> dict[Case, Record]:
     """Return the records of a file by case; later lines count, a line cut off does not."""
     found: dict[Case, Record] = {}
     for text in path.read_text().splitlines() if path.exists() else []:
-        try:
+        with suppress(json.JSONDecodeError):
             line = json.loads(text)
-        except json.JSONDecodeError:
-            continue
-        known = found.setdefault(
-            Case(line["set"], line["n"], line["seed"]), {**line, "methods": {}}
-        )
-        known["methods"] |= line["methods"]
+            case = Case(line["set"], line["n"], line["seed"])
+            found.setdefault(case, line | {"methods": {}})["methods"] |= line["methods"]
     return found
 
 
@@ -238,9 +230,13 @@ def missing_of(
     >>> names = ["identity", "sms"]
     >>> [missing_of(Case("a", 100, 0), done, names, again) for again in ([], ["sms"])]
     [['identity'], ['identity', 'sms']]
+    >>> slow = ["netcal-logistic"]  # one seed, 1000 rows
+    >>> [missing_of(Case("a", n, seed), {}, slow) for n, seed in ((1000, 0), (1000, 1), (3000, 0))]
+    [['netcal-logistic'], [], []]
     """
     known = set(done.get(case, {}).get("methods", {})) - set(again)
-    return [k for k in names if k not in known and METHODS[k].suits(case.n, case.seed)]
+    suited = (k for k in names if case.seed < METHODS[k].seeds and case.n <= METHODS[k].most_rows)
+    return [name for name in suited if name not in known]
 
 
 def _begin(names: Sequence[str]) -> None:
@@ -252,18 +248,18 @@ def _begin(names: Sequence[str]) -> None:
     warm_up(names)
 
 
-def _when_free(
-    work: Callable[..., Record], case: Case, names: list[str], end: float, pause: Path | None
-) -> Record | None:
+def _when_free(job: Job, drawn: bool, end: float, pause: Path | None) -> Record | None:
     """Run a case, not while the file `pause` exists, and not after the end."""
     while pause is not None and pause.exists() and time.time() < end:
         time.sleep(2.0)
-    return work(case, names) if time.time() < end else None
+    return run(*job, drawn) if time.time() < end else None
 
 
-def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argparse.Namespace:
-    """Return the parsed options of a run."""
-    parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), COMMAS.findall
+def main(arguments: Sequence[str], drawn: bool = False) -> None:
+    """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
+    path, methods = (HARMLESS_CASES, HARMLESS) if drawn else (CASES, list(QUALITY))
+    seeds, sizes = (REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)
+    parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), comma_separated
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone")
     parser.add_argument("--n", type=words, default=list(sizes), help="rows, as in 100,300")
     parser.add_argument("--sets", type=words, default=[], help="names of sets or of data sets")
@@ -272,34 +268,26 @@ def options(arguments: Sequence[str], seeds: int, sizes: Sequence[int]) -> argpa
     parser.add_argument("--workers", type=int, default=2, help="fits at a time")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no case after")
     parser.add_argument("--pause", type=Path, help="begin no case while this file exists")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: Sequence[str], drawn: bool = False) -> None:
-    """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
-    path, work, methods = CASES, partial(run, drawn=drawn), list(QUALITY)
-    chosen = options(arguments, *((REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)))
+    chosen = parser.parse_args(arguments)
     if drawn:
-        path, methods = HARMLESS_CASES, HARMLESS
         chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
     missing = sets.build(chosen.sets)
     totals = {name: found["n"] for name, found in sets.known(chosen.sets).items()}
     plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
     wanted = [name for name in methods if not chosen.methods or name in chosen.methods]
     absent = warm_up(wanted)
-    log = machine.read(LOG) or {"missing": {}}
-    before = {name: why for name, why in log["missing"].items() if name not in wanted}
-    log |= {"missing": before | missing | absent, "workers": chosen.workers, "date": machine.now()}
-    machine.write(LOG, log)
+    before = machine.read(LOG).get("missing", {}).items()
+    log = {"missing": {k: why for k, why in before if k not in wanted} | missing | absent}
+    machine.write(LOG, log | {"workers": chosen.workers, "date": machine.now()})
     done, names = read_cases(path), [name for name in wanted if name not in absent]
-    todo = [(case, missing_of(case, done, names, chosen.again)) for case in plan]
-    jobs = [(case, lacking) for case, lacking in todo if lacking]
+    given = ((case, missing_of(case, done, names, chosen.again)) for case in plan)
+    jobs = [job for job in given if job[1]]
     machine.say(f"{len(jobs):,} of {len(plan):,} cases to run")
     os.environ.update(ONE_THREAD)
     end = time.time() + 60.0 * chosen.minutes
     with ProcessPoolExecutor(chosen.workers, get_context("spawn"), _begin, (names,)) as pool:
-        given = [pool.submit(_when_free, work, *job, end, chosen.pause) for job in jobs]
-        done = filter(None, (future.result() for future in as_completed(given)))
+        begun = [pool.submit(_when_free, job, drawn, end, chosen.pause) for job in jobs]
+        done = filter(None, (future.result() for future in as_completed(begun)))
         try:
             count = sum(add_case(path, record) for record in done)
         finally:
@@ -312,83 +300,71 @@ def main(arguments: Sequence[str], drawn: bool = False) -> None:
 METRICS = ("ll", "brier", "ece", "cw")
 COUNTS = ("n", "cases", "failed", "zeros", "pairs", "wins", "ties", "paired", "worse", "faster")
 NUMBERS = (*METRICS, *(f"d_{metric}" for metric in METRICS), "d_sms", "worst", "wall", "ratio")
+Groups = dict[tuple[str, int, str], tuple[list[Record], list[str]]]
 COLUMNS = ("set", "n", "method", *COUNTS[1:], *NUMBERS, "reason")
 
 
-def grouped(records: Iterable[Record]) -> dict[tuple[str, int, str], list[Record]]:
-    """Return the cases of each set, size and method: what all methods found in them."""
-    found: dict[tuple[str, int, str], list[Record]] = {}
+def grouped(records: Iterable[Record]) -> Groups:
+    """Return for each set, size and method what all found in cases it ran in, and why it failed."""
+    found: Groups = {}
     for record in records:
-        for name in record["methods"]:
-            found.setdefault((record["set"], record["n"], name), []).append(record["methods"])
+        ran = {name: own for name, own in record["methods"].items() if "failed" not in own}
+        for name, own in record["methods"].items():
+            done, reasons = found.setdefault((record["set"], record["n"], name), ([], []))
+            if name in ran:
+                done.append(ran)
+            else:
+                reasons.append(own["failed"])
     return found
 
 
 def cells(records: Iterable[Record]) -> list[Record]:
-    """Return one row for each set, size and method, sorted."""
-    found = grouped(records)
-    return [_cell(*key, found[key]) for key in sorted(found)]
-
-
-def _cell(name: str, n: int, method: str, done: list[Record]) -> Record:
-    """Return the row of one set, size and method; see `COLUMNS`."""
-
-    def pairs(other: str) -> list[tuple[Record, Record]]:
-        both = [(case[method], case.get(other, {"failed": ""})) for case in done]
-        return [(a, b) for a, b in both if "failed" not in a and "failed" not in b]
-
-    results = [own for own, _ in pairs(method)]
-    reasons = [case[method]["failed"] for case in done if "failed" in case[method]]
-    cell: Record = dict.fromkeys(NUMBERS) | dict.fromkeys(COUNTS, 0)
-    cell |= {"set": name, "n": n, "method": method, "cases": len(done), "failed": len(reasons)}
-    cell["reason"] = max(sorted(set(reasons)), key=reasons.count) if reasons else ""
-    if results:
-        cell |= {metric: float(np.mean([r[metric] for r in results])) for metric in METRICS}
-        cell["wall"] = float(np.median([result["wall"] for result in results]))
-        cell["zeros"] = sum(result["zero"] for result in results)
-    if against := pairs(REFERENCE):
-        apart = np.array([own["ll"] - sms["ll"] for own, sms in against])
-        ratio = np.array([own["wall"] / sms["wall"] for own, sms in against])
-        wins, ties = int((apart < -TIE).sum()), int((np.abs(apart) <= TIE).sum())
-        cell |= {"pairs": len(against), "d_sms": float(apart.mean()), "wins": wins, "ties": ties}
-        cell |= {"ratio": float(np.median(ratio)), "faster": int((ratio <= 1.0).sum())}
-    if against := pairs(NOTHING):
-        d = {m: np.array([own[m] - base[m] for own, base in against]) for m in METRICS}
-        cell |= {f"d_{metric}": float(values.mean()) for metric, values in d.items()}
-        cell |= {"paired": len(against), "worse": int((d["ll"] > TIE).sum())}
-        cell["worst"] = float(d["ll"].max())
-    return cell
+    """Return one row for each set, size and method, sorted; see `COLUMNS`."""
+    rows = []
+    for (name, n, method), (done, reasons) in sorted(grouped(records).items()):
+        cell: Record = dict.fromkeys(NUMBERS) | dict.fromkeys(COUNTS, 0)
+        cell |= {"set": name, "n": n, "method": method}
+        cell |= {"cases": len(done) + len(reasons), "failed": len(reasons)}
+        cell["reason"] = max(sorted(set(reasons)), key=reasons.count) if reasons else ""
+        if done:
+            cell |= {m: float(np.mean([case[method][m] for case in done])) for m in METRICS}
+            cell["wall"] = float(np.median([case[method]["wall"] for case in done]))
+            cell["zeros"] = sum(case[method]["zero"] for case in done)
+        if pairs := [(case[method], case[REFERENCE]) for case in done if REFERENCE in case]:
+            apart = np.array([own["ll"] - sms["ll"] for own, sms in pairs])
+            ratio = np.array([own["wall"] / sms["wall"] for own, sms in pairs])
+            wins, ties = int((apart < -TIE).sum()), int((np.abs(apart) <= TIE).sum())
+            cell |= {"pairs": len(pairs), "d_sms": float(apart.mean()), "wins": wins, "ties": ties}
+            cell |= {"ratio": float(np.median(ratio)), "faster": int((ratio <= 1.0).sum())}
+        if pairs := [(case[method], case[NOTHING]) for case in done if NOTHING in case]:
+            d = {m: np.array([own[m] - base[m] for own, base in pairs]) for m in METRICS}
+            cell |= {f"d_{metric}": float(values.mean()) for metric, values in d.items()}
+            cell |= {"paired": len(pairs), "worse": int((d["ll"] > TIE).sum())}
+            cell["worst"] = float(d["ll"].max())
+        rows.append(cell)
+    return rows
 
 
 def write_cells(path: Path, rows: Sequence[Record]) -> None:
     """Write rows with few digits; scores themselves are kept for doing nothing alone."""
-    for_room = dict.fromkeys(METRICS)
-    kept = (row if row["method"] == NOTHING else row | for_room for row in rows)
+    kept = (row if row["method"] == NOTHING else row | dict.fromkeys(METRICS) for row in rows)
     write(path, [{column: row[column] for column in COLUMNS} for row in kept], digits=4)
 
 
 def harmless_rows(records: Iterable[Record]) -> list[Record]:
-    """Return for each set, size and method: repetitions, share changed, mean and largest KL.
-
-    >>> costs = [{"kl": 0.0, "moved": 0.0, "wall": 1}, {"kl": 0.002, "moved": 0.1, "wall": 1}]
-    >>> done = [*costs, {"failed": "no"}]
-    >>> (found,) = harmless_rows({"set": "a", "n": 9, "methods": {"auto": one}} for one in done)
-    >>> [found[key] for key in ("repetitions", "failed", "changed", "kl", "kl_max")]
-    [2, 1, 1, 0.001, 0.002]
-    """
+    """Return for each set, size and method: repetitions, share changed, mean and largest KL."""
     rows = []
-    for (name, n, method), done in grouped(records).items():
-        good = [case[method] for case in done if "failed" not in case[method]]
-        row: Record = {"set": name, "n": n, "method": method, "repetitions": len(good)}
-        row["failed"] = len(done) - len(good)
-        if good:
+    for (name, n, method), (done, reasons) in grouped(records).items():
+        row: Record = {"set": name, "n": n, "method": method, "repetitions": len(done)}
+        row["failed"] = len(reasons)
+        if good := [case[method] for case in done]:
             changed = np.array([result["moved"] > MOVED for result in good])
             kl = np.array([result["kl"] for result in good])
             kl = np.where(changed, np.maximum(kl, 0.0), 0.0)  # without rounding of what is 0
             row |= {"changed": int(changed.sum()), "kl": float(kl.mean())}
             row["kl_changed"] = float(kl[changed].mean()) if changed.any() else 0.0
-            row["kl_max"] = float(kl.max())
-            row["wall"] = float(np.median([result["wall"] for result in good]))
+            walls = [result["wall"] for result in good]
+            row |= {"kl_max": float(kl.max()), "wall": float(np.median(walls))}
         rows.append(row)
     return rows
 
@@ -454,13 +430,7 @@ class View:
     facts: Record
 
     @property
-    def sets(self) -> dict[str, Record]:
-        """Facts of each set, by name."""
-        return self.facts["sets"]
-
-    @property
     def sizes(self) -> list[int]:
-        """Numbers of rows to learn from."""
         return sorted({row["n"] for row in self.rows})
 
     @property
@@ -469,18 +439,11 @@ class View:
         present = {row["method"] for row in self.rows}
         return [name for name in QUALITY if name in present]
 
-    @property
-    def seeds(self) -> int:
-        """The most cases that a set and size has."""
-        return max((row["cases"] for row in self.of(NOTHING)), default=0)
-
     def where(self, keep: Callable[[Record], bool]) -> View:
-        """Return the part of some sets, by their facts."""
-        names = {name for name, facts in self.sets.items() if keep(facts)}
+        names = {name for name, facts in self.facts["sets"].items() if keep(facts)}
         return View([row for row in self.rows if row["set"] in names], self.facts)
 
     def group(self, name: str) -> View:
-        """Return the part of a group of sets."""
         return self.where(lambda facts: name == "all" or facts["used"] == (name == "used"))
 
     def of(self, method: str, n: int | None = None, column: str = "cases") -> list[Record]:
@@ -489,9 +452,8 @@ class View:
         return [row for row in rows if row[column] is not None]
 
     def mean(self, method: str, n: int, column: str) -> Mean | None:
-        """Return a column's mean over sets."""
         rows = self.of(method, n, column)
-        sources = [self.sets[row["set"]]["source"] for row in rows]
+        sources = [self.facts["sets"][row["set"]]["source"] for row in rows]
         return clustered([row[column] for row in rows], sources) if rows else None
 
     def wins(self, method: str, n: int | None = None) -> float | None:
@@ -517,16 +479,13 @@ class View:
         return sum(own.values()) / sum(base[key] for key in own) if own else None
 
     def count(self, method: str, column: str, n: int | None = None) -> int:
-        """Return the sum of a column of counts."""
         return sum(row[column] for row in self.of(method, n))
 
 
 def latest() -> View:
-    """Return the results that were written last."""
     return View(read(CELLS), machine.read(FACTS))
 
 
 def counted(facts: Iterable[Record]) -> str:
-    """Return how many sets and sources there are, in words."""
     sources = [part["source"] for part in facts]
     return f"{len(sources)} sets from {len(set(sources))} data sets"

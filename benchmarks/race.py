@@ -32,6 +32,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -55,6 +56,7 @@ ENOUGH = 20_000
 FAILURES = {"over": ("over", "limit"), "missing": ("missing", "reason"),
             "error": ("failed", "reason")}  # fmt: skip
 """What an answer may hold instead of seconds: the status of the record, and where it is kept."""
+KINDS = {"probs": np.float64, "y": np.int32, "held_probs": np.float64, "held_y": np.int32}
 
 
 class Rows(NamedTuple):
@@ -66,21 +68,15 @@ class Rows(NamedTuple):
     held_y: np.ndarray = np.empty(0)
 
     def write(self, folder: str | Path) -> None:
-        """Write the table into a folder."""
         shape = (len(self.y), self.probs.shape[1], len(self.held_y))
         Path(folder, "shape.txt").write_text(" ".join(map(str, shape)) + "\n")
         for name, values in self._asdict().items():
-            kind = np.float64 if name.endswith("probs") else np.int32
-            np.ascontiguousarray(values, dtype=kind).tofile(Path(folder, f"{name}.bin"))
+            np.ascontiguousarray(values, dtype=KINDS[name]).tofile(Path(folder, f"{name}.bin"))
 
     @classmethod
     def read(cls, folder: str | Path) -> Rows:
-        """Return the table of a folder."""
         c = int(Path(folder, "shape.txt").read_text().split()[1])
-        found = [
-            np.fromfile(Path(folder, f"{name}.bin"), float if "probs" in name else np.int32)
-            for name in cls._fields
-        ]
+        found = [np.fromfile(Path(folder, f"{name}.bin"), kind) for name, kind in KINDS.items()]
         return cls(*(v.reshape(-1, c) if v.dtype == float else v.astype(int) for v in found))
 
 
@@ -180,11 +176,11 @@ def row_losses(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
     return -np.log(np.maximum(own, LEAST))
 
 
+@dataclass
 class Worker:
     """One method in a process of its own; see the module."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
     def load(self, folder: str) -> Record:
         missing = warm_up([self.name])

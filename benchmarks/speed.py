@@ -18,7 +18,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+import timeit
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine, sets
-from benchmarks.machine import ONE_THREAD, ROOT, Record, median
+from benchmarks.machine import ONE_THREAD, ROOT, Record, comma_separated, median
 from benchmarks.methods import APPLY, FITS, REAL, PlainMCLLO, one_pass
 from benchmarks.race import Race, Rows
 from benchmarks.sets import drawn_labels, predictions
@@ -72,10 +74,8 @@ def expected(done: dict[str, Record], name: str, size: str) -> float | None:
     return None
 
 
-def measure_fits(
-    sizes: Iterable[str], rounds: int, limit: float, keep: Callable[[str, Record], None]
-) -> None:
-    """Give the records of every size to `keep` as soon as they are there."""
+def measure_fits(sizes: Iterable[str], rounds: int, limit: float) -> Iterator[tuple[str, Record]]:
+    """Yield the records of every size as soon as they are there."""
     done: dict[str, Record] = {}
     with Race() as race:
         for size in sorted(sizes, key=lambda s: shape(s)[::-1]):
@@ -90,7 +90,7 @@ def measure_fits(
             names = [name for name in FITS if name not in hopeless.keys() | few]
             timed = race.run(Rows(*predictions(n, c)), names, rounds, BUDGET, most) | hopeless
             done[size] = {name: timed[name] for name in FITS if name in timed}
-            keep(size, done[size])
+            yield size, done[size]
 
 
 # apply
@@ -100,8 +100,9 @@ APPLY_ROWS, APPLY_FEWER, NEEDED_GB = 10_000_000, 4_000_000, 14.0
 
 
 def measure_apply(quick: bool) -> Record:
-    """Return records of applying a map to n x 10."""
-    n = APPLY_ROWS if machine.free_gb() >= NEEDED_GB else APPLY_FEWER
+    """Return records of applying a map to n x 10; memory is 0 where the system does not tell."""
+    free = sum(int(s.split()[0]) for s in machine.lines("/proc/meminfo", "MemAvailable")) / 2**20
+    n = APPLY_ROWS if free >= NEEDED_GB else APPLY_FEWER
     n, rounds = (200_000, 1) if quick else (n, 5)
     with Race() as race:
         records = race.run(Rows(*predictions(n, 10)), APPLY, rounds, 60.0, 300.0)
@@ -114,16 +115,9 @@ CACHED = 8192
 """Elements that stay in the innermost caches."""
 
 
-def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: int) -> float:
-    """Return the seconds that some work took by a clock."""
-    begin = clock()
-    work(*given)
-    return clock() - begin
-
-
-def _best(job: Callable[[], object], repeats: int = 8) -> float:
-    """Return the fastest of several calls: a limit is what nothing disturbed."""
-    return min(_seconds(time.perf_counter, job) for _ in range(repeats))
+def _best(job: Callable[[], object], repeats: int = 8, calls: int = 1) -> float:
+    """Return the seconds of a call in the fastest of several turns: what nothing disturbed."""
+    return min(timeit.repeat(job, number=calls, repeat=repeats)) / calls
 
 
 def measure_limits() -> dict[str, float]:
@@ -134,11 +128,10 @@ def measure_limits() -> dict[str, float]:
     ):  # fmt: skip
         x = rng.uniform(0.1, 5.0, CACHED).astype(dtype)
         out = np.empty_like(x)
-        taken = _best(lambda f=function, x=x, out=out: [f(x, out=out) for _ in range(20)], 30)
-        found[name] = 1e9 * taken / (20 * CACHED)
+        found[name] = 1e9 * _best(partial(function, x, out=out), 30, 20) / CACHED
     for name, dtype in (("gemm64", np.float64), ("gemm32", np.float32)):
         a = np.ones((768, 768), dtype)
-        found[name] = 2e-9 * 768**3 / _best(lambda a=a: a @ a)
+        found[name] = 2e-9 * 768**3 / _best(partial(np.matmul, a, a))
     both, x = rng.normal(size=(18, 4096)), np.ones(2**24)
     found["gram"] = 1e9 * _best(lambda: both @ both.T, 30) / 4096
     return found | {"read": 8e-9 * len(x) / _best(lambda: x @ x)}
@@ -182,42 +175,48 @@ def _loop(n: int, reps: int) -> None:
         _ece(np.column_stack([g, 1.0 - g.sum(axis=1)]), y)
 
 
-def _power(n: int, reps: int, n_jobs: int = 1) -> None:
-    from mcllo import simulate
-
-    simulate.power(n_samples=n, delta_1=1.2, reps=reps, seed=n, n_jobs=n_jobs)
+def _seconds(clock: Callable[[], float], work: Callable[..., object], *given: int) -> float:
+    begin = clock()
+    work(*given)
+    return clock() - begin
 
 
 def measure_study(quick: bool) -> Record:
     """Return seconds a repetition, interleaved, from about so many rows of each n."""
+    from mcllo import simulate
+
+    def power(n: int, reps: int, n_jobs: int = 1) -> None:
+        simulate.power(n_samples=n, delta_1=1.2, reps=reps, seed=n, n_jobs=n_jobs)
+
     rounds, count, sizes = (1, 4000, (400, 1000)) if quick else (3, 40_000, SIZES)
-    _power(400, 50)
+    power(400, 50)
     cells: dict[str, dict[str, list[float]]] = {}
     for n in sizes:
         cell = cells[str(n)] = {"mcllo": [], "bfgs": []}
         reps = max(2, count // n)
         fewer = max(2, reps // 5)
         for _ in range(rounds):
-            cell["mcllo"].append(_seconds(time.process_time, _power, n, reps) / reps)
+            cell["mcllo"].append(_seconds(time.process_time, power, n, reps) / reps)
             cell["bfgs"].append(_seconds(time.process_time, _loop, n, fewer) / fewer)
     few, many, processes = max(64, count // 40), max(256, count // 10), machine.cores()
     clock = [
-        _seconds(time.perf_counter, _power, 1000, many, jobs)
-        - _seconds(time.perf_counter, _power, 1000, few, jobs)
+        _seconds(time.perf_counter, power, 1000, many, jobs)
+        - _seconds(time.perf_counter, power, 1000, few, jobs)
         for jobs in (1, processes)
     ]
     gain = max(0.1, clock[0] / max(clock[1], 1e-9))
     return {"cells": cells, "processes": processes, "gain": gain}
 
 
-def whole_study(found: Record) -> tuple[float, float]:
-    """Return the seconds of all 30,000 repetitions in one process: ours and the loop's.
+def whole_study(found: Record) -> Record:
+    """Return the seconds of all 30,000 repetitions: ours in one and many processes, the loop's.
 
     An n that was not run is taken to cost, a row, what the nearest n that was run did.
 
     >>> cells = {"500": {"mcllo": [0.002], "bfgs": [0.02]}}
-    >>> [round(v, 6) for v in whole_study({"cells": cells})]  # 7950 / 500 * 0.002 * 5000
-    [159.0, 1590.0]
+    >>> whole = whole_study({"cells": cells, "gain": 2.0})  # 7950 / 500 * 0.002 * 5000
+    >>> {name: round(seconds, 6) for name, seconds in whole.items()}
+    {'one': 159.0, 'many': 79.5, 'loop': 1590.0}
     """
     cells = {int(n): cell for n, cell in found["cells"].items()}
     near = {n: min(cells, key=lambda other, n=n: abs(other - n)) for n in SIZES}
@@ -225,27 +224,13 @@ def whole_study(found: Record) -> tuple[float, float]:
         sum(median(cells[near[n]][name]) * n / near[n] for n in SIZES) * len(SHIFTS) * REPS
         for name in ("mcllo", "bfgs")
     )
-    return ours, loop
+    return {"one": ours, "many": ours / found["gain"], "loop": loop}
 
 
 # parquet: 10 float32 columns and a label in row groups, in a temporary folder
 
 GROUP, PARQUET_ROWS, PARQUET_LIMIT = 262_144, 10_000_000, 1800.0
 RSS_UNIT = 2**20 if sys.platform == "darwin" else 2**10
-
-
-def generate(path: Path, n: int, c: int = 10) -> None:
-    """Write n rows of `sets.predictions`, a row group at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    names = [f"p_{k}" for k in range(c)]
-    schema = pa.schema([*((name, pa.float32()) for name in names), ("y", pa.int8())])
-    with pq.ParquetWriter(path, schema) as writer:
-        for start in range(0, n, GROUP):
-            probs, y = predictions(min(GROUP, n - start), c, seed=start)
-            columns = [*(probs[:, k].astype(np.float32) for k in range(c)), y.astype(np.int8)]
-            writer.write_table(pa.table(dict(zip(schema.names, columns, strict=True)), schema))
 
 
 def hand_written_pass(path: str) -> float:
@@ -289,13 +274,21 @@ def _program(code: str, *words: str) -> Record:
     return {"status": "ok", "taken": taken, "peak_mb": int(peak) / RSS_UNIT}
 
 
-def measure_parquet(n: int, rounds: int) -> Record:
-    """Return interleaved records of the fit and of one pass, with the size of the file."""
+def measure_parquet(n: int, rounds: int, c: int = 10) -> Record:
+    """Return interleaved records of the fit and of one pass over a file of `predictions`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([*((f"p_{k}", pa.float32()) for k in range(c)), ("y", pa.int8())])
     with TemporaryDirectory(prefix="mcllo-bench-") as at:
         path, model = f"{at}/rows.parquet", f"{at}/model.json"
-        generate(Path(path), n)
+        with pq.ParquetWriter(path, schema) as writer:
+            for start in range(0, n, GROUP):
+                probs, y = predictions(min(GROUP, n - start), c, seed=start)
+                columns = [*probs.T.astype(np.float32), y.astype(np.int8)]
+                writer.write_table(pa.table(columns, schema=schema))
         given = ["fit", path, "--label", "y", "--prefix", "p_", "-o", model]
-        found: Record = {"rows": n, "classes": 10, "file_mb": Path(path).stat().st_size / 1e6}
+        found: Record = {"rows": n, "classes": c, "file_mb": Path(path).stat().st_size / 1e6}
         done = [(_program(BY_HAND, path), _program(BY_MCLLO, *given)) for _ in range(rounds)]
         content = machine.read(Path(model))
     for name, runs in zip(("pass", "fit"), zip(*done, strict=True), strict=True):
@@ -321,8 +314,7 @@ def halves(probs: np.ndarray, y: np.ndarray, seed: int = 0) -> list[Rows]:
     >>> np.sort([*one.held_y, *two.held_y]).tolist(), np.sort([*one.y, *one.held_y]).tolist()
     ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
     """
-    order = np.random.default_rng(seed).permutation(len(y))
-    a, b = order[: len(y) // 2], order[len(y) // 2 :]
+    a, b = np.split(np.random.default_rng(seed).permutation(len(y)), [len(y) // 2])
     return [Rows(probs[i], y[i], probs[j], y[j]) for i, j in ((a, b), (b, a))]
 
 
@@ -367,7 +359,7 @@ def _summary(parts: list[Record], losses: dict[str, list[np.ndarray]], name: str
 
 
 def options(arguments: list[str]) -> argparse.Namespace:
-    """Return the parsed command line.
+    """Return the options of a run.
 
     >>> options(["--only", "8000x10, apply"]).parts, options(["--quick"]).rounds
     (['8000x10', 'apply'], 1)
@@ -375,14 +367,13 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks speed")
     parser.add_argument("--quick", action="store_true", help="small sizes, one round")
     some = f"some parts, as in 8000x10,apply: sizes or {', '.join(OTHERS)}"
-    parser.add_argument("--only", default="", help=some)
+    parser.add_argument("--only", dest="parts", type=comma_separated, default=[], help=some)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds a call may take")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="interleaved rounds")
     parser.add_argument("--parquet-rows", type=int, default=PARQUET_ROWS, help="rows of the file")
     found = parser.parse_args(arguments)
     if found.quick:
         found.limit, found.rounds, found.parquet_rows = min(found.limit, QUICK_LIMIT), 1, 200_000
-    found.parts = [part.strip() for part in found.only.split(",") if part.strip()]
     for part in found.parts:
         if part not in OTHERS and not re.fullmatch(r"[1-9]\d*x([2-9]|[1-9]\d+)", part):
             parser.error(f"--only takes sizes such as 8000x10 and {', '.join(OTHERS)}; got {part}")
@@ -397,18 +388,13 @@ def main(arguments: list[str]) -> Record:
     kept = machine.read(path) if chosen.parts else {}
     results = kept if kept.get("machine") == here else {"machine": here, "runs": {}, "fits": {}}
     results |= {"quick": chosen.quick, "limit": chosen.limit}
-
-    def keep_size(size: str, records: Record) -> None:
-        results["fits"][size] = records
-        machine.write(path, results)
-
     quick = chosen.quick
     sizes = [part for part in chosen.parts if part not in OTHERS]
     if not chosen.parts:
         sizes = list(QUICK if quick else (*TARGETS, *SWEEP))
     parts: dict[str, Callable[[], Any]] = {
         "limits": measure_limits,
-        "fits": lambda: measure_fits(sizes, chosen.rounds, chosen.limit, keep_size),
+        "fits": lambda: measure_fits(sizes, chosen.rounds, chosen.limit),
         "apply": lambda: measure_apply(quick),
         "study": lambda: measure_study(quick),
         "parquet": lambda: measure_parquet(chosen.parquet_rows, 1 if quick else 3),
@@ -418,9 +404,12 @@ def main(arguments: list[str]) -> Record:
     for name in (name for name in parts if name in wanted):
         machine.say(name)
         run = {"date": machine.now(), "load_at_begin": begin, "load_start": machine.load()}
-        found = parts[name]()
         if name != "fits":
-            results[name] = found
+            results[name] = parts[name]()
+        else:
+            for size, records in parts[name]():
+                results["fits"][size] = records
+                machine.write(path, results)
         results["runs"][name] = run | {"date_end": machine.now(), "load_end": machine.load()}
         machine.write(path, results)
     return machine.rounded(results)

@@ -41,7 +41,6 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The last column."""
         return "not measured" if self.met is None else "met" if self.met else self.otherwise
 
 
@@ -110,10 +109,10 @@ def studied(results: Record, t: Row) -> Outcome:
     part = results.get("study")
     if not part:
         return Outcome(asked=t["asked"])
-    ours, loop = whole_study(part)
-    found = {"one": loop / ours, "all": loop / ours * part["gain"], **part}
-    words = "{all:~2} times in {processes} processes, {one:~2} in one; scaled from a part"
-    return outcome(t["asked"], found["all"] / t["asked"], say(words, found))
+    took = whole_study(part)
+    found = {name: took["loop"] / took[name] for name in ("one", "many")} | part
+    words = "{many:~2} times in {processes} processes, {one:~2} in one; scaled from a part"
+    return outcome(t["asked"], found["many"] / t["asked"], say(words, found))
 
 
 def from_file(results: Record, t: Row) -> Outcome:
@@ -172,8 +171,8 @@ def harm(view: View) -> Outcome:
 
 def gate(view: View) -> Outcome:
     """Seldom changes what needs no repair, and then little."""
-    rows = [row for row in view.facts.get("harmless", []) if row["method"] == GATED]
-    rows = [row for row in rows if row["repetitions"]]
+    given = view.facts.get("harmless", [])
+    rows = [row for row in given if row["method"] == GATED and row["repetitions"]]
     if not rows:
         return Outcome()
     total = sum(row["repetitions"] for row in rows)

@@ -69,7 +69,8 @@ CELLS = quality.cells(
         "sms": scored(*sms) if sms else {"failed": "ValueError: no"}}}
     for (name, _), (base, sms, auto) in LOSSES.items()
 )  # fmt: skip
-GATED = [{"kl": 0.0, "moved": 0.0, "wall": 0.1}, {"kl": 0.002, "moved": 0.1, "wall": 0.1}]
+GATED = [{"kl": 0.0, "moved": 0.0, "wall": 0.1}, {"kl": 0.002, "moved": 0.1, "wall": 0.1},
+         {"failed": "no"}]  # fmt: skip
 KNOWN = {"origin": "here", "model": "none", "n": 500, "c": 3, "zeros": 0.0}
 VIEW = quality.View(CELLS, {
     "machine": {"cpu": "A processor", "cores": 2, "versions": {"mcllo": "0.1", "netcal": None}},
@@ -103,10 +104,14 @@ def test_claims_and_page_say_what_was_measured():
     assert found["harm_all"].verdict == "**not met**"
     assert "25 % of cases" in found["harm_all"].measured
     assert "changed 50 % of 2 data sets" in found["gate"].measured
+    (simulated,) = VIEW.facts["harmless"]
+    counts = [simulated[key] for key in ("repetitions", "failed", "changed", "kl", "kl_max")]
+    assert counts == [2, 1, 1, 0.001, 0.002]
     nothing = targets.quality_outcomes(quality.View([], {"sets": {}}))
     assert {outcome.verdict for outcome in nothing.values()} == {"not measured"}
     text = pages.measured("quality", pages.quality_facts(VIEW))
     for said in ("2 of 20 seeds were run", "| all sets | 100 | 2 | -0.0250 [",
+                 "| sets used while designing | 100 | 1 | -0.0500 |",
                  "50 %; 0.001 (0.002)",
                  "| probmetrics SMS | 1 of 4 | `ValueError: no` | 0 |",
                  "Not there: dirichletcal (not installed)."):  # fmt: skip
