@@ -8,8 +8,8 @@ from independent import designs, simplex
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOMap, Predictions
-from mcllo._fit.all_baselines import AllBaselinesMap, fit_all_baselines, fit_each_baseline
-from mcllo._fit.fit import fit_predictions
+from mcllo._fit.fit import fit_all_baselines, fit_each_baseline, fit_predictions
+from mcllo._fit.map import AllBaselinesMap
 from mcllo.exceptions import InputError, SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)

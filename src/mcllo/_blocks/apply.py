@@ -11,7 +11,7 @@ from .._files.source import Source, StrPath
 from .._files.write import writing
 from .._fit.map import MCLLOMap
 from .._ground.files import progress
-from .._ground.quiet import quiet
+from .._ground.statements import quiet
 from .._input.probabilities import clean_logits
 from ..exceptions import FileFormatError, InputError, Phrase
 

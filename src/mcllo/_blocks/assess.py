@@ -24,9 +24,8 @@ from .._assessment.assessment import Assessment, DataFacts, assess_predictions, 
 from .._assessment.details import Details
 from .._diagnosis.class_tests import shares
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.quiet import quiet
 from .._ground.results import Floats, none_for_nan
-from .._ground.statements import Statement
+from .._ground.statements import Statement, quiet
 from .._ground.text import format_count
 from .._inference.budget import MOST_NULLS_ENTRIES, N_RESAMPLES
 from .._inference.draws import Seed, check_resamples, entropy_of

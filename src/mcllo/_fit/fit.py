@@ -13,27 +13,31 @@ the degrees of freedom count one parameter less.
 
 Of more than 5,000 parameters the covariance is not computed (`_math/many_classes`): the fit then
 has no standard errors, and ``information == "blocks"`` says so.
+
+`fit_all_baselines` is the mean of the fits of all baselines (`AllBaselinesMap`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import warnings
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
 from .._ground.results import Floats, Result, none_for_nan
+from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.text import Table
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms
 from .._math.many_classes import has_whole_hessian
 from .._math.products import NO_HESSIAN
-from ..exceptions import InputError
+from ..exceptions import ConvergenceWarning, Either, InputError, Option, Phrase, SeparationWarning
 from .estimate import Estimate, covariance, estimate
 from .existence import Existence, existence, warn_of
-from .map import MCLLOMap, read_simplex
+from .map import AllBaselinesMap, MCLLOMap, read_simplex
 from .objective import FreeLikelihood
 from .penalty import Center, Penalty, check_penalty
 
@@ -58,6 +62,8 @@ _LATER = {
     "information": "full",
 }
 """Scalars that files of the first versions do not have, with what they meant."""
+MOST_BASELINES = 50
+"""Baselines that are fitted without being asked for one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,3 +386,52 @@ def assembled(
         center_gamma=end.center_gamma,
         information="full" if whole else "blocks",
     )
+
+
+def fit_all_baselines(predictions: Predictions, **options: Any) -> AllBaselinesMap:
+    """Fit MCLLO with every class as the baseline and return the geometric mean of the fits.
+
+    `options` are those of `fit_predictions`. One warning speaks for all fits that have no finite
+    estimate.
+
+    Examples
+    --------
+    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]], [0, 1, 1, 0])
+    >>> fit_all_baselines(p).recalibrate([[0.7, 0.3]]).round(4)
+    array([[0.7418, 0.2582]])
+    """
+    fits = fit_each_baseline(predictions, predictions.classes, **options)
+    warn_once(fits)
+    return AllBaselinesMap.from_maps(fits)
+
+
+def fit_each_baseline(
+    predictions: Predictions, baselines: Sequence[Hashable], **options: Any
+) -> list[MCLLOFit]:
+    """Return one fit for each baseline; their flags say what single warnings would have said."""
+    if len(baselines) > MOST_BASELINES:
+        raise InputError(
+            f"at most {MOST_BASELINES} baselines are fitted at once; got {len(baselines)} classes.",
+            remedy=Phrase(
+                "Name one with {}{}.",
+                Option("baseline"),
+                Either(", or the ones to try with baselines= of baseline_sensitivity", shell=""),
+            ),
+        )
+    with quiet(*OF_ESTIMATES):
+        return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
+
+
+def warn_once(fits: Sequence[MCLLOFit]) -> None:
+    """Warn of the fits without a finite estimate, in one sentence."""
+    bad = [f for f in fits if not f.converged]
+    if not bad:
+        return
+    which = f"baseline {bad[0].baseline!r}" + (f" and {len(bad) - 1} more" if bad[1:] else "")
+    remedy = "To recalibrate, use a penalty (1.0 is a good start)."
+    if any(f.separated for f in bad):
+        message = f"the maximum likelihood estimate does not exist ({which}): estimates drift to "
+        warnings.warn(f"{message}infinity. {remedy}", SeparationWarning, stacklevel=3)
+    else:
+        message = f"the likelihood is all but flat ({which}): estimates are not determined. "
+        warnings.warn(message + remedy, ConvergenceWarning, stacklevel=3)

@@ -38,8 +38,8 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
+from .._ground.statements import OF_ESTIMATES, quiet
 from .._input.predictions import Predictions, as_predictions
 from .._math.likelihood import Terms
 from .._math.newton import minimize, newton_direction
