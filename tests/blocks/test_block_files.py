@@ -12,8 +12,8 @@ from csv_files import csv_text, replaced
 from pyarrow import csv
 
 from mcllo import Predictions, read_predictions
+from mcllo._blocks.blocks import Spill, room_for
 from mcllo._blocks.files import blocks_of_files, find_files
-from mcllo._blocks.spill import Spill, room_for
 from mcllo._blocks.sums import Block, Layout, Reading
 from mcllo._files.source import Source
 from mcllo.exceptions import FileFormatError, InputError

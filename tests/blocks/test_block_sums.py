@@ -134,7 +134,7 @@ def test_the_first_rows_show_the_classes():
 
 
 def test_known_codes_need_no_labels():
-    block = LAYOUT.coded(np.array([[0.2, 0.3, 0.5]]), np.array([2]), [0.5])
+    block = LAYOUT.read(np.array([[0.2, 0.3, 0.5]]), None, [0.5], codes=np.array([2]))
     assert block.codes.tolist() == [2]
     assert block.sample_weight.tolist() == [0.5]
 

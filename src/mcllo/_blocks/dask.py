@@ -29,8 +29,8 @@ from .._input.frames import as_column, as_matrix, column_names
 from .._input.labels import Classes, class_names, classes_of, column_order, label_values
 from ..exceptions import InputError
 from .blocks import Blocks
-from .dask_jobs import Job, LabelJob, added, likeliest, predicted, predicted_frame, two_dimensional
-from .sums import Layout, Reading
+from .dask_jobs import Job, LabelJob, likeliest, predicted, predicted_frame, two_dimensional
+from .sums import Layout, Reading, added
 
 FAN_IN = 16
 """Neighbouring sums that a worker adds at a time."""

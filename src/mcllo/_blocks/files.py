@@ -203,9 +203,7 @@ class FileSource:
         if values is None:
             values = table.select(self.roles.numbers).rename_columns(self.names)
         codes = _codes(labels, self.layout.classes)
-        if codes is None:
-            return self.layout.read(values, labels, weight, names=self.names)
-        return self.layout.coded(values, codes, weight, names=self.names)
+        return self.layout.read(values, labels, weight, names=self.names, codes=codes)
 
     def _tables(self, source: Source, rows: int) -> Iterator[Any]:
         """Yield tables of the columns that play a part, at least `rows` rows but for the last."""

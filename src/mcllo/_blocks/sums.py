@@ -50,6 +50,15 @@ MOST_CELLS = 1 << 22
 """Rows times classes of a block with very many classes, at most."""
 
 
+def added(parts: Iterable[Any]) -> Any:
+    """Return the sum in order; None stands for no rows."""
+    found = None
+    for part in parts:
+        if part is not None:
+            found = part if found is None else found + part
+    return found
+
+
 class Block(NamedTuple):
     """Some rows, and the number of the first of them."""
 
@@ -124,24 +133,27 @@ class Layout:
         return cls(rows.classes, rows.baseline_index, reading)
 
     def read(
-        self, values: Any, y: Any, sample_weight: Any = None, *, names: Sequence[str] | None = None
-    ) -> Predictions:
-        """Validate a block; `names` are the columns of a frame that stand for the classes."""
-        simplex = self.reading.simplex(values, names or self.classes)
-        facts = _row_facts(len(simplex.probs), sample_weight)
-        return Predictions._labelled(simplex, y, self.classes, self.baseline, facts)
-
-    def coded(
         self,
         values: Any,
-        codes: NDArray[np.intp],
+        y: Any,
         sample_weight: Any = None,
         *,
         names: Sequence[str] | None = None,
+        codes: Codes | None = None,
     ) -> Predictions:
-        """Validate a block whose labels are columns already."""
+        """Validate a block.
+
+        `names` are the columns of a frame that stand for the classes; `codes` are the labels as
+        columns, where they are known: `y` is not looked at then.
+        """
         simplex = self.reading.simplex(values, names or self.classes)
-        facts = _row_facts(len(simplex.probs), sample_weight)
+        n, facts = len(simplex.probs), RowFacts()
+        if sample_weight is not None:
+            weight = as_numbers(as_column(sample_weight, "sample_weight"), "sample_weight")
+            no_weight = weight.shape == (n,) and not weight.any()
+            facts = RowFacts(np.zeros(n)) if no_weight else clean_rows(n, weight)
+        if codes is None or len(codes) != n:
+            return Predictions._labelled(simplex, y, self.classes, self.baseline, facts)
         return Predictions._build(simplex, codes, self.classes, self.baseline_index, facts)
 
 
@@ -164,15 +176,6 @@ def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes 
     if len(places) == 0 or places.min() < 0 or table.min() < 0:
         return None
     return table[places]
-
-
-def _row_facts(n_samples: int, sample_weight: Any) -> RowFacts:
-    if sample_weight is None:
-        return RowFacts()
-    values = as_numbers(as_column(sample_weight, "sample_weight"), "sample_weight")
-    if values.shape == (n_samples,) and not values.any():
-        return RowFacts(np.zeros(n_samples))
-    return clean_rows(n_samples, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,11 +317,10 @@ def row_sums(block: Block) -> RowSums:
     """Return the sums of a block that the first pass collects."""
     rows = block.rows
     odds, weight = rows.log_odds, rows.sample_weight
-    whole = weight is None or bool((weight == np.floor(weight)).all())
     return RowSums(
         sizes=((block.start, rows.n_samples),),
         weighted=weight is not None,
-        whole=whole,
+        whole=weight is None or bool((weight == np.floor(weight)).all()),
         class_weight=rows.class_weight,
         statistic=sufficient_statistic(odds, rows.model_codes, weight),
         null=LogPartition(odds, weight, n_jobs=1)(identity_theta(len(odds))),
