@@ -181,36 +181,24 @@ def one_blas_thread(work: int = BLAS_MAY_THREAD) -> Iterator[None]:
     The setting belongs to the process. Several threads may be inside at a time: the first to enter
     sets it and the last to leave restores it.
     """
+    global _users
     if work < BLAS_MAY_THREAD:
         yield
         return
-    _enter()
+    with _lock:
+        _users += 1
+        for library in _blas_libraries() if _users == 1 else ():
+            if (before := library.num_threads) != 1:
+                library.set_num_threads(1)
+                _limited.append((library, before))
     try:
         yield
     finally:
-        _leave()
-
-
-def _enter() -> None:
-    global _users
-    with _lock:
-        _users += 1
-        if _users > 1:
-            return
-        for library in _blas_libraries():
-            threads = library.num_threads
-            if threads != 1:
-                library.set_num_threads(1)
-                _limited.append((library, threads))
-
-
-def _leave() -> None:
-    global _users
-    with _lock:
-        _users -= 1
-        while _users == 0 and _limited:
-            library, threads = _limited.pop()
-            library.set_num_threads(threads)
+        with _lock:
+            _users -= 1
+            while _users == 0 and _limited:
+                library, before = _limited.pop()
+                library.set_num_threads(before)
 
 
 @cache
