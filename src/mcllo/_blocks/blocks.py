@@ -57,13 +57,7 @@ Unit = Callable[[], Iterator[Any]]
 
 
 class Blocks(ABC):
-    """Rows that come in blocks.
-
-    Attributes
-    ----------
-    layout : Layout
-        Classes and baseline.
-    """
+    """Rows that come in blocks; `layout` has their classes and baseline."""
 
     layout: Layout
 
@@ -123,17 +117,7 @@ class Blocks(ABC):
 
 @dataclass(frozen=True)
 class Kept:
-    """A block in a `Spill`, whose arrays are read when they are asked for.
-
-    Attributes
-    ----------
-    start, n_samples : int
-        First row and number of rows.
-    layout : Layout
-        Of all blocks.
-    files : dict of str to Path
-        Where each array is.
-    """
+    """A block in a `Spill`, whose arrays are read from `files` when they are asked for."""
 
     start: int
     n_samples: int
@@ -173,14 +157,9 @@ class Kept:
 
 
 class Spill:
-    """A temporary folder of blocks; several threads may write and read at the same time.
+    """A temporary folder of blocks, of rows if `whole`, not only of their log odds.
 
-    Parameters
-    ----------
-    layout : Layout
-        Of all blocks.
-    whole : bool
-        Keep the rows, not only their log odds.
+    Several threads may write and read at the same time.
     """
 
     def __init__(self, layout: Layout, *, whole: bool) -> None:

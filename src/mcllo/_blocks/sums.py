@@ -3,12 +3,14 @@
 With ``w_i`` the weight of row i (1 without weights), in one pass:
 
 ======================  =====================================================================
-sufficient statistic    ``s`` and the Terms of A at the identity (`_math/likelihood`)
-range, squares          least and largest log odds of each class; ``sum w l^2``
-scores                  ``sum w 1{hit}``, ``sum -w log x_true``, ``sum w |x - onehot|^2``
-information             ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``
-in the large            ``sum w x_k`` beside the weight of each class
+statistic, null         ``s`` and the Terms of A at the identity (`_math/likelihood`)
+low, high, squares      least and largest log odds of each class; ``sum w l^2``
+hits, log_loss, brier   ``sum w 1{hit}``, ``sum -w log x_true``, ``sum w |x - onehot|^2``
+errors, spread          ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``: how much rows can tell
+predicted               ``sum w x_k``, beside the weight of each class (`class_weight`)
 changes                 zeros found and raised, rows divided by their sum
+sizes                   where each block starts and how many rows it has, in order
+weighted, whole         whether there are weights, and all of them are whole numbers
 ======================  =====================================================================
 
 Sums of blocks add by ``+``, which must be done in the order of the blocks. A `Block` is validated
@@ -207,19 +209,7 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Sums behind accuracy, log loss and Brier score, and how much the rows can tell.
-
-    Attributes
-    ----------
-    weight : float
-        Total weight.
-    hits, log_loss, brier : float
-        Weighted sums over rows.
-    errors : float
-        Errors to be expected of the most probable class.
-    predicted, spread : ndarray of shape (n_classes,)
-        Sums of probabilities, and of ``x (1 - x)``.
-    """
+    """Sums behind accuracy, log loss and Brier score, and how much the rows can tell."""
 
     weight: float
     hits: float
@@ -253,27 +243,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
-    """The first pass: everything that needs nothing but the rows.
-
-    Attributes
-    ----------
-    sizes : tuple of (int, int)
-        Where each block starts and how many rows it has, in order.
-    weighted, whole : bool
-        Whether there are weights, and whether all of them are whole numbers.
-    class_weight : ndarray of shape (n_classes,)
-        Weight of the rows of each class.
-    statistic : ndarray of shape (2 K,)
-        Sufficient statistic.
-    null : Terms
-        Of A at the identity.
-    low, high, squares : ndarray of shape (K,)
-        Range of the log odds of each class, and ``sum w l^2``.
-    scores : Scores
-        Sums behind the metrics.
-    changes : Changes
-        What the validator did.
-    """
+    """The first pass: everything that needs nothing but the rows."""
 
     sizes: tuple[tuple[int, int], ...]
     weighted: bool
