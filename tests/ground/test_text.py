@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcllo._ground.means import error_of_mean
 from mcllo._ground.text import (
     Table,
     align,
@@ -62,12 +63,8 @@ def test_p_values(pvalue, text):
 )
 def test_numbers(value, text):
     assert format_number(value) == text
-
-
-def test_numbers_with_other_digits():
     # 4 digits: three decimals at 1, none at 1000
-    assert format_number(1.23456, 4) == "1.235"
-    assert format_number(1234.56, 4) == "1235"
+    assert (format_number(1.23456, 4), format_number(1234.56, 4)) == ("1.235", "1235")
 
 
 @settings(deadline=None, max_examples=50)
@@ -83,14 +80,11 @@ def test_a_p_value_never_prints_as_zero(pvalue):
     assert float(format_p(pvalue).split()[1]) > 0.0
 
 
-def test_intervals():
+def test_intervals_and_counts():
     assert format_interval(0.514, 0.6) == "[0.51, 0.60]"
     assert format_interval(0.514, math.inf) == "[0.51, inf]"
     assert format_interval(math.nan, 0.6) == "[-, -]"
     assert format_interval(0.5, math.nan) == "[-, -]"
-
-
-def test_counts_have_thousands_separators():
     assert format_count(10000) == "10,000"
     assert format_count(16.0) == "16"
 
@@ -98,13 +92,7 @@ def test_counts_have_thousands_separators():
 def test_align_pads_the_first_column_right_and_the_others_left():
     assert align([["class", "n"], ["a", "10"]]) == "class   n\na      10"
     assert align([["class", "n"], ["a", "10"]], left=2) == "class  n\na      10"
-
-
-def test_align_leaves_no_blanks_at_the_end_of_a_line():
-    assert align([["a", ""], ["b", "word"]]) == "a\nb  word"
-
-
-def test_align_refuses_rows_of_unequal_length():
+    assert align([["a", ""], ["b", "word"]]) == "a\nb  word"  # no blanks at the end of a line
     with pytest.raises(ValueError, match="zip"):
         align([["a", "b"], ["c", "d", "e"]])
 
@@ -122,17 +110,17 @@ def table():
     return Table({"class": ["cat", "dog"], "n": np.array([3, 1200]), "delta": [1.0, 0.948]})
 
 
-def test_reads_as_columns(table):
+def test_columns_and_rows(table):
     assert table.columns == ("class", "n", "delta")
     assert len(table) == 2
     assert table["n"] == [3, 1200]
-
-
-def test_rows_are_dicts(table):
     assert table.rows() == [
         {"class": "cat", "n": 3, "delta": 1.0},
         {"class": "dog", "n": 1200, "delta": 0.948},
     ]
+    assert repr(table) == "<Table of 2 rows: class, n, delta>"
+    with pytest.raises(KeyError, match="gamma"):
+        table["gamma"]
 
 
 def test_numpy_scalars_become_python_ones():
@@ -140,27 +128,17 @@ def test_numpy_scalars_become_python_ones():
     assert [type(v) for v in table.rows()[0].values()] == [float, int, str]
 
 
-def test_prints_aligned(table):
+def test_prints_aligned_with_a_dash_for_a_missing_number_and_long_names_cut(table):
     assert str(table) == "class     n  delta\ncat       3   1.00\ndog    1200   0.95"
-
-
-def test_prints_missing_numbers_as_a_dash_and_long_names_cut():
     text = str(Table({"class": ["x" * 40], "se": [math.nan]}))
     assert text.splitlines()[1] == "x" * 23 + "…   -"
 
 
-def test_repr_says_what_it_holds(table):
-    assert repr(table) == "<Table of 2 rows: class, n, delta>"
-
-
-def test_to_dict_gives_copies(table):
-    table.to_dict()["n"].append(5)
-    assert len(table["n"]) == 2
-
-
 def test_frame_and_arrow_hold_the_same(table):
+    table.to_dict()["n"].append(5)  # of a copy
     assert table.to_frame().to_dict("list") == table.to_dict()
     assert table.to_arrow().to_pydict() == table.to_dict()
+    assert len(table["n"]) == 2
 
 
 def test_arrow_takes_labels_of_mixed_type():
@@ -178,6 +156,20 @@ def test_refuses_columns_of_unequal_length():
         Table({"a": [1], "b": [1, 2]})
 
 
-def test_an_unknown_column_is_a_key_error(table):
-    with pytest.raises(KeyError, match="gamma"):
-        table["gamma"]
+def test_the_error_of_a_mean_by_hand():
+    # Groups sum to 2 and -2 in 4 rows: sqrt(2 / (2 - 1) * (4 + 4)) / 4 = 1.
+    deviations, unit = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
+    assert error_of_mean(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx((1.0, 2))
+    assert error_of_mean(deviations, unit, np.zeros(4, dtype=int)) == (np.inf, 1)
+    # Single rows: sqrt(4 / 3 * 4) / 4 = 1 / sqrt(3); a count of 2 is two rows.
+    assert error_of_mean(deviations, unit) == pytest.approx((1.0 / np.sqrt(3.0), 4))
+    twice = error_of_mean(np.array([1.0, -1.0]), np.array([2.0, 2.0]))
+    assert twice == pytest.approx((1.0 / np.sqrt(3.0), 4))
+
+
+def test_groups_without_weight_are_no_units():
+    deviations, weight = np.array([1.0, -1.0, 9.0]), np.array([1.0, 1.0, 0.0])
+    each = np.arange(3)
+    assert error_of_mean(deviations, weight, each) == error_of_mean(
+        deviations[:2], weight[:2], each[:2]
+    )
