@@ -40,9 +40,6 @@ def brute_deviance(k, value, odds, labels, least, start, centre=None, rho=0.0):
     return 2.0 * (found.fun - least)
 
 
-# --- hand-sized examples
-
-
 def test_one_proportion_by_hand():
     # constant log odds 0: tau alone, 3 of 10 labels are class 0. The interval of p solves
     # 2 [l(.3) - l(p)] = q with l(p) = 3 log p + 7 log(1 - p); tau = log(p / (1 - p))
@@ -83,9 +80,6 @@ def test_shares_at_two_places_by_hand():
         assert drop == pytest.approx(Q95, abs=1e-4)
 
 
-# --- an independent implementation
-
-
 @pytest.mark.parametrize(
     ("labels", "n_infinite"), [(TOY_Y, 0), (ARGMAX, 6), (NO_LAST, 2), (NO_SECOND, 3)]
 )
@@ -118,18 +112,12 @@ def test_scipy_profiles_agree_with_a_ridge(center):
         assert drop == pytest.approx(Q95, abs=1e-3)
 
 
-# --- reference values
-
-
 def test_toy():
     # methods specification 0.4: 95 % profile intervals
     found = profile_intervals(TOY_X, TOY_Y)
     np.testing.assert_allclose(found.tau, [[-1.31151, 1.97105], [-2.30759, 1.33335]], atol=6e-6)
     np.testing.assert_allclose(found.gamma, [[0.28154, 2.71593], [0.37442, 3.50425]], atol=6e-6)
     np.testing.assert_allclose(found.delta, np.exp(found.tau))
-
-
-# --- properties
 
 
 @settings(deadline=None, max_examples=15)
@@ -172,6 +160,9 @@ def test_the_baseline_of_the_fit_is_used():
         ends_of(found), ends_of(profile_intervals(TOY_X, TOY_Y, baseline=0))
     )
     assert found.compared == (1, 2)
+    few = fit_predictions(Predictions.from_arrays(TOY_X[:15], TOY_Y[:15]))
+    with pytest.raises(InputError, match="fit must be the fit of these predictions"):
+        profile_intervals(TOY_X, TOY_Y, fit=few)
 
 
 def test_weights_count_rows():
@@ -210,18 +201,3 @@ def test_coverage():
     assert 6 <= n_separated <= 27
     assert (np.abs(np.mean(firth, axis=0) - 0.95) < 3 * 0.028).all()
     assert (np.mean(wald, axis=0) < 0.95 - 3 * 0.028).all()
-
-
-# --- errors
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
-def test_a_level_must_lie_between_0_and_1(level):
-    with pytest.raises(InputError, match=r"level must lie in \(0, 1\)"):
-        profile_intervals(TOY_X, TOY_Y, level=level)
-
-
-def test_another_fit_is_refused():
-    fit = fit_predictions(Predictions.from_arrays(TOY_X[:15], TOY_Y[:15]))
-    with pytest.raises(InputError, match="fit must be the fit of these predictions"):
-        profile_intervals(TOY_X, TOY_Y, fit=fit)
