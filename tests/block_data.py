@@ -4,6 +4,7 @@ import itertools
 from functools import partial
 
 import numpy as np
+import pytest
 
 from mcllo import Predictions
 from mcllo._blocks.blocks import Streamed
@@ -86,3 +87,15 @@ def same_rows(blocks, p):
         np.testing.assert_array_equal(found.sample_weight, p.sample_weight)
     names = ("n_zeros", "n_clipped", "n_clipped_true", "n_renormalized", "clip")
     assert [getattr(found, name) for name in names] == [getattr(p, name) for name in names]
+
+
+def same_fit(found, expected, tol=1e-10):
+    """Estimates in standard errors, the covariance and the statistic, to 1e-10."""
+    se = np.sqrt(np.diagonal(expected.cov_theta))
+    away = np.abs(found.theta - expected.theta) / np.where(np.isnan(se), 1.0, se)
+    assert away.max() <= tol
+    np.testing.assert_allclose(found.cov_theta, expected.cov_theta, rtol=tol, atol=tol * 1e-3)
+    assert found.statistic == pytest.approx(expected.statistic, rel=tol, abs=1e-9)
+    names = ("classes", "baseline", "n_samples", "df", "converged", "separated", "penalty")
+    for name in (*names, "separated_classes", "n_iter"):
+        assert getattr(found, name) == getattr(expected, name), name
