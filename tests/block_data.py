@@ -26,9 +26,10 @@ def rows(n=3000, c=5, seed=0, weighted=False, zeros=False):
     return probs, y, weight
 
 
-def whole(n=3000, c=5, seed=0, weighted=False, zeros=False, **options):
-    """Return those rows as `Predictions`."""
+def whole(n=3000, c=5, seed=0, weighted=False, zeros=False, names=None, **options):
+    """Return those rows as `Predictions`, labels perhaps by `names`."""
     probs, y, weight = rows(n, c, seed, weighted, zeros)
+    y = y if names is None else np.array(names)[y]
     options = {"clip": 1e-6 if zeros else None, **options}
     return Predictions.from_arrays(probs, y, sample_weight=weight, **options)
 
