@@ -58,14 +58,6 @@ def blocks_of_dask(
 
     Parameters as in `Predictions.from_arrays`. Labels and weights are Dask collections with the
     same rows, or plain arrays beside a Dask array of known size.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> probs = da.from_array(np.array([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]]), chunks=(2, 2))
-    >>> blocks = blocks_of_dask(probs, ["cat", "dog", "cat"])
-    >>> blocks.layout.classes, blocks.first.n_samples
-    (('cat', 'dog'), 3)
     """
     values, name = (probs, "probs") if logits is None else (logits, "logits")
     if probs is not None and logits is not None:

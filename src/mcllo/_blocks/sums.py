@@ -160,13 +160,7 @@ class Layout:
 
 
 def block_rows(n_classes: int) -> int:
-    """Return how many rows make a block: about 5 MB of probabilities.
-
-    Examples
-    --------
-    >>> block_rows(2), block_rows(10), block_rows(100), block_rows(1000)
-    (65536, 65536, 6553, 2000)
-    """
+    """Return how many rows make a block: about 5 MB of probabilities."""
     widest = MOST_CELLS // n_classes
     return max(1, min(BLOCK_ROWS, widest, max(BLOCK_CELLS // n_classes, 2 * n_classes)))
 

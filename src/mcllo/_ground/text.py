@@ -65,13 +65,7 @@ def format_p(pvalue: float) -> str:
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Return about `digits` significant digits, two decimals near 1, an exponent only when far.
-
-    Examples
-    --------
-    >>> format_number(0.94538), format_number(1220.97), format_number(3.1e-7), format_number(1.0)
-    ('0.95', '1221', '3.1e-07', '1.00')
-    """
+    """Return about `digits` significant digits, two decimals near 1, an exponent only when far."""
     if math.isnan(value):
         return "-"
     if math.isinf(value):

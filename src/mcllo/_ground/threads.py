@@ -58,14 +58,7 @@ def limit_threads(n: int | None) -> None:
 
 @contextmanager
 def threads(n: int | None) -> Iterator[None]:
-    """Limit the threads inside a ``with`` block.
-
-    Examples
-    --------
-    >>> with threads(3):
-    ...     n_threads()
-    3
-    """
+    """Limit the threads inside a ``with`` block."""
     before = _limit.get()
     limit_threads(n)
     try:
@@ -102,11 +95,6 @@ def ordered_map(
     there are workers is held at a time. Workers start no threads of their own, and NumPy's error
     state is the caller's. Whatever ends this early, an error or Ctrl-C, also ends the workers
     before it goes on.
-
-    Examples
-    --------
-    >>> list(ordered_map(lambda item: item * item, [1, 2, 3], 2))
-    [1, 4, 9]
     """
     n_workers = min(n_workers, len(items)) if isinstance(items, Sequence) else n_workers
     if n_workers <= 1:
