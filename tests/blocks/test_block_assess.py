@@ -45,7 +45,7 @@ def test_many_rows_where_the_fit_in_memory_takes_float32_steps():
     found = fit_blocks(blocks_of(parts))
     other = fit_blocks(blocks_of(parts, (7, 11_000)))
     same_fit(other, found)
-    # that Hessian is the last step's, which float32 led to: good to 3e-7 (`_newton.SETTLED`)
+    # that Hessian is the last step's, which float32 led to: good to 3e-7 (`_math.newton.SETTLED`)
     np.testing.assert_allclose(found.cov_theta, expected.cov_theta, rtol=1e-5, atol=1e-12)
     assert np.abs(found.theta - expected.theta).max() < 1e-11
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-11)

@@ -1,5 +1,4 @@
 import json
-import warnings
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +36,7 @@ from mcllo._fit.map import AllBaselinesMap, read_simplex
 from mcllo._fit.objective import FreeLikelihood
 from mcllo._fit.penalty import FirthObjective, Ridge
 from mcllo._ground.results import none_for_nan
+from mcllo._ground.statements import quiet
 from mcllo.exceptions import ConvergenceWarning, InputError, MclloWarning, SeparationWarning
 
 quick = settings(deadline=None, max_examples=30)
@@ -52,8 +52,7 @@ def fit(probs, y, penalty=0.0, **options):
 
 def quiet_fit(probs, y, **options):
     """Fit where separation is possible and not the point."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MclloWarning)
+    with quiet(MclloWarning):
         return fit(probs, y, **options)
 
 

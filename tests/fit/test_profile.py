@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -10,6 +8,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, profile_intervals
 from mcllo._fit.fit import fit_predictions
+from mcllo._ground.statements import quiet
 from mcllo.exceptions import InputError, MclloWarning
 
 ARGMAX = TOY_X.argmax(axis=1)
@@ -19,8 +18,7 @@ Q95 = 3.841458820694124
 
 
 def quiet_fit(predictions, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MclloWarning)
+    with quiet(MclloWarning):
         return fit_predictions(predictions, **options)
 
 

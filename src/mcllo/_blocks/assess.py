@@ -141,6 +141,7 @@ def assess_blocks(
         )
     fit, n = fit_blocks(blocks), facts.n_samples
     size = int(min(n, subsample_rows, max(1000.0, SUBSAMPLE_CELLS // facts.n_classes)))
+    # which rows depends on the seed and the number of rows alone
     rows = np.random.default_rng([entropy, n]).choice(n, size, replace=False, shuffle=False)
     some = blocks.take(np.sort(rows))
     test, check = _tested(sums, fit, some, entropy, options)
