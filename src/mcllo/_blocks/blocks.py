@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from .._assessment.assessment import DataFacts
 from .._ground.files import progress
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.threads import one_blas_thread, ordered_map, threads_for
 from .._input.predictions import Predictions, zeros_raised
 from .._input.probabilities import clean_logits
@@ -106,7 +106,7 @@ class Blocks(ABC):
         """Return value, gradient and Hessian of A."""
         return self.total(partial(block_terms, theta=theta), "fitting", whole=False)
 
-    def take(self, rows: NDArray[np.intp] | None = None) -> Predictions:
+    def take(self, rows: Codes | None = None) -> Predictions:
         """Return the rows of these numbers (ascending), or all, in memory."""
         sums, starts, reached = self.first, {}, 0
         for start, size in sums.sizes:

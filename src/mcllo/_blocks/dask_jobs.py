@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.results import Floats
 from .._ground.threads import one_blas_thread
 from .._input.frames import as_column, as_matrix
 from .._input.labels import encode, label_values
@@ -119,7 +120,7 @@ def predicted_frame(frame: Any, calibrator: Any, partition_info: Any = None) -> 
     return out
 
 
-def likeliest(probs: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
+def likeliest(probs: Floats, classes: NDArray[Any]) -> NDArray[Any]:
     """Return the most probable class of each row, of ties the first."""
     return classes[probs.argmax(axis=1)]
 

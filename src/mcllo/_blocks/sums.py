@@ -326,7 +326,7 @@ class Picked:
         )
 
 
-def picked(block: Block, rows: NDArray[np.intp] | None, starts: dict[int, int]) -> Picked:
+def picked(block: Block, rows: Codes | None, starts: dict[int, int]) -> Picked:
     """Return the rows of a block among `rows`, numbers in the whole, ascending; None is all."""
     if rows is None:
         return Picked((block.rows,))
