@@ -4,6 +4,7 @@ import itertools
 from functools import partial
 
 import numpy as np
+import pytest
 
 from mcllo import Predictions
 from mcllo._blocks.blocks import Streamed
@@ -25,9 +26,10 @@ def rows(n=3000, c=5, seed=0, weighted=False, zeros=False):
     return probs, y, weight
 
 
-def whole(n=3000, c=5, seed=0, weighted=False, zeros=False, **options):
-    """Return those rows as `Predictions`."""
+def whole(n=3000, c=5, seed=0, weighted=False, zeros=False, names=None, **options):
+    """Return those rows as `Predictions`, labels perhaps by `names`."""
     probs, y, weight = rows(n, c, seed, weighted, zeros)
+    y = y if names is None else np.array(names)[y]
     options = {"clip": 1e-6 if zeros else None, **options}
     return Predictions.from_arrays(probs, y, sample_weight=weight, **options)
 
@@ -86,3 +88,15 @@ def same_rows(blocks, p):
         np.testing.assert_array_equal(found.sample_weight, p.sample_weight)
     names = ("n_zeros", "n_clipped", "n_clipped_true", "n_renormalized", "clip")
     assert [getattr(found, name) for name in names] == [getattr(p, name) for name in names]
+
+
+def same_fit(found, expected, tol=1e-10):
+    """Estimates in standard errors, the covariance and the statistic, to 1e-10."""
+    se = np.sqrt(np.diagonal(expected.cov_theta))
+    away = np.abs(found.theta - expected.theta) / np.where(np.isnan(se), 1.0, se)
+    assert away.max() <= tol
+    np.testing.assert_allclose(found.cov_theta, expected.cov_theta, rtol=tol, atol=tol * 1e-3)
+    assert found.statistic == pytest.approx(expected.statistic, rel=tol, abs=1e-9)
+    names = ("classes", "baseline", "n_samples", "df", "converged", "separated", "penalty")
+    for name in (*names, "separated_classes", "n_iter"):
+        assert getattr(found, name) == getattr(expected, name), name

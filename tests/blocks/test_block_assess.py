@@ -2,13 +2,111 @@ import json
 
 import numpy as np
 import pytest
-from block_data import blocks_of, rows, whole
+from block_data import blocks_of, rows, same_fit, whole
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Assessment, Predictions, calibration_posterior
 from mcllo._assessment.assessment import DataFacts
 from mcllo._blocks.assess import assess_blocks
-from mcllo.exceptions import InputError
+from mcllo._blocks.fit import fit_blocks
+from mcllo._fit.fit import fit_predictions
+from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
+
+
+def toy_blocks():
+    return blocks_of((TOY_X, TOY_Y))
+
+
+# --- fits
+
+
+def test_toy_reference_values():
+    # methods.md 4, TOY: the likelihood ratio statistic of fit_predictions has its own references
+    expected, blocks = fit_predictions(Predictions.from_arrays(TOY_X, TOY_Y)), toy_blocks()
+    same_fit(fit_blocks(blocks), expected)
+    assert blocks.n_passes == expected.n_iter  # the first pass is the first evaluation
+
+
+@given(st.lists(st.integers(0, 900), max_size=6), st.booleans(), st.integers(0, 3))
+@settings(deadline=None, max_examples=20)
+def test_any_partition_gives_the_same_fit(at, weighted, baseline):
+    parts = rows(n=900, c=4, weighted=weighted)
+    p = whole(n=900, c=4, weighted=weighted, baseline=baseline)
+    blocks = blocks_of(parts, at, baseline=baseline, classes=range(4))
+    same_fit(fit_blocks(blocks), fit_predictions(p))
+
+
+def test_many_rows_where_the_fit_in_memory_takes_float32_steps():
+    parts = rows(n=30_000)[:2]
+    expected = fit_predictions(whole(n=30_000))
+    found = fit_blocks(blocks_of(parts))
+    other = fit_blocks(blocks_of(parts, (7, 11_000)))
+    same_fit(other, found)
+    # that Hessian is the last step's, which float32 led to: good to 3e-7 (`_math.newton.SETTLED`)
+    np.testing.assert_allclose(found.cov_theta, expected.cov_theta, rtol=1e-5, atol=1e-12)
+    assert np.abs(found.theta - expected.theta).max() < 1e-11
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-11)
+
+
+@pytest.mark.parametrize("penalty", [0.5, "auto"])
+def test_penalties(penalty):
+    parts = rows(n=400, c=3)
+    found = fit_blocks(blocks_of(parts, (150,)), penalty=penalty)
+    expected = fit_predictions(whole(n=400, c=3), penalty=penalty)
+    same_fit(found, expected, 1e-10 if penalty == 0.5 else 1e-6)
+    assert found.penalty_rule == expected.penalty_rule
+
+
+def test_constant_log_odds_fix_gamma():
+    probs = np.array([[0.2, 0.3, 0.5], [0.4, 0.1, 0.5], [0.2, 0.3, 0.5], [0.1, 0.4, 0.5]] * 20)
+    probs[:, 2], probs[:, 0] = probs[:, 1], 1.0 - 2.0 * probs[:, 1]  # class 1 ties the baseline
+    y = np.arange(80) * 7 % 3
+    p = Predictions.from_arrays(probs, y)
+    found = fit_blocks(blocks_of((probs, y), (30,)))
+    same_fit(found, fit_predictions(p))
+    assert found.df == 3
+    assert found.gamma[1] == 1.0
+
+
+def test_zeros_are_said_once():
+    probs, y, _ = rows(n=200, zeros=True)
+    with pytest.warns(match="were raised to 1e-06") as caught:
+        found = fit_blocks(blocks_of((probs, y), (50, 100)))
+    assert len(caught) == 1
+    with pytest.warns(match="were raised") as expected:
+        p = Predictions.from_arrays(probs, y)
+    assert str(caught[0].message) == str(expected[0].message)
+    same_fit(found, fit_predictions(p))
+
+
+def test_an_absent_class_is_separation():
+    probs, y, _ = rows(n=200, c=3)
+    keep = y != 1
+    with pytest.warns(SeparationWarning, match="no row has class 1"):
+        found = fit_blocks(blocks_of((probs[keep], y[keep]), (50,), classes=range(3)))
+    assert (found.separated, found.separated_classes) == (True, (1,))
+    assert np.isnan(found.cov_theta).all()
+
+
+def test_separated_labels_are_found_in_memory_or_not_looked_for():
+    probs, _, _ = rows(n=200, c=3)
+    y = probs.argmax(axis=1)
+    with pytest.warns(SeparationWarning, match="the log odds separate the labels"):
+        found = fit_blocks(blocks_of((probs, y), (50,)))
+    with pytest.warns(SeparationWarning):
+        expected = fit_predictions(Predictions.from_arrays(probs, y))
+    assert found.separated_classes == expected.separated_classes
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-6)
+    with pytest.warns(ConvergenceWarning, match="was not decided: the linear program is too large"):
+        found = fit_blocks(blocks_of((probs, y), (50,)), most_gathered=10)
+    assert (found.converged, found.separated) == (False, False)
+    assert np.isnan(found.cov_theta).all()
+
+
+# --- assessments
 
 
 def streamed(blocks, **options):
@@ -105,12 +203,18 @@ def test_other_statistics(statistic):
     assert found.kind == statistic
 
 
-def test_what_needs_rows_is_refused():
-    blocks = blocks_of(rows(n=100))
-    with pytest.raises(InputError, match="method='exact' draws labels for rows in memory; 100"):
-        streamed(blocks, method="exact")
-    with pytest.raises(InputError, match="method must be"):
-        streamed(blocks, method="bootstrap")
+@pytest.mark.parametrize(
+    ("function", "options", "words"),
+    [
+        (fit_blocks, {"penalty": -1.0}, "penalty must be finite and not negative"),
+        (fit_blocks, {"penalty": "firth"}, "'firth' needs all rows in memory"),
+        (streamed, {"method": "exact"}, "'exact' draws labels for rows in memory; 16"),
+        (streamed, {"method": "bootstrap"}, "method must be"),
+    ],
+)
+def test_what_needs_rows_is_refused(function, options, words):
+    with pytest.raises(InputError, match=words):
+        function(toy_blocks(), **options)
 
 
 def test_facts_are_those_of_predictions():
@@ -150,7 +254,7 @@ def test_an_assessment_is_plain_values(large):
 
 
 def test_a_report_needs_the_rows():
-    found = assess_blocks(blocks_of(rows(n=300)), seed=0)
+    found = assess_blocks(toy_blocks(), seed=0)
     assert isinstance(found, Assessment)
     with pytest.raises(InputError, match=r"must get an Assessment or .*; got BlockAssessment"):
         mcllo.report(found)

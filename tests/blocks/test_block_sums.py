@@ -8,7 +8,8 @@ from block_data import rows, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcllo import Predictions
+from mcllo import Predictions, reliability_curve
+from mcllo._blocks.bins import BinCells, bin_sums
 from mcllo._blocks.sums import (
     Block,
     Layout,
@@ -21,9 +22,17 @@ from mcllo._blocks.sums import (
 )
 from mcllo._fit.objective import free_parameters
 from mcllo._inference.likelihood_tests import _least_variance, expected_errors
+from mcllo._inference.omnibus import HosmerLemeshow
 from mcllo._math.likelihood import LogPartition, identity_theta, sufficient_statistic
 from mcllo.exceptions import InputError
-from mcllo.metrics import accuracy, brier_score, log_loss
+from mcllo.metrics import (
+    accuracy,
+    brier_score,
+    classwise_calibration_error,
+    expected_calibration_error,
+    log_loss,
+)
+from mcllo.metrics._bins import bin_index, width_edges
 
 
 def parts_of(p, at=()):
@@ -89,12 +98,10 @@ def test_any_partition_gives_the_same_terms(at, weighted):
 
 
 def test_a_lost_probability_gives_an_infinite_log_loss():
-    p = Predictions.from_arrays(None, [0, 1], logits=[[0.0, 2000.0], [0.0, 1.0]])
-    assert Scores.of(p).log_loss == np.inf
-    light = Predictions.from_arrays(
-        None, [0, 1], logits=[[0.0, 2000.0], [0.0, 1.0]], sample_weight=[0.0, 2.0]
-    )
-    assert Scores.of(light).log_loss == pytest.approx(2.0 * np.log1p(np.exp(-1.0)))
+    logits = [[0.0, 2000.0], [0.0, 1.0]]
+    for weight, expected in (([1.0, 1.0], np.inf), ([0.0, 2.0], 2.0 * np.log1p(np.exp(-1.0)))):
+        p = Predictions.from_arrays(None, [0, 1], logits=logits, sample_weight=weight)
+        assert Scores.of(p).log_loss == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -126,23 +133,17 @@ def test_a_block_reads_as_the_whole_does():
     assert (block.classes, block.baseline, block.n_clipped) == (("a", "b", "c"), "b", 1)
     assert Block(7, block).n_samples == 2
     np.testing.assert_array_equal(Block(7, block).log_odds, whole.log_odds)
+    shown = Layout.of_first(Reading(baseline=0), np.array([[0.2, 0.8]]), [1])
+    assert (shown.classes, shown.baseline) == ((0, 1), 0)
 
 
-def test_the_first_rows_show_the_classes():
-    layout = Layout.of_first(Reading(baseline=0), np.array([[0.2, 0.8]]), [1])
-    assert (layout.classes, layout.baseline) == ((0, 1), 0)
-
-
-def test_known_codes_need_no_labels():
-    block = LAYOUT.coded(np.array([[0.2, 0.3, 0.5]]), np.array([2]), [0.5])
+def test_known_codes_need_no_labels_and_logits_are_read_as_logits():
+    block = LAYOUT.read(np.array([[0.2, 0.3, 0.5]]), None, [0.5], codes=np.array([2]))
     assert block.codes.tolist() == [2]
     assert block.sample_weight.tolist() == [0.5]
-
-
-def test_logits_are_read_as_logits():
-    scores = np.array([[0.0, 1.0, 2.0]])
     layout = Layout(("a", "b", "c"), 2, Reading(logits=True))
-    np.testing.assert_allclose(layout.read(scores, ["a"]).log_odds[:, 0], [-2.0, -1.0])
+    block = layout.read(np.array([[0.0, 1.0, 2.0]]), ["a"])
+    np.testing.assert_allclose(block.log_odds[:, 0], [-2.0, -1.0])
 
 
 def test_blocks_hold_about_the_same_number_of_cells():
@@ -151,18 +152,104 @@ def test_blocks_hold_about_the_same_number_of_cells():
     assert block_rows(10**9) == 1
 
 
-def test_a_block_may_weigh_nothing():
-    assert LAYOUT.read([[0.2, 0.3, 0.5]], ["a"], [0.0]).sample_weight.tolist() == [0.0]
-    with pytest.raises(InputError, match=r"sample_weight\[0\]=-1"):
-        LAYOUT.read([[0.2, 0.3, 0.5]], ["a"], [-1.0])
+ROW = [[0.2, 0.3, 0.5]]
 
 
-def test_other_labels_and_columns_are_refused():
-    with pytest.raises(InputError, match=r"contains 'd' \(row 0\), which is not a class"):
-        LAYOUT.read([[0.2, 0.3, 0.5]], ["d"])
-    with pytest.raises(InputError, match="classes must name each of the 2 columns"):
-        LAYOUT.read([[0.2, 0.8]], ["a"])
-    with pytest.raises(InputError, match="reserved"):
-        Layout.of_classes(Reading(), ("auto", "b"))
-    with pytest.raises(InputError, match="baseline='d' is not a class"):
-        Layout.of_classes(Reading(baseline="d"), ("a", "b"))
+@pytest.mark.parametrize(
+    ("read", "arguments", "words"),
+    [
+        (LAYOUT.read, (ROW, ["a"], [-1.0]), r"sample_weight\[0\]=-1"),
+        (LAYOUT.read, (ROW, ["d"]), r"contains 'd' \(row 0\), which is not a class"),
+        (LAYOUT.read, ([[0.2, 0.8]], ["a"]), "classes must name each of the 2 columns"),
+        (Layout.of_classes, (Reading(), ("auto", "b")), "reserved"),
+        (Layout.of_classes, (Reading(baseline="d"), ("a", "b")), "baseline='d' is not a class"),
+    ],
+)
+def test_other_labels_weights_and_columns_are_refused(read, arguments, words):
+    assert LAYOUT.read(ROW, ["a"], [0.0]).sample_weight.tolist() == [0.0]  # may weigh nothing
+    with pytest.raises(InputError, match=words):
+        read(*arguments)
+
+
+# --- bins
+
+
+NO_CUTS = np.empty(0)
+
+
+def bins_of(p, n_bins, cuts=NO_CUTS, at=(300, 301, 1700)):
+    return reduce(add, (bin_sums(b, n_bins, cuts) for b in parts_of(p, at)))
+
+
+def test_four_rows_by_hand():
+    # the docstring of expected_calibration_error: 0.3 in 10 bins, class by class too
+    y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]]
+    sums = bin_sums(Block(0, Predictions.from_arrays(y_prob, [0, 0, 1, 0])), 10, NO_CUTS)
+    assert sums.top_label_error() == pytest.approx(0.3)
+    assert sums.classwise_error() == pytest.approx(0.3)
+    assert sums.top[0].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("n_bins", [1, 10, 55])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_errors_are_those_of_the_metrics(n_bins, weighted, zeros):
+    p = whole(weighted=weighted, zeros=zeros)
+    sums = bins_of(p, n_bins)
+    expected = expected_calibration_error(None, p, n_bins=n_bins)
+    assert sums.top_label_error() == pytest.approx(expected, abs=1e-14)
+    expected = classwise_calibration_error(None, p, n_bins=n_bins)
+    assert sums.classwise_error() == pytest.approx(expected, abs=1e-14)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1), st.integers(1, 4000))
+@settings(deadline=None, max_examples=50)
+def test_cells_are_the_bins_of_both(values, n_bins):
+    # the independent way: one search among all edges
+    edges = np.union1d(width_edges(n_bins), width_edges(10))
+    x = np.concatenate([values, edges, np.nextafter(edges, 0.0), np.nextafter(edges, 1.0)])
+    cells = BinCells.of(n_bins)
+    index = cells.index(x)
+    np.testing.assert_array_equal(index, bin_index(x, edges))
+    for first, own in ((cells.fine, n_bins), (cells.curve, 10)):
+        found = np.searchsorted(first, index, side="right") - 1
+        np.testing.assert_array_equal(found, bin_index(x, width_edges(own)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("label", [None, 3])
+def test_curves_are_those_of_reliability_curve(weighted, label):
+    p = whole(n=40_000, weighted=weighted)
+    expected = reliability_curve(p, label=label)
+    found = bins_of(p, 10).reliability(p.classes)[0 if label is None else 1 + label]
+    assert (found.label, found.binning, found.level) == (label, "width", 0.95)
+    for name in ("edges", "counts", "mean_predicted", "observed", "low", "high"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
+    # the band: normal for many rows, binomial (a little wider) for few; one hit is 1 / count
+    step = 1.5 / np.maximum(expected.counts, 1.0)
+    for name in ("band_low", "band_high"):
+        away = np.abs(getattr(found, name) - getattr(expected, name))
+        assert (away <= step + 0.002)[expected.counts > 0].all()
+    few = (expected.counts > 0) & (expected.counts <= 2000)
+    assert (found.band_low <= expected.band_low + 1e-12)[few].all()
+    assert (found.band_high >= expected.band_high - 1e-12)[few].all()
+
+
+def test_fractional_weights_have_no_band():
+    p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8]], [0, 1], sample_weight=[0.5, 1.0])
+    curve = bins_of(p, 10, at=(1,)).reliability(p.classes)[0]
+    assert np.isnan(curve.band_low).all()
+    assert curve.observed[6] == 1.0
+
+
+def test_hosmer_lemeshow_with_the_same_groups_is_the_same():
+    p = whole(n=2000, baseline=2)
+    statistic = HosmerLemeshow(p)
+    value = 1.0 - p.probs[:, 2]
+    last = [value[statistic.group == k].max() for k in range(9)]
+    found = bins_of(p, 10, np.array(last)).hosmer_lemeshow()
+    expected = statistic.of_labels(p.codes[None])[0]
+    assert found.statistic == pytest.approx(expected, rel=1e-9)
+    assert found.expected == statistic.df
+    some = bins_of(p, 10, np.array([0.5, 0.5, 2.0])).hosmer_lemeshow()  # two groups are empty
+    assert some.expected == 2 * (p.n_classes - 1)

@@ -1,4 +1,5 @@
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import pytest
 from block_data import Batches, blocks_of, cut, rows, same_rows, whole
 
 from mcllo import Predictions
+from mcllo._blocks.bins import bin_sums
 from mcllo._blocks.blocks import Blocks, Streamed
 from mcllo._blocks.fit import fit_blocks
+from mcllo._blocks.sums import block_terms, picked, row_sums
 from mcllo._math.likelihood import LogPartition
 from mcllo.exceptions import InputError
 
@@ -51,21 +54,20 @@ def test_logits_one_hot_and_counts():
     np.testing.assert_array_equal(some.probs, q.probs[[3, 100]])
 
 
-def test_errors_name_the_row_of_the_whole():
+def test_what_is_refused_names_the_row_of_the_whole():
     probs, y, _ = rows(n=100)
-    bad = probs.copy()
+    bad, lost = probs.copy(), np.where(np.arange(100) == 60, 9, y)
     bad[70, 2] = np.nan
-    with pytest.raises(InputError, match=r"got probs\[70, 2\]=nan") as found:
-        _ = blocks_of((bad, y), (33,)).first
-    assert found.value.row == 70
-    with pytest.raises(InputError, match=r"y contains 9 \(row 60\), which is not a class"):
-        _ = blocks_of((probs, np.where(np.arange(100) == 60, 9, y)), (33,)).first
-
-
-def test_weights_must_not_all_be_zero():
-    probs, y, _ = rows(n=100)
-    with pytest.raises(InputError, match="must not be 0 everywhere"):
-        _ = blocks_of((probs, y, np.zeros(100)), (50,)).first
+    wide = np.full((2, 2600), 1.0 / 2600)
+    for parts, row, words in (
+        ((bad, y), 70, r"got probs\[70, 2\]=nan"),
+        ((probs, lost), 60, r"y contains 9 \(row 60\), which is not a class"),
+        ((probs, y, np.zeros(100)), None, "must not be 0 everywhere"),
+        ((wide, [0, 1]), None, "there may be 5,000; got 5,198"),
+    ):
+        with pytest.raises(InputError, match=words) as found:
+            _ = blocks_of(parts, (33,) if len(parts[0]) > 2 else ()).first
+        assert found.value.row == row
     light = np.r_[np.zeros(50), np.ones(50)]
     assert blocks_of((probs, y, light), (50,)).first.scores.weight == 50.0
 
@@ -123,21 +125,14 @@ def test_a_failed_pass_leaves_no_blocks_behind(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def full(*_):
-    raise OSError(28, "No space left on device")
-
-
 def test_without_room_the_source_is_read_again(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(np, "save", full)
     blocks = blocks_of(rows(n=100), (30,), spill=True)
     assert blocks.take().n_samples == 100
     assert blocks._spill is None
-
-
-def test_too_many_classes_are_refused():
-    probs = np.full((2, 2600), 1.0 / 2600)
-    with pytest.raises(InputError, match="there may be 5,000; got 5,198"):
-        _ = blocks_of((probs, [0, 1])).first
 
 
 class Elsewhere(Blocks):
@@ -158,20 +153,11 @@ def test_total_is_all_that_a_subclass_needs():
 
 
 def test_work_can_be_sent():
-    import pickle  # what a cluster does with work
-
-    from mcllo._blocks.bins import bin_sums
-    from mcllo._blocks.sums import block_terms, picked, row_sums
-
-    for work in (
-        row_sums,
-        partial(block_terms, theta=np.ones(8)),
-        partial(picked, rows=None, starts={}),
-    ):
+    # what a cluster does with work
+    for work in (row_sums, bin_sums, partial(block_terms, theta=1.0), partial(picked, rows=None)):
         assert pickle.loads(pickle.dumps(work)) is not None
     sums = pickle.loads(pickle.dumps(blocks_of(rows()).first))
     assert (sums + sums).n_samples == 6000
-    assert bin_sums.__module__ == "mcllo._blocks.bins"
 
 
 SLOW_BATCHES = """

@@ -12,25 +12,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from block_data import blocks_of, rows, whole
+from block_data import blocks_of, rows, same_fit, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo._blocks.assess import assess_blocks
 from mcllo._blocks.dask import DaskBlocks, blocks_of_dask, is_dask, lazy_labels, lazy_predict
-from mcllo._blocks.dask_jobs import (
-    PART_ROWS,
-    Job,
-    LabelJob,
-    added,
-    likeliest,
-    located,
-    predicted,
-    predicted_frame,
-    two_dimensional,
-)
+from mcllo._blocks.dask_jobs import PART_ROWS, Job, LabelJob, likeliest, located, predicted
 from mcllo._blocks.fit import fit_blocks
-from mcllo._blocks.sums import Layout, Reading, block_rows, row_sums
+from mcllo._blocks.sums import Layout, Reading, added, block_rows, row_sums
 from mcllo._fit.fit import fit_predictions
 from mcllo.calibrators import MCLLOCalibrator
 from mcllo.exceptions import InputError, ZeroProbabilityWarning
@@ -46,14 +36,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The inplace keyword"),
     pytest.mark.filterwarnings("ignore:Dask currently has limited support"),
 ]
-
-
-def same(found, expected):
-    """Fits agree to 1e-10, standard errors included."""
-    np.testing.assert_allclose(found.theta, expected.theta, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(found.cov_theta, expected.cov_theta, rtol=1e-10, atol=1e-12)
-    assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-12)
-    assert found.n_samples == expected.n_samples
 
 
 def frame(n=3000, weighted=True, **options):
@@ -110,12 +92,10 @@ def test_any_chunking_of_arrays_gives_the_fit_of_the_whole(chunks, weighted):
     n = 3000 if chunks != 1 else 40
     probs, y, weight = rows(n, c=3, weighted=weighted)
     size = (chunks,) if isinstance(chunks, tuple) else chunks
-    blocks = blocks_of_dask(
-        da.from_array(probs, chunks=(chunks, 2)),
-        da.from_array(y, chunks=size),
-        sample_weight=None if weight is None else da.from_array(weight, chunks=-1),
-    )
-    same(fit_blocks(blocks), fit_predictions(whole(n, c=3, weighted=weighted)))
+    table, labels = da.from_array(probs, chunks=(chunks, 2)), da.from_array(y, chunks=size)
+    weight = None if weight is None else da.from_array(weight, chunks=-1)
+    blocks = blocks_of_dask(table, labels, sample_weight=weight)
+    same_fit(fit_blocks(blocks), fit_predictions(whole(n, c=3, weighted=weighted)))
 
 
 @given(cuts=st.sets(st.integers(1, 299), max_size=12), shift=st.integers(0, 40))
@@ -128,7 +108,7 @@ def test_labels_follow_the_chunks_of_the_probabilities(cuts, shift):
         da.from_array(probs, chunks=(sizes, 3)), da.from_array(y, chunks=50 + shift)
     )
     assert [start for start, _ in blocks.first.sizes] == ends[:-1]
-    same(fit_blocks(blocks), fit_predictions(whole(300, c=3)))
+    same_fit(fit_blocks(blocks), fit_predictions(whole(300, c=3)))
 
 
 @pytest.mark.parametrize("label", ["word", "category"])
@@ -137,13 +117,11 @@ def test_any_partition_of_a_frame_gives_the_fit_of_the_whole(n_partitions, label
     table = frame()
     ddf = dd.from_pandas(table, npartitions=n_partitions)
     found = fit_blocks(blocks_of_dask(ddf[NAMES], ddf[label], sample_weight=ddf["w"]))
-    expected = fit_predictions(whole(weighted=True))
-    same(found, expected)
-    assert found.classes == tuple(NAMES)
+    same_fit(found, fit_predictions(whole(weighted=True, names=NAMES)))
 
 
 def test_frames_and_arrays_mix():
-    ddf, expected = many(), fit_predictions(whole(weighted=True))
+    ddf, expected = many(), fit_predictions(whole(weighted=True, names=NAMES))
     known = ddf[NAMES].to_dask_array(lengths=True)
     pairs = [
         (ddf[NAMES].to_dask_array(), ddf["word"]),
@@ -154,7 +132,7 @@ def test_frames_and_arrays_mix():
     ]
     for probs, y in pairs:
         weight = ddf["w"].to_dask_array(lengths=True)
-        same(fit_blocks(blocks_of_dask(probs, y, sample_weight=weight)), expected)
+        same_fit(fit_blocks(blocks_of_dask(probs, y, sample_weight=weight)), expected)
 
 
 def test_columns_are_found_by_name():
@@ -162,15 +140,14 @@ def test_columns_are_found_by_name():
     blocks = blocks_of_dask(
         ddf[["w", *NAMES[::-1]]], ddf["word"], classes=NAMES, baseline="b", sample_weight=ddf["w"]
     )
-    assert (blocks.layout.classes, blocks.layout.baseline) == (tuple(NAMES), "b")
-    same(fit_blocks(blocks), fit_predictions(whole(weighted=True, baseline=1)))
+    same_fit(fit_blocks(blocks), fit_predictions(whole(weighted=True, names=NAMES, baseline="b")))
 
 
 def test_logits_are_read_too():
     probs, y, _ = rows(c=3)
     logits = np.log(probs)
     found = fit_blocks(blocks_of_dask(logits=da.from_array(logits, chunks=900), y=y))
-    same(found, fit_blocks(blocks_of((logits, y), logits=True)))
+    same_fit(found, fit_blocks(blocks_of((logits, y), logits=True)))
 
 
 def test_a_table_of_counts_serves_as_labels():
@@ -328,35 +305,26 @@ def test_a_frame_gives_a_frame_of_its_class_columns():
 def test_an_error_names_the_row_of_the_whole():
     probs, y, _ = rows(1000, c=3)
     probs[723, 1] = np.nan
-    blocks = blocks_of_dask(da.from_array(probs, chunks=250), y)
-    with pytest.raises(InputError, match=r"probs\[723, 1\]"):
-        _ = blocks.first
+    refused(r"probs\[723, 1\]", da.from_array(probs, chunks=250), y)
     words = np.array(["a", "b", "c"], dtype=object)[y]
     words[623] = "z"
     clean = da.from_array(rows(1000, c=3)[0], chunks=250)
-    with pytest.raises(InputError, match=r"contains 'z' \(row 623\), which is not a class"):
-        _ = blocks_of_dask(clean, words, classes=["a", "b", "c"]).first
+    refused(r"contains 'z' \(row 623\), which is not a class", clean, words, classes=[*"abc"])
     fitted = MCLLOCalibrator().fit(probs[:700], y[:700])
     with pytest.raises(InputError, match=r"probs\[723, 1\]"):
         lazy_predict(fitted, da.from_array(probs, chunks=250)).compute()
 
 
 def test_an_error_names_the_partition_of_a_frame():
-    table = frame()
-    table.loc[2000, "c"] = -0.5
-    ddf = dd.from_pandas(table, npartitions=6)
-    with pytest.raises(InputError, match=r"in partition 4: .*probs\[0, 2\]=-0\.5"):
-        _ = blocks_of_dask(ddf[NAMES], ddf["word"]).first
-    table = frame()
-    table["word"] = table["word"].where(table.index != 2001, None)
-    ddf = dd.from_pandas(table, npartitions=6)
-    with pytest.raises(InputError, match=r"in partition 4: every row needs a label; y\[1\]"):
-        _ = blocks_of_dask(ddf[NAMES], ddf["word"]).first
-    table = frame().drop(columns="category")
-    table.loc[2001, "word"] = "z"
-    ddf = dd.from_pandas(table, npartitions=6)
-    with pytest.raises(InputError, match=r"in partition 4: y contains 'z' \(row 1\)"):
-        _ = blocks_of_dask(ddf[NAMES], ddf["word"]).first
+    for row, column, value, words in (
+        (2000, "c", -0.5, r"probs .*probs\[0, 2\]=-0\.5"),
+        (2001, "word", None, r"every row needs a label; y\[1\]"),
+        (2001, "word", "z", r"y contains 'z' \(row 1\)"),
+    ):
+        table = frame()
+        table[column] = table[column].where(table.index != row, value)
+        ddf = dd.from_pandas(table, npartitions=6)
+        refused(f"in partition 4: .*{words}", ddf[NAMES], ddf["word"])
 
 
 def refused(match, *args, **options):
@@ -379,17 +347,13 @@ def test_what_does_not_fit_together_is_refused():
     refused("y must be a Dask array or series; got Delayed", X, dask.delayed([0]))
     refused("column 'word' is String|column 'word' is", ddf[[*NAMES, "word"]], ddf["word"])
     refused("probs has no column 'z'", ddf[NAMES], ddf["word"], classes=[*NAMES[:4], "z"])
+    shifted = ddf["word"].map_partitions(lambda part: part.iloc[1:], meta=ddf["word"]._meta)
+    refused(r"in partition \d: .*same number of rows", ddf[NAMES], shifted)
     refused("probs has 3 columns and y has 5 distinct", X, ddf["word"].to_dask_array(lengths=True))
     refused("at least one row; got none", ddf[ddf["w"] > 9][NAMES], ddf[ddf["w"] > 9]["word"])
     fitted = MCLLOCalibrator().fit(*rows(c=3)[:2])
     with pytest.raises(InputError, match=r"a column per class \(3\); got 5"):
         lazy_predict(fitted, arrays()[0])
-
-
-def test_partitions_of_other_lengths_are_refused():
-    ddf = many()
-    shifted = ddf["word"].map_partitions(lambda part: part.iloc[1:], meta=ddf["word"]._meta)
-    refused(r"in partition \d: .*same number of rows", ddf[NAMES], shifted)
 
 
 @pytest.fixture(scope="module")
@@ -440,7 +404,7 @@ def test_a_killed_worker_changes_no_bit(client, tmp_path, persisted):
         os.kill(killed, 0)
     np.testing.assert_array_equal(found.theta, expected.theta)
     np.testing.assert_array_equal(found.cov_theta, expected.cov_theta)
-    same(found, fit_predictions(whole(weighted=True)))
+    same_fit(found, fit_predictions(whole(weighted=True, names=NAMES)))
 
 
 @pytest.mark.slow
@@ -451,8 +415,7 @@ def test_workers_validate_and_predict(client, tmp_path):
     expected = fitted.predict_proba(table[NAMES])
     np.testing.assert_allclose(lazy_predict(fitted, ddf[NAMES]).compute(), expected, rtol=1e-12)
     bad = ddf[NAMES].assign(c=ddf["c"] - 2.0)
-    with pytest.raises(InputError, match=r"in partition \d: .*probs\[0, 2\]=-"):
-        _ = blocks_of_dask(bad, ddf["word"]).first
+    refused(r"in partition \d: .*probs\[0, 2\]=-", bad, ddf["word"])
 
 
 LAYOUT = Layout.of_classes(Reading(), ("a", "b", "c"))
@@ -463,9 +426,12 @@ def words(n=600):
     return pd.DataFrame(probs, columns=list("abc")), pd.Series(np.array(["a", "b", "c"])[y])
 
 
-def test_sums_are_added_in_order_and_none_is_nothing():
+def test_sums_are_added_in_order_and_no_rows_are_none():
     assert added([None, (1,), None, (2, 3), (4,)]) == (1, 2, 3, 4)
     assert added([None, None]) is None
+    table, y = words()
+    assert Job(row_sums, LAYOUT, None)(0, table[:0], y[:0]) is None
+    assert LabelJob(3, False, None)(0, y[:0]) is None
 
 
 def test_a_partition_is_cut_into_blocks():
@@ -487,12 +453,6 @@ def test_words_of_any_kind_are_the_same_codes(kind):
     assert found.scores.log_loss == plain.scores.log_loss
 
 
-def test_no_rows_are_none():
-    table, y = words()
-    assert Job(row_sums, LAYOUT, None)(0, table[:0], y[:0]) is None
-    assert LabelJob(3, False, None)(0, y[:0]) is None
-
-
 def test_distinct_labels_add():
     job = LabelJob(3, False, None)
     seen = job(0, pd.Series(["b", "a", "b"])) + job(1, np.array([["c"], ["a"]], dtype=object))
@@ -501,51 +461,31 @@ def test_distinct_labels_add():
     assert job(0, np.array([2.0, 0.0])).labels == {0, 2}
 
 
-def test_predictions_keep_their_frame():
-    table, y = words()
-    fitted = MCLLOCalibrator().fit(table, y)
-    expected = fitted.predict_proba(table)
-    table.index = table.index + 5
-    found = predicted_frame(table, fitted, {"number": 0})
-    assert found.index.equals(table.index)
-    np.testing.assert_array_equal(found.to_numpy(), expected)
-    np.testing.assert_array_equal(predicted(table.to_numpy(), (fitted, None)), expected)
-    assert predicted(np.empty((0, 3)), (fitted, None)).shape == (0, 3)
-    assert likeliest(np.array([[0.2, 0.4, 0.4]]), fitted.classes_).tolist() == ["b"]
-
-
-def test_a_series_becomes_a_column():
-    table, y = words(4)
-    assert two_dimensional(y).shape == (4, 1)
-    np.testing.assert_array_equal(two_dimensional(table), table.to_numpy())
+def test_of_no_rows_nothing_is_predicted_and_of_ties_the_first():
+    assert predicted(np.empty((0, 3)), (None, None)).shape == (0, 3)
+    assert likeliest(np.array([[0.2, 0.4, 0.4]]), np.array(["a", "b", "c"])).tolist() == ["b"]
 
 
 def test_errors_name_the_row_of_the_whole_or_the_partition():
     error = InputError(argument="probs", rule="be small", value=2.0, row=2, column=0)
-    with (
-        pytest.raises(InputError, match=r"; got probs\[107, 0\]=2\.$") as caught,
-        located(1, (0, 100), 5),
+    for starts, row, words in (
+        ((0, 100), 107, r"^probs .*; got probs\[107, 0\]=2\.$"),
+        (None, None, r"^in partition 1: probs .*; got probs\[7, 0\]=2\.$"),
     ):
-        raise error
-    assert caught.value.row == 107
-    with (
-        pytest.raises(InputError, match=r"^in partition 1: probs .*; got probs\[7, 0\]=2\.$"),
-        located(1, None, 5),
-    ):
-        raise error
+        with pytest.raises(InputError, match=words) as caught, located(1, starts, 5):
+            raise error
+        assert caught.value.row == row
 
 
 def test_a_bad_partition_is_refused():
     table, y = words()
     job = Job(row_sums, LAYOUT, None)
-    with pytest.raises(InputError, match=r"in partition 2: .*same number of rows; got 600 and 599"):
-        job(2, table, y[1:])
-    with pytest.raises(InputError, match=r"in partition 2: sample_weight"):
-        job(2, table, y, np.ones(599))
-    with pytest.raises(InputError, match=r"in partition 2: .*'z' \(row 1\)"):
-        job(2, table[:2], pd.Series(["a", "z"]))
-    with pytest.raises(
-        InputError, match=r"in partition 0: .*3 columns and y has 4 distinct labels"
+    for run, parts, words_of in (
+        (job, (table, y[1:]), ".*same number of rows; got 600 and 599"),
+        (job, (table, y, np.ones(599)), "sample_weight"),
+        (job, (table[:2], pd.Series(["a", "z"])), r".*'z' \(row 1\)"),
+        (LabelJob(3, False, None), (pd.Series(list("abcd")),), ".*3 columns and y has 4 distinct"),
     ):
-        LabelJob(3, False, None)(0, pd.Series(list("abcd")))
+        with pytest.raises(InputError, match=f"in partition 2: {words_of}"):
+            run(2, *parts)
     assert len(LabelJob(3, True, None)(0, pd.Series(list("abcd"))).labels) == 4

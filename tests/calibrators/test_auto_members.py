@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, softmax
 
 from mcllo import Predictions
-from mcllo._fit.all_baselines import fit_all_baselines
+from mcllo._fit.fit import fit_all_baselines
 from mcllo.calibrators._auto.members import OWN, TRACE, Members, MembersFit, member_names
 from mcllo.calibrators._auto.row_sets import all_rows
 from mcllo.calibrators._auto.soft_temperature import (

@@ -8,14 +8,11 @@ from independent import designs, simplex
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOMap, Predictions
-from mcllo._fit.all_baselines import AllBaselinesMap, fit_all_baselines, fit_each_baseline
-from mcllo._fit.fit import fit_predictions
+from mcllo._fit.fit import fit_all_baselines, fit_each_baseline, fit_predictions
+from mcllo._fit.map import AllBaselinesMap
 from mcllo.exceptions import InputError, SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
-
-
-# --- fixed point
 
 
 def test_identities_average_to_the_identity():
@@ -27,26 +24,14 @@ def test_identities_average_to_the_identity():
     assert mean.intercepts == pytest.approx(np.zeros(3))
 
 
-# --- independent implementation: the geometric mean as defined
-
-
 def test_it_is_the_geometric_mean_of_the_fits():
+    # as defined, and methods.md 8b, TOY
     g = [fit_predictions(TOY.with_baseline(b)).recalibrate(TOY_X) for b in range(3)]
     product = (g[0] * g[1] * g[2]) ** (1 / 3)
     expected = product / product.sum(axis=1, keepdims=True)
-    assert fit_all_baselines(TOY).recalibrate(TOY_X) == pytest.approx(expected, abs=1e-12)
-
-
-# --- reference values
-
-
-def test_toy_row():
-    # methods.md 8b, TOY
-    row = fit_all_baselines(TOY).recalibrate(TOY_X[:1])[0]
-    assert row == pytest.approx([0.839617, 0.119221, 0.041161], abs=1e-6)
-
-
-# --- properties
+    found = fit_all_baselines(TOY).recalibrate(TOY_X)
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert found[0] == pytest.approx([0.839617, 0.119221, 0.041161], abs=1e-6)
 
 
 @settings(deadline=None, max_examples=30)
@@ -134,41 +119,22 @@ def test_it_survives_a_file():
     assert repr(back) == "AllBaselinesMap(classes=(0, 1, 2))"
 
 
-# --- warnings and errors
-
-
 def test_one_warning_speaks_for_all_fits():
-    labels = TOY_X.argmax(axis=1)  # separated by construction
-    p = Predictions.from_arrays(TOY_X, labels)
+    p = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))  # separated by construction
     with pytest.warns(SeparationWarning, match="baseline 0 and 2 more") as caught:
         fit_all_baselines(p)
     assert len(caught) == 1
     assert [f.separated for f in fit_each_baseline(p, p.classes)] == [True] * 3
+    assert np.isfinite(fit_all_baselines(p, penalty=1.0).weights).all()  # needs no warning
 
 
-def test_a_penalty_needs_no_warning():
-    p = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
-    assert np.isfinite(fit_all_baselines(p, penalty=1.0).weights).all()
-
-
-def test_maps_must_cover_every_baseline():
+def test_what_is_refused():
     maps = [MCLLOMap(np.zeros(2), np.ones(2), ("a", "b", "c"), b) for b in "abb"]
     with pytest.raises(InputError, match=r"one map for each of the 3 classes.*'a', 'b', 'b'"):
         AllBaselinesMap.from_maps(maps)
-
-
-def test_a_wrong_number_of_columns():
-    with pytest.raises(InputError, match="a column for each of the 3 classes; got 2"):
-        fit_all_baselines(TOY).recalibrate([[0.5, 0.5]])
-
-
-def test_a_broken_file():
     content = {**fit_all_baselines(TOY).to_dict(), "intercepts": [0.0, 0.0]}
     with pytest.raises(ValueError, match=r"shapes \(3, 3\) and \(3,\); got \(3, 3\) and \(2,\)"):
         AllBaselinesMap.from_dict(content)
-
-
-def test_too_many_classes():
     p = Predictions.from_arrays(np.full((2, 51), 1 / 51), [0, 1], classes=range(51))
     with pytest.raises(InputError, match=r"at most 50 baselines.*got 51 classes.*baseline="):
         fit_all_baselines(p)

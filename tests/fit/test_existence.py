@@ -17,12 +17,13 @@ from mcllo._fit.existence import (
     separating_direction,
     unbounded_parameters,
 )
-from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import FreeLikelihood
-from mcllo.exceptions import SeparationWarning
 
 quick = settings(deadline=None, max_examples=50)
 TOY_L = log_odds_of(TOY_X)
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+PERFECT = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
+ABSENT = Predictions.from_arrays(TOY_X, np.where(TOY_Y == 2, 0, TOY_Y), classes=range(3))
 
 
 def margins(log_odds, codes, direction):
@@ -32,8 +33,9 @@ def margins(log_odds, codes, direction):
     return eta[codes, np.arange(n)] - eta
 
 
-def lp_value(log_odds, codes, direction):
-    return margins(log_odds, codes, direction).sum()
+def classes_of(probs, codes, **options):
+    c = np.shape(probs)[1]
+    return separated_classes(Predictions.from_arrays(probs, codes, classes=range(c), **options))
 
 
 def test_one_overlapping_pair_by_hand():
@@ -45,11 +47,7 @@ def test_one_overlapping_pair_by_hand():
     codes = np.array([0, 1, 0, 1])
     direction = separating_direction(odds, codes)
     assert direction[1] == pytest.approx(0.5)
-    assert lp_value(odds, codes, direction) == pytest.approx(3.0)
-
-
-def test_toy_has_a_maximum():
-    assert separating_direction(TOY_L, TOY_Y) is None
+    assert margins(odds, codes, direction).sum() == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize(
@@ -60,18 +58,19 @@ def test_toy_has_a_maximum():
     ],
 )
 def test_toy_separated_values(codes, value):
-    direction = separating_direction(TOY_L, codes)
-    assert margins(TOY_L, codes, direction).min() >= -1e-9
-    assert lp_value(TOY_L, codes, direction) == pytest.approx(value, abs=5e-5)
+    lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
+    assert lead.min() >= -1e-9
+    assert lead.sum() == pytest.approx(value, abs=5e-5)
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])
 def test_an_absent_class_separates(absent):
     codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
-    direction = separating_direction(TOY_L, codes)
-    lead = margins(TOY_L, codes, direction)
+    lead = margins(TOY_L, codes, separating_direction(TOY_L, codes))
     assert lead.min() >= -1e-9
     assert lead.max() > 1e-3
+    assert classes_of(TOY_X, codes) == (absent,)
+    assert classes_of(TOY_X, TOY_Y, sample_weight=(absent != TOY_Y).astype(float)) == (absent,)
 
 
 @quick
@@ -93,7 +92,7 @@ def test_two_classes_equal_the_textbook_condition(values, labels):
 
 @quick
 @given(designs(min_rows=4, max_rows=15, max_classes=4))
-def test_a_direction_never_lowers_the_likelihood(design):
+def test_a_direction_never_lowers_the_likelihood_and_has_causes(design):
     probs, codes = design
     odds = log_odds_of(probs)
     direction = separating_direction(odds, codes)
@@ -101,6 +100,8 @@ def test_a_direction_never_lowers_the_likelihood(design):
         lead = margins(odds, codes, direction)
         assert lead.min() >= -1e-8
         assert lead.max() > 0.0
+    if len(set(codes.tolist())) == probs.shape[1]:
+        assert bool(classes_of(probs, codes)) == (direction is not None)
 
 
 @quick
@@ -109,9 +110,7 @@ def test_starting_with_few_rows_gives_the_same_answer(design, seed):
     probs, codes = design
     odds = log_odds_of(probs)
     whole = separating_direction(odds, codes) is None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "FIRST_ROWS", 3)
-        assert (separating_direction(odds, codes) is None) == whole
+    assert (separating_direction(odds, codes, first_rows=3) is None) == whole
     order = np.random.default_rng(seed).permutation(len(codes))
     assert (separating_direction(odds[:, order], codes[order]) is None) == whole
 
@@ -123,17 +122,23 @@ def test_starting_with_few_rows_finds_separation_too():
     assert separating_direction(odds, codes, first_rows=2) is not None
 
 
-def test_constant_log_odds_do_not_separate():
-    # moving gamma against tau changes nothing, which is not separation
-    odds = np.full((1, 4), 0.7)
-    assert separating_direction(odds, np.array([0, 0, 1, 1])) is None
-    assert separating_direction(np.zeros((1, 4)), np.array([0, 0, 1, 1])) is None
-
-
-@pytest.mark.parametrize("overlap", [1e-3, 1e-6])
-def test_nearly_separated_rows_have_a_maximum(overlap):
-    odds = np.array([[1.0, 2.0, 3.0, -overlap, overlap, -1.0, -2.0, -3.0]])
-    assert separating_direction(odds, np.array([0, 0, 0, 0, 1, 1, 1, 1])) is None
+@pytest.mark.parametrize(
+    ("odds", "codes", "separated"),
+    [
+        # of constant log odds, moving gamma against tau changes nothing: not separation
+        ([[0.7] * 4], [0, 0, 1, 1], False),
+        ([[0.0] * 4], [0, 0, 1, 1], False),
+        # nearly separated rows have a maximum
+        ([[1.0, 2.0, 3.0, -1e-3, 1e-3, -1.0, -2.0, -3.0]], [0, 0, 0, 0, 1, 1, 1, 1], False),
+        ([[1.0, 2.0, 3.0, -1e-6, 1e-6, -1.0, -2.0, -3.0]], [0, 0, 0, 0, 1, 1, 1, 1], False),
+        ([[700.0, -700.0, 700.0, -700.0]], [0, 1, 0, 1], True),
+        ([[700.0, -700.0, 700.0, -700.0]], [0, 1, 1, 0], False),
+        ([[0.3], [-0.2]], [1], True),
+        (TOY_L, TOY_Y, False),
+    ],
+)
+def test_what_separates(odds, codes, separated):
+    assert (separating_direction(np.array(odds), np.array(codes)) is not None) == separated
 
 
 def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
@@ -143,40 +148,15 @@ def test_a_direction_that_violates_its_rows_does_not_count(monkeypatch):
     assert separating_direction(odds, codes) is None
 
 
-def test_extreme_log_odds():
-    odds = np.array([[700.0, -700.0, 700.0, -700.0]])
-    assert separating_direction(odds, np.array([0, 1, 0, 1])) is not None
-    assert separating_direction(odds, np.array([0, 1, 1, 0])) is None
-
-
-def test_one_row_separates():
-    assert separating_direction(np.array([[0.3], [-0.2]]), np.array([1])) is not None
-
-
 # --- which classes
 
 
-def classes_of(probs, codes, **options):
-    c = np.shape(probs)[1]
-    return separated_classes(Predictions.from_arrays(probs, codes, classes=range(c), **options))
-
-
-def test_two_classes_separate_each_other():
+def test_classes_separate_each_other_or_have_a_maximum():
     probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]]
     assert classes_of(probs, [0, 0, 1, 1]) == (0, 1)
     assert classes_of(probs, [0, 1, 0, 1]) == ()
-
-
-def test_toy_causes():
     assert classes_of(TOY_X, TOY_Y) == ()
     assert classes_of(TOY_X, TOY_X.argmax(axis=1)) == (0, 1, 2)
-
-
-@pytest.mark.parametrize("absent", [0, 1, 2])
-def test_an_absent_class_is_the_cause(absent):
-    codes = np.where(absent != TOY_Y, TOY_Y, (absent + 1) % 3)
-    assert classes_of(TOY_X, codes) == (absent,)
-    assert classes_of(TOY_X, TOY_Y, sample_weight=(absent != TOY_Y).astype(float)) == (absent,)
 
 
 @pytest.mark.parametrize("found", [0, 1, 2])
@@ -213,15 +193,6 @@ def test_a_pair_is_named_where_no_class_leaves_all_others():
     assert separated_classes(predictions) == (0, 1)
 
 
-@quick
-@given(designs(min_rows=5, max_rows=15, max_classes=4))
-def test_causes_exist_where_a_direction_does(design):
-    probs, codes = design
-    assume(len(set(codes.tolist())) == probs.shape[1])
-    separated = separating_direction(log_odds_of(probs), codes) is not None
-    assert bool(classes_of(probs, codes)) == separated
-
-
 def test_all_pairs_of_perfect_labels_are_found():
     rng = np.random.default_rng(5)
     probs = simplex(rng, 60, 4, 2.0)
@@ -233,24 +204,18 @@ def test_all_pairs_of_perfect_labels_are_found():
 # --- which parameters
 
 
-def unbounded(codes, **options):
-    return unbounded_parameters(Predictions.from_arrays(TOY_X, codes, classes=range(3), **options))
-
-
-def test_nothing_is_unbounded_where_a_maximum_exists():
-    assert not unbounded(TOY_Y).any()
-
-
 def test_two_classes_by_hand():
     # 0 splits the labels: gamma may only grow, and tau may be anything beside it
     logits = np.array([[2.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0]])
     found = unbounded_parameters(Predictions.from_arrays(None, [0, 0, 1, 1], logits=logits))
     np.testing.assert_array_equal(found, [[True, True], [False, True]])
+    assert not unbounded_parameters(TOY).any()
 
 
 def test_an_absent_class_may_fall_and_turn():
     # its log odds have both signs: tau falls, or gamma goes either way while tau falls faster
-    found = unbounded(np.where(TOY_Y == 1, 0, TOY_Y))
+    codes = np.where(TOY_Y == 1, 0, TOY_Y)
+    found = unbounded_parameters(Predictions.from_arrays(TOY_X, codes, classes=range(3)))
     np.testing.assert_array_equal(
         found, [[False, False], [True, False], [False, False], [True, True]]
     )
@@ -286,19 +251,10 @@ def test_sharp_network_subsets_agree_with_what_fits_find():
     assert 3 <= sum(found) <= 17
 
 
-TOY = Predictions.from_arrays(TOY_X, TOY_Y)
-PERFECT = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))
-ABSENT = Predictions.from_arrays(TOY_X, np.where(TOY_Y == 2, 0, TOY_Y), classes=range(3))
-
-
 def found(predictions, penalty=0.0, **options):
     likelihood = FreeLikelihood.of(predictions)
     end = estimate(likelihood, predictions, penalty, "identity")
     return existence(end, likelihood, predictions.absent, lambda: predictions, **options)
-
-
-def test_it_exists():
-    assert found(TOY) == Existence((), True, False)
 
 
 @pytest.mark.parametrize("predictions", [PERFECT, ABSENT])
@@ -307,7 +263,8 @@ def test_a_penalty_makes_it_exist(predictions, penalty):
     assert found(predictions, penalty).determined
 
 
-def test_causes():
+def test_it_exists_or_has_causes():
+    assert found(TOY) == Existence((), True, False)
     assert found(ABSENT) == Existence((2,), False, False)
     assert found(PERFECT).causes == (0, 1, 2)
 
@@ -326,10 +283,3 @@ def test_one_of_many_that_its_own_log_odds_drive_apart():
     logits[own, 3] = logits[own, -1] + (logits[:, 3] - logits[:, -1]).max() + 0.1
     predictions = Predictions.from_arrays(y=codes, logits=logits, classes=range(122))
     assert found(predictions).causes == (3,)
-
-
-def test_what_is_said():
-    with pytest.warns(SeparationWarning, match=r"no row has class 2\)"):
-        fit_predictions(ABSENT)
-    with pytest.warns(SeparationWarning, match=r"separate the labels: class 0, 1, 2\)"):
-        fit_predictions(PERFECT)

@@ -1,5 +1,5 @@
 import json
-import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,15 +22,28 @@ from scipy.special import chdtrc
 from shared_data import LOADERS, load_hockey
 from toy import TOY_X, TOY_Y
 
-from mcllo import MCLLOFit, MCLLOMap, Predictions
+from mcllo import MCLLOFit, MCLLOMap, Predictions, profile_intervals
+from mcllo._fit.estimate import (
+    COLLAPSED,
+    FLAT,
+    covariance,
+    estimate,
+    information_left,
+    objective_of,
+)
 from mcllo._fit.fit import fit_predictions
-from mcllo._fit.map import read_simplex
+from mcllo._fit.map import AllBaselinesMap, read_simplex
+from mcllo._fit.objective import FreeLikelihood
+from mcllo._fit.penalty import FirthObjective, Ridge
 from mcllo._ground.results import none_for_nan
+from mcllo._ground.statements import quiet
 from mcllo.exceptions import ConvergenceWarning, InputError, MclloWarning, SeparationWarning
 
 quick = settings(deadline=None, max_examples=30)
 VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam.json").read_text())["sets"]
 ARGMAX = TOY_X.argmax(axis=1)
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+PERFECT = Predictions.from_arrays(TOY_X, ARGMAX)
 
 
 def fit(probs, y, penalty=0.0, **options):
@@ -39,8 +52,7 @@ def fit(probs, y, penalty=0.0, **options):
 
 def quiet_fit(probs, y, **options):
     """Fit where separation is possible and not the point."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MclloWarning)
+    with quiet(MclloWarning):
         return fit(probs, y, **options)
 
 
@@ -103,62 +115,55 @@ def test_scipy_finds_the_same_optimum(design):
 # --- reference values
 
 
+TOY_FITS = {
+    2: {
+        "tau": [0.30894668, -0.31270571],
+        "gamma": [1.24843257, 1.62795328],
+        "delta": [1.36198975, 0.73146515],
+        "se_tau": [0.78689798, 0.86197819],
+        "se_gamma": [0.59164275, 0.76042460],
+        "se_delta": [1.07174699, 0.63050700],
+    },
+    0: {
+        "tau": [-0.32450518, -0.32218453],
+        "gamma": [1.16703153, 1.56822680],
+        "delta": [0.72288497, 0.72456448],
+        "se_tau": [0.71807704, 0.85443243],
+        "se_gamma": [0.71115138, 0.70253020],
+        "se_delta": [0.51908709, 0.61909138],
+    },
+    1: {
+        "tau": [0.41176068, 0.19037698],
+        "gamma": [1.38496575, 1.41070786],
+        "delta": [1.50947315, 1.20970554],
+        "se_tau": [0.72550140, 0.77623302],
+        "se_gamma": [0.74410423, 0.76696015],
+        "se_delta": [1.09512488, 0.93901338],
+    },
+}
+
+
 @pytest.mark.parametrize(
-    ("baseline", "tau", "gamma", "delta", "se_tau", "se_gamma", "se_delta", "nll", "lr", "g"),
+    ("baseline", "nll", "lr", "g"),
     [
-        (
-            2,
-            [0.30894668, -0.31270571],
-            [1.24843257, 1.62795328],
-            [1.36198975, 0.73146515],
-            [0.78689798, 0.86197819],
-            [0.59164275, 0.76042460],
-            [1.07174699, 0.63050700],
-            12.0302758915,
-            1.1462114203,
-            [0.82582479, 0.12075985, 0.05341536],
-        ),
-        (
-            0,
-            [-0.32450518, -0.32218453],
-            [1.16703153, 1.56822680],
-            [0.72288497, 0.72456448],
-            [0.71807704, 0.85443243],
-            [0.71115138, 0.70253020],
-            [0.51908709, 0.61909138],
-            12.0408398260,
-            1.1250835514,
-            [0.83208443, 0.13940939, 0.02850618],
-        ),
-        (
-            1,
-            [0.41176068, 0.19037698],
-            [1.38496575, 1.41070786],
-            [1.50947315, 1.20970554],
-            [0.72550140, 0.77623302],
-            [0.74410423, 0.76696015],
-            [1.09512488, 0.93901338],
-            12.1380868017,
-            0.9305895999,
-            [0.85467970, 0.09987629, 0.04544401],
-        ),
+        (2, 12.0302758915, 1.1462114203, [0.82582479, 0.12075985, 0.05341536]),
+        (0, 12.0408398260, 1.1250835514, [0.83208443, 0.13940939, 0.02850618]),
+        (1, 12.1380868017, 0.9305895999, [0.85467970, 0.09987629, 0.04544401]),
     ],
 )
-def test_toy(baseline, tau, gamma, delta, se_tau, se_gamma, se_delta, nll, lr, g):
+def test_toy(baseline, nll, lr, g):
     # methods specification 0.4, TOY; also checked against VGAM there
     found = fit(TOY_X, TOY_Y, baseline=baseline)
-    np.testing.assert_allclose(found.tau, tau, rtol=1e-6)
-    np.testing.assert_allclose(found.gamma, gamma, rtol=1e-6)
-    np.testing.assert_allclose(found.delta, delta, rtol=1e-6)
-    np.testing.assert_allclose(found.se_tau, se_tau, rtol=1e-6)
-    np.testing.assert_allclose(found.se_gamma, se_gamma, rtol=1e-6)
-    np.testing.assert_allclose(found.se_delta, se_delta, rtol=1e-6)
+    table = found.parameters()
+    assert table["class"] == [j for j in range(3) if j != baseline]
+    for name, expected in TOY_FITS[baseline].items():
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-6)
+        assert name not in table.columns or table[name] == getattr(found, name).tolist()
     assert -found.log_likelihood_null == pytest.approx(12.6033816017, rel=1e-10)
     assert -found.log_likelihood == pytest.approx(nll, rel=1e-10)
     assert found.statistic == pytest.approx(lr, rel=1e-8)
     np.testing.assert_allclose(found.recalibrate(TOY_X)[0], g, atol=6e-9)
-    assert found.converged
-    assert not found.separated
+    assert (found.converged, found.separated, found.separated_classes) == (True, False, ())
     assert found.df == 4
 
 
@@ -181,8 +186,7 @@ def test_toy_ridge(labels, penalty, theta):
     # methods specification 8c, TOY
     found = fit(TOY_X, labels, penalty=penalty)
     np.testing.assert_allclose(found.theta, theta, atol=6e-7)
-    assert found.converged
-    assert not found.separated
+    assert (found.converged, found.separated, found.separated_classes) == (True, False, ())
     assert found.penalty == penalty
     unpenalised = direct_nll(found.theta, log_odds_of(TOY_X), labels)
     assert -found.log_likelihood == pytest.approx(unpenalised, rel=1e-12)
@@ -244,31 +248,26 @@ def test_perfect_labels_have_no_maximum():
     with pytest.warns(SeparationWarning, match=r"does not exist.*penalty=1\.0") as caught:
         found = fit(TOY_X, ARGMAX)
     assert len(caught) == 1
-    assert found.separated
-    assert not found.converged
-    assert np.isnan(found.se_tau).all()
-    assert np.isnan(found.se_gamma).all()
-    assert np.isnan(found.cov_theta).all()
+    assert "separate the labels: class 0, 1, 2)" in str(caught[0].message)
+    assert (found.converged, found.separated, found.separated_classes) == (False, True, (0, 1, 2))
+    for missing in (found.se_tau, found.se_gamma, found.cov_theta):
+        assert np.isnan(missing).all()
     # the supremum of the likelihood is 1
     assert found.log_likelihood == pytest.approx(0.0, abs=1e-9)
     assert found.statistic == pytest.approx(-2.0 * found.log_likelihood_null, abs=1e-8)
     assert found.n_iter <= 100
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert (content["separated"], content["se_tau"]) == (True, [None, None])
+    assert content["tau"] == found.tau.tolist()
+    assert MCLLOFit.from_dict(content).separated_classes == (0, 1, 2)
 
 
 def test_the_warning_names_up_to_three_classes():
-    with pytest.warns(SeparationWarning, match=r"separate the labels: class 0, 1, 2\)"):
-        found = fit(TOY_X, ARGMAX)
-    assert found.separated_classes == (0, 1, 2)
     probs = simplex(np.random.default_rng(0), 60, 5, 2.0)
     names = np.array(list("abcde"))
     with pytest.warns(SeparationWarning, match=r"class 'a', 'b', 'c' and 2 more\)"):
         found = fit(probs, names[probs.argmax(axis=1)], classes=names.tolist())
     assert found.separated_classes == tuple("abcde")
-
-
-def test_a_maximum_has_no_separated_classes():
-    assert fit(TOY_X, TOY_Y).separated_classes == ()
-    assert fit(TOY_X, ARGMAX, penalty=1.0).separated_classes == ()
 
 
 def test_an_absent_baseline_has_no_maximum():
@@ -317,8 +316,7 @@ def test_the_supremum_equals_a_long_scipy_optimisation(seed):
 
 def test_a_penalty_makes_the_estimate_finite():
     found = fit(TOY_X, np.where(TOY_Y == 2, 0, TOY_Y), penalty=1.0, classes=range(3))
-    assert found.converged
-    assert not found.separated
+    assert (found.converged, found.separated) == (True, False)
     assert np.isfinite(found.se_tau).all()
     assert np.abs(found.theta).max() < 5.0
 
@@ -332,8 +330,7 @@ def test_nearly_separated_rows_have_a_huge_maximum():
     with pytest.warns(ConvergenceWarning, match="all but flat.*statistic holds"):
         found = fit(None, codes, logits=np.column_stack([odds, np.zeros(46)]))
     value, theta = scipy_optimum(tiny[None], labels)
-    assert not found.separated
-    assert not found.converged
+    assert (found.separated, found.converged) == (False, False)
     assert np.isnan(found.se_gamma).all()
     assert found.gamma[0] == pytest.approx(1e5 * theta[1], rel=1e-3)
     assert -found.log_likelihood == pytest.approx(value, abs=1e-7)
@@ -495,10 +492,12 @@ def test_the_order_of_rows_does_not_matter(design, seed):
     assert other.separated == first.separated
 
 
-def test_logits_with_row_shifts_give_the_same_fit():
-    shift = np.linspace(-50.0, 50.0, 16)[:, None]
-    from_logits = fit(None, TOY_Y, logits=np.log(TOY_X) + shift)
-    np.testing.assert_allclose(from_logits.theta, fit(TOY_X, TOY_Y).theta, rtol=1e-9)
+def test_logits_may_be_shifted_row_by_row():
+    logits = np.log(TOY_X) + np.linspace(-50.0, 50.0, 16)[:, None]
+    found = fit(TOY_X, TOY_Y)
+    np.testing.assert_allclose(fit(None, TOY_Y, logits=logits).theta, found.theta, rtol=1e-9)
+    mapped = found.recalibrate(logits=logits)
+    np.testing.assert_allclose(mapped, found.recalibrate(TOY_X), rtol=1e-12)
 
 
 def test_the_truth_lies_within_its_standard_errors():
@@ -527,40 +526,22 @@ def test_confidence_interval_by_hand():
     assert (np.diff(narrow.gamma) < np.diff(intervals.gamma)).all()
 
 
-def test_parameters_table():
-    table = fit(TOY_X, TOY_Y, baseline=1).parameters()
-    assert table["class"] == [0, 2]
-    assert table["delta"] == pytest.approx([1.50947315, 1.20970554], rel=1e-6)
-    assert table["se_gamma"] == pytest.approx([0.74410423, 0.76696015], rel=1e-6)
-    assert len(table) == 2
-
-
-def test_to_dict_is_strict_json_even_when_separated():
-    with pytest.warns(SeparationWarning):
-        found = fit(TOY_X, ARGMAX)
-    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert content["separated"] is True
-    assert content["se_tau"] == [None, None]
-    assert content["tau"] == found.tau.tolist()
-    assert MCLLOFit.from_dict(content).separated_classes == (0, 1, 2)
-
-
-def test_from_dict_restores_the_fit():
-    found = fit(TOY_X, TOY_Y, baseline=0)
+@pytest.mark.parametrize(
+    ("options", "rule", "center"),
+    [
+        ({}, "given", "identity"),
+        ({"penalty": "auto", "center": "temperature"}, "auto", "temperature"),
+        ({"penalty": "firth"}, "firth", "identity"),
+    ],
+)
+def test_from_dict_restores_the_fit(options, rule, center):
+    found = fit_predictions(TOY.with_baseline(0), **options)
     again = MCLLOFit.from_dict(json.loads(json.dumps(found.to_dict())))
     np.testing.assert_array_equal(again.recalibrate(TOY_X), found.recalibrate(TOY_X))
     np.testing.assert_array_equal(again.se_delta, found.se_delta)
     assert again.to_dict() == found.to_dict()
-
-
-def test_from_dict_restores_how_it_was_penalised():
-    predictions = Predictions.from_arrays(TOY_X, TOY_Y)
-    for options in ({"penalty": "auto", "center": "temperature"}, {"penalty": "firth"}):
-        found = fit_predictions(predictions, **options)
-        again = MCLLOFit.from_dict(json.loads(json.dumps(found.to_dict())))
-        assert again.to_dict() == found.to_dict()
-        assert again.penalty_rule == options["penalty"]
-    assert found.center == "identity"
+    assert (again.penalty_rule, again.center) == (rule, center)
+    assert again.center_gamma == pytest.approx(1.0 if center == "identity" else 1.38386, abs=1e-5)
 
 
 def test_from_dict_reads_files_of_the_first_versions():
@@ -568,25 +549,17 @@ def test_from_dict_reads_files_of_the_first_versions():
     for name in ("penalty_rule", "center", "center_gamma", "separated_classes"):
         del content[name]
     again = MCLLOFit.from_dict(content)
-    assert again.penalty_rule == "given"
-    assert again.center == "identity"
-    assert again.center_gamma == 1.0
+    assert (again.penalty_rule, again.center, again.center_gamma) == ("given", "identity", 1.0)
     assert again.separated_classes == ()
 
 
-def test_intervals_say_how_they_were_made():
-    found = fit(TOY_X, TOY_Y, baseline=0).confidence_interval()
-    assert found.method == "wald"
-    assert found.compared == (1, 2)
-    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert content["gamma"] == found.gamma.tolist()
-
-
-def test_repr_says_what_matters():
-    text = repr(fit(TOY_X, TOY_Y))
-    assert "statistic=1.14621" in text
-    assert "df=4" in text
-    assert "converged=True" in text
+def test_results_say_what_matters():
+    found = fit(TOY_X, TOY_Y, baseline=0)
+    assert "statistic=1.12508, df=4, converged=True, separated=False" in repr(found)
+    intervals = found.confidence_interval()
+    assert (intervals.method, intervals.compared) == ("wald", (1, 2))
+    content = json.loads(json.dumps(intervals.to_dict(), allow_nan=False))
+    assert content["gamma"] == intervals.gamma.tolist()
 
 
 def test_none_for_nan():
@@ -597,16 +570,84 @@ def test_none_for_nan():
 # --- errors
 
 
-@pytest.mark.parametrize("penalty", [-1.0, float("nan"), float("inf")])
-def test_a_penalty_must_be_finite_and_not_negative(penalty):
-    with pytest.raises(InputError, match="penalty must be finite and not negative"):
-        fit(TOY_X, TOY_Y, penalty=penalty)
+NOT_FINITE = "penalty must be finite and not negative"
+NO_PENALTY = "penalty must be a number, 'auto' or 'firth'"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        *(({"penalty": value}, NOT_FINITE) for value in (-1.0, float("nan"), float("inf"))),
+        *(({"penalty": value}, NO_PENALTY) for value in ("ridge", "Auto", "")),
+        ({"penalty": 1.0, "center": "zero"}, "center must be 'identity' or 'temperature'"),
+    ],
+)
+def test_penalties_that_are_none(options, words):
+    with pytest.raises(InputError, match=words):
+        fit_predictions(TOY, **options)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95.0])
 def test_a_level_must_lie_between_0_and_1(level):
-    with pytest.raises(InputError, match=r"level must lie in \(0, 1\)"):
-        fit(TOY_X, TOY_Y).confidence_interval(level)
+    for intervals in (fit(TOY_X, TOY_Y).confidence_interval, partial(profile_intervals, TOY)):
+        with pytest.raises(InputError, match=r"level must lie in \(0, 1\)"):
+            intervals(level=level)
+
+
+# --- estimates
+
+
+def end_of(predictions, penalty=0.0):
+    return estimate(FreeLikelihood.of(predictions), predictions, penalty, "identity")
+
+
+def left(predictions, penalty=0.0):
+    return information_left(end_of(predictions, penalty), FreeLikelihood.of(predictions))
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0, "auto", "firth"])
+def test_values_are_without_penalty(penalty):
+    end = end_of(TOY, penalty)
+    value = direct_nll(end.solution.x, log_odds_of(TOY_X), TOY_Y)
+    assert end.value == pytest.approx(value, abs=1e-9)
+    # methods specification 0.4, TOY: negative log likelihood and its gradient at the identity
+    assert end.null.value == pytest.approx(12.6033816017, rel=1e-10)
+    np.testing.assert_allclose(end.null.gradient, [-0.8, 0.8, -0.77466884, -0.89888965], atol=1e-8)
+
+
+def test_information_vanishes_where_there_is_no_maximum():
+    assert left(PERFECT) < FLAT < COLLAPSED
+    assert 0.1 < left(TOY) < 1.0
+    assert left(PERFECT, 1.0) == left(PERFECT, "firth") == 1.0
+
+
+def test_information_left_by_hand():
+    # constant log odds 0: tau alone, H = n g (1 - g); at the identity g = 1/2, at the estimate 1/5
+    predictions = Predictions.from_arrays(np.full((5, 2), 0.5), [0, 1, 1, 1, 1])
+    assert left(predictions) == pytest.approx((0.2 * 0.8) / 0.25, rel=1e-6)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 2.0, "firth"])
+def test_the_objective_is_stationary_at_the_estimate(penalty):
+    likelihood, end = FreeLikelihood.of(TOY), end_of(TOY, penalty)
+    objective = objective_of(likelihood, TOY, end.penalty, end.rule, end.center_gamma)
+    kinds = {0.0: FreeLikelihood, 2.0: Ridge, "firth": FirthObjective}
+    assert isinstance(objective, kinds[penalty])
+    np.testing.assert_allclose(objective(end.solution.x).gradient, 0.0, atol=1e-5)
+
+
+def test_a_covariance_by_hand():
+    free, diagonal = np.array([True, True]), np.diag([4.0, 2.0])
+    np.testing.assert_array_equal(covariance(diagonal, free, True), np.diag([0.25, 0.5]))
+    assert np.isnan(covariance(diagonal, free, False)).all()  # not determined
+    free = np.array([True, False, True])  # a fixed parameter has none
+    found = covariance(diagonal, free, True)
+    assert np.isnan(found[1]).all()
+    assert np.isnan(found[:, 1]).all()
+    np.testing.assert_array_equal(found[np.ix_(free, free)], np.diag([0.25, 0.5]))
+
+
+# --- maps
 
 
 quick_map = settings(deadline=None, max_examples=50)
@@ -621,9 +662,12 @@ def random_map(data, c, baseline):
     return MCLLOMap(np.log(delta), gamma, tuple(range(c)), baseline)
 
 
-def test_the_identity_changes_nothing():
+def test_the_identity_changes_nothing_but_zeros():
     same = MCLLOMap(np.zeros(2), np.ones(2), CLASSES, "b")
     np.testing.assert_allclose(same.recalibrate(TOY_X), TOY_X, rtol=1e-13)
+    # (0, .5, .5) becomes (1e-6, .5, .5) / (1 + 1e-6)
+    rows = same.recalibrate([[0.0, 0.5, 0.5]])
+    assert rows[0, 0] == pytest.approx(1e-6 / (1.0 + 1e-6), rel=1e-9)
 
 
 def test_by_hand():
@@ -636,12 +680,16 @@ def test_by_hand():
     np.testing.assert_allclose(other.recalibrate([[0.6, 0.3, 0.1]]), expected, rtol=1e-13)
 
 
-def test_names():
+def test_names_and_log_odds_against_the_baseline_in_column_order():
     middle = MCLLOMap(TAU_A, GAMMA_A, CLASSES, "b")
     assert middle.baseline_index == 1
     assert middle.compared == ("a", "c")
     np.testing.assert_allclose(middle.delta, np.exp(TAU_A))
     np.testing.assert_array_equal(middle.theta, [0.2, -0.3, 0.8, 1.5])
+    # (.7, .2, .1) against the middle class: log 3.5 and log 0.5
+    odds = middle.log_odds(read_simplex(CLASSES, TOY_X))
+    assert odds.shape == (2, len(TOY_X))
+    np.testing.assert_allclose(odds[:, 0], np.log([3.5, 0.5]), rtol=1e-13)
 
 
 @pytest.mark.parametrize("baseline", [0, 1, 2])
@@ -691,80 +739,48 @@ def test_two_maps_in_turn_equal_their_composition(design, data):
     np.testing.assert_allclose(a.compose(b).recalibrate(probs), in_turn, rtol=1e-7, atol=1e-12)
 
 
-def test_logits_may_be_shifted_row_by_row():
-    shift = np.linspace(-3.0, 3.0, len(TOY_X))[:, None]
-    from_logits = FIRST.recalibrate(logits=np.log(TOY_X) + shift)
-    np.testing.assert_allclose(from_logits, FIRST.recalibrate(TOY_X), rtol=1e-12)
-
-
-def test_log_odds_against_the_baseline_in_column_order():
-    # (.7, .2, .1) against the middle class: log 3.5 and log 0.5
-    middle = MCLLOMap(TAU_A, GAMMA_A, CLASSES, "b")
-    odds = middle.log_odds(read_simplex(CLASSES, TOY_X))
-    assert odds.shape == (2, len(TOY_X))
-    np.testing.assert_allclose(odds[:, 0], np.log([3.5, 0.5]), rtol=1e-13)
-
-
 @pytest.mark.parametrize("far", [700.0, 1e5])
-def test_extreme_logits_stay_on_the_simplex(far):
+def test_extreme_rows_stay_on_the_simplex(far):
     rows = FIRST.recalibrate(logits=[[far, 0.0, -far], [-far, far, 0.0], [0.0, -far, far]])
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=1e-13)
-
-
-def test_probabilities_of_1e_minus_300_map():
     half = MCLLOMap(np.zeros(1), np.array([0.5]), (0, 1), 1)
     assert half.recalibrate([[1e-300, 1.0]])[0, 0] == pytest.approx(1e-150, rel=1e-12)
 
 
-def test_a_frame_is_matched_by_column_names():
+def test_a_frame_is_matched_by_column_names_and_not_changed():
     frame = pd.DataFrame(TOY_X[:, [2, 0, 1]], columns=["c", "a", "b"])
-    np.testing.assert_array_equal(FIRST.recalibrate(frame), FIRST.recalibrate(TOY_X))
-
-
-def test_the_input_is_not_changed():
     probs = TOY_X.copy()
-    FIRST.recalibrate(probs)
+    np.testing.assert_array_equal(FIRST.recalibrate(frame), FIRST.recalibrate(probs))
     np.testing.assert_array_equal(probs, TOY_X)
-
-
-def test_zeros_are_raised_first():
-    # (0, .5, .5) becomes (1e-6, .5, .5) / (1 + 1e-6); the identity returns that
-    same = MCLLOMap(np.zeros(2), np.ones(2), CLASSES, "c")
-    rows = same.recalibrate([[0.0, 0.5, 0.5]])
-    assert rows[0, 0] == pytest.approx(1e-6 / (1.0 + 1e-6), rel=1e-9)
+    np.testing.assert_array_equal(frame, TOY_X[:, [2, 0, 1]])
 
 
 def test_to_dict_is_plain_json():
-    content = FIRST.to_dict()
-    assert json.loads(json.dumps(content)) == {
-        "classes": ["a", "b", "c"],
-        "baseline": "c",
-        "tau": [0.2, -0.3],
-        "gamma": [0.8, 1.5],
-    }
+    parts = {"classes": ["a", "b", "c"], "baseline": "c", "tau": [0.2, -0.3], "gamma": [0.8, 1.5]}
+    assert json.loads(json.dumps(FIRST.to_dict())) == parts
 
 
-def test_maps_of_other_baselines_do_not_compose():
+def test_maps_without_a_composition_or_an_inverse():
     other = MCLLOMap(TAU_A, GAMMA_A, CLASSES, "a")
     with pytest.raises(InputError, match="share classes and baseline; got baselines 'c' and 'a'"):
         FIRST.compose(other)
-
-
-def test_a_gamma_of_zero_has_no_inverse():
     flat = MCLLOMap(TAU_A, np.array([1.0, 0.0]), CLASSES, "c")
     with pytest.raises(InputError, match="gamma = 0 has no inverse; class 'b'"):
         flat.inverse()
 
 
-def test_refusals():
-    with pytest.raises(InputError, match="a column for each of the 3 classes; got 2"):
-        FIRST.recalibrate([[0.5, 0.5]])
-    with pytest.raises(InputError, match="exactly one of probs and logits"):
-        FIRST.recalibrate()
-    with pytest.raises(InputError, match="exactly one of probs and logits"):
-        FIRST.recalibrate(TOY_X, logits=np.log(TOY_X))
-    with pytest.raises(InputError, match="must sum to 1"):
-        FIRST.recalibrate([[0.5, 0.4, 0.0]])
-    with pytest.raises(InputError, match="must be positive when clip=0"):
-        FIRST.recalibrate([[0.5, 0.5, 0.0]], clip=0.0)
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ({"probs": [[0.5, 0.5]]}, "a column for each of the 3 classes; got 2"),
+        ({}, "exactly one of probs and logits"),
+        ({"probs": TOY_X, "logits": np.log(TOY_X)}, "exactly one of probs and logits"),
+        ({"probs": [[0.5, 0.4, 0.0]]}, "must sum to 1"),
+        ({"probs": [[0.5, 0.5, 0.0]], "clip": 0.0}, "must be positive when clip=0"),
+    ],
+)
+def test_rows_that_are_refused(rows, words):
+    for one in (FIRST, AllBaselinesMap(np.eye(3), np.zeros(3), CLASSES)):
+        with pytest.raises(InputError, match=words):
+            one.recalibrate(**rows)

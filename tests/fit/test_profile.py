@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -10,6 +8,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, profile_intervals
 from mcllo._fit.fit import fit_predictions
+from mcllo._ground.statements import quiet
 from mcllo.exceptions import InputError, MclloWarning
 
 ARGMAX = TOY_X.argmax(axis=1)
@@ -19,8 +18,7 @@ Q95 = 3.841458820694124
 
 
 def quiet_fit(predictions, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MclloWarning)
+    with quiet(MclloWarning):
         return fit_predictions(predictions, **options)
 
 
@@ -38,9 +36,6 @@ def brute_deviance(k, value, odds, labels, least, start, centre=None, rho=0.0):
 
     found = scipy_minimize(loss, np.delete(start, k), method="BFGS", options={"gtol": 1e-7})
     return 2.0 * (found.fun - least)
-
-
-# --- hand-sized examples
 
 
 def test_one_proportion_by_hand():
@@ -83,9 +78,6 @@ def test_shares_at_two_places_by_hand():
         assert drop == pytest.approx(Q95, abs=1e-4)
 
 
-# --- an independent implementation
-
-
 @pytest.mark.parametrize(
     ("labels", "n_infinite"), [(TOY_Y, 0), (ARGMAX, 6), (NO_LAST, 2), (NO_SECOND, 3)]
 )
@@ -118,18 +110,12 @@ def test_scipy_profiles_agree_with_a_ridge(center):
         assert drop == pytest.approx(Q95, abs=1e-3)
 
 
-# --- reference values
-
-
 def test_toy():
     # methods specification 0.4: 95 % profile intervals
     found = profile_intervals(TOY_X, TOY_Y)
     np.testing.assert_allclose(found.tau, [[-1.31151, 1.97105], [-2.30759, 1.33335]], atol=6e-6)
     np.testing.assert_allclose(found.gamma, [[0.28154, 2.71593], [0.37442, 3.50425]], atol=6e-6)
     np.testing.assert_allclose(found.delta, np.exp(found.tau))
-
-
-# --- properties
 
 
 @settings(deadline=None, max_examples=15)
@@ -172,6 +158,9 @@ def test_the_baseline_of_the_fit_is_used():
         ends_of(found), ends_of(profile_intervals(TOY_X, TOY_Y, baseline=0))
     )
     assert found.compared == (1, 2)
+    few = fit_predictions(Predictions.from_arrays(TOY_X[:15], TOY_Y[:15]))
+    with pytest.raises(InputError, match="fit must be the fit of these predictions"):
+        profile_intervals(TOY_X, TOY_Y, fit=few)
 
 
 def test_weights_count_rows():
@@ -210,18 +199,3 @@ def test_coverage():
     assert 6 <= n_separated <= 27
     assert (np.abs(np.mean(firth, axis=0) - 0.95) < 3 * 0.028).all()
     assert (np.mean(wald, axis=0) < 0.95 - 3 * 0.028).all()
-
-
-# --- errors
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
-def test_a_level_must_lie_between_0_and_1(level):
-    with pytest.raises(InputError, match=r"level must lie in \(0, 1\)"):
-        profile_intervals(TOY_X, TOY_Y, level=level)
-
-
-def test_another_fit_is_refused():
-    fit = fit_predictions(Predictions.from_arrays(TOY_X[:15], TOY_Y[:15]))
-    with pytest.raises(InputError, match="fit must be the fit of these predictions"):
-        profile_intervals(TOY_X, TOY_Y, fit=fit)

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from toy import TOY_X, TOY_Y
 
-from mcllo import MCLLOFit, MCLLOMap, Predictions, RepairedProbabilities
+from mcllo import MCLLOMap, Predictions, RepairedProbabilities
 from mcllo._fit import repaired as _repaired
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import read_simplex
@@ -27,23 +27,9 @@ def toy_fit(baseline=None, **options):
 
 def known_fit(theta, covariance, classes=(0, 1, 2)):
     """A fit with given numbers, the last class its baseline."""
-    k = len(theta) // 2
-    return MCLLOFit(
-        tau=np.array(theta[:k]),
-        gamma=np.array(theta[k:]),
-        classes=classes,
-        baseline=classes[-1],
-        cov_theta=np.array(covariance),
-        log_likelihood=-1.0,
-        log_likelihood_null=-1.0,
-        n_samples=10,
-        df=2 * k,
-        penalty=0.0,
-        converged=True,
-        n_iter=1,
-        gradient_norm=0.0,
-        separated=False,
-    )
+    tau, gamma = np.split(np.array(theta), 2)
+    given = {"tau": tau, "gamma": gamma, "cov_theta": np.array(covariance)}
+    return replace(toy_fit(), classes=classes, baseline=classes[-1], **given)
 
 
 def intervals(fit, probs, level=0.95, **options):
@@ -213,9 +199,8 @@ def test_the_result_describes_itself():
     expected = "RepairedProbabilities(n_samples=2, n_classes=3, level=0.95, method='delta')"
     assert repr(found) == expected
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert content["level"] == 0.95
-    assert content["method"] == "delta"
-    assert content["classes"] == [0, 1, 2]
+    assert [*content] == ["classes", "level", "method", "probs", "low", "high"]
+    assert [content[name] for name in ("classes", "level", "method")] == [[0, 1, 2], 0.95, "delta"]
     np.testing.assert_array_equal(content["high"], found.high)
     assert found.table.columns == ("row", "class", "prob", "low", "high")
     frame = found.to_frame()

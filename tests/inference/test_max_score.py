@@ -9,8 +9,7 @@ from scipy.stats import binom, chi2
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test
-from mcllo._fit.all_baselines import fit_each_baseline
-from mcllo._fit.fit import fit_predictions
+from mcllo._fit.fit import fit_each_baseline, fit_predictions
 from mcllo._inference.max_score import BaselineScores, _DrawnSums, best_baseline, max_score_test
 from mcllo.exceptions import InputError, SeparationWarning
 

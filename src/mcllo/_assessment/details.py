@@ -27,7 +27,7 @@ from .._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sens
 from .._diagnosis.class_tests import ClassTests, class_tests_of
 from .._diagnosis.ladder import Ladder, ladder_of
 from .._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity_of
-from .._fit.all_baselines import MOST_BASELINES
+from .._fit.fit import MOST_BASELINES
 from .._ground.threads import one_blas_thread
 from .._inference.budget import BRIEF_NESTED_WORK, MOST_BASELINE_ENTRIES, N_RESAMPLES_DETAILS
 from .._inference.calibration_test import FittedTest, needs_robust

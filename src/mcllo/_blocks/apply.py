@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,22 +10,14 @@ from .._files.source import Source, StrPath
 from .._files.write import writing
 from .._fit.map import MCLLOMap
 from .._ground.files import progress
-from .._ground.quiet import quiet
+from .._ground.statements import quiet
 from .._input.probabilities import clean_logits
 from ..exceptions import FileFormatError, InputError, Phrase
 
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """What `apply_file` did.
-
-    Attributes
-    ----------
-    n_samples : int
-        Rows written.
-    classes : tuple of str
-        Classes whose columns were recalibrated.
-    """
+    """How many rows `apply_file` wrote, and the classes whose columns it recalibrated."""
 
     n_samples: int
     classes: tuple[str, ...]
@@ -52,8 +43,13 @@ def apply_file(
     """
     source = Source(path)
     names = [str(label) for label in calibrator.classes_.tolist()]
-    roles = Roles(_find_columns(source, names, prefix))
-    done = 0
+    columns, known, done = [prefix + name for name in names], set(source.columns), 0
+    missing = [column for column in columns if column not in known]
+    if missing and not prefix and (hint := prefix_hint(source.columns, names)):
+        missed = f"{source.name} has no class column {missing[0]!r}."
+        raise FileFormatError(missed, remedy=Phrase("{}.", hint))
+    source.require(columns, "class column")
+    roles = Roles(columns)
     with writing(out, source.separator) as writer, progress("recalibrating", out=out) as advance:
         for batch in source.batches(roles.numbers):
             if batch.num_rows == 0:
@@ -70,17 +66,6 @@ def apply_file(
                 "Check what wrote it."
             )
     return Applied(done, tuple(names))
-
-
-def _find_columns(source: Source, names: Sequence[str], prefix: str) -> list[str]:
-    columns = [prefix + name for name in names]
-    known = set(source.columns)
-    missing = [column for column in columns if column not in known]
-    if missing and not prefix and (hint := prefix_hint(source.columns, names)):
-        missed = f"{source.name} has no class column {missing[0]!r}."
-        raise FileFormatError(missed, remedy=Phrase("{}.", hint))
-    source.require(columns, "class column")
-    return columns
 
 
 def _recalibrated(

@@ -24,9 +24,8 @@ from .._assessment.assessment import Assessment, DataFacts, assess_predictions, 
 from .._assessment.details import Details
 from .._diagnosis.class_tests import shares
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.quiet import quiet
 from .._ground.results import Floats, none_for_nan
-from .._ground.statements import Statement
+from .._ground.statements import Statement, quiet
 from .._ground.text import format_count
 from .._inference.budget import MOST_NULLS_ENTRIES, N_RESAMPLES
 from .._inference.draws import Seed, check_resamples, entropy_of
@@ -140,8 +139,11 @@ def assess_blocks(
             value=method,
             remedy=Phrase("Use {} or 'chi2'.", Option("method", "auto")),
         )
-    fit = fit_blocks(blocks)
-    some = _subsample(blocks, entropy, subsample_rows)
+    fit, n = fit_blocks(blocks), facts.n_samples
+    size = int(min(n, subsample_rows, max(1000.0, SUBSAMPLE_CELLS // facts.n_classes)))
+    # which rows depends on the seed and the number of rows alone
+    rows = np.random.default_rng([entropy, n]).choice(n, size, replace=False, shuffle=False)
+    some = blocks.take(np.sort(rows))
     test, check = _tested(sums, fit, some, entropy, options)
     deciles = np.arange(1, N_GROUPS) / N_GROUPS
     bins = _bins(blocks, np.quantile(1.0 - some.probs[:, some.baseline_index], deciles))
@@ -171,22 +173,16 @@ def assess_blocks(
 
 def _bins(blocks: Blocks, cuts: Floats) -> BinSums:
     n_bins = n_bins_of("sqrt", blocks.first.scores.weight)
-    bins: BinSums = blocks.total(partial(bin_sums, n_bins=n_bins, cuts=cuts), "counting")
-    return bins
-
-
-def _subsample(blocks: Blocks, seed: int, most: int) -> Predictions:
-    """Return random rows; which ones depends on the seed and the number of rows alone."""
-    n = blocks.first.n_samples
-    size = int(min(n, most, max(1000.0, SUBSAMPLE_CELLS // len(blocks.layout.classes))))
-    rows = np.random.default_rng([seed, n]).choice(n, size, replace=False, shuffle=False)
-    return blocks.take(np.sort(rows))
+    return blocks.total(partial(bin_sums, n_bins=n_bins, cuts=cuts), "counting")
 
 
 def _tested(
     sums: RowSums, fit: MCLLOFit, some: Predictions, seed: int, options: dict[str, Any]
 ) -> tuple[CalibrationTest, CalibrationTest | None]:
-    """Return the chi-square test, and the exact one of a subsample where the former is in doubt."""
+    """Return the chi-square test, and that of some rows where it is in doubt.
+
+    The latter is exact, or a bound where simulation would show less.
+    """
     statistic, why = options["statistic"], Reason(Ground.ASKED)
     if options["method"] == "auto":
         why = trust_chi2(
@@ -200,18 +196,9 @@ def _tested(
     value = statistic_value(fit, statistic)
     found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
     test = CalibrationTest.of(value, fit.df, statistic, found)
-    in_doubt = Limit.SIZE in why.limits
-    return test, _exact(some, fit.n_samples, seed, options) if in_doubt else None
-
-
-def _exact(
-    some: Predictions, n_samples: int, seed: int, options: dict[str, Any]
-) -> CalibrationTest:
-    """Return the test of the subsample: exact, or a bound where simulation would show less."""
-    reason = (
-        f"On {format_count(some.n_samples)} of {format_count(n_samples)} rows, chosen at "
-        f"random with seed {seed}"
-    )
+    if Limit.SIZE not in why.limits:
+        return test, None
+    of = f"{format_count(some.n_samples)} of {format_count(fit.n_samples)}"
     with quiet():  # the fit of all rows has said what there is to say
-        found = run_test(some, fit_predictions(some), seed=seed, **options)
-    return replace(found, reason=reason)
+        check = run_test(some, fit_predictions(some), seed=seed, **options)
+    return test, replace(check, reason=f"On {of} rows, chosen at random with seed {seed}")

@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._inference.likelihood_tests import chi2_sf
 from .._inference.omnibus import OmnibusTest
 from .._input.labels import Classes
@@ -31,8 +31,6 @@ from .._input.predictions import Predictions
 from ..metrics._bins import top_label, width_edges, width_index
 from ..metrics._reliability import ReliabilityCurve, central_range, curve_of_sums, ratio
 from .sums import Block
-
-Index = NDArray[np.intp]
 
 N_CURVE_BINS = 10
 FEW_ROWS = 2000
@@ -116,24 +114,16 @@ def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
 class BinCells:
     """Bins of the calibration errors, cut at the edges of the curves' bins too: one count for both.
 
-    Attributes
-    ----------
-    n_bins, n_cells : int
-        Bins of the calibration errors, and cells.
-    fine, curve : ndarray of int
-        The first cell of each bin, and of each bin of a curve.
-    cell : ndarray of shape (n_bins,)
-        The one cell of a bin; -1 where it has several.
-    start : ndarray of shape (n_bins,)
-        The curve's bin in which a bin begins.
+    `fine` and `curve` are the first cell of each bin, and of each bin of a curve; `cell` is the one
+    cell of a bin, -1 where it has several; `start` the curve's bin in which a bin begins.
     """
 
     n_bins: int
     n_cells: int
-    fine: Index
-    curve: Index
-    cell: Index
-    start: Index
+    fine: Codes
+    curve: Codes
+    cell: Codes
+    start: Codes
 
     @staticmethod
     @lru_cache(maxsize=4)
@@ -148,7 +138,7 @@ class BinCells:
         start = np.searchsorted(curve, fine, side="right") - 1
         return BinCells(n_bins, len(edges) + 1, fine, curve, np.where(several, -1, fine), start)
 
-    def index(self, values: Floats) -> Index:
+    def index(self, values: Floats) -> Codes:
         """Return the cell of each value; those in a bin of several cells are looked at again."""
         bins = width_index(values, self.n_bins)
         index = self.cell[bins]
@@ -177,17 +167,15 @@ class BinCells:
         """Return sums of cells in the bins of a curve, shape (4, N_CURVE_BINS)."""
         return np.stack([np.add.reduceat(part, self.curve) for part in sums])
 
-    def _total(self, index: Index, values: Floats | None) -> Floats:
+    def _total(self, index: Codes, values: Floats | None) -> Floats:
         """Return the sums of `values` (the counts, for None) in cells."""
-        sums: Floats = np.bincount(index, values, self.n_cells).astype(np.float64, copy=False)
-        return sums
+        return np.bincount(index, values, self.n_cells).astype(np.float64, copy=False)
 
 
 def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
     """Return observed less expected counts of each group, and their covariance."""
     g, c = len(cuts) + 1, rows.n_classes
-    excess: Floats = np.zeros((g, c))
-    spread: Floats = np.zeros((g, c, c))
+    excess, spread = np.zeros((g, c)), np.zeros((g, c, c))
     if rows.sample_weight is not None or g == 1:
         return excess, spread
     away = 1.0 - rows.probs[:, rows.baseline_index]
@@ -199,8 +187,8 @@ def _groups(rows: Predictions, cuts: Floats) -> tuple[Floats, Floats]:
     probs, codes, ones = rows.probs.T[:, order], rows.codes[order], np.ones(rows.n_samples)
     for k in range(g):
         own = slice(ends[k], ends[k + 1])
-        inside: Floats = probs[:, own]
-        expected: Floats = inside @ ones[own]
+        inside = probs[:, own]
+        expected = inside @ ones[own]
         excess[k] = np.bincount(codes[own], minlength=c).astype(np.float64) - expected
         spread[k] = np.diag(expected) - inside @ inside.T
     return excess, spread

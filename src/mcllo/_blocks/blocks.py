@@ -10,19 +10,29 @@ thing: give each block to a function and add what comes back, in the order of th
 ``take(rows)``     some rows, or all, as `Predictions`
 =================  ==========================================================================
 
-`Streamed` is the one machine: threads share the blocks of a `Source` (`_blocks/files`), and
-validated blocks are kept in a temporary folder where reading them again would cost more. A cluster
+`Streamed` is the one machine: threads share the blocks of a `Source` (`_blocks/files`). A cluster
 is another subclass with its own `total`: `work` is a function of a module, or a `functools.partial`
 of one, so that it can be sent; what it returns is small.
+
+`Spill` keeps validated blocks in a temporary folder where reading them again would cost more. Each
+array of a block is a ``.npy`` file: log odds, weights and, where reading would cost much, labels
+and probabilities (or logits) too. What comes back is bit for bit what was put in. Files are read,
+not mapped: mapped pages would count as memory of this process. The folder goes with the `Spill`,
+however its use ends, short of a process that is killed outright.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import warnings
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -30,15 +40,15 @@ from numpy.typing import NDArray
 
 from .._assessment.assessment import DataFacts
 from .._ground.files import progress
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.threads import one_blas_thread, ordered_map, threads_for
 from .._input.predictions import Predictions, zeros_raised
+from .._input.probabilities import clean_logits
 from .._input.weights import no_weight
 from .._math.likelihood import Terms
 from .._math.many_classes import MOST_PARAMETERS, has_whole_hessian
 from ..exceptions import InputError, ZeroProbabilityWarning
-from .spill import Kept, Spill, room_for
-from .sums import Layout, RowSums, block_terms, picked, row_sums
+from .sums import Block, Layout, RowSums, added, block_terms, picked, row_sums
 
 Cost = Literal["some", "much"]
 """Of reading again, and so what is kept: log odds, or the rows too."""
@@ -47,13 +57,7 @@ Unit = Callable[[], Iterator[Any]]
 
 
 class Blocks(ABC):
-    """Rows that come in blocks.
-
-    Attributes
-    ----------
-    layout : Layout
-        Classes and baseline.
-    """
+    """Rows that come in blocks; `layout` has their classes and baseline."""
 
     layout: Layout
 
@@ -70,7 +74,13 @@ class Blocks(ABC):
     @cached_property
     def first(self) -> RowSums:
         """The sums of the first pass; made once."""
-        self._check_size()
+        n_parameters = 2 * (len(self.layout.classes) - 1)
+        if not has_whole_hessian(n_parameters):
+            raise InputError(
+                "rows in blocks need the information of all parameters at once, of which there "
+                f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Draw some of the rows, and "
+                "pass them as arrays or in a small file."
+            )
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
             raise no_weight()
@@ -92,27 +102,105 @@ class Blocks(ABC):
             **vars(sums.changes),
         )
 
-    def _check_size(self) -> None:
-        n_parameters = 2 * (len(self.layout.classes) - 1)
-        if not has_whole_hessian(n_parameters):
-            raise InputError(
-                "rows in blocks need the information of all parameters at once, of which there "
-                f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Draw some of the rows, and "
-                "pass them as arrays or in a small file."
-            )
-
     def terms(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian of A."""
-        terms: Terms = self.total(partial(block_terms, theta=theta), "fitting", whole=False)
-        return terms
+        return self.total(partial(block_terms, theta=theta), "fitting", whole=False)
 
-    def take(self, rows: NDArray[np.intp] | None = None) -> Predictions:
+    def take(self, rows: Codes | None = None) -> Predictions:
         """Return the rows of these numbers (ascending), or all, in memory."""
         sums, starts, reached = self.first, {}, 0
         for start, size in sums.sizes:
             starts[start], reached = reached, reached + size
         found = self.total(partial(picked, rows=rows, starts=starts), "choosing rows")
         return found.joined(sums.changes)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A block in a `Spill`, whose arrays are read from `files` when they are asked for."""
+
+    start: int
+    n_samples: int
+    layout: Layout
+    files: dict[str, Path]
+
+    @property
+    def log_odds(self) -> Floats:
+        """Log odds against the baseline, shape (K, n)."""
+        return np.load(self.files["log_odds"])
+
+    @property
+    def sample_weight(self) -> Floats | None:
+        """Weights of the rows."""
+        return self._get("weight")
+
+    @property
+    def rows(self) -> Predictions:
+        """The rows; only where the spill keeps them."""
+        layout = self.layout
+        table, logits = np.load(self.files["values"]), None
+        if layout.reading.logits:
+            clean = clean_logits(table)
+            table, logits = clean.probs, clean.logits
+        return Predictions(
+            probs=table,
+            codes=np.load(self.files["codes"]).astype(np.intp),
+            classes=layout.classes,
+            baseline=layout.baseline,
+            logits=logits,
+            sample_weight=self.sample_weight,
+            raised=self._get("raised"),
+        )
+
+    def _get(self, name: str) -> NDArray[Any] | None:
+        return np.load(self.files[name]) if name in self.files else None
+
+
+class Spill:
+    """A temporary folder of blocks, of rows if `whole`, not only of their log odds.
+
+    Several threads may write and read at the same time.
+    """
+
+    def __init__(self, layout: Layout, *, whole: bool) -> None:
+        self.layout, self.whole = layout, whole
+        self.blocks: list[Kept] = []
+        self.full = False
+        self._folder = Path(tempfile.mkdtemp(prefix="mcllo-"))
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Give the space back."""
+        self._finalizer()
+
+    def clear(self) -> None:
+        """Forget all blocks; the next ones take the place of their files."""
+        self.blocks, self.full = [], False
+
+    def write(self, block: Block) -> None:
+        """Keep a block, unless the disk was or is full."""
+        if self.full:
+            return
+        files: dict[str, Path] = {}
+        try:
+            for name, part in self._parts(block.rows).items():
+                files[name] = self._folder / f"{block.start}-{name}.npy"
+                np.save(files[name], part)
+        except OSError:
+            self.full = True
+        self.blocks.append(Kept(block.start, block.n_samples, self.layout, files))
+
+    def sort(self) -> None:
+        """Put the blocks in the order of the rows; threads may have finished in any."""
+        self.blocks.sort(key=lambda kept: kept.start)
+
+    def _parts(self, rows: Predictions) -> dict[str, NDArray[Any]]:
+        parts: dict[str, NDArray[Any] | None]
+        parts = {"log_odds": rows.log_odds, "weight": rows.sample_weight}
+        if self.whole:
+            parts["values"] = rows.probs if rows.logits is None else rows.logits
+            parts |= {"codes": rows.codes.astype(np.int32), "raised": rows.raised}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 class Source(Protocol):
@@ -175,39 +263,30 @@ class Streamed(Blocks):
             for block in unit():
                 if to is not None:
                     to.write(block)
-                part = work(block)
-                found = part if found is None else found + part
+                found = added([found, work(block)])
                 n_rows += block.n_samples
             return found, n_rows
 
-        found, parts = None, ordered_map(of_unit, self._units(whole), self.n_workers)
+        kept, units = self._spill if self._kept else None, self.source.units()
+        if kept is not None and (kept.whole or not whole):
+            units = (partial(iter, [block]) for block in kept.blocks)
+        found, parts = None, ordered_map(of_unit, units, self.n_workers)
         with one_blas_thread(), progress(name) as advance, closing(parts):
             for part, n_rows in parts:
                 advance(n_rows)
-                if part is not None:
-                    found = part if found is None else found + part
+                found = added([found, part])
         if found is None:
             raise InputError("there must be at least one row; got none.")
-        if to is not None:
-            self._finish(to)
+        if to is not None and to.full:
+            self.close()
+            self._spill = None
+        elif to is not None:
+            to.sort()
+            self._kept = True
         self.n_passes += 1
         return found
 
-    def _units(self, whole: bool) -> Iterable[Unit]:
-        spill = self._spill if self._kept else None
-        if spill is None or (whole and not spill.whole):
-            return self.source.units()
-        return (partial(_single, kept) for kept in spill.blocks)
 
-    def _finish(self, spill: Spill) -> None:
-        """Use what was kept from now on; without it where the disk was full."""
-        if not spill.full:
-            spill.sort()
-            self._kept = True
-            return
-        self.close()
-        self._spill = None
-
-
-def _single(block: Kept) -> Iterator[Kept]:
-    yield block
+def room_for(n_bytes: float) -> bool:
+    """Whether the temporary directory can hold that much and keep as much again."""
+    return 2.0 * n_bytes < shutil.disk_usage(tempfile.gettempdir()).free

@@ -29,22 +29,15 @@ from .._input.frames import as_column, as_matrix, column_names
 from .._input.labels import Classes, class_names, classes_of, column_order, label_values
 from ..exceptions import InputError
 from .blocks import Blocks
-from .dask_jobs import Job, LabelJob, added, likeliest, predicted, predicted_frame, two_dimensional
-from .sums import Layout, Reading
+from .dask_jobs import Job, LabelJob, likeliest, predicted, predicted_frame, two_dimensional
+from .sums import Layout, Reading, added
 
 FAN_IN = 16
 """Neighbouring sums that a worker adds at a time."""
 
 
 def is_dask(value: Any) -> bool:
-    """Whether `value` is a Dask collection; dask is not imported to find out.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> is_dask(da.ones(3)), is_dask(np.ones(3))
-    (True, False)
-    """
+    """Whether `value` is a Dask collection; dask is not imported to find out."""
     return hasattr(value, "__dask_graph__") and any(
         kind.__module__.partition(".")[0] in ("dask", "dask_expr") for kind in type(value).__mro__
     )
@@ -65,14 +58,6 @@ def blocks_of_dask(
 
     Parameters as in `Predictions.from_arrays`. Labels and weights are Dask collections with the
     same rows, or plain arrays beside a Dask array of known size.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> probs = da.from_array(np.array([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]]), chunks=(2, 2))
-    >>> blocks = blocks_of_dask(probs, ["cat", "dog", "cat"])
-    >>> blocks.layout.classes, blocks.first.n_samples
-    (('cat', 'dog'), 3)
     """
     values, name = (probs, "probs") if logits is None else (logits, "logits")
     if probs is not None and logits is not None:
@@ -109,12 +94,8 @@ class DaskBlocks(Blocks):
 class DaskRows:
     """Probabilities, labels and perhaps weights, whose partitions hold the same rows.
 
-    Attributes
-    ----------
-    parts : tuple
-        All of them dataframes and series, or all of them arrays with one chunk across columns.
-    starts : tuple of int or None
-        The first row of each partition, where it is known.
+    They are all dataframes and series, or all arrays with one chunk across columns; `starts` is the
+    first row of each partition, where it is known.
     """
 
     parts: tuple[Any, ...]
@@ -134,10 +115,6 @@ class DaskRows:
         for key, part in zip(list(given)[1:], rest, strict=True):
             _same_partitions(table.numblocks[0], part.numblocks[0], name, key)
         return cls((table, *rest), _starts(table))
-
-    def only(self, index: int) -> DaskRows:
-        """Return one of the parts alone."""
-        return DaskRows((self.parts[index],), self.starts)
 
     def total(self, job: Any) -> Any:
         """Return the sum of ``job(number, *partition)`` over the partitions, in their order."""
@@ -186,15 +163,6 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
 
     A Dask array gives a Dask array with the same chunks of rows; a dataframe one with the class
     columns in the order of ``classes_``, other columns left out.
-
-    Examples
-    --------
-    >>> import dask.array as da
-    >>> from mcllo.calibrators import MCLLOCalibrator
-    >>> probs = np.array([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]])
-    >>> calibrator = MCLLOCalibrator(penalty=1.0).fit(probs, [0, 1, 1])
-    >>> lazy_predict(calibrator, da.from_array(probs, chunks=(2, 2))).chunks
-    ((2, 1), (2,))
     """
     import dask
 
@@ -233,23 +201,16 @@ def _find_classes(rows: DaskRows, n_classes: int, names: Sequence[Hashable] | No
     if y.ndim == 2 and y.shape[1] > 1:
         columns = column_names(y._meta, "y") if _is_frame(y) else None
         return column_order(columns, n_classes, names)[1]
-    kind = _label_kind(y)
-    if names is not None and kind is not None:
+    dtype = getattr(y, "dtype", None)
+    kinds = {"b": "?", "i": "i8", "u": "i8", "f": "i8", "U": "U"}
+    kind = "U" if str(dtype) in ("string", "str") else kinds.get(getattr(dtype, "kind", ""))
+    if names is not None and kind is not None:  # what labels are, their type tells
         return classes_of(np.empty(0, kind), n_classes, names)
     job = LabelJob(n_classes, names is not None, rows.starts)
     with progress("finding classes", "passes done"):
-        seen = rows.only(1).total(job).labels
+        seen = DaskRows((y,), rows.starts).total(job).labels
     values, _ = label_values(np.array(list(seen), dtype=object))
     return classes_of(values, n_classes, names)
-
-
-def _label_kind(y: Any) -> str | None:
-    """Return the kind of labels as far as their type tells: bool, int or str."""
-    dtype = getattr(y, "dtype", None)
-    if str(dtype) in ("string", "str"):
-        return "U"
-    kind = getattr(dtype, "kind", "")
-    return {"b": "?", "i": "i8", "u": "i8", "f": "i8", "U": "U"}.get(kind)
 
 
 def _table(values: Any, name: str, classes: Classes | None) -> tuple[Any, list[str] | None]:
@@ -292,10 +253,8 @@ def _as_array(value: Any, name: str, table: Any) -> Any:
     if table is None or _unknown(table.chunks[0]) or _unknown(value.chunks[0]):
         return value
     if len(value) != len(table):
-        raise InputError(
-            f"probs and {name} must have the same number of rows; got {len(table)} and "
-            f"{len(value)}."
-        )
+        sizes = f"{len(table)} and {len(value)}"
+        raise InputError(f"probs and {name} must have the same number of rows; got {sizes}.")
     return value.rechunk({0: table.chunks[0]})
 
 

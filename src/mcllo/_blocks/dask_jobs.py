@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.results import Floats
 from .._ground.threads import one_blas_thread
 from .._input.frames import as_column, as_matrix
-from .._input.labels import Classes, encode, label_values
+from .._input.labels import encode, label_values
 from .._input.predictions import Predictions
 from ..exceptions import InputError
-from .sums import Block, Layout, block_rows, coded_words
+from .sums import Block, Layout, added, block_rows, coded_words
 
 PART_ROWS = 1 << 40
 """More rows than a partition has: tells blocks apart while the sizes of partitions are unknown."""
@@ -43,13 +44,10 @@ class Job:
         """Return the sum of ``work(block)``, None of no rows."""
         if len(values) == 0 and len(y) == 0:
             return None
-        found = None
         start = number * PART_ROWS if self.starts is None else self.starts[number]
+        validated = self._validated(number, values, y, weight)
         with one_blas_thread():
-            for first, rows in self._validated(number, values, y, weight):
-                part = self.work(Block(start + first, rows))
-                found = part if found is None else found + part
-        return found
+            return added(self.work(Block(start + first, rows)) for first, rows in validated)
 
     def _validated(
         self, number: int, values: Any, y: Any, weight: Any
@@ -57,21 +55,20 @@ class Job:
         with located(number, self.starts):
             table, _ = as_matrix(values, "logits" if self.layout.reading.logits else "probs")
             weight = None if weight is None else as_column(weight, "sample_weight")
-        size = block_rows(len(self.layout.classes))
+        classes = self.layout.classes
+        size = block_rows(len(classes))
         if len({len(part) for part in (table, y, weight) if part is not None}) > 1:
             size = len(table) + 1  # the validator will say which is too short
         for first in range(0, len(table), size):
             cut = slice(first, first + size)
             some = None if weight is None else weight[cut]
+            labels, codes = getattr(y, "iloc", y)[cut], None
+            if _is_words(labels):
+                places, words = labels.factorize()
+                codes = coded_words(places, words, classes)
             with located(number, self.starts, first):
-                rows = self._read(table[cut], getattr(y, "iloc", y)[cut], some)
+                rows = self.layout.read(table[cut], labels, some, codes=codes)
             yield first, rows
-
-    def _read(self, values: Any, y: Any, weight: Any) -> Predictions:
-        codes = _word_codes(y, self.layout.classes)
-        if codes is None or len(codes) != len(values):
-            return self.layout.read(values, y, weight)
-        return self.layout.coded(values, codes, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,19 +120,9 @@ def predicted_frame(frame: Any, calibrator: Any, partition_info: Any = None) -> 
     return out
 
 
-def likeliest(probs: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
+def likeliest(probs: Floats, classes: NDArray[Any]) -> NDArray[Any]:
     """Return the most probable class of each row, of ties the first."""
-    labels: NDArray[Any] = classes[probs.argmax(axis=1)]
-    return labels
-
-
-def added(parts: list[Any]) -> Any:
-    """Return the sum in order; None stands for no rows."""
-    found = None
-    for part in parts:
-        if part is not None:
-            found = part if found is None else found + part
-    return found
+    return classes[probs.argmax(axis=1)]
 
 
 @contextmanager
@@ -154,14 +141,6 @@ def two_dimensional(frame: Any) -> NDArray[Any]:
     if hasattr(frame, "columns"):
         return as_matrix(frame, "probs")[0]
     return as_column(frame, "y")[:, None]
-
-
-def _word_codes(y: Any, classes: Classes) -> NDArray[np.intp] | None:
-    """Return the column of each word of a pandas series; None for others, or where one is none."""
-    if not _is_words(y):
-        return None
-    places, words = y.factorize()
-    return coded_words(places, words, classes)
 
 
 def _is_words(y: Any) -> bool:

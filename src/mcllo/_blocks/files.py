@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from .._files.read import explained, find_roles, labels_in, without_prefix
 from .._files.source import Source, StrPath
+from .._ground.results import Codes
 from .._input.frames import shorten
 from .._input.labels import Classes, class_names
-from .._input.predictions import Predictions
 from ..exceptions import FileFormatError, InputError, MclloError
 from .blocks import Cost, Streamed, Unit
 from .sums import Block, Layout, Reading, block_rows, coded_words
@@ -191,21 +191,18 @@ class FileSource:
 
     def _read(self, source: Source, table: Any, done: int, start: int) -> Iterator[Block]:
         """Validate a table whose first row is row `done` of the file and `start` of the whole."""
+        numbers, names = self.roles.numbers, self.names
         try:
-            yield Block(start, self._predictions(source, table))
+            weight = None if self.roles.weight is None else table.column(self.roles.weight)
+            labels = labels_in(source, table, self._label, names)
+            values = _matrix(table, numbers)
+            if values is None:
+                values = table.select(numbers).rename_columns(names)
+            codes = _codes(labels, self.layout.classes)
+            rows = self.layout.read(values, labels, weight, names=names, codes=codes)
         except InputError as error:
             raise self._explain(error.moved(done), source) from None
-
-    def _predictions(self, source: Source, table: Any) -> Predictions:
-        weight = None if self.roles.weight is None else table.column(self.roles.weight)
-        labels = labels_in(source, table, self._label, self.names)
-        values = _matrix(table, self.roles.numbers)
-        if values is None:
-            values = table.select(self.roles.numbers).rename_columns(self.names)
-        codes = _codes(labels, self.layout.classes)
-        if codes is None:
-            return self.layout.read(values, labels, weight, names=self.names)
-        return self.layout.coded(values, codes, weight, names=self.names)
+        yield Block(start, rows)
 
     def _tables(self, source: Source, rows: int) -> Iterator[Any]:
         """Yield tables of the columns that play a part, at least `rows` rows but for the last."""
@@ -250,22 +247,20 @@ def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] |
 
 def _tables_of(batches: Any, rows: int = 1, columns: Sequence[str] | None = None) -> Iterator[Any]:
     """Yield tables out of record batches, those of fewer than `rows` rows put together."""
+    import pyarrow as pa
+
+    def table() -> Any:
+        found = pa.Table.from_batches(waiting)
+        return found if columns is None else found.rename_columns(list(columns))
+
     waiting: list[Any] = []
     for batch in batches:
         waiting.append(batch)
         if sum(part.num_rows for part in waiting) >= rows:
-            yield _table(waiting, columns)
+            yield table()
             waiting = []
-    table = _table(waiting, columns) if waiting else None
-    if table is not None and table.num_rows:
-        yield table
-
-
-def _table(batches: list[Any], columns: Sequence[str] | None) -> Any:
-    import pyarrow as pa
-
-    table = pa.Table.from_batches(batches)
-    return table if columns is None else table.rename_columns(list(columns))
+    if sum(part.num_rows for part in waiting):
+        yield table()
 
 
 def _matrix(table: Any, columns: Sequence[str]) -> NDArray[Any] | None:
@@ -285,7 +280,7 @@ def _matrix(table: Any, columns: Sequence[str]) -> NDArray[Any] | None:
     return values.T
 
 
-def _codes(labels: Any, classes: Classes) -> NDArray[np.intp] | None:
+def _codes(labels: Any, classes: Classes) -> Codes | None:
     """Return the column of each word; None where labels are no words, or some are no class."""
     import pyarrow as pa
 

@@ -32,17 +32,10 @@ MOST_GATHERED = 5e6
 def fit_blocks(
     blocks: Blocks, *, penalty: Penalty = 0.0, most_gathered: float = MOST_GATHERED
 ) -> MCLLOFit:
-    """Fit the MCLLO model to rows in blocks.
+    """Fit the MCLLO model to rows in blocks, with a ridge towards the identity if any.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows.
-    penalty : float or 'auto'
-        Strength of a ridge towards the identity; 0 is maximum likelihood. 'auto' tries many
-        strengths and so makes many passes.
-    most_gathered : float
-        Rows times classes up to which rows are put into memory to look for separation.
+    ``penalty="auto"`` tries many strengths and so makes many passes. Rows are put into memory to
+    look for separation where rows times classes are at most `most_gathered`.
     """
     check_penalty(penalty, "identity")
     if penalty == "firth":
@@ -55,7 +48,17 @@ def fit_blocks(
             argument="penalty",
             value=penalty,
         )
-    likelihood, facts = _likelihood(blocks), blocks.facts
+    sums, facts = blocks.first, blocks.facts
+    identity = identity_theta(len(sums.squares))
+
+    def objective(theta: Floats) -> Terms:
+        # its value at the identity came with the first pass
+        terms = sums.null if np.array_equal(theta, identity) else blocks.terms(theta)
+        value = terms.value - float(theta @ sums.statistic)
+        return Terms(value, terms.gradient - sums.statistic, terms.hessian)
+
+    most = most_information(sums.scores.weight, sums.squares)
+    likelihood: FreeLikelihood[Objective] = FreeLikelihood(objective, sums.free, lambda: most)
     end = ridge_estimate(likelihood, penalty, likelihood.identity[likelihood.free])
 
     def rows() -> Predictions | None:
@@ -66,18 +69,3 @@ def fit_blocks(
     fit = assembled(likelihood, end, found, facts)
     warn_of(fit, facts.absent, found.undecided)
     return fit
-
-
-def _likelihood(blocks: Blocks) -> FreeLikelihood[Objective]:
-    """Return the negative log likelihood; its value at the identity came with the first pass."""
-    sums = blocks.first
-    identity = identity_theta(len(sums.squares))
-
-    def objective(theta: Floats) -> Terms:
-        known = np.array_equal(theta, identity)
-        terms = sums.null if known else blocks.terms(theta)
-        value = terms.value - float(theta @ sums.statistic)
-        return Terms(value, terms.gradient - sums.statistic, terms.hessian)
-
-    most = most_information(sums.scores.weight, sums.squares)
-    return FreeLikelihood(objective, sums.free, lambda: most)

@@ -3,12 +3,14 @@
 With ``w_i`` the weight of row i (1 without weights), in one pass:
 
 ======================  =====================================================================
-sufficient statistic    ``s`` and the Terms of A at the identity (`_math/likelihood`)
-range, squares          least and largest log odds of each class; ``sum w l^2``
-scores                  ``sum w 1{hit}``, ``sum -w log x_true``, ``sum w |x - onehot|^2``
-information             ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``
-in the large            ``sum w x_k`` beside the weight of each class
+statistic, null         ``s`` and the Terms of A at the identity (`_math/likelihood`)
+low, high, squares      least and largest log odds of each class; ``sum w l^2``
+hits, log_loss, brier   ``sum w 1{hit}``, ``sum -w log x_true``, ``sum w |x - onehot|^2``
+errors, spread          ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``: how much rows can tell
+predicted               ``sum w x_k``, beside the weight of each class (`class_weight`)
 changes                 zeros found and raised, rows divided by their sum
+sizes                   where each block starts and how many rows it has, in order
+weighted, whole         whether there are weights, and all of them are whole numbers
 ======================  =====================================================================
 
 Sums of blocks add by ``+``, which must be done in the order of the blocks. A `Block` is validated
@@ -48,6 +50,15 @@ BLOCK_CELLS = 10 * BLOCK_ROWS
 """Rows times classes of a block, about: its arrays stay near the cache."""
 MOST_CELLS = 1 << 22
 """Rows times classes of a block with very many classes, at most."""
+
+
+def added(parts: Iterable[Any]) -> Any:
+    """Return the sum in order; None stands for no rows."""
+    found = None
+    for part in parts:
+        if part is not None:
+            found = part if found is None else found + part
+    return found
 
 
 class Block(NamedTuple):
@@ -124,35 +135,32 @@ class Layout:
         return cls(rows.classes, rows.baseline_index, reading)
 
     def read(
-        self, values: Any, y: Any, sample_weight: Any = None, *, names: Sequence[str] | None = None
-    ) -> Predictions:
-        """Validate a block; `names` are the columns of a frame that stand for the classes."""
-        simplex = self.reading.simplex(values, names or self.classes)
-        facts = _row_facts(len(simplex.probs), sample_weight)
-        return Predictions._labelled(simplex, y, self.classes, self.baseline, facts)
-
-    def coded(
         self,
         values: Any,
-        codes: NDArray[np.intp],
+        y: Any,
         sample_weight: Any = None,
         *,
         names: Sequence[str] | None = None,
+        codes: Codes | None = None,
     ) -> Predictions:
-        """Validate a block whose labels are columns already."""
+        """Validate a block.
+
+        `names` are the columns of a frame that stand for the classes; `codes` are the labels as
+        columns, where they are known: `y` is not looked at then.
+        """
         simplex = self.reading.simplex(values, names or self.classes)
-        facts = _row_facts(len(simplex.probs), sample_weight)
+        n, facts = len(simplex.probs), RowFacts()
+        if sample_weight is not None:
+            weight = as_numbers(as_column(sample_weight, "sample_weight"), "sample_weight")
+            no_weight = weight.shape == (n,) and not weight.any()
+            facts = RowFacts(np.zeros(n)) if no_weight else clean_rows(n, weight)
+        if codes is None or len(codes) != n:
+            return Predictions._labelled(simplex, y, self.classes, self.baseline, facts)
         return Predictions._build(simplex, codes, self.classes, self.baseline_index, facts)
 
 
 def block_rows(n_classes: int) -> int:
-    """Return how many rows make a block: about 5 MB of probabilities.
-
-    Examples
-    --------
-    >>> block_rows(2), block_rows(10), block_rows(100), block_rows(1000)
-    (65536, 65536, 6553, 2000)
-    """
+    """Return how many rows make a block: about 5 MB of probabilities."""
     widest = MOST_CELLS // n_classes
     return max(1, min(BLOCK_ROWS, widest, max(BLOCK_CELLS // n_classes, 2 * n_classes)))
 
@@ -164,15 +172,6 @@ def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes 
     if len(places) == 0 or places.min() < 0 or table.min() < 0:
         return None
     return table[places]
-
-
-def _row_facts(n_samples: int, sample_weight: Any) -> RowFacts:
-    if sample_weight is None:
-        return RowFacts()
-    values = as_numbers(as_column(sample_weight, "sample_weight"), "sample_weight")
-    if values.shape == (n_samples,) and not values.any():
-        return RowFacts(np.zeros(n_samples))
-    return clean_rows(n_samples, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,19 +203,7 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Sums behind accuracy, log loss and Brier score, and how much the rows can tell.
-
-    Attributes
-    ----------
-    weight : float
-        Total weight.
-    hits, log_loss, brier : float
-        Weighted sums over rows.
-    errors : float
-        Errors to be expected of the most probable class.
-    predicted, spread : ndarray of shape (n_classes,)
-        Sums of probabilities, and of ``x (1 - x)``.
-    """
+    """Sums behind accuracy, log loss and Brier score, and how much the rows can tell."""
 
     weight: float
     hits: float
@@ -250,27 +237,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
-    """The first pass: everything that needs nothing but the rows.
-
-    Attributes
-    ----------
-    sizes : tuple of (int, int)
-        Where each block starts and how many rows it has, in order.
-    weighted, whole : bool
-        Whether there are weights, and whether all of them are whole numbers.
-    class_weight : ndarray of shape (n_classes,)
-        Weight of the rows of each class.
-    statistic : ndarray of shape (2 K,)
-        Sufficient statistic.
-    null : Terms
-        Of A at the identity.
-    low, high, squares : ndarray of shape (K,)
-        Range of the log odds of each class, and ``sum w l^2``.
-    scores : Scores
-        Sums behind the metrics.
-    changes : Changes
-        What the validator did.
-    """
+    """The first pass: everything that needs nothing but the rows."""
 
     sizes: tuple[tuple[int, int], ...]
     weighted: bool
@@ -314,11 +281,10 @@ def row_sums(block: Block) -> RowSums:
     """Return the sums of a block that the first pass collects."""
     rows = block.rows
     odds, weight = rows.log_odds, rows.sample_weight
-    whole = weight is None or bool((weight == np.floor(weight)).all())
     return RowSums(
         sizes=((block.start, rows.n_samples),),
         weighted=weight is not None,
-        whole=whole,
+        whole=weight is None or bool((weight == np.floor(weight)).all()),
         class_weight=rows.class_weight,
         statistic=sufficient_statistic(odds, rows.model_codes, weight),
         null=LogPartition(odds, weight, n_jobs=1)(identity_theta(len(odds))),
@@ -360,7 +326,7 @@ class Picked:
         )
 
 
-def picked(block: Block, rows: NDArray[np.intp] | None, starts: dict[int, int]) -> Picked:
+def picked(block: Block, rows: Codes | None, starts: dict[int, int]) -> Picked:
     """Return the rows of a block among `rows`, numbers in the whole, ascending; None is all."""
     if rows is None:
         return Picked((block.rows,))

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from .._files.read import read_predictions
-from .._ground.quiet import quiet
+from .._ground.statements import quiet
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._input.labels import RESERVED

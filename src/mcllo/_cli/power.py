@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .._ground.quiet import quiet
+from .._ground.statements import quiet
 from .options import Alpha, AsJson, Seed, as_json_text, check_alpha, reads
 
 Sizes = Annotated[

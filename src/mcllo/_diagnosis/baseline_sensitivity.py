@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.all_baselines import fit_each_baseline
-from .._fit.fit import MCLLOFit
+from .._fit.fit import MCLLOFit, fit_each_baseline
 from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
 from .._ground.threads import one_blas_thread

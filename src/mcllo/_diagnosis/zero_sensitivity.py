@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Result, none_for_nan
-from .._ground.statements import Level, Statement
+from .._ground.statements import OF_ESTIMATES, Level, Statement, quiet
 from .._ground.text import PStyle, Table, align, format_count, format_number, p_words
 from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test

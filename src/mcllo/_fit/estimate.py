@@ -48,17 +48,6 @@ from .penalty import (
     usable_center,
 )
 
-
-def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
-    """Return the covariance of all parameters; NaN for fixed ones, or all where not determined."""
-    if determined and free.all():
-        return inverse(hessian)
-    whole = np.full((len(free), len(free)), np.nan)
-    if determined:
-        whole[np.ix_(free, free)] = inverse(hessian)
-    return whole
-
-
 COLLAPSED = 1e-5
 """Information left at the estimate, relative to the identity, below which separation is checked."""
 FLAT = 1e-9
@@ -111,9 +100,20 @@ def estimate(
     center: Center,
 ) -> Estimate:
     """Return the estimate that `penalty` and `center` ask for."""
-    if isinstance(penalty, str):
-        _check_size(penalty, len(likelihood.free))
-    elif are_many(predictions.n_classes):
+    size = len(likelihood.free)
+    if isinstance(penalty, str) and not has_whole_hessian(size):
+        raise InputError(
+            Phrase(
+                "{found} needs the information of all parameters at once, of which there may be "
+                "{:,}; got {:,}.",
+                MOST_PARAMETERS,
+                size,
+            ),
+            argument="penalty",
+            value=penalty,
+            remedy=Phrase("Give a number, say {}.", Option("penalty", 1.0)),
+        )
+    if not isinstance(penalty, str) and are_many(predictions.n_classes):
         return _estimate_many(likelihood, predictions, float(penalty), center)
     if penalty == "firth":
         null = likelihood(likelihood.identity[likelihood.free])
@@ -143,26 +143,8 @@ def ridge_estimate(
     return Estimate(solution, solution.terms.hessian, value, null, rho, rule)
 
 
-def _check_size(penalty: str, n_parameters: int) -> None:
-    if not has_whole_hessian(n_parameters):
-        raise InputError(
-            Phrase(
-                "{found} needs the information of all parameters at once, of which there may be "
-                "{:,}; got {:,}.",
-                MOST_PARAMETERS,
-                n_parameters,
-            ),
-            argument="penalty",
-            value=penalty,
-            remedy=Phrase("Give a number, say {}.", Option("penalty", 1.0)),
-        )
-
-
 def _estimate_many(
-    likelihood: FreeLikelihood[Likelihood],
-    predictions: Predictions,
-    penalty: float,
-    center: Center,
+    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, penalty: float, center: Center
 ) -> Estimate:
     """Return the maximum likelihood or ridge estimate of many classes; see `_math/many_classes`."""
     odds, weight = predictions.log_odds, predictions.sample_weight
@@ -182,20 +164,18 @@ def _estimate_many(
         centre=centre,
     )
     run, whole = found.solution, found.hessian
-    value = run.value if penalty == 0.0 else likelihood.whole.value(run.x)
     away = theta0 - centre
     null_value = run.start.value - 0.5 * penalty * float(away @ away)
     null_gradient = run.start.gradient - penalty * away
-    at_identity = np.concatenate([found.start_blocks.tau, found.start_blocks.gamma])[free]
     return Estimate(
         solution=replace(run, x=run.x[free]),
         hessian=NO_HESSIAN if whole is None else whole[np.ix_(free, free)],
-        value=value,
+        value=run.value if penalty == 0.0 else likelihood.whole.value(run.x),
         null=Terms(null_value, null_gradient[free], NO_HESSIAN),
         penalty=penalty,
         center=center,
         center_gamma=gamma,
-        at_identity=at_identity,
+        at_identity=np.concatenate([found.start_blocks.tau, found.start_blocks.gamma])[free],
         blocks=found.blocks if whole is None else None,
     )
 
@@ -211,14 +191,18 @@ def _estimate_without(
     del whole
     null = Terms(null.value, null.gradient[free], NO_HESSIAN)
     solution = Solution(theta, null, Terms(0.0, np.zeros(1), NO_HESSIAN), 0.0, 0, True)
-    if peeled.classes.any():
-        kept = np.tile(peeled.classes, 2)
-        solution = _solution_without(predictions, peeled)
-        theta[kept] = solution.x
+    rows, classes = peeled.rows, peeled.classes
+    if classes.any():
+        left, own = odds[np.ix_(classes, rows)], None if weight is None else weight[rows]
+        number = np.append(np.cumsum(classes) - 1, classes.sum())  # the baseline stays the last
+        statistic = sufficient_statistic(left, number[codes[rows]], own)
+        start, varies = identity_theta(len(left)), free_parameters(left)
+        few = fit_many(left, statistic, own, start=start, free=varies, hessian=False)
+        solution = few.solution
+        theta[np.tile(classes, 2)] = solution.x
     total = float(predictions.n_samples if weight is None else weight.sum())
     x = peeled.theta(theta, odds, codes, total)[free]
-    compared = predictions.compared
-    gone = {compared[j] for j in np.flatnonzero(~peeled.classes)}
+    gone = {predictions.compared[j] for j in np.flatnonzero(~classes)}
     return Estimate(
         solution=replace(solution, x=x, start=null),
         hessian=NO_HESSIAN,
@@ -226,17 +210,6 @@ def _estimate_without(
         null=null,
         left_out=tuple(label for label in predictions.classes if label in gone),
     )
-
-
-def _solution_without(predictions: Predictions, peeled: Peeled) -> Solution:
-    """Return the fit to the rows and classes that are left, in their parameters."""
-    rows, classes = peeled.rows, peeled.classes
-    odds = predictions.log_odds[np.ix_(classes, rows)]
-    weight = None if predictions.sample_weight is None else predictions.sample_weight[rows]
-    number = np.append(np.cumsum(classes) - 1, classes.sum())  # the baseline stays the last
-    statistic = sufficient_statistic(odds, number[predictions.model_codes[rows]], weight)
-    start, free = identity_theta(len(odds)), free_parameters(odds)
-    return fit_many(odds, statistic, weight, start=start, free=free, hessian=False).solution
 
 
 def objective_of(
@@ -272,14 +245,9 @@ def information_left(end: Estimate, likelihood: FreeLikelihood[Any]) -> float:
         return 1.0 if _blocks_exceed(end.blocks, unit, free, COLLAPSED) else 0.0
     if end.at_identity is not None and exceeds(end.hessian, COLLAPSED, unit):
         return 1.0
-    if _least(end.hessian, most) < INVISIBLE:
+    if least_eigenvalue(end.hessian, most) < INVISIBLE:
         return 0.0
-    return _least(end.hessian, unit)
-
-
-def _least(hessian: Floats, unit: Floats) -> float:
-    """Return the smallest eigenvalue of the Hessian in these units."""
-    return float(least_eigenvalue(hessian, unit))
+    return float(least_eigenvalue(end.hessian, unit))
 
 
 def _blocks_exceed(blocks: Blocks, unit: Floats, free: NDArray[np.bool_], bound: float) -> bool:
@@ -291,3 +259,13 @@ def _blocks_exceed(blocks: Blocks, unit: Floats, free: NDArray[np.bool_], bound:
     cross = np.where(np.isinf(d), 0.0, blocks.cross / np.sqrt(tau) / np.sqrt(gamma))
     enough = (a > bound) & (d > bound)
     return bool((enough & ((a - bound) * (d - bound) > cross**2)).all())
+
+
+def covariance(hessian: Floats, free: NDArray[np.bool_], determined: bool) -> Floats:
+    """Return the covariance of all parameters; NaN for fixed ones, or all where not determined."""
+    if determined and free.all():
+        return inverse(hessian)
+    whole = np.full((len(free), len(free)), np.nan)
+    if determined:
+        whole[np.ix_(free, free)] = inverse(hessian)
+    return whole

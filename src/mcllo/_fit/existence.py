@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
@@ -57,23 +57,21 @@ FIRST_ROWS = 4000
 class RecessionCone:
     """The directions along which the likelihood never falls.
 
-    Parameters
-    ----------
-    log_odds : ndarray of shape (K, n)
-        Log odds against the baseline.
-    codes : ndarray of shape (n,)
-        Rows of `log_odds` that came true; K stands for the baseline.
-    first_rows : int
-        Rows that the program starts with, and gets more of at a time, at most.
+    Among log odds of shape (K, n), `codes` are the rows that came true, K for the baseline; the
+    program starts with `first_rows`, and gets at most so many more at a time.
     """
 
-    def __init__(
-        self, log_odds: Floats, codes: NDArray[np.intp], first_rows: int = FIRST_ROWS
-    ) -> None:
+    def __init__(self, log_odds: Floats, codes: Codes, first_rows: int = FIRST_ROWS) -> None:
         self.log_odds, self.codes, self.first_rows = log_odds, codes, first_rows
         self.scale = np.concatenate([np.ones(len(log_odds)), np.abs(log_odds).max(axis=1)])
         self.scale[self.scale == 0.0] = 1.0
-        self._hardest = np.argsort(_slack(log_odds, codes), kind="stable")[:first_rows]
+        # how far the true class leads the others: rows of small slack are hard
+        padded = np.vstack([log_odds, np.zeros(log_odds.shape[1])])
+        own = (codes, np.arange(len(codes)))
+        slack = padded[own]
+        padded[own] = -np.inf
+        slack -= padded.max(axis=0)
+        self._hardest = np.argsort(slack, kind="stable")[:first_rows]
 
     def furthest(self, goal: Floats) -> Floats | None:
         """Return the v of largest ``goal . v``, ``|scale v| <= 1``; None where that is 0."""
@@ -108,7 +106,7 @@ class RecessionCone:
 
 
 def separating_direction(
-    log_odds: Floats, codes: NDArray[np.intp], first_rows: int = FIRST_ROWS
+    log_odds: Floats, codes: Codes, first_rows: int = FIRST_ROWS
 ) -> Floats | None:
     """Return a direction along which the likelihood never falls, or None when there is none."""
     return RecessionCone(log_odds, codes, first_rows).furthest(_total(log_odds, codes))
@@ -157,7 +155,7 @@ def unbounded_parameters(predictions: Predictions) -> NDArray[np.bool_]:
     return unbounded
 
 
-def _rows_that_count(predictions: Predictions) -> tuple[Floats, NDArray[np.intp]]:
+def _rows_that_count(predictions: Predictions) -> tuple[Floats, Codes]:
     """Return log odds and codes without the rows of weight 0."""
     odds, codes = predictions.log_odds, predictions.model_codes
     if predictions.sample_weight is None:
@@ -166,16 +164,7 @@ def _rows_that_count(predictions: Predictions) -> tuple[Floats, NDArray[np.intp]
     return odds[:, used], codes[used]
 
 
-def _slack(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
-    """Return how far the true class leads the others: rows of small slack are hard."""
-    padded = np.vstack([log_odds, np.zeros(log_odds.shape[1])])
-    own = padded[codes, np.arange(len(codes))]
-    padded[codes, np.arange(len(codes))] = -np.inf
-    slack: Floats = own - padded.max(axis=0)
-    return slack
-
-
-def _constraints(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
+def _constraints(log_odds: Floats, codes: Codes) -> Floats:
     """Return the rows ``z_{i,y_i} - z_{ik}``, k other than y_i, shape (m K, 2 K)."""
     k, m = log_odds.shape
     blocks = np.zeros((m, k + 1, 2 * k))
@@ -185,14 +174,10 @@ def _constraints(log_odds: Floats, codes: NDArray[np.intp]) -> Floats:
     for j in range(k):
         blocks[:, j, j] -= 1.0
         blocks[:, j, k + j] -= log_odds[j]
-    keep = np.arange(k + 1) != codes[:, None]
-    rows: Floats = blocks[keep]
-    return rows
+    return blocks[np.arange(k + 1) != codes[:, None]]
 
 
-def _total(
-    log_odds: Floats, codes: NDArray[np.intp], wanted: NDArray[np.bool_] | None = None
-) -> Floats:
+def _total(log_odds: Floats, codes: Codes, wanted: NDArray[np.bool_] | None = None) -> Floats:
     """Return the sum of the constraint rows of the `wanted` pairs (all) without building them."""
     c, n = len(log_odds) + 1, log_odds.shape[1]
     wanted = np.ones((c, c), dtype=bool) if wanted is None else wanted
@@ -207,13 +192,12 @@ def _total(
     return np.concatenate([tau, gamma])
 
 
-def _margins(log_odds: Floats, codes: NDArray[np.intp], direction: Floats) -> Floats:
+def _margins(log_odds: Floats, codes: Codes, direction: Floats) -> Floats:
     """Return ``eta_{i, y_i} - eta_{ik}`` along `direction`, shape (K + 1, n)."""
     k, n = log_odds.shape
     eta = np.zeros((k + 1, n))
     eta[:k] = direction[:k, None] + direction[k:, None] * log_odds
-    margins: Floats = eta[codes, np.arange(n)] - eta
-    return margins
+    return eta[codes, np.arange(n)] - eta
 
 
 def _solve(constraints: Floats, total: Floats) -> tuple[Floats, float]:
@@ -238,16 +222,9 @@ MOST_CONSTRAINTS = 1.2e8
 
 @dataclass(frozen=True)
 class Existence:
-    """What is known of the maximum.
+    """Which classes keep the maximum from existing, and whether it exists and rows determine it.
 
-    Attributes
-    ----------
-    causes : tuple
-        Classes that keep it from existing.
-    determined : bool
-        Whether it exists and the rows determine it.
-    undecided : bool
-        Whether neither is known.
+    It is undecided where neither is known.
     """
 
     causes: Classes = ()
@@ -286,7 +263,9 @@ def warn_of(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
     if fit.converged:
         return
     if fit.separated:
-        named = _some(fit.separated_classes)
+        classes = fit.separated_classes
+        more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
+        named = f"class {', '.join(repr(label) for label in classes[:3])}{more}"
         cause = f"no row has {named}" if absent else f"the log odds separate the labels: {named}"
         message = Phrase(
             "the maximum likelihood estimate does not exist ({}): estimates drift to infinity, "
@@ -307,10 +286,3 @@ def warn_of(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
             USE_A_PENALTY,
         )
         warnings.warn(ConvergenceWarning(message), stacklevel=4)
-
-
-def _some(classes: Classes) -> str:
-    """Return up to three classes in words."""
-    names = ", ".join(repr(label) for label in classes[:3])
-    more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
-    return f"class {names}{more}"

@@ -13,27 +13,31 @@ the degrees of freedom count one parameter less.
 
 Of more than 5,000 parameters the covariance is not computed (`_math/many_classes`): the fit then
 has no standard errors, and ``information == "blocks"`` says so.
+
+`fit_all_baselines` is the mean of the fits of all baselines (`AllBaselinesMap`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import warnings
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
 from .._ground.results import Floats, Result, none_for_nan
+from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.text import Table
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms
 from .._math.many_classes import has_whole_hessian
 from .._math.products import NO_HESSIAN
-from ..exceptions import InputError
+from ..exceptions import ConvergenceWarning, Either, InputError, Option, Phrase, SeparationWarning
 from .estimate import Estimate, covariance, estimate
 from .existence import Existence, existence, warn_of
-from .map import MCLLOMap, read_simplex
+from .map import AllBaselinesMap, MCLLOMap, read_simplex
 from .objective import FreeLikelihood
 from .penalty import Center, Penalty, check_penalty
 
@@ -58,6 +62,8 @@ _LATER = {
     "information": "full",
 }
 """Scalars that files of the first versions do not have, with what they meant."""
+MOST_BASELINES = 50
+"""Baselines that are fitted without being asked for one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +163,7 @@ class MCLLOFit(MCLLOMap):
         if self.information == "blocks":
             return np.full(2 * len(self.tau), np.nan)
         with np.errstate(invalid="ignore"):
-            se: Floats = np.sqrt(np.diagonal(self.cov_theta))
-        return se
+            return np.sqrt(np.diagonal(self.cov_theta))
 
     @property
     def se_tau(self) -> Floats:
@@ -173,8 +178,7 @@ class MCLLOFit(MCLLOMap):
     @property
     def se_delta(self) -> Floats:
         """Standard errors of delta (delta method)."""
-        se: Floats = self.delta * self.se_tau
-        return se
+        return self.delta * self.se_tau
 
     @overload
     def recalibrate(
@@ -245,37 +249,26 @@ class MCLLOFit(MCLLOMap):
 
     def parameters(self, level: float = 0.95) -> Table:
         """Return a table: class, delta and gamma with standard errors and intervals."""
-        intervals = self.confidence_interval(level)
-        return Table(
-            {
-                "class": self.compared,
-                "delta": self.delta.tolist(),
-                "se_delta": self.se_delta.tolist(),
-                "delta_low": intervals.delta[:, 0].tolist(),
-                "delta_high": intervals.delta[:, 1].tolist(),
-                "gamma": self.gamma.tolist(),
-                "se_gamma": self.se_gamma.tolist(),
-                "gamma_low": intervals.gamma[:, 0].tolist(),
-                "gamma_high": intervals.gamma[:, 1].tolist(),
-            }
-        )
+        intervals, columns = self.confidence_interval(level), {"class": list(self.compared)}
+        for name in ("delta", "gamma"):
+            ends = getattr(intervals, name)
+            columns |= {name: getattr(self, name).tolist()}
+            columns |= {f"se_{name}": getattr(self, f"se_{name}").tolist()}
+            columns |= {f"{name}_low": ends[:, 0].tolist(), f"{name}_high": ends[:, 1].tolist()}
+        return Table(columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what cannot be estimated is None."""
         intervals = self.confidence_interval()
-        arrays = {
-            "delta": self.delta,
-            "se_tau": self.se_tau,
-            "se_gamma": self.se_gamma,
-            "se_delta": self.se_delta,
+        estimated = {
+            **{name: getattr(self, name) for name in ("delta", "se_tau", "se_gamma", "se_delta")},
             "delta_interval": intervals.delta,
             "gamma_interval": intervals.gamma,
+            "cov_theta": None if self.information == "blocks" else self.cov_theta,
         }
-        covariance = None if self.information == "blocks" else self.cov_theta.tolist()
         return {
             **super().to_dict(),
-            **{name: none_for_nan(array.tolist()) for name, array in arrays.items()},
-            "cov_theta": none_for_nan(covariance),
+            **none_for_nan(estimated),
             "compared": list(self.compared),
             **{name: getattr(self, name) for name in (*_SCALARS, *_LATER)},
             "separated_classes": list(self.separated_classes),
@@ -289,14 +282,13 @@ class MCLLOFit(MCLLOMap):
         sizes = (len(content["tau"]) + 1, len(content["gamma"]) + 1, len(content["classes"]))
         if len(set(sizes)) != 1:
             raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
-        whole = own["information"] == "full"
-        covariance = np.array(content["cov_theta"] if whole else NO_HESSIAN, dtype=np.float64)
+        covariance = content["cov_theta"] if own["information"] == "full" else NO_HESSIAN
         return cls(
             tau=np.array(content["tau"], dtype=np.float64),
             gamma=np.array(content["gamma"], dtype=np.float64),
             classes=tuple(content["classes"]),
             baseline=content["baseline"],
-            cov_theta=covariance,
+            cov_theta=np.array(covariance, dtype=np.float64),
             separated_classes=tuple(content.get("separated_classes", ())),
             **own,
         )
@@ -355,15 +347,16 @@ def assembled(
     likelihood: FreeLikelihood[Any], end: Estimate, found: Existence, rows: Rows
 ) -> MCLLOFit:
     """Return the fit of an estimate, given what is known of the maximum."""
-    whole, theta = has_whole_hessian(len(likelihood.free)), likelihood.theta(end.solution.x)
+    whole, cov_theta = has_whole_hessian(len(likelihood.free)), NO_HESSIAN
+    if whole:
+        cov_theta = covariance(end.hessian, likelihood.free, found.determined)
+    tau, gamma = np.split(likelihood.theta(end.solution.x), 2)
     return MCLLOFit(
-        tau=theta[: len(theta) // 2],
-        gamma=theta[len(theta) // 2 :],
+        tau=tau,
+        gamma=gamma,
         classes=rows.classes,
         baseline=rows.baseline,
-        cov_theta=covariance(end.hessian, likelihood.free, found.determined)
-        if whole
-        else NO_HESSIAN,
+        cov_theta=cov_theta,
         log_likelihood=min(0.0, -end.value),
         log_likelihood_null=min(0.0, -end.null.value),
         n_samples=rows.n_samples,
@@ -380,3 +373,46 @@ def assembled(
         center_gamma=end.center_gamma,
         information="full" if whole else "blocks",
     )
+
+
+def fit_all_baselines(predictions: Predictions, **options: Any) -> AllBaselinesMap:
+    """Fit MCLLO with every class as the baseline and return the geometric mean of the fits.
+
+    `options` are those of `fit_predictions`. One warning speaks for all fits that have no finite
+    estimate.
+    """
+    fits = fit_each_baseline(predictions, predictions.classes, **options)
+    warn_once(fits)
+    return AllBaselinesMap.from_maps(fits)
+
+
+def fit_each_baseline(
+    predictions: Predictions, baselines: Sequence[Hashable], **options: Any
+) -> list[MCLLOFit]:
+    """Return one fit for each baseline; their flags say what single warnings would have said."""
+    if len(baselines) > MOST_BASELINES:
+        raise InputError(
+            f"at most {MOST_BASELINES} baselines are fitted at once; got {len(baselines)} classes.",
+            remedy=Phrase(
+                "Name one with {}{}.",
+                Option("baseline"),
+                Either(", or the ones to try with baselines= of baseline_sensitivity", shell=""),
+            ),
+        )
+    with quiet(*OF_ESTIMATES):
+        return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
+
+
+def warn_once(fits: Sequence[MCLLOFit]) -> None:
+    """Warn of the fits without a finite estimate, in one sentence."""
+    bad = [f for f in fits if not f.converged]
+    if not bad:
+        return
+    which = f"baseline {bad[0].baseline!r}" + (f" and {len(bad) - 1} more" if bad[1:] else "")
+    remedy = "To recalibrate, use a penalty (1.0 is a good start)."
+    if any(f.separated for f in bad):
+        message = f"the maximum likelihood estimate does not exist ({which}): estimates drift to "
+        warnings.warn(f"{message}infinity. {remedy}", SeparationWarning, stacklevel=3)
+    else:
+        message = f"the likelihood is all but flat ({which}): estimates are not determined. "
+        warnings.warn(message + remedy, ConvergenceWarning, stacklevel=3)

@@ -13,7 +13,6 @@ Rows in memory and rows in blocks differ in the objective and in nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,13 +20,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._input.predictions import Predictions
-from .._math.likelihood import (
-    Likelihood,
-    LogPartition,
-    Terms,
-    identity_theta,
-    sufficient_statistic,
-)
+from .._math.likelihood import Likelihood, LogPartition, Terms, identity_theta, sufficient_statistic
 
 Objective = Callable[[Floats], Terms]
 Whole = TypeVar("Whole", bound=Objective)
@@ -61,14 +54,8 @@ def most_information(total: float, squares: Floats) -> Floats:
 class FreeLikelihood(Generic[Whole]):
     """An objective as a function of the free parameters; the others stay 1.
 
-    Parameters
-    ----------
-    whole : callable
-        The objective of all parameters.
-    free : ndarray of bool
-        Mask over theta.
-    most : callable
-        Returns the bound on the Hessian's diagonal (`most_information`), all parameters.
+    `whole` is the objective of all parameters, `free` a mask over them, and `most` returns the
+    bound on the Hessian's diagonal (`most_information`).
     """
 
     def __init__(self, whole: Whole, free: NDArray[np.bool_], most: Callable[[], Floats]) -> None:
@@ -79,8 +66,14 @@ class FreeLikelihood(Generic[Whole]):
     @staticmethod
     def of(predictions: Predictions) -> FreeLikelihood[Likelihood]:
         """Return the negative log likelihood of rows in memory."""
-        free = free_parameters(predictions.log_odds)
-        return FreeLikelihood(likelihood_of(predictions), free, partial(_most, predictions))
+        odds, weight = predictions.log_odds, predictions.sample_weight
+
+        def most() -> Floats:
+            squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
+            total = float(predictions.n_samples if weight is None else weight.sum())
+            return most_information(total, squares)
+
+        return FreeLikelihood(likelihood_of(predictions), free_parameters(odds), most)
 
     def theta(self, x: Floats) -> Floats:
         """Return theta with the free parameters `x`."""
@@ -104,10 +97,3 @@ class FreeLikelihood(Generic[Whole]):
         terms = objective(self.theta(x))
         hessian = terms.hessian[np.ix_(self.free, self.free)]
         return Terms(terms.value, terms.gradient[self.free], hessian)
-
-
-def _most(predictions: Predictions) -> Floats:
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
-    total = float(predictions.n_samples if weight is None else weight.sum())
-    return most_information(total, squares)

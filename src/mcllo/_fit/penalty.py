@@ -73,8 +73,7 @@ def check_penalty(penalty: Penalty, center: str) -> None:
     elif not (np.isfinite(penalty) and penalty >= 0.0):
         raise InputError(argument="penalty", rule="be finite and not negative", value=penalty)
     if center not in CENTERS:
-        rule = "be 'identity' or 'temperature'"
-        raise InputError(argument="center", rule=rule, value=center)
+        raise InputError(argument="center", rule="be 'identity' or 'temperature'", value=center)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,17 +146,13 @@ def strongest_evidence(objective: Objective, centre: Floats) -> float:
     best = int(np.argmax(values))
     if best in (0, len(powers) - 1):
         return float(10.0 ** powers[best])
-    return _between(objective, centre, points[best + 1], float(powers[best]))
-
-
-def _between(objective: Objective, centre: Floats, start: Floats, power: float) -> float:
     from scipy.optimize import minimize_scalar
 
-    def loss(p: float) -> float:
-        rho = 10.0**p
-        return -evidence(rho, minimize(Ridge(objective, rho, centre), start))
+    def loss(power: float) -> float:
+        rho = 10.0**power
+        return -evidence(rho, minimize(Ridge(objective, rho, centre), points[best + 1]))
 
-    bounds = (power - STEP, power + STEP)
+    bounds = (float(powers[best]) - STEP, float(powers[best]) + STEP)
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE_LOG_RHO})
     return float(10.0**found.x)
 
@@ -188,26 +183,25 @@ class FirthObjective:
         whole[np.ix_(free, free)] = inverse
         theta = self.likelihood.theta(x)
         slope = -0.5 * information_slope(theta, self.log_odds, whole, self.weight)[free]
-        self._learn(x, slope)
-        return Terms(
-            terms.value - 0.5 * logdet, terms.gradient + slope, terms.hessian + self._curvature
-        )
-
-    def _learn(self, x: Floats, slope: Floats) -> None:
-        """Correct the prior's curvature by what the step to `x` showed."""
-        if self._last is not None:
+        if self._last is not None:  # what this step showed corrects the prior's curvature
             step = x - self._last[0]
             missed = slope - self._last[1] - self._curvature @ step
             along = float(missed @ step)
             if abs(along) > TOO_LITTLE * float(np.linalg.norm(missed) * np.linalg.norm(step)):
                 self._curvature = self._curvature + np.outer(missed, missed) / along
         self._last = x.copy(), slope
+        hessian = terms.hessian + self._curvature
+        return Terms(terms.value - 0.5 * logdet, terms.gradient + slope, hessian)
 
 
 def firth_solution(likelihood: FreeLikelihood[Likelihood], predictions: Predictions) -> Solution:
-    """Maximise Firth's penalised likelihood."""
-    objective = FirthObjective(likelihood, predictions)
-    return minimize(objective, _start(likelihood, predictions.log_odds))
+    """Maximise Firth's penalised likelihood.
+
+    It starts at the identity, with gamma lowered where log odds would saturate every row.
+    """
+    largest = np.maximum(np.abs(predictions.log_odds).max(axis=1), 1.0)
+    gentle = np.concatenate([np.zeros(len(largest)), np.minimum(1.0, 20.0 / largest)])
+    return minimize(FirthObjective(likelihood, predictions), gentle[likelihood.free])
 
 
 def information_slope(
@@ -235,10 +229,3 @@ def information_slope(
         slope[:k] += a.sum(axis=1)
         slope[k:] += np.einsum("ji,ji->j", a, odds)
     return slope
-
-
-def _start(likelihood: FreeLikelihood[Likelihood], log_odds: Floats) -> Floats:
-    """Return the identity, with gamma lowered where log odds would saturate every row."""
-    largest = np.maximum(np.abs(log_odds).max(axis=1), 1.0)
-    gentle = np.concatenate([np.zeros(len(log_odds)), np.minimum(1.0, 20.0 / largest)])
-    return gentle[likelihood.free]

@@ -38,9 +38,9 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
-from .._input.predictions import Predictions, as_predictions
+from .._ground.statements import OF_ESTIMATES, quiet
+from .._input.predictions import as_predictions
 from .._math.likelihood import Terms
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError
@@ -122,10 +122,6 @@ def profile_intervals(
             fit = fit_predictions(predictions, penalty=penalty, center=center)
     elif fit.classes != predictions.classes or fit.n_samples != predictions.n_samples:
         raise InputError("fit must be the fit of these predictions; classes or rows differ.")
-    return _intervals(predictions, fit, level)
-
-
-def _intervals(predictions: Predictions, fit: MCLLOFit, level: float) -> Intervals:
     from scipy.special import ndtri
 
     likelihood = FreeLikelihood.of(predictions)
@@ -133,18 +129,16 @@ def _intervals(predictions: Predictions, fit: MCLLOFit, level: float) -> Interva
     endless = np.zeros((len(free), 2), dtype=bool)
     if fit.separated:
         endless = unbounded_parameters(predictions)
-    objective = objective_of(
-        likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma
-    )
+    rule, gamma = fit.penalty_rule, fit.center_gamma
+    objective = objective_of(likelihood, predictions, fit.penalty, rule, gamma)
     profile = _Profile(objective, fit.theta[free], fit, float(ndtri(0.5 + level / 2.0)))
     ends = np.full((len(free), 2), np.nan)
     for position, k in enumerate(np.flatnonzero(free)):
         for side, sign in enumerate((-1.0, 1.0)):
-            found = sign * np.inf if endless[k, side] else profile.end(position, sign)
-            ends[k, side] = found
-    tau, gamma = np.split(ends, 2)
+            ends[k, side] = sign * np.inf if endless[k, side] else profile.end(position, sign)
+    tau, gammas = np.split(ends, 2)
     with np.errstate(over="ignore"):
-        return Intervals(level, tau, gamma, np.exp(tau), "profile", fit.compared)
+        return Intervals(level, tau, gammas, np.exp(tau), "profile", fit.compared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,16 +169,8 @@ class _Point:
 class _Profile:
     """The ends of intervals, one by one.
 
-    Parameters
-    ----------
-    objective : callable
-        Negative (penalised) log likelihood of the free parameters.
-    theta : ndarray
-        The estimate.
-    fit : MCLLOFit
-        Where it comes from.
-    reach : float
-        Square root of the chi-square quantile.
+    `theta` is the estimate of `fit` among the free parameters, of which `objective` is the negative
+    (penalised) log likelihood; `reach` is the square root of the chi-square quantile.
     """
 
     def __init__(self, objective: Objective, theta: Floats, fit: MCLLOFit, reach: float) -> None:
@@ -193,23 +179,18 @@ class _Profile:
         # a drifting estimate has come close to the supremum; the fit knows it
         plain = fit.penalty == 0.0 and fit.penalty_rule != "firth"
         self.least = min(self.terms.value, -fit.log_likelihood) if plain else self.terms.value
-        self._first = self._first_steps(fit)
-
-    def _first_steps(self, fit: MCLLOFit) -> Floats:
-        """Return the Wald reach, or one unit of log odds where there is none."""
+        # the first step is the Wald reach, or one unit of log odds where there is none
         variance = np.diagonal(fit.cov_theta)
         known = variance[~np.isnan(variance)]
-        if len(known) == len(self.theta):
-            steps: Floats = self.reach * np.sqrt(known)
-            return steps
-        return np.ones(len(self.theta))
+        wald = len(known) == len(theta)
+        self.first = reach * np.sqrt(known) if wald else np.ones(len(theta))
 
     def end(self, k: int, sign: float) -> float:
         """Return where D reaches the quantile, from the estimate in the direction of `sign`."""
         best, target = float(self.theta[k]), self.reach**2
         inside, outside = 0.0, np.inf
         at = _Point(self.theta, 0.0, 0.0, self.terms)
-        distance = float(self._first[k])
+        distance = float(self.first[k])
         for _ in range(MAX_STEPS):
             at = self._maximise(k, best + sign * distance, at)
             if at.deviance < target:

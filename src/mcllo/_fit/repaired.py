@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._ground.linalg import unit_diagonal
-from .._ground.results import Floats
+from .._ground.results import Floats, plain
 from .._ground.text import Table
 from .._input.labels import Classes
 from .._input.probabilities import Simplex
@@ -69,15 +69,9 @@ class RepairedProbabilities:
     def table(self) -> Table:
         """One line for each row and class: row, class, prob, low, high."""
         n, c = self.probs.shape
-        return Table(
-            {
-                "row": np.repeat(np.arange(n), c).tolist(),
-                "class": list(self.classes) * n,
-                "prob": self.probs.ravel().tolist(),
-                "low": self.low.ravel().tolist(),
-                "high": self.high.ravel().tolist(),
-            }
-        )
+        columns = {"row": np.repeat(np.arange(n), c).tolist(), "class": list(self.classes) * n}
+        parts = {"prob": self.probs, "low": self.low, "high": self.high}
+        return Table(columns | {name: part.ravel().tolist() for name, part in parts.items()})
 
     def to_frame(self) -> Any:
         """Return `table` as a pandas ``DataFrame``."""
@@ -85,14 +79,8 @@ class RepairedProbabilities:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
-        return {
-            "classes": list(self.classes),
-            "level": self.level,
-            "method": self.method,
-            "probs": self.probs.tolist(),
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
-        }
+        names = ("classes", "level", "method", "probs", "low", "high")
+        return {name: plain(getattr(self, name)) for name in names}
 
     def __repr__(self) -> str:
         n, c = self.probs.shape
@@ -149,14 +137,7 @@ def repaired(
 def logit_and_error(theta: Floats, factor: Floats, odds: Floats) -> tuple[Floats, Floats]:
     """Return ``logit g`` and its standard errors, shape (c, rows), the baseline last.
 
-    Parameters
-    ----------
-    theta : ndarray of shape (2K,)
-        Estimate.
-    factor : ndarray of shape (2K, r)
-        F with ``F F'`` the covariance of theta.
-    odds : ndarray of shape (K, rows)
-        Log odds against the baseline.
+    `factor` is F, shape (2K, r), with ``F F'`` the covariance of theta; `odds` has shape (K, rows).
     """
     eta = _linear(theta, odds)
     top = (eta.argmax(axis=0), np.arange(eta.shape[1]))
@@ -219,8 +200,7 @@ def _factor(fit: MCLLOFit, covariance: Any) -> Floats:
         raise InputError(
             f"covariance must have no negative eigenvalue; as a correlation it has {values[0]:.3g}."
         )
-    factor: Floats = scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
-    return factor
+    return scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def check_level(level: Any) -> None:

@@ -1,5 +1,5 @@
-"""Rounding and tables, threads, atomic files, small linear algebra, results as plain values.
+"""Rounding and tables, statements, threads, atomic files, small linear algebra, plain results.
 
-Imports NumPy, SciPy's LAPACK inside functions, and nothing of ours: it has never heard of
-calibration.
+Imports NumPy, SciPy's LAPACK inside functions, and nothing of ours but `exceptions`: it has never
+heard of calibration.
 """

@@ -1,9 +1,8 @@
 """Write a file under a temporary name and rename it, so that a crash leaves the old file whole.
 
 What cannot be written is refused before the work begins. A link is followed to its file; what is no
-file (``/dev/null``, a named pipe) is written to directly.
-
-Progress on a terminal, silence in a pipe.
+file (``/dev/null``, a named pipe) is written to directly. `progress` shows on a terminal, and is
+silent in a pipe.
 """
 
 from __future__ import annotations
@@ -28,7 +27,14 @@ def replacing(path: StrPath) -> Iterator[Path]:
     if _is_special(target):
         yield target
         return
-    temporary = _temporary(target)
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent
+        )
+    except OSError as error:
+        raise FileFormatError(f"{target} cannot be written: {error.strerror}.") from None
+    os.close(handle)
+    temporary = Path(name)
     try:
         yield temporary
         os.chmod(temporary, _mode(target))
@@ -62,17 +68,6 @@ def write_text(path: StrPath, text: str) -> None:
 
 def _is_special(target: Path) -> bool:
     return target.exists() and not target.is_file()
-
-
-def _temporary(target: Path) -> Path:
-    try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent
-        )
-    except OSError as error:
-        raise FileFormatError(f"{target} cannot be written: {error.strerror}.") from None
-    os.close(handle)
-    return Path(name)
 
 
 def _mode(target: Path) -> int:

@@ -39,17 +39,10 @@ LARGE = 500
 
 
 def unit_diagonal(matrix: Floats, unit: Floats | None = None) -> tuple[Floats, Floats]:
-    """Return R and s; `unit` stands for the diagonal where other units are asked for.
-
-    Examples
-    --------
-    >>> unit_diagonal(np.array([[4.0, 3.0], [3.0, 9.0]]))
-    (array([[1. , 0.5],
-           [0.5, 1. ]]), array([2., 3.]))
-    """
+    """Return R and s; `unit` stands for the diagonal where other units are asked for."""
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1) if unit is None else unit
     scale = np.sqrt(np.maximum(diagonal, TINY))
-    scaled: Floats = matrix / scale[..., :, None]
+    scaled = matrix / scale[..., :, None]
     scaled /= scale[..., None, :]
     return scaled, scale
 
@@ -65,7 +58,7 @@ def solve_damped(matrix: Floats, right: Floats) -> Floats:
         damped = scaled if damping == 0.0 else scaled + damping * np.eye(len(own))
         try:
             np.linalg.cholesky(damped)
-            found: Floats = np.linalg.solve(damped, own) / scale
+            found = np.linalg.solve(damped, own) / scale
         except np.linalg.LinAlgError:
             continue
         if np.isfinite(found).all():
@@ -105,8 +98,8 @@ def inverse(matrix: Floats, *, large: int = LARGE) -> Floats:
         if not failed:
             half = np.tril(half)
             half += np.tril(half, -1).T
-            return np.asarray(half, dtype=np.float64)
-    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+            return half
+    return np.asarray(np.linalg.inv(matrix), np.float64)
 
 
 def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:
@@ -121,31 +114,23 @@ def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:
 
 
 def whitening(matrix: Floats) -> Floats:
-    """Return W of shape (size, rank) with ``W W'`` the (pseudo) inverse.
-
-    Examples
-    --------
-    >>> whitening(np.diag([4.0, 0.0])).round(2)
-    array([[0.5],
-           [0. ]])
-    """
+    """Return W of shape (size, rank) with ``W W'`` the (pseudo) inverse."""
     scaled, scale = unit_diagonal(matrix)
     values, vectors = np.linalg.eigh(scaled)
     seen = values > ROUNDING * values.max(initial=0.0)
-    roots: Floats = vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
-    return roots
+    return vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
 
 
 def pseudo_inverse(matrix: Floats) -> Floats:
     """Return the inverse among the directions that rounding leaves."""
     roots = whitening(matrix)
-    return np.asarray(roots @ roots.T, dtype=np.float64)
+    return roots @ roots.T
 
 
 def least_eigenvalue(matrix: Floats, unit: Floats) -> Floats:
     """Return the smallest eigenvalue in these units, of each matrix."""
     values = np.linalg.eigvalsh(unit_diagonal(matrix, unit)[0])
-    return np.asarray(values[..., 0], dtype=np.float64)
+    return np.asarray(values[..., 0], np.float64)
 
 
 def exceeds(matrix: Floats, bound: float, unit: Floats | None = None) -> bool:

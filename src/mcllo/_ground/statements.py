@@ -1,17 +1,24 @@
-"""What is said, before it is printed: nobody parses a sentence.
+"""What is said, before it is printed, and what is left unsaid because a result says it itself.
 
 A result builds statements; text, JSON, Markdown and HTML pick them by `kind` and print `text`.
 Whatever decides (an exit code, a colour, a second sentence) reads `kind`, `level` or `numbers`,
-never `text`.
+never `text`: nobody parses a sentence. `quiet` leaves out warnings of what serves something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..exceptions import ConvergenceWarning, SeparationWarning
+
 Level = Literal["plain", "good", "doubt", "bad"]
+
+OF_ESTIMATES = (SeparationWarning, ConvergenceWarning)
+"""Warnings in which a fit speaks of its estimates."""
 
 
 @dataclass(frozen=True)
@@ -48,3 +55,18 @@ class Statement:
 def pick(statements: Iterable[Statement], *kinds: str) -> list[Statement]:
     """Return the statements of these kinds, in their order; ``note`` stands for all ``note.*``."""
     return [said for said in statements if {said.kind, said.kind.split(".")[0]} & set(kinds)]
+
+
+@contextmanager
+def quiet(*categories: type[Warning]) -> Iterator[None]:
+    """Ignore warnings of these categories, or all, inside a ``with`` block.
+
+    Examples
+    --------
+    >>> with quiet(*OF_ESTIMATES):
+    ...     warnings.warn("no finite parameters are best", OF_ESTIMATES[0])
+    """
+    with warnings.catch_warnings():
+        for category in categories or (Warning,):
+            warnings.simplefilter("ignore", category)
+        yield

@@ -1,7 +1,4 @@
-"""Numbers as people read them: the only place that rounds.
-
-`Table`: a few named columns of equal length, for results that people read or put in a frame.
-"""
+"""Numbers as people read them, the only place that rounds; and `Table`, a few named columns."""
 
 from __future__ import annotations
 
@@ -34,16 +31,9 @@ PStyle = Callable[..., PWords]
 
 
 def p_words(pvalue: float, *, bound: bool = False, typeset: bool = False) -> PWords:
-    """Return the relation and the number of a p-value; never ``= 0``.
+    """Return the relation and the number of a p-value; never ``= 0``. NaN is ``not available``.
 
-    Parameters
-    ----------
-    pvalue : float
-        NaN is ``not available``.
-    bound : bool
-        Whether the p-value is at most that large.
-    typeset : bool
-        Whether to write it as printers do, with ``≤`` and ``× 10⁻⁷``.
+    A `bound` is at most that large; `typeset` writes as printers do, with ``≤`` and ``× 10⁻⁷``.
 
     Examples
     --------
@@ -70,24 +60,12 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_p(pvalue: float) -> str:
-    """Return ``= 0.034``, ``= 0.0005``, ``= 2.1e-05`` or ``< 1e-300``; never ``= 0``.
-
-    Examples
-    --------
-    >>> format_p(0.03412), format_p(0.0005), format_p(2.134e-5), format_p(0.0), format_p(1.0)
-    ('= 0.034', '= 0.0005', '= 2.1e-05', '< 1e-300', '= 1')
-    """
+    """Return ``= 0.034``, ``= 0.0005``, ``= 2.1e-05`` or ``< 1e-300``; never ``= 0``."""
     return str(p_words(pvalue))
 
 
 def format_number(value: float, digits: int = 3) -> str:
-    """Return about `digits` significant digits, two decimals near 1, an exponent only when far.
-
-    Examples
-    --------
-    >>> format_number(0.94538), format_number(1220.97), format_number(3.1e-7), format_number(1.0)
-    ('0.95', '1221', '3.1e-07', '1.00')
-    """
+    """Return about `digits` significant digits, two decimals near 1, an exponent only when far."""
     if math.isnan(value):
         return "-"
     if math.isinf(value):
@@ -114,13 +92,7 @@ def format_count(n: float) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return ``a, b and c``.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"]), listed(["a", "b"]), listed(["a"])
-    ('a, b and c', 'a and b', 'a')
-    """
+    """Return ``a, b and c``, ``a and b`` or ``a``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
@@ -163,7 +135,10 @@ class Table:
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        self._columns = {name: [_plain(v) for v in values] for name, values in columns.items()}
+        self._columns = {
+            name: [value.item() if isinstance(value, np.generic) else value for value in values]
+            for name, values in columns.items()
+        }
         if len({len(values) for values in self._columns.values()}) > 1:
             raise ValueError("the columns of a Table must have one length.")
 
@@ -180,10 +155,8 @@ class Table:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per row."""
-        names = self.columns
-        return [
-            dict(zip(names, row, strict=True)) for row in zip(*self._columns.values(), strict=True)
-        ]
+        rows = zip(*self._columns.values(), strict=True)
+        return [dict(zip(self.columns, row, strict=True)) for row in rows]
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns as lists."""
@@ -204,22 +177,17 @@ class Table:
         return pd.DataFrame(self._columns)
 
     def __str__(self) -> str:
-        head = [list(self.columns)]
-        return align(head + [[_word(v) for v in row.values()] for row in self.rows()])
+        words = [
+            [format_number(v) if isinstance(v, float) else ellipsis(v) for v in row]
+            for row in zip(*self._columns.values(), strict=True)
+        ]
+        return align([self.columns, *words])
 
     def __repr__(self) -> str:
         return f"<Table of {len(self)} rows: {', '.join(self.columns)}>"
-
-
-def _word(value: Any) -> str:
-    return format_number(value) if isinstance(value, float) else ellipsis(value)
 
 
 def _one_type(values: list[Any]) -> list[Any]:
     """Return words and numbers in one column (class labels may be both) all as words."""
     kinds = {type(value) for value in values if value is not None}
     return [str(v) for v in values] if str in kinds and len(kinds) > 1 else values
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

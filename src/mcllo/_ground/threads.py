@@ -58,14 +58,7 @@ def limit_threads(n: int | None) -> None:
 
 @contextmanager
 def threads(n: int | None) -> Iterator[None]:
-    """Limit the threads inside a ``with`` block.
-
-    Examples
-    --------
-    >>> with threads(3):
-    ...     n_threads()
-    3
-    """
+    """Limit the threads inside a ``with`` block."""
     before = _limit.get()
     limit_threads(n)
     try:
@@ -102,11 +95,6 @@ def ordered_map(
     there are workers is held at a time. Workers start no threads of their own, and NumPy's error
     state is the caller's. Whatever ends this early, an error or Ctrl-C, also ends the workers
     before it goes on.
-
-    Examples
-    --------
-    >>> list(ordered_map(lambda item: item * item, [1, 2, 3], 2))
-    [1, 4, 9]
     """
     n_workers = min(n_workers, len(items)) if isinstance(items, Sequence) else n_workers
     if n_workers <= 1:
@@ -181,36 +169,24 @@ def one_blas_thread(work: int = BLAS_MAY_THREAD) -> Iterator[None]:
     The setting belongs to the process. Several threads may be inside at a time: the first to enter
     sets it and the last to leave restores it.
     """
+    global _users
     if work < BLAS_MAY_THREAD:
         yield
         return
-    _enter()
+    with _lock:
+        _users += 1
+        for library in _blas_libraries() if _users == 1 else ():
+            if (before := library.num_threads) != 1:
+                library.set_num_threads(1)
+                _limited.append((library, before))
     try:
         yield
     finally:
-        _leave()
-
-
-def _enter() -> None:
-    global _users
-    with _lock:
-        _users += 1
-        if _users > 1:
-            return
-        for library in _blas_libraries():
-            threads = library.num_threads
-            if threads != 1:
-                library.set_num_threads(1)
-                _limited.append((library, threads))
-
-
-def _leave() -> None:
-    global _users
-    with _lock:
-        _users -= 1
-        while _users == 0 and _limited:
-            library, threads = _limited.pop()
-            library.set_num_threads(threads)
+        with _lock:
+            _users -= 1
+            while _users == 0 and _limited:
+                library, before = _limited.pop()
+                library.set_num_threads(before)
 
 
 @cache

@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._fit.all_baselines import fit_each_baseline
-from .._fit.fit import MCLLOFit
+from .._fit.fit import MCLLOFit, fit_each_baseline
 from .._fit.map import MCLLOMap
 from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats, Result

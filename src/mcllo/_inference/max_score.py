@@ -30,8 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.all_baselines import fit_each_baseline, warn_once
-from .._fit.fit import MCLLOFit
+from .._fit.fit import MCLLOFit, fit_each_baseline, warn_once
 from .._fit.objective import free_parameters
 from .._ground.linalg import pseudo_inverse
 from .._ground.results import Floats

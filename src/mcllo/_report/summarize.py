@@ -12,8 +12,7 @@ from typing import Literal
 
 from .._assessment.assessment import Assessment, assess_predictions
 from .._assessment.details import PARTS, Details
-from .._ground.quiet import quiet
-from .._ground.statements import Statement, pick
+from .._ground.statements import Statement, pick, quiet
 from .._inference.budget import N_RESAMPLES_COMPARE
 from .._inference.likelihood_tests import CalibrationTest, choose_method
 from .._version import __version__

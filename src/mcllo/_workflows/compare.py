@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
 from .._ground.files import progress
-from .._ground.quiet import OF_ESTIMATES, quiet
 from .._ground.results import Floats
+from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.threads import one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE
 from .._inference.draws import Seed, entropy_of

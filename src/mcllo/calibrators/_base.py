@@ -32,8 +32,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._fit.map import read_simplex
 from .._ground.files import write_text
-from .._ground.quiet import quiet
 from .._ground.results import Floats, none_for_nan, plain
+from .._ground.statements import quiet
 from .._input.frames import column_names, shorten
 from .._input.labels import RESERVED, class_names
 from .._input.predictions import Predictions, as_predictions

@@ -1,7 +1,7 @@
 """`MCLLOCalibrator`: the paper's map as a scikit-learn estimator, and the gate before it.
 
 ====================  ==========================================================================
-map                   `_fit.fit` of one baseline, or `_fit.all_baselines`: the mean of all
+map                   `_fit.fit` of one baseline, or the mean of the maps of all
 gate                  recalibrate only when calibration is rejected; else leave predictions alone
 ====================  ==========================================================================
 
@@ -23,10 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks.dask import blocks_of_dask, is_dask, lazy_labels, lazy_predict
 from .._blocks.fit import fit_blocks
-from .._fit.all_baselines import AllBaselinesMap, fit_all_baselines
-from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.quiet import OF_ESTIMATES, quiet
+from .._fit.fit import MCLLOFit, fit_all_baselines, fit_predictions
+from .._fit.map import AllBaselinesMap
 from .._ground.results import Floats, Result
+from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.text import format_p
 from .._inference.calibration_test import fit_and_test, split_baseline
 from .._inference.max_score import likeliest_baseline, max_score_test
