@@ -393,34 +393,33 @@ def test_load_refuses_other_files(tmp_path):
 @every_case
 def test_refusals_of_fit(cls, options):
     probs, y = sample()
-    calibrator = cls(**options)
-    X = table(calibrator, probs)
-    with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
-        calibrator.fit(X, None)
-    with pytest.raises(InputError, match="same number of rows; got 300 and 299"):
-        calibrator.fit(X, y[:-1])
-    with pytest.raises(InputError, match="sparse input is not supported"):
-        calibrator.fit(sparse.csr_matrix(X), y)
-    with pytest.raises(InputError, match="Complex data not supported"):
-        calibrator.fit(X.astype(complex), y)
-    with pytest.raises(InputError, match=r"sample_weight\[3\]=-1"):
-        calibrator.fit(X, y, sample_weight=np.where(np.arange(300) == 3, -1.0, 1.0))
-    assert not hasattr(calibrator, "classes_")
+    calibrator = fitted(cls, options, probs, y)
+    X, wrong = table(calibrator, probs), np.where(np.arange(300) == 3, -1.0, 1.0)
+    for arguments, message in (
+        ((X, None), "requires y to be passed, but the target y is None"),
+        ((X, y[:-1]), "same number of rows; got 300 and 299"),
+        ((sparse.csr_matrix(X), y), "sparse input is not supported"),
+        ((X.astype(complex), y), "Complex data not supported"),
+        ((X, y, wrong), r"sample_weight\[3\]=-1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            calibrator.fit(*arguments)
+        assert vars(calibrator) == vars(cls(**options))  # nothing of the last fit is left
 
 
 @every_case
 def test_refusals_of_predict(cls, options):
     done = fitted(cls, options, *sample())
     wide = table(done, sample(c=4)[0])
-    with pytest.raises(InputError, match=rf"4 features, but {cls.__name__} is expecting 3"):
-        done.predict_proba(wide)
-    with pytest.raises(InputError, match="a column for each of the 3 classes; got 4"):
-        done.predict_proba(wide.tolist())
-    with pytest.raises(InputError, match="finite"):
-        done.predict_proba(np.full((1, 3), np.nan))
     named = Predictions.from_arrays(sample()[0], np.array(NAMES)[sample()[1]])
-    with pytest.raises(InputError, match=r"must have the classes \[0, 1, 2\]"):
-        done.predict_proba(named)
+    for rows, message in (
+        (wide, rf"4 features, but {cls.__name__} is expecting 3"),
+        (wide.tolist(), "a column for each of the 3 classes; got 4"),
+        (np.full((1, 3), np.nan), "finite"),
+        (named, r"must have the classes \[0, 1, 2\]"),
+    ):
+        with pytest.raises(InputError, match=message):
+            done.predict_proba(rows)
 
 
 # ------------------------------------------------------------------------ scikit-learn's own checks

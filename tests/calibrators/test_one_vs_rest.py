@@ -6,9 +6,13 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from toy import TOY_X, TOY_Y
 
-from mcllo.calibrators import BetaCalibration
+from mcllo import MCLLOCalibrator, Predictions
+from mcllo.calibrators import BetaCalibration, IsotonicCalibration
+from mcllo.calibrators._base import label_array, normalize_rows
 from mcllo.calibrators._beta import features, fit_beta, is_step
 from mcllo.exceptions import InputError, SeparationWarning
+
+ROW = np.array([[0.5, 0.3, 0.2]])
 
 
 def negative_log_likelihood(coef, s, hit):
@@ -130,3 +134,54 @@ def test_maps_never_fall_and_average_to_the_share(seed):
 def test_refused_rows():
     with pytest.raises(InputError, match=r"lie in \[0, 1\]; got probs\[0, 0\]=-0.5"):
         BetaCalibration().fit([[-0.5, 1.5], [0.5, 0.5]], [0, 1])
+
+
+# ---- what calibrators by class share
+
+
+def test_labels_keep_their_type():
+    assert label_array((1, 2)).dtype.kind == "i"
+    for labels in (("a", "b"), (True, False), (1, "b")):
+        assert label_array(labels).tolist() == list(labels)
+
+
+def test_rows_of_predictions_are_taken_as_they_are():
+    held = Predictions.from_arrays(TOY_X, TOY_Y)
+    assert MCLLOCalibrator().fit(TOY_X, TOY_Y)._rows(held).probs is held.probs
+
+
+def test_answers_that_sum_to_one_stay():
+    np.testing.assert_allclose(normalize_rows(TOY_X, TOY_X[::-1], zero_row="uniform"), TOY_X)
+
+
+def test_an_absent_class_keeps_its_share():
+    # Class 1 keeps .3; the answers .6 and .2 of the others share .7 as 3 : 1.
+    answer = normalize_rows(np.array([[0.6, 9.0, 0.2]]), ROW, absent=(1,), zero_row="uniform")
+    np.testing.assert_allclose(answer, [[0.525, 0.3, 0.175]])
+    nothing = normalize_rows(np.array([[0.0, 9.0, 0.0]]), ROW, absent=(1,), zero_row="uniform")
+    np.testing.assert_allclose(nothing, [[0.35, 0.3, 0.35]])
+    x = np.array([[0.0, 1.0, 0.0]])  # all on the absent class
+    answer = normalize_rows(np.array([[0.1, 0.0, 0.1]]), x, absent=(1,), zero_row="original")
+    np.testing.assert_array_equal(answer, x)
+
+
+def test_absent_columns_look_at_the_weight():
+    assert IsotonicCalibration().fit(TOY_X, TOY_Y).absent_ == ()
+    with pytest.warns(match="no row has class 2"):
+        fitted = IsotonicCalibration().fit(TOY_X, TOY_Y, sample_weight=TOY_Y != 2)
+    assert fitted.absent_ == (2,)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["original", "uniform"]))
+def test_rows_sum_to_one_and_the_input_is_untouched(seed, zero_row):
+    rng = np.random.default_rng(seed)
+    x = rng.dirichlet(np.ones(4), size=5)
+    q = rng.random((5, 4)) * rng.integers(0, 2, size=(5, 4))
+    before = x.copy(), q.copy()
+    absent = tuple(np.flatnonzero(rng.integers(0, 2, size=4))[:3].tolist())
+    answer = normalize_rows(q, x, absent=absent, zero_row=zero_row)
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(answer[:, absent], x[:, absent])
+    np.testing.assert_array_equal(x, before[0])
+    np.testing.assert_array_equal(q, before[1])
