@@ -10,7 +10,7 @@ from mcllo import MCLLOCalibrator, Predictions
 from mcllo.calibrators import BetaCalibration, IsotonicCalibration
 from mcllo.calibrators._base import label_array, normalize_rows
 from mcllo.calibrators._beta import features, fit_beta, is_step
-from mcllo.exceptions import InputError, SeparationWarning
+from mcllo.exceptions import SeparationWarning
 
 ROW = np.array([[0.5, 0.3, 0.2]])
 
@@ -129,11 +129,6 @@ def test_maps_never_fall_and_average_to_the_share(seed):
     coef = fit_beta(s, hit)
     assert (coef[:2] >= 0.0).all()
     np.testing.assert_allclose(expit(features(s).T @ coef).mean(), hit.mean(), atol=1e-6)
-
-
-def test_refused_rows():
-    with pytest.raises(InputError, match=r"lie in \[0, 1\]; got probs\[0, 0\]=-0.5"):
-        BetaCalibration().fit([[-0.5, 1.5], [0.5, 0.5]], [0, 1])
 
 
 # ---- what calibrators by class share

@@ -395,7 +395,16 @@ def test_refusals_of_fit(cls, options):
     probs, y = sample()
     calibrator = fitted(cls, options, probs, y)
     X, wrong = table(calibrator, probs), np.where(np.arange(300) == 3, -1.0, 1.0)
+    rows = []
+    if calibrator.input == "probs":
+        short, outside = X.copy(), X.copy()
+        short[1], outside[0] = [0.5, 0.2, 0.2], [-0.5, 1.0, 0.5]
+        rows = [
+            ((short, y), r"row 1 sums to 0\.9"),
+            ((outside, y), r"lie in \[0, 1\]; got probs\[0, 0\]=-0.5"),
+        ]
     for arguments, message in (
+        *rows,
         ((X, None), "requires y to be passed, but the target y is None"),
         ((X, y[:-1]), "same number of rows; got 300 and 299"),
         ((sparse.csr_matrix(X), y), "sparse input is not supported"),

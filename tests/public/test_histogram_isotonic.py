@@ -163,14 +163,6 @@ def test_refused_options(options, message):
         HistogramBinning(**options).fit(TOY_X, TOY_Y)
 
 
-def test_refused_rows():
-    fitted = HistogramBinning().fit(TOY_X, TOY_Y)
-    with pytest.raises(InputError, match="a column for each of the 3 classes; got 2"):
-        fitted.predict_proba([[0.5, 0.5]])
-    with pytest.raises(InputError, match=r"row 1 sums to 0\.9"):
-        IsotonicCalibration().fit([[0.5, 0.5], [0.5, 0.4]], [0, 1])
-
-
 def pool_adjacent_violators(x, y):
     """Return the isotonic fit at each row, by merging blocks that fall; equal x are one block."""
     blocks = [[at, y[x == at].sum(), (x == at).sum()] for at in np.unique(x)]

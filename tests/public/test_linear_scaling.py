@@ -14,6 +14,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo.calibrators import (
+    AutoCalibrator,
     DirichletCalibration,
     MatrixScaling,
     TemperatureScaling,
@@ -412,9 +413,17 @@ def test_penalties_that_are_refused(options):
             cls(**options).fit(TOY_X, TOY_Y)
 
 
-@pytest.mark.parametrize("cls", [VectorScaling, MatrixScaling, TemperatureScaling])
-def test_unknown_scores(cls):
-    assert cls().on == ("log_probs" if cls is TemperatureScaling else "logits")
+@pytest.mark.parametrize(
+    ("cls", "default"),
+    [
+        (VectorScaling, "logits"),
+        (MatrixScaling, "logits"),
+        (TemperatureScaling, "log_probs"),
+        (AutoCalibrator, "log_probs"),
+    ],
+)
+def test_unknown_scores(cls, default):
+    assert cls().on == default
     assert (cls(on="logits").input, cls(on="log_probs").input) == ("logits", "probs")
     with pytest.raises(InputError, match=r"on must be one of .*'log_probs'.*; got on='odds'"):
         cls(on="odds").fit(TOY_X, TOY_Y)
