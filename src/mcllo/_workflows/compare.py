@@ -27,13 +27,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
 from .._ground.files import progress
 from .._ground.quiet import OF_ESTIMATES, quiet
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.threads import one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE
 from .._inference.draws import Seed, entropy_of
@@ -246,9 +245,7 @@ def known_methods(name: str) -> str:
     return did_you_mean(name, tuple(CALIBRATORS), "known are")
 
 
-def random_folds(
-    n_samples: int, n_folds: int, seed: int, groups: NDArray[np.intp] | None = None
-) -> NDArray[np.intp]:
+def random_folds(n_samples: int, n_folds: int, seed: int, groups: Codes | None = None) -> Codes:
     """Return a fold for each row, whatever its label; rows of one group share theirs."""
     if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
         rule = "be a whole number of at least 2 folds"
@@ -265,7 +262,7 @@ def random_folds(
 
 
 def _recalibrate(
-    name: str, learn: Predictions, judge: Predictions, folds: NDArray[np.intp] | None
+    name: str, learn: Predictions, judge: Predictions, folds: Codes | None
 ) -> _Recalibrated:
     """Return what a method fitted to some rows makes of others; of folds, what each makes."""
     if folds is not None:

@@ -44,9 +44,8 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._ground.results import Floats, Result
+from .._ground.results import Codes, Floats, Result
 from .._math.kernel import softmax
 from .._math.likelihood import CHUNK_ELEMENTS, Terms
 from .._math.newton import Solution, minimize
@@ -311,7 +310,7 @@ def _one_side(
 
 
 def _stationary(
-    scores: Floats, curve: NDArray[np.intp], start: Floats, stop: Floats, cumulative: bool
+    scores: Floats, curve: Codes, start: Floats, stop: Floats, cumulative: bool
 ) -> Floats:
     """Return the value of each curve where its derivative changes sign from start to stop."""
     which = curve, np.arange(len(curve))

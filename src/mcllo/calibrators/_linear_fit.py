@@ -36,9 +36,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._ground.results import Floats, Result
+from .._ground.results import Codes, Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
@@ -228,7 +227,7 @@ class _Objective:
         return value + 0.5 * float(pull @ away), gradient + pull
 
 
-def _first_scale(gaps: Floats, codes: NDArray[np.intp], weight: Floats | None) -> float:
+def _first_scale(gaps: Floats, codes: Codes, weight: Floats | None) -> float:
     """Return the best inverse temperature, or a moderate one where none is best."""
     root = inverse_temperature(gaps, codes, weight)
     if root.bound <= 0:

@@ -47,17 +47,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._ground.means import error_of_mean
+from ..._ground.results import Codes as Rows
 from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._input.predictions import Predictions
 from ..._math.newton import minimize_sets, newton_directions
 from .._linear_fit import transposed_scores
 from .members import Members, MembersFit
-
-Rows = NDArray[np.intp]
 
 N_FOLDS = 5
 POOLED_AT_ONCE = 2**20
@@ -279,9 +277,9 @@ def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
     folds = assign_folds(scores, predictions.sample_weight, predictions.groups)
     names = fit.whole.names
     if folds.n_folds == 0:
-        weights = np.eye(len(names))[0]
         raw = float(-fit.whole.logs_of_labels(scores, codes)[folds.rows, 0].mean())
-        return Stack(fit.whole, _named(names, weights), raw, raw, 0.0, np.inf)
+        weights = dict.fromkeys(names, 0.0) | {"identity": 1.0}
+        return Stack(fit.whole, weights, raw, raw, 0.0, np.inf)
     folds, groups = folds.first(enough), predictions.groups
     counts = predictions.weight_kind == "frequency" and predictions.has_whole_weights
     if groups is None and not counts:
@@ -300,17 +298,13 @@ def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
         gain, spread = _promise(logs, pools, folds, groups)
     raw = float(-np.average(logs[:, 0], weights=folds.weight))
     evidence = _log_evidence(logs, folds) if groups is None else 0.0
-    return Stack(fit.whole, _named(names, pools[-1]), raw - gain, raw, gain, spread, evidence)
+    weights = dict(zip(names, pools[-1].tolist(), strict=True))
+    return Stack(fit.whole, weights, raw - gain, raw, gain, spread, evidence)
 
 
 def _trust(gain: float, spread: float) -> float:
     """Return t of the module's card."""
     return gain**2 / (gain**2 + (CAUTION * spread) ** 2) if gain > 0.0 else 0.0
-
-
-def _named(names: tuple[str, ...], weights: Floats) -> dict[str, float]:
-    """Return weights by member."""
-    return dict(zip(names, weights.tolist(), strict=True))
 
 
 def left_out_logs(fit: MembersFit, folds: Folds) -> Floats:
@@ -326,9 +320,7 @@ def left_out_logs(fit: MembersFit, folds: Folds) -> Floats:
     return logs
 
 
-def _promise(
-    logs: Floats, pools: Floats, folds: Folds, groups: NDArray[np.intp] | None
-) -> tuple[float, float]:
+def _promise(logs: Floats, pools: Floats, folds: Folds, groups: Rows | None) -> tuple[float, float]:
     """Return the mean gain by weights that have not seen their rows, and its standard error."""
     gains = pooled_logs(logs, pools[folds.judges()]) - logs[:, 0]
     gain = float(np.average(gains, weights=folds.weight))
