@@ -122,11 +122,9 @@ def test_logits_and_probabilities_agree():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(200, 3))
     y = (0.5 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
-    on_logits = AutoCalibrator(on="logits").fit(z, y).predict_proba(z)
-    probs = softmax(z, axis=1)
-    np.testing.assert_allclose(
-        AutoCalibrator().fit(probs, y).predict_proba(probs), on_logits, atol=1e-8
-    )
+    on_logits, probs = AutoCalibrator(on="logits").fit(z, y).predict_proba(z), softmax(z, axis=1)
+    on_probs = AutoCalibrator().fit(probs, y).predict_proba(probs)
+    np.testing.assert_allclose(on_probs, on_logits, atol=1e-8)
 
 
 def test_rows_are_pooled_alone():
@@ -156,11 +154,11 @@ def test_many_classes():
     rng = np.random.default_rng(0)
     z = 2.0 * rng.normal(size=(400, 120))
     y = (2.0 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
-    fit = AutoCalibrator(on="logits", classes=list(range(120)))
+    names = list(range(120))
+    fit = AutoCalibrator(on="logits", classes=names)
     with pytest.warns(match="no row has class"):
         fit.fit(z, y)
     assert list(fit.weights_) == ["identity", "temperature", "vector"]
-    names = list(range(120))
     raw = log_loss(y, softmax(z, axis=1), classes=names)
     assert log_loss(y, fit.predict_proba(z), classes=names) < raw
 

@@ -25,9 +25,8 @@ def test_labels_in_the_right_shares_give_the_identity():
     hit = np.array([1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0], dtype=bool)
     np.testing.assert_allclose(fit_beta(s, hit), [1.0, 1.0, 0.0], atol=1e-6)
     X = np.column_stack([1.0 - s, s])
-    np.testing.assert_allclose(
-        BetaCalibration().fit(X, hit.astype(int)).predict_proba(X), X, atol=1e-6
-    )
+    answer = BetaCalibration().fit(X, hit.astype(int)).predict_proba(X)
+    np.testing.assert_allclose(answer, X, atol=1e-6)
 
 
 def test_hand_sized_example():
@@ -44,12 +43,8 @@ def test_against_a_general_optimiser():
     rng = np.random.default_rng(3)
     s = rng.beta(2, 2, size=300)
     hit = rng.random(300) < expit(1.5 * np.log(s) - 0.7 * np.log(1 - s) + 0.3)
-    expected = minimize(
-        negative_log_likelihood,
-        [1, 1, 0],
-        args=(s, hit),
-        bounds=[(0, None), (0, None), (None,) * 2],
-    )
+    bounds = [(0, None), (0, None), (None, None)]
+    expected = minimize(negative_log_likelihood, [1, 1, 0], args=(s, hit), bounds=bounds)
     np.testing.assert_allclose(fit_beta(s, hit), expected.x, atol=1e-3)
     assert negative_log_likelihood(fit_beta(s, hit), s, hit) <= expected.fun + 1e-9
 
@@ -101,9 +96,7 @@ def test_a_constant_column_gives_the_share():
 
 
 def test_a_step_warns_and_answers():
-    X = np.array(
-        [[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.3, 0.5], [0.1, 0.5, 0.4]]
-    )
+    X = np.array([[8, 1, 1], [7, 2, 1], [3, 4, 3], [2, 3, 5], [1, 5, 4]]) / 10
     with pytest.warns(SeparationWarning, match="tells class 'a' from the rest without error"):
         fitted = BetaCalibration().fit(X, ["a", "a", "b", "b", "c"])
     answer = fitted.predict_proba(np.vstack([X, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]))

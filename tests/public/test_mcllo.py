@@ -111,9 +111,9 @@ def test_calibrated_predictions_pass_untouched_zeros_too(tmp_path):
     assert not gated.gate_.recalibrates
     assert gated.gate_.test == "lr"
     assert gated.gate_.pvalue == calibration_test(calm, seed=0).pvalue > 0.05
-    words = "left alone: calibration is not rejected at level 0.05 (p = "
-    assert str(gated.gate_).startswith(words)
-    assert str(gated.gate_).endswith("); that is no proof of calibration")
+    said = str(gated.gate_)
+    assert said.startswith("left alone: calibration is not rejected at level 0.05 (p = ")
+    assert said.endswith("); that is no proof of calibration")
     gated.save(tmp_path / "m.json")
     for fitted in (gated, load_calibrator(tmp_path / "m.json")):
         assert fitted.gate_ == gated.gate_

@@ -158,8 +158,8 @@ def test_recalibration_helps_a_bold_classifier():
 )
 def test_labels_of_any_name(names, series, ensemble):
     X, y = data(c=len(names))
-    plain = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(X, y)
     model = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble)
+    plain = clone(model).fit(X, y)
     model.fit(X, series(np.array(names)[y].tolist()))
     assert model.classes_.tolist() == list(names)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=0, atol=1e-12)
@@ -192,9 +192,8 @@ def test_frames_reach_the_classifier(frame, ensemble):
     model = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(frame(columns), y)
     assert model.feature_names_in_.tolist() == list(columns)
     assert model.n_features_in_ == 4
-    plain = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba(frame(columns)), plain.predict_proba(X))
-    model.fit(X, y)
+    named = model.predict_proba(frame(columns))
+    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), named)
     assert not hasattr(model, "feature_names_in_")
 
 
@@ -322,10 +321,9 @@ def test_zeros_of_a_forest_warn():
 def test_logits_come_from_the_decision_function():
     X, y = data()
     model = RecalibratedClassifierCV(LinearSVC(), VectorScaling(), cv=3, ensemble=False).fit(X, y)
-    (pair,) = model.calibrated_classifiers_
     held_out = cross_val_predict(LinearSVC(), X, y, cv=3, method="decision_function")
-    own = VectorScaling().fit(held_out, y)
-    np.testing.assert_allclose(pair.calibrator.coef_, own.coef_, rtol=1e-6)
+    coef = model.calibrated_classifiers_[0].calibrator.coef_
+    np.testing.assert_allclose(coef, VectorScaling().fit(held_out, y).coef_, rtol=1e-6)
 
 
 def test_logits_are_log_probabilities_where_there_are_no_others():
