@@ -22,7 +22,7 @@ from mcllo.calibrators import (
 )
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
-LOGS = np.log(TOY_X)
+LOGS, SHIFT = np.log(TOY_X), np.linspace(-3, 3, 16)[:, None]
 SCALINGS = pytest.mark.parametrize("cls", [VectorScaling, MatrixScaling])
 
 
@@ -198,10 +198,9 @@ def test_toy_temperature():
     assert fitted.temperature_ == pytest.approx(0.72261424, abs=1e-7)
     assert mean_loss(answer, TOY_Y) == pytest.approx(0.768920625, abs=1e-9)
     np.testing.assert_allclose(answer[0], [0.803649, 0.141955, 0.054396], atol=1e-6)
-    logits = LOGS + np.linspace(-3, 3, 16)[:, None]
-    shifted = TemperatureScaling(on="logits").fit(logits, TOY_Y)
+    shifted = TemperatureScaling(on="logits").fit(LOGS + SHIFT, TOY_Y)
     assert shifted.inverse_temperature_ == pytest.approx(1.38386423, abs=1e-7)
-    np.testing.assert_allclose(shifted.predict_proba(logits), answer, atol=1e-12)
+    np.testing.assert_allclose(shifted.predict_proba(LOGS + SHIFT), answer, atol=1e-12)
 
 
 def test_toy_vector():
@@ -216,23 +215,19 @@ def test_toy_vector():
     np.testing.assert_allclose(answer[0], [0.836197, 0.126584, 0.037219], atol=1e-5)
 
 
-def test_toy_vector_with_shifted_logits_is_another_map():
-    # methods.md 3: row i shifted by linspace(-3, 3, 16)[i]; vector scaling is not shift invariant.
-    logits = LOGS + np.linspace(-3, 3, 16)[:, None]
-    fitted = VectorScaling().fit(logits, TOY_Y)
-    answer = fitted.predict_proba(logits)
+def test_toy_vector_with_other_logits_is_another_map():
+    # methods.md 3: row i shifted by linspace(-3, 3, 16)[i], for vector scaling is not shift
+    # invariant; then VS on clr, centred logits.
+    shifted, centred = LOGS + SHIFT, LOGS - LOGS.mean(axis=1, keepdims=True)
+    fitted = VectorScaling().fit(shifted, TOY_Y)
+    answer = fitted.predict_proba(shifted)
     np.testing.assert_allclose(fitted.coef_, [1.297973, 1.266751, 1.497655], atol=1e-5)
     assert mean_loss(answer, TOY_Y) == pytest.approx(0.750867154, abs=1e-9)
     np.testing.assert_allclose(answer[0], [0.849693, 0.128281, 0.022026], atol=1e-5)
-
-
-def test_toy_vector_with_centred_logits():
-    # methods.md 3: VS on clr.
-    logits = LOGS - LOGS.mean(axis=1, keepdims=True)
-    fitted = VectorScaling().fit(logits, TOY_Y)
+    fitted.fit(centred, TOY_Y)
     np.testing.assert_allclose(fitted.coef_, [1.014284, 1.491180, 1.733032], atol=1e-5)
     np.testing.assert_allclose(fitted.intercept_, [0.252577, -0.220852, -0.031725], atol=1e-5)
-    assert mean_loss(fitted.predict_proba(logits), TOY_Y) == pytest.approx(0.754460146, abs=1e-9)
+    assert mean_loss(fitted.predict_proba(centred), TOY_Y) == pytest.approx(0.754460146, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -348,9 +343,9 @@ def test_log_probs_of_predictions_that_hold_logits(calibrator):
 
 def test_searchable_with_grid_search():
     z, y = drawn(300, seed=4)
-    search = GridSearchCV(
-        DirichletCalibration(), {"off_diagonal": [1e-3, 1.0, 1e3]}, scoring="neg_log_loss", cv=3
-    ).fit(softmax(z, axis=1), y)
+    grid = {"off_diagonal": [1e-3, 1.0, 1e3]}
+    search = GridSearchCV(DirichletCalibration(), grid, scoring="neg_log_loss", cv=3)
+    search.fit(softmax(z, axis=1), y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert len(set(search.cv_results_["mean_test_score"])) == 3
 

@@ -306,7 +306,8 @@ def paired_differences(
 ) -> dict[str, tuple[float, float, float]]:
     """Return, for each method, its log loss less that of the best one, with an interval.
 
-    The same rows are resampled for every method, so that what the methods share cancels.
+    The same rows are resampled for every method, so that what the methods share cancels; the
+    interval is the bootstrap's central part.
     """
     losses = np.column_stack([row_losses(predictions) for predictions in sets.values()])
     weight = next(iter(sets.values())).sample_weight

@@ -181,8 +181,7 @@ class AutoCalibrator(GatedCalibrator):
         check_choice("on", self.on, ("log_probs", "logits"))
 
     def _learn(self, predictions: Predictions) -> None:
-        stack = self.stack_ = fit_stack(predictions)
-        self.gate_ = None
+        stack, self.gate_ = fit_stack(predictions), None
         if self.gate is not None:
             plain = predictions.groups is None and predictions.weight_kind == "frequency"
             rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
@@ -191,6 +190,7 @@ class AutoCalibrator(GatedCalibrator):
             both = min(1.0, 2.0 * min(test.pvalue, stack.pvalue))
             opens = both <= self.gate and stack.gain > 0.0
             self.gate_ = GateDecision(opens, both, self.gate, kind, stack.gain)
+        self.stack_ = stack
 
     def summary(self) -> str:
         """Say what is in the mean, what that means, and what it promises."""

@@ -126,9 +126,9 @@ class MembersFit:
     ) -> None:
         self.scores, self.codes, self.weight = scores, codes, weight
         c, names = len(scores), member_names(len(scores))
-        vector = {"vector": np.full((c, 2), OWN * c)} if "vector" in names else {}
-        full = {name: structured_ridge(c, m, OWN) for name, m in OFF_DIAGONAL.items()}
-        self.ridges = vector | {name: ridge for name, ridge in full.items() if name in names}
+        self.ridges = {"vector": np.full((c, 2), OWN * c)} if "vector" in names else {}
+        for name in names[3:]:
+            self.ridges[name] = structured_ridge(c, OFF_DIAGONAL[name], OWN)
         rows = all_rows(scores, codes, weight, kind)
         softs = fit_soft_temperatures(rows)
         self.rows = features(rows, softs)
