@@ -85,13 +85,12 @@ class HistogramBinning(OneVsRest):
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.n_bins = n_bins
         self.binning = binning
         self.empty = empty
         self.zero_row = zero_row
         self.smoothing = smoothing
-        self.classes = classes
-        self.normalize = normalize
 
     def _check_options(self) -> None:
         check_choice("empty", self.empty, EMPTY)

@@ -87,10 +87,9 @@ class Scaling(LinearCalibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.on = on
         self.penalty = penalty
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     def _check_options(self) -> None:
@@ -228,10 +227,9 @@ class DirichletCalibration(LinearCalibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.off_diagonal = off_diagonal
         self.intercept = intercept
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     def _check_options(self) -> None:

@@ -183,12 +183,11 @@ class MCLLOCalibrator(GatedCalibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.baseline = baseline
         self.penalty = penalty
         self.center = center
         self.gate = gate
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -59,9 +59,8 @@ class TemperatureScaling(Calibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.on = on
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     @property

@@ -94,12 +94,11 @@ class XuDavoine(Calibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.scores = scores
         self.smooth = smooth
         self.output = output
         self.order = order
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     @property

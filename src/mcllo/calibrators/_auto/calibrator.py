@@ -151,10 +151,9 @@ class AutoCalibrator(GatedCalibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.on = on
         self.gate = gate
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     @property
