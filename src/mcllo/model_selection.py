@@ -66,8 +66,7 @@ class FittedPair:
     def predict_proba(self, X: Any) -> Floats:
         """Return recalibrated probabilities, columns in the order of `classes`."""
         scores = scores_of(self.estimator, X, self.classes, _input(self.calibrator))
-        probs: Floats = self.calibrator.predict_proba(scores)
-        return probs
+        return self.calibrator.predict_proba(scores)
 
 
 class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -144,30 +143,53 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             Row i counts as ``sample_weight[i]`` rows, for the classifier (where its ``fit``, or
             that of the last step of a pipeline, takes weights) and for the calibrator.
         """
-        rows = _read_rows(X, y, sample_weight)
+        if y is None:
+            name = type(self).__name__
+            raise InputError(f"{name} requires y to be passed, but the target y is None.")
+        X, y = indexable(X, y)
+        check_classification_targets(y)
+        labels = column_or_1d(y, warn=True)
+        rows = _Rows(X, labels, clean_weight(sample_weight, len(labels)))
+        if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
+            raise InputError(f"ensemble must be True, False or 'auto'; got {self.ensemble!r}.")
         frozen = isinstance(self.estimator, FrozenEstimator)
-        recipe = self._recipe(rows, frozen)
-        if self.ensemble is True or (self.ensemble == "auto" and not frozen):
-            pairs = self._each_fold(recipe.pair, rows, self._folds(rows))
+        if frozen:
+            check_is_fitted(self.estimator)
+        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(labels)
+        if len(classes) < 2:
+            found = classes.tolist()
+            raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
+        if rows.weight is not None and not frozen and _weight_argument(self.estimator) is None:
+            name = type(self.estimator).__name__
+            message = f"{name} takes no sample_weight, so only the calibrator uses the weights."
+            warnings.warn(message, MclloWarning, stacklevel=2)
+        recipe = _Recipe(self.estimator, _prepared(self.calibrator, classes), classes)
+        if frozen and self.ensemble is not True:
+            pairs = [recipe.pair(rows, rows)]
         else:
-            pairs = [recipe.pair(rows, rows) if frozen else self._cross_predicted(recipe, rows)]
-        self.classes_ = recipe.classes
+            folds = list(check_cv(self.cv, labels, classifier=True).split(X, labels))
+            if self.ensemble:
+                pairs = self._each_fold(recipe.pair, rows, folds)
+            else:
+                pairs = [self._cross_predicted(recipe, rows, folds)]
+        self.classes_ = classes
         self.calibrated_classifiers_ = pairs
-        self._copy_features(pairs[0].estimator)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(pairs[0].estimator, name):
+                setattr(self, name, getattr(pairs[0].estimator, name))
         return self
 
     def predict_proba(self, X: Any) -> Floats:
         """Return recalibrated probabilities, columns in the order of `classes_`."""
         check_is_fitted(self)
         each = [pair.predict_proba(X) for pair in self.calibrated_classifiers_]
-        mean: Floats = np.mean(each, axis=0)
-        return mean
+        return np.mean(each, axis=0)
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
         best = self.predict_proba(X).argmax(axis=1)
-        labels: Array = self.classes_[best]
-        return labels
+        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -177,33 +199,13 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
-    def _recipe(self, rows: _Rows, frozen: bool) -> _Recipe:
-        """Check the arguments and return how to fit a pair."""
-        if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
-            raise InputError(f"ensemble must be True, False or 'auto'; got {self.ensemble!r}.")
-        if frozen:
-            check_is_fitted(self.estimator)
-        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(rows.y)
-        if len(classes) < 2:
-            found = classes.tolist()
-            raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
-        if rows.weight is not None and not frozen and _weight_argument(self.estimator) is None:
-            name = type(self.estimator).__name__
-            message = f"{name} takes no sample_weight, so only the calibrator uses the weights."
-            warnings.warn(message, MclloWarning, stacklevel=3)
-        return _Recipe(self.estimator, _prepared(self.calibrator, classes), classes)
-
-    def _folds(self, rows: _Rows) -> list[Fold]:
-        return list(check_cv(self.cv, rows.y, classifier=True).split(rows.X, rows.y))
-
     def _each_fold(self, do: Any, rows: _Rows, folds: list[Fold]) -> list[Any]:
         """Return ``do(training rows, held-out rows)`` of each fold."""
         jobs = (delayed(do)(rows.take(train), rows.take(test)) for train, test in folds)
         return list(Parallel(n_jobs=self.n_jobs)(jobs))
 
-    def _cross_predicted(self, recipe: _Recipe, rows: _Rows) -> FittedPair:
+    def _cross_predicted(self, recipe: _Recipe, rows: _Rows, folds: list[Fold]) -> FittedPair:
         """Return a classifier of all rows and a calibrator of all out-of-fold predictions."""
-        folds = self._folds(rows)
         held_out = np.concatenate([test for _, test in folds])
         times = np.bincount(held_out, minlength=len(rows.y))
         if (times != 1).any():
@@ -214,14 +216,8 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                 row=row,
             )
         scores = np.concatenate(self._each_fold(recipe.scores, rows, folds))
-        calibrator = recipe.fit_calibrator(scores, rows.take(held_out))
-        return FittedPair(recipe.fit_classifier(rows), calibrator, recipe.classes)
-
-    def _copy_features(self, classifier: Any) -> None:
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(classifier, name):
-                setattr(self, name, getattr(classifier, name))
+        calibrator = _fitted(recipe.calibrator, scores, rows.take(held_out))
+        return FittedPair(_fitted(recipe.estimator, rows.X, rows), calibrator, recipe.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,20 +243,14 @@ class _Recipe:
 
     def pair(self, train: _Rows, held_out: _Rows) -> FittedPair:
         """Fit a classifier on some rows and a calibrator on its predictions for others."""
-        classifier = self.fit_classifier(train)
+        classifier = _fitted(self.estimator, train.X, train)
         scores = scores_of(classifier, held_out.X, self.classes, _input(self.calibrator))
-        return FittedPair(classifier, self.fit_calibrator(scores, held_out), self.classes)
+        return FittedPair(classifier, _fitted(self.calibrator, scores, held_out), self.classes)
 
     def scores(self, train: _Rows, held_out: _Rows) -> Array:
         """Return the scores of held-out rows by a classifier fitted on others."""
-        classifier = self.fit_classifier(train)
+        classifier = _fitted(self.estimator, train.X, train)
         return scores_of(classifier, held_out.X, self.classes, _input(self.calibrator))
-
-    def fit_classifier(self, rows: _Rows) -> Any:
-        return _fit(clone(self.estimator), rows.X, rows)
-
-    def fit_calibrator(self, scores: Array, rows: _Rows) -> Any:
-        return _fit(clone(self.calibrator), scores, rows)
 
 
 def scores_of(classifier: Any, X: Any, classes: Array, kind: str) -> Array:
@@ -297,11 +287,11 @@ def _align(scores: Array, classifier: Any, classes: Array, missing: Any) -> Arra
     return aligned
 
 
-def _fit(model: Any, X: Any, rows: _Rows) -> Any:
-    """Fit with weights where there are any and `model` takes them."""
+def _fitted(model: Any, X: Any, rows: _Rows) -> Any:
+    """Return a clone, fitted with weights where there are any and `model` takes them."""
     name = _weight_argument(model)
     weights = {} if rows.weight is None or name is None else {name: rows.weight}
-    return model.fit(X, rows.y, **weights)
+    return clone(model).fit(X, rows.y, **weights)
 
 
 def _weight_argument(model: Any) -> str | None:
@@ -330,15 +320,3 @@ def _prepared(calibrator: Any, classes: Array) -> Any:
     if "classes" in own.get_params(deep=False):
         own.set_params(classes=classes.tolist())
     return own
-
-
-def _read_rows(X: Any, y: Any, sample_weight: Any) -> _Rows:
-    """Return features as they are, and labels and weights as arrays."""
-    if y is None:
-        raise InputError(
-            "RecalibratedClassifierCV requires y to be passed, but the target y is None."
-        )
-    X, y = indexable(X, y)
-    check_classification_targets(y)
-    labels = column_or_1d(y, warn=True)
-    return _Rows(X, labels, clean_weight(sample_weight, len(labels)))

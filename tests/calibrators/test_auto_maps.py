@@ -50,7 +50,7 @@ def side_by_side(sets):
 
 
 def single(x, y, weight, b):
-    """The penalised likelihood of one baseline, of `_model`."""
+    """The penalised likelihood of one baseline, of `_fit` and `_math`."""
     c = len(x)
     odds = log_odds_from_logs(x.copy(), b)
     moved = np.where(y == b, c - 1, y - (y > b))

@@ -154,10 +154,8 @@ def test_hand_sized_example():
 
 
 def test_a_matrix_mixes_scores():
-    W, b = (
-        np.array([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0], [-1.0, 0.0, 1.0]]),
-        np.array([0.1, 0.2, -0.3]),
-    )
+    W = np.array([[1.0, 0.5, 0.0], [0.0, 2.0, 0.0], [-1.0, 0.0, 1.0]])
+    b = np.array([0.1, 0.2, -0.3])
     expected = softmax(np.log(TOY_X) @ W.T + b, axis=1)
     np.testing.assert_allclose(LinearMap(W, b).apply(clean_probs(TOY_X)), expected, atol=1e-14)
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from mcllo import Predictions
-from mcllo.calibrators import CALIBRATORS, load_calibrator
+from mcllo.calibrators import CALIBRATORS, Calibrator, VectorScaling, load_calibrator
 from mcllo.exceptions import FileFormatError, InputError, MclloWarning
 
 NAMES = ["car", "ship", "truck"]
@@ -66,6 +66,20 @@ def fitted(cls, options, probs, y, **more):
         return calibrator.fit(table(calibrator, probs), y)
 
 
+def made(cls, options, names=None, **size):
+    """Return a fitted calibrator, its X, and its labels, by name where there are names."""
+    probs, y = sample(**size)
+    y = y if names is None else np.array(names)[y]
+    done = fitted(cls, options, probs, y)
+    return done, table(done, probs), y
+
+
+def are_probabilities(rows):
+    """Check rows of probabilities, finite and summing to 1."""
+    assert rows.min() >= 0.0
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+
+
 # ------------------------------------------------------------------------------ what a class says
 
 
@@ -90,9 +104,13 @@ def test_init_is_keyword_only_and_stores_only(cls):
 
 @every_class
 def test_docstring_is_complete(cls):
-    doc = inspect.getdoc(cls)
-    assert all(section in doc for section in ("Parameters", "Attributes", "classes_", "Examples"))
-    assert all(f"\n{name} : " in doc for name in inspect.signature(cls).parameters)
+    doc, shared = inspect.getdoc(cls), inspect.getdoc(Calibrator)
+    assert all(section in doc for section in ("Parameters", "Examples"))
+    assert all(f"\n{name} : " in shared for name in ("classes_", "n_features_in_"))
+    for name in inspect.signature(cls).parameters:
+        listed = next(line for line in doc.splitlines() if name in line.split(" :")[0].split(", "))
+        assert " : " in listed or f"{listed}\n    As in `" in doc
+        assert f"\n{name} : " in doc + shared + inspect.getdoc(VectorScaling)
     for method in (cls.fit, cls.predict_proba, cls.predict, cls.save):
         assert inspect.getdoc(method)
 
@@ -102,16 +120,14 @@ def test_docstring_is_complete(cls):
 
 @every_case
 def test_rows_sum_to_one_and_predict_is_their_argmax(cls, options):
-    probs, y = sample()
-    new = sample(seed=1)[0]
-    done = fitted(cls, options, probs, y)
-    out = done.predict_proba(table(done, new))
+    done, _, y = made(cls, options)
+    new = table(done, sample(seed=1)[0])
+    out = done.predict_proba(new)
     assert out.shape == (300, 3)
     assert out.dtype == np.float64
-    assert out.min() >= 0.0
-    np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(done.predict(table(done, new)), done.classes_[out.argmax(axis=1)])
-    assert done.score(table(done, new), y) == np.mean(done.predict(table(done, new)) == y)
+    are_probabilities(out)
+    np.testing.assert_array_equal(done.predict(new), done.classes_[out.argmax(axis=1)])
+    assert done.score(new, y) == np.mean(done.predict(new) == y)
 
 
 @every_case
@@ -144,9 +160,7 @@ def test_refit_forgets(cls, options):
 
 @every_case
 def test_a_subset_of_rows_is_predicted_alike(cls, options):
-    probs, y = sample()
-    done = fitted(cls, options, probs, y)
-    X = table(done, probs)
+    done, X, _ = made(cls, options)
     whole, part = done.predict_proba(X), done.predict_proba(X[10:20])
     np.testing.assert_allclose(part, whole[10:20], rtol=0, atol=1e-14)
 
@@ -173,10 +187,8 @@ def test_identity_when_nothing_is_wrong(cls, options):
     ids=["codes", "integers", "words", "truth values"],
 )
 def test_label_types(cls, options, names):
-    probs, y = sample(c=len(names))
-    plain = fitted(cls, options, probs, y)
-    done = fitted(cls, options, probs, np.array(names)[y])
-    X = table(done, probs)
+    plain, X, _ = made(cls, options, c=len(names))
+    done, _, _ = made(cls, options, names, c=len(names))
     np.testing.assert_array_equal(done.predict_proba(X), plain.predict_proba(X))
     np.testing.assert_array_equal(done.classes_, names)
     assert done.predict(X).dtype == np.array(names).dtype
@@ -186,22 +198,17 @@ def test_label_types(cls, options, names):
 @every_case
 @pytest.mark.parametrize("series", [list, pd.Series, pl.Series], ids=["list", "pandas", "polars"])
 def test_containers_of_labels(cls, options, series):
-    probs, y = sample()
-    words = np.array(NAMES)[y]
-    X = table(cls(**options), probs)
-    expected = fitted(cls, options, probs, words).predict_proba(X)
-    done = cls(**options).fit(X, series(words.tolist()), sample_weight=series([1.0] * len(y)))
-    np.testing.assert_allclose(done.predict_proba(X), expected, rtol=0, atol=1e-12)
+    plain, X, words = made(cls, options, NAMES)
+    done = cls(**options).fit(X, series(words.tolist()), sample_weight=series([1.0] * len(X)))
+    np.testing.assert_allclose(done.predict_proba(X), plain.predict_proba(X), rtol=0, atol=1e-12)
 
 
 @every_case
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_frames_by_column_name(cls, options, frame):
-    probs, y = sample()
-    words = np.array(NAMES)[y]
-    X = table(cls(**options), probs)
+    plain, X, words = made(cls, options, NAMES)
     columns = {name: X[:, j] for j, name in enumerate(NAMES)}
-    expected = fitted(cls, options, probs, words).predict_proba(X)
+    expected = plain.predict_proba(X)
     done = cls(**options).fit(frame(columns), words)
     assert done.n_features_in_ == 3
     assert done.feature_names_in_.tolist() == NAMES
@@ -213,9 +220,7 @@ def test_frames_by_column_name(cls, options, frame):
 
 @every_case
 def test_predictions_stand_for_x_and_y(cls, options):
-    probs, y = sample()
-    done = fitted(cls, options, probs, y)
-    X = table(done, probs)
+    done, X, y = made(cls, options)
     held = Predictions.from_arrays(y=y, **{done.input: X})
     again = cls(**options).fit(held, None)
     np.testing.assert_allclose(again.predict_proba(X), done.predict_proba(X), rtol=0, atol=1e-10)
@@ -254,7 +259,7 @@ def test_a_class_without_rows_keeps_its_column_and_warns(cls, options):
     out = calibrator.predict_proba(X)
     assert out.shape == (kept.sum(), 4)
     assert out[:, 2].min() > 0.0 or cls.method == "mcllo"
-    np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    are_probabilities(out)
 
 
 @every_case
@@ -265,7 +270,7 @@ def test_one_class_alone_is_survived(cls, options):
     X = table(calibrator, probs)
     with pytest.warns(MclloWarning, match="no row has class 1, 2"):
         calibrator.fit(X, np.zeros(300, dtype=int))
-    np.testing.assert_allclose(calibrator.predict_proba(X).sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    are_probabilities(calibrator.predict_proba(X))
 
 
 @every_case
@@ -277,19 +282,16 @@ def test_zeros_and_ones(cls, options):
     if cls(**options).input == "logits":
         probs = np.clip(probs, 1e-300, None)  # the logits of such a network: about -690
     done = fitted(cls, options, probs, y)
-    out = done.predict_proba(table(done, probs))
-    assert np.isfinite(out).all()
-    np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    are_probabilities(done.predict_proba(table(done, probs)))
 
 
 @every_case
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_fewer_rows_than_classes(cls, options, n):
-    probs, y = sample(n=n, c=5)
-    done = fitted(cls, options, probs, y)
+    done, _, _ = made(cls, options, n=n, c=5)
     out = done.predict_proba(table(done, sample(n=20, c=5, seed=1)[0]))
     assert out.shape == (20, 5)
-    np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    are_probabilities(out)
 
 
 @every_case
@@ -315,9 +317,7 @@ def test_any_row_gives_probabilities(cls, options, raw):
     rows = raw / raw.sum(axis=1, keepdims=True)
     if done.input == "logits":
         rows = np.clip(rows, 1e-300, None)
-    out = done.predict_proba(table(done, rows))
-    assert out.min() >= 0.0
-    np.testing.assert_allclose(out.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    are_probabilities(done.predict_proba(table(done, rows)))
 
 
 # ----------------------------------------------------------------------------------- save and load
@@ -325,8 +325,7 @@ def test_any_row_gives_probabilities(cls, options, raw):
 
 @every_case
 def test_json_round_trip(cls, options, tmp_path):
-    probs, y = sample()
-    done = fitted(cls, options, probs, np.array(NAMES)[y])
+    done, _, _ = made(cls, options, NAMES)
     done.save(tmp_path / "map.json")
     again = load_calibrator(tmp_path / "map.json")
     X = table(done, sample(seed=1)[0])
@@ -388,35 +387,42 @@ def test_load_refuses_other_files(tmp_path):
 
 @every_case
 def test_refusals_of_fit(cls, options):
-    probs, y = sample()
-    calibrator = cls(**options)
-    X = table(calibrator, probs)
-    with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
-        calibrator.fit(X, None)
-    with pytest.raises(InputError, match="same number of rows; got 300 and 299"):
-        calibrator.fit(X, y[:-1])
-    with pytest.raises(InputError, match="sparse input is not supported"):
-        calibrator.fit(sparse.csr_matrix(X), y)
-    with pytest.raises(InputError, match="Complex data not supported"):
-        calibrator.fit(X.astype(complex), y)
-    with pytest.raises(InputError, match=r"sample_weight\[3\]=-1"):
-        calibrator.fit(X, y, sample_weight=np.where(np.arange(300) == 3, -1.0, 1.0))
-    assert not hasattr(calibrator, "classes_")
+    calibrator, X, y = made(cls, options)
+    wrong = np.where(np.arange(300) == 3, -1.0, 1.0)
+    rows = []
+    if calibrator.input == "probs":
+        short, outside = X.copy(), X.copy()
+        short[1], outside[0] = [0.5, 0.2, 0.2], [-0.5, 1.0, 0.5]
+        rows = [
+            ((short, y), r"row 1 sums to 0\.9"),
+            ((outside, y), r"lie in \[0, 1\]; got probs\[0, 0\]=-0.5"),
+        ]
+    for arguments, message in (
+        *rows,
+        ((X, None), "requires y to be passed, but the target y is None"),
+        ((X, y[:-1]), "same number of rows; got 300 and 299"),
+        ((sparse.csr_matrix(X), y), "sparse input is not supported"),
+        ((X.astype(complex), y), "Complex data not supported"),
+        ((X, y, wrong), r"sample_weight\[3\]=-1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            calibrator.fit(*arguments)
+        assert vars(calibrator) == vars(cls(**options))  # nothing of the last fit is left
 
 
 @every_case
 def test_refusals_of_predict(cls, options):
-    done = fitted(cls, options, *sample())
+    done, _, _ = made(cls, options)
     wide = table(done, sample(c=4)[0])
-    with pytest.raises(InputError, match=rf"4 features, but {cls.__name__} is expecting 3"):
-        done.predict_proba(wide)
-    with pytest.raises(InputError, match="a column for each of the 3 classes; got 4"):
-        done.predict_proba(wide.tolist())
-    with pytest.raises(InputError, match="finite"):
-        done.predict_proba(np.full((1, 3), np.nan))
     named = Predictions.from_arrays(sample()[0], np.array(NAMES)[sample()[1]])
-    with pytest.raises(InputError, match=r"must have the classes \[0, 1, 2\]"):
-        done.predict_proba(named)
+    for rows, message in (
+        (wide, rf"4 features, but {cls.__name__} is expecting 3"),
+        (wide.tolist(), "a column for each of the 3 classes; got 4"),
+        (np.full((1, 3), np.nan), "finite"),
+        (named, r"must have the classes \[0, 1, 2\]"),
+    ):
+        with pytest.raises(InputError, match=message):
+            done.predict_proba(rows)
 
 
 # ------------------------------------------------------------------------ scikit-learn's own checks

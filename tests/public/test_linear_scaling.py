@@ -1,30 +1,28 @@
-"""Vector, matrix and Dirichlet calibration: three penalties on one map."""
-
-from pathlib import Path
+"""Temperature, vector, matrix and Dirichlet calibration: linear maps of scores."""
 
 import numpy as np
 import pytest
+import sklearn.calibration
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
+from shared_data import load_cifar10_vgg16_keras
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo.calibrators import (
+    AutoCalibrator,
     DirichletCalibration,
     MatrixScaling,
     TemperatureScaling,
     VectorScaling,
 )
-from mcllo.exceptions import InputError, SeparationWarning
+from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-CIFAR = SHARED / "cifar10_vgg16_keras" / "cifar10_vgg16_keras.npz"
-
-LOGS = np.log(TOY_X)
+LOGS, SHIFT = np.log(TOY_X), np.linspace(-3, 3, 16)[:, None]
 SCALINGS = pytest.mark.parametrize("cls", [VectorScaling, MatrixScaling])
 
 
@@ -34,6 +32,13 @@ def drawn(n, seed, c=3):
     z = rng.normal(0.0, 1.5, size=(n, c))
     W = np.eye(c) + 0.3 * np.random.default_rng(99).normal(size=(c, c))
     return z, (z @ W.T + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+
+def sharpened(n, c, seed, power=1.5):
+    """Return overconfident probabilities, and labels of a temperature."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0.0, 2.0, (n, c))
+    return softmax(power * z, axis=1), (z + rng.gumbel(size=z.shape)).argmax(axis=1)
 
 
 def mean_loss(answer, y, weight=None):
@@ -61,6 +66,12 @@ def test_refit_on_recalibrated_logits_is_the_identity(cls):
     np.testing.assert_allclose(second.intercept_, 0.0, atol=1e-6)
 
 
+def test_refit_on_recalibrated_rows_is_the_identity():
+    X, y = sharpened(500, 3, seed=0)
+    recalibrated = TemperatureScaling().fit(X, y).predict_proba(X)
+    assert TemperatureScaling().fit(recalibrated, y).temperature_ == pytest.approx(1.0, abs=1e-9)
+
+
 @pytest.mark.parametrize("lam", [0.0, 1.0])
 def test_labels_in_the_right_shares_give_the_identity(lam):
     # Four rows of (.5, .25, .25) with labels 0, 0, 1, 2, and so on: the gradient is 0 at W = I.
@@ -68,6 +79,13 @@ def test_labels_in_the_right_shares_give_the_identity(lam):
     y = [0, 0, 1, 2, 0, 1, 1, 2, 0, 1, 2, 2]
     fitted = DirichletCalibration(off_diagonal=lam, intercept=lam).fit(X, y)
     np.testing.assert_allclose(fitted.predict_proba(X), X, atol=1e-8)
+
+
+def test_hand_sized_temperature():
+    # p = .8 came true 2 times of 3: u log 4 = log 2, u = 1/2; the row (.8, .2) becomes (2/3, 1/3).
+    fitted = TemperatureScaling().fit([[0.8, 0.2]] * 3, [0, 0, 1])
+    assert fitted.temperature_ == pytest.approx(2.0)
+    np.testing.assert_allclose(fitted.predict_proba([[0.8, 0.2]]), [[2 / 3, 1 / 3]])
 
 
 def test_hand_sized_vector():
@@ -139,6 +157,19 @@ def test_against_multinomial_logistic_regression():
     np.testing.assert_allclose(ours, theirs.predict_proba(z), atol=1e-5)
 
 
+@pytest.mark.skipif(
+    not hasattr(sklearn.calibration, "_TemperatureScaling"),
+    reason="this scikit-learn has no temperature scaling",
+)
+@pytest.mark.parametrize(("n", "c"), [(200, 2), (1000, 3), (8000, 10)])
+def test_against_scikit_learn(n, c):
+    X, y = sharpened(n, c, seed=n)
+    theirs = sklearn.calibration._TemperatureScaling().fit(X, y)
+    ours = TemperatureScaling().fit(X, y)
+    assert ours.inverse_temperature_ == pytest.approx(theirs.beta_, abs=1e-6)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict(X), atol=1e-6)
+
+
 def test_more_classes_than_newton_takes():
     rng = np.random.default_rng(3)
     z = rng.normal(0.0, 2.0, size=(4000, 25))
@@ -159,6 +190,19 @@ def test_an_endless_penalty_leaves_vector_scaling():
 # -------------------------------------------------------------------------------- reference values
 
 
+def test_toy_temperature():
+    # methods.md 3, TOY: T = .72261424, mean NLL .768920625, row 0 (.803649, .141955, .054396);
+    # "unchanged when row i gets shift linspace(-3, 3, 16)[i]".
+    fitted = TemperatureScaling().fit(TOY_X, TOY_Y)
+    answer = fitted.predict_proba(TOY_X)
+    assert fitted.temperature_ == pytest.approx(0.72261424, abs=1e-7)
+    assert mean_loss(answer, TOY_Y) == pytest.approx(0.768920625, abs=1e-9)
+    np.testing.assert_allclose(answer[0], [0.803649, 0.141955, 0.054396], atol=1e-6)
+    shifted = TemperatureScaling(on="logits").fit(LOGS + SHIFT, TOY_Y)
+    assert shifted.inverse_temperature_ == pytest.approx(1.38386423, abs=1e-7)
+    np.testing.assert_allclose(shifted.predict_proba(LOGS + SHIFT), answer, atol=1e-12)
+
+
 def test_toy_vector():
     # methods.md 3, TOY (z = log x), tolerance 1e-5.
     fitted = VectorScaling(on="log_probs").fit(TOY_X, TOY_Y)
@@ -171,23 +215,19 @@ def test_toy_vector():
     np.testing.assert_allclose(answer[0], [0.836197, 0.126584, 0.037219], atol=1e-5)
 
 
-def test_toy_vector_with_shifted_logits_is_another_map():
-    # methods.md 3: row i shifted by linspace(-3, 3, 16)[i]; vector scaling is not shift invariant.
-    logits = LOGS + np.linspace(-3, 3, 16)[:, None]
-    fitted = VectorScaling().fit(logits, TOY_Y)
-    answer = fitted.predict_proba(logits)
+def test_toy_vector_with_other_logits_is_another_map():
+    # methods.md 3: row i shifted by linspace(-3, 3, 16)[i], for vector scaling is not shift
+    # invariant; then VS on clr, centred logits.
+    shifted, centred = LOGS + SHIFT, LOGS - LOGS.mean(axis=1, keepdims=True)
+    fitted = VectorScaling().fit(shifted, TOY_Y)
+    answer = fitted.predict_proba(shifted)
     np.testing.assert_allclose(fitted.coef_, [1.297973, 1.266751, 1.497655], atol=1e-5)
     assert mean_loss(answer, TOY_Y) == pytest.approx(0.750867154, abs=1e-9)
     np.testing.assert_allclose(answer[0], [0.849693, 0.128281, 0.022026], atol=1e-5)
-
-
-def test_toy_vector_with_centred_logits():
-    # methods.md 3: VS on clr.
-    logits = LOGS - LOGS.mean(axis=1, keepdims=True)
-    fitted = VectorScaling().fit(logits, TOY_Y)
+    fitted.fit(centred, TOY_Y)
     np.testing.assert_allclose(fitted.coef_, [1.014284, 1.491180, 1.733032], atol=1e-5)
     np.testing.assert_allclose(fitted.intercept_, [0.252577, -0.220852, -0.031725], atol=1e-5)
-    assert mean_loss(fitted.predict_proba(logits), TOY_Y) == pytest.approx(0.754460146, abs=1e-9)
+    assert mean_loss(fitted.predict_proba(centred), TOY_Y) == pytest.approx(0.754460146, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -226,24 +266,36 @@ def test_toy_dirichlet():
 def test_cifar_split():
     # methods.md 7, seed-0 split 8000/2000, hold-out log losses: TS .1837 with u = .5892, VS(log p)
     # .1814.
-    if not CIFAR.exists():
-        pytest.skip("the CIFAR-10 predictions are not beside the repository")
-    with np.load(CIFAR, allow_pickle=True) as held:
-        probs, labels = held["probs"].astype(np.float64), held["labels"]
-    probs /= probs.sum(axis=1, keepdims=True)
+    held = load_cifar10_vgg16_keras()
     rows = np.random.default_rng(0).permutation(10_000)
-    train, holdout = rows[:8000], rows[8000:]
-    for calibrator, loss in (
-        (TemperatureScaling(), 0.1837),
-        (VectorScaling(on="log_probs"), 0.1814),
-    ):
-        answer = calibrator.fit(probs[train], labels[train]).predict_proba(probs[holdout])
-        assert mean_loss(answer, labels[holdout]) == pytest.approx(loss, abs=5e-5)
-        if calibrator.method == "temperature":
-            assert calibrator.inverse_temperature_ == pytest.approx(0.5892, abs=5e-5)
+    train, holdout = held.take(rows[:8000]), held.take(rows[8000:])
+    temperature = TemperatureScaling()
+    for calibrator, loss in ((temperature, 0.1837), (VectorScaling(on="log_probs"), 0.1814)):
+        answer = calibrator.fit(train).predict_proba(holdout)
+        assert mean_loss(answer, holdout.codes) == pytest.approx(loss, abs=5e-5)
+    assert temperature.inverse_temperature_ == pytest.approx(0.5892, abs=5e-5)
 
 
 # -------------------------------------------------------------------------------------- properties
+
+
+def test_logits_too_far_apart_for_probabilities_and_held_logits():
+    # softmax rounds all but one probability of a row to 0; the logits still know.
+    X, y = sharpened(300, 3, seed=4)
+    expected = TemperatureScaling().fit(X, y).temperature_
+    far = TemperatureScaling(on="logits").fit(1000.0 * np.log(X), y)
+    assert far.temperature_ == pytest.approx(1000.0 * expected)
+    held = Predictions.from_arrays(logits=np.log(X) + 3.0, y=y)
+    assert TemperatureScaling().fit(held, None).temperature_ == pytest.approx(expected)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10**6), power=st.floats(0.2, 5.0))
+def test_the_most_probable_class_stays(seed, power):
+    X, y = sharpened(50, 4, seed, power)
+    fitted = TemperatureScaling().fit(X, y)
+    assert fitted.temperature_ > 0.0
+    np.testing.assert_array_equal(fitted.predict(X), X.argmax(axis=1))
 
 
 @settings(deadline=None, max_examples=20)
@@ -291,9 +343,9 @@ def test_log_probs_of_predictions_that_hold_logits(calibrator):
 
 def test_searchable_with_grid_search():
     z, y = drawn(300, seed=4)
-    search = GridSearchCV(
-        DirichletCalibration(), {"off_diagonal": [1e-3, 1.0, 1e3]}, scoring="neg_log_loss", cv=3
-    ).fit(softmax(z, axis=1), y)
+    grid = {"off_diagonal": [1e-3, 1.0, 1e3]}
+    search = GridSearchCV(DirichletCalibration(), grid, scoring="neg_log_loss", cv=3)
+    search.fit(softmax(z, axis=1), y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert len(set(search.cv_results_["mean_test_score"])) == 3
 
@@ -327,6 +379,25 @@ def test_separated_rows_warn_with_the_remedy(calibrator, remedy):
 
 
 @pytest.mark.parametrize(
+    ("pick", "warning", "words"),
+    [
+        ("argmax", SeparationWarning, r"T goes to 0; .* bound 8.9e\+06 .*penalty=1.0"),
+        ("argmin", ConvergenceWarning, "no positive temperature is best"),
+    ],
+)
+def test_no_best_temperature_warns_and_predicts(pick, warning, words):
+    X, _ = sharpened(100, 3, seed=0)
+    with pytest.warns(warning, match=words) as caught:
+        fitted = TemperatureScaling().fit(X, getattr(X, pick)(axis=1))
+    assert caught[0].filename == __file__
+    answer = fitted.predict_proba(X)
+    if pick == "argmin":
+        np.testing.assert_allclose(answer, 1 / 3, atol=1e-5)
+    assert np.isfinite(answer).all()
+    np.testing.assert_array_equal(answer.argmax(axis=1), X.argmax(axis=1))
+
+
+@pytest.mark.parametrize(
     "options", [{"off_diagonal": -1.0}, {"intercept": -1.0}, {"penalty": -1.0}, {"penalty": np.nan}]
 )
 def test_penalties_that_are_refused(options):
@@ -337,8 +408,17 @@ def test_penalties_that_are_refused(options):
             cls(**options).fit(TOY_X, TOY_Y)
 
 
-@SCALINGS
-def test_unknown_scores(cls):
-    assert (cls().input, cls(on="log_probs").input) == ("logits", "probs")
-    with pytest.raises(InputError, match="on must be one of 'logits', 'log_probs'; got on='probs'"):
-        cls(on="probs").fit(TOY_X, TOY_Y)
+@pytest.mark.parametrize(
+    ("cls", "default"),
+    [
+        (VectorScaling, "logits"),
+        (MatrixScaling, "logits"),
+        (TemperatureScaling, "log_probs"),
+        (AutoCalibrator, "log_probs"),
+    ],
+)
+def test_unknown_scores(cls, default):
+    assert cls().on == default
+    assert (cls(on="logits").input, cls(on="log_probs").input) == ("logits", "probs")
+    with pytest.raises(InputError, match=r"on must be one of .*'log_probs'.*; got on='odds'"):
+        cls(on="odds").fit(TOY_X, TOY_Y)

@@ -5,7 +5,7 @@ from refusal import refusal
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOCalibrator, Predictions, calibration_test, load_calibrator
-from mcllo.calibrators import Identity
+from mcllo.calibrators import AutoCalibrator, Identity
 from mcllo.exceptions import InputError, SeparationWarning
 from mcllo.metrics import log_loss
 
@@ -111,9 +111,9 @@ def test_calibrated_predictions_pass_untouched_zeros_too(tmp_path):
     assert not gated.gate_.recalibrates
     assert gated.gate_.test == "lr"
     assert gated.gate_.pvalue == calibration_test(calm, seed=0).pvalue > 0.05
-    words = "left alone: calibration is not rejected at level 0.05 (p = "
-    assert str(gated.gate_).startswith(words)
-    assert str(gated.gate_).endswith("); that is no proof of calibration")
+    said = str(gated.gate_)
+    assert said.startswith("left alone: calibration is not rejected at level 0.05 (p = ")
+    assert said.endswith("); that is no proof of calibration")
     gated.save(tmp_path / "m.json")
     for fitted in (gated, load_calibrator(tmp_path / "m.json")):
         assert fitted.gate_ == gated.gate_
@@ -140,9 +140,10 @@ def test_a_chosen_baseline_is_paid_for(baseline):
     assert gate.pvalue == calibration_test(calm, baseline="auto", seed=0).pvalue
 
 
-@pytest.mark.parametrize("gate", [0.0, 1.0, -0.1])
-def test_levels_that_are_none(gate):
-    message = str(refusal(MCLLOCalibrator(gate=gate).fit, data.calm().predictions()))
+@pytest.mark.parametrize("cls", [MCLLOCalibrator, AutoCalibrator])
+@pytest.mark.parametrize("gate", [0.0, 1.0, -0.1, 2])
+def test_levels_that_are_none(cls, gate):
+    message = str(refusal(cls(gate=gate).fit, data.calm().predictions()))
     assert f"gate must lie in (0, 1); got gate={gate}" in message
 
 
@@ -184,8 +185,3 @@ def test_nothing_changes_and_the_answer_is_the_callers_own():
     assert held.probs[0, 0] == pytest.approx(0.7)
     X = [[1.0, 0.0], [0.3, 0.7]]
     np.testing.assert_array_equal(Identity().fit(X, [0, 1]).predict_proba(X), X)
-
-
-def test_rows_are_validated():
-    with pytest.raises(InputError, match=r"row 0 sums to 1\.1"):
-        Identity().fit([[0.6, 0.5], [0.5, 0.5]], [0, 1])

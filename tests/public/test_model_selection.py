@@ -105,19 +105,12 @@ def test_a_frozen_classifier_is_calibrated_on_the_rows_given(ensemble):
     before = bayes.predict_proba(X)
     model = RecalibratedClassifierCV(FrozenEstimator(bayes), ensemble=ensemble)
     model.fit(X[120:], y[120:])
-    own = MCLLOCalibrator().fit(before[120:], y[120:])
-    np.testing.assert_allclose(
-        model.predict_proba(X), own.predict_proba(before), rtol=0, atol=1e-12
-    )
+    expected = MCLLOCalibrator().fit(before[120:], y[120:]).predict_proba(before)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(bayes.predict_proba(X), before)
     assert len(model.calibrated_classifiers_) == 1
     assert model.n_features_in_ == 4
-
-
-def test_a_frozen_classifier_with_ensemble_has_a_calibrator_for_each_fold():
-    X, y = data()
-    bayes = GaussianNB().fit(X[:120], y[:120])
-    model = RecalibratedClassifierCV(FrozenEstimator(bayes), ensemble=True, cv=3).fit(X, y)
+    model.set_params(ensemble=True, cv=3).fit(X, y)  # a calibrator for each fold
     assert [pair.estimator.estimator for pair in model.calibrated_classifiers_] == [bayes] * 3
 
 
@@ -165,8 +158,8 @@ def test_recalibration_helps_a_bold_classifier():
 )
 def test_labels_of_any_name(names, series, ensemble):
     X, y = data(c=len(names))
-    plain = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(X, y)
     model = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble)
+    plain = clone(model).fit(X, y)
     model.fit(X, series(np.array(names)[y].tolist()))
     assert model.classes_.tolist() == list(names)
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), rtol=0, atol=1e-12)
@@ -199,9 +192,8 @@ def test_frames_reach_the_classifier(frame, ensemble):
     model = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(frame(columns), y)
     assert model.feature_names_in_.tolist() == list(columns)
     assert model.n_features_in_ == 4
-    plain = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba(frame(columns)), plain.predict_proba(X))
-    model.fit(X, y)
+    named = model.predict_proba(frame(columns))
+    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), named)
     assert not hasattr(model, "feature_names_in_")
 
 
@@ -242,13 +234,9 @@ def test_weights_reach_classifier_and_calibrator(estimator, ensemble):
     bayes = [fitted(GaussianNB(), X[rows], rows) for rows in (train, test)]
     held_out = [bayes[0].predict_proba(X[test]), bayes[1].predict_proba(X[train])]
     if ensemble:
-        expected = np.mean(
-            [
-                fitted(MCLLOCalibrator(), scores, rows).predict_proba(one.predict_proba(X))
-                for one, scores, rows in zip(bayes, held_out, (test, train), strict=True)
-            ],
-            axis=0,
-        )
+        folds = zip(bayes, held_out, (test, train), strict=True)
+        maps = ((one, fitted(MCLLOCalibrator(), scores, rows)) for one, scores, rows in folds)
+        expected = sum(own.predict_proba(one.predict_proba(X)) for one, own in maps) / 2.0
     else:
         rows, everywhere = np.concatenate([test, train]), np.arange(240)
         scores = fitted(GaussianNB(), X, everywhere).predict_proba(X)
@@ -308,9 +296,8 @@ def test_logits_of_a_class_that_a_fold_lacks():
 def test_a_class_in_one_fold_only(key, ensemble):
     X, y = data(n=120)
     y[:] = np.where(np.arange(120) < 40, y, y % 2)  # class 2 is in the first third only
-    model = RecalibratedClassifierCV(
-        LogisticRegression(), CALIBRATORS[key](), cv=KFold(3), ensemble=ensemble
-    )
+    options = {"cv": KFold(3), "ensemble": ensemble}
+    model = RecalibratedClassifierCV(LogisticRegression(), CALIBRATORS[key](), **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MclloWarning)
         model.fit(X, NAMES[y])
@@ -334,10 +321,9 @@ def test_zeros_of_a_forest_warn():
 def test_logits_come_from_the_decision_function():
     X, y = data()
     model = RecalibratedClassifierCV(LinearSVC(), VectorScaling(), cv=3, ensemble=False).fit(X, y)
-    (pair,) = model.calibrated_classifiers_
     held_out = cross_val_predict(LinearSVC(), X, y, cv=3, method="decision_function")
-    own = VectorScaling().fit(held_out, y)
-    np.testing.assert_allclose(pair.calibrator.coef_, own.coef_, rtol=1e-6)
+    coef = model.calibrated_classifiers_[0].calibrator.coef_
+    np.testing.assert_allclose(coef, VectorScaling().fit(held_out, y).coef_, rtol=1e-6)
 
 
 def test_logits_are_log_probabilities_where_there_are_no_others():
@@ -357,12 +343,9 @@ def test_clone_keeps_the_arguments_and_not_the_fit():
     X, y = data()
     model = RecalibratedClassifierCV(GaussianNB(), MCLLOCalibrator(penalty=2.0), cv=3)
     copy = clone(model.fit(X, y))
-    assert copy.get_params()["calibrator__penalty"] == 2.0
-    assert copy.get_params()["calibrator__classes"] is None
-    assert copy.get_params()["estimator__var_smoothing"] == 1e-9
-    assert not hasattr(copy, "classes_")
-    assert not hasattr(model.estimator, "classes_")
-    assert not hasattr(model.calibrator, "classes_")
+    inner = {"calibrator__penalty": 2.0, "calibrator__classes": None}
+    assert copy.get_params() | inner | {"estimator__var_smoothing": 1e-9} == copy.get_params()
+    assert not any(hasattr(one, "classes_") for one in (copy, model.estimator, model.calibrator))
 
 
 def test_grid_search_over_classifier_and_calibrator():
@@ -372,9 +355,8 @@ def test_grid_search_over_classifier_and_calibrator():
         "calibrator__penalty": [0.0, 1e6],
         "ensemble": [True, False],
     }
-    model = RecalibratedClassifierCV(
-        make_pipeline(StandardScaler(), GaussianNB()), MCLLOCalibrator(), cv=2
-    )
+    scaled = make_pipeline(StandardScaler(), GaussianNB())
+    model = RecalibratedClassifierCV(scaled, MCLLOCalibrator(), cv=2)
     search = GridSearchCV(model, grid, cv=2, scoring="neg_log_loss", error_score="raise")
     search.fit(X, NAMES[y])
     assert len(search.cv_results_["params"]) == 8
@@ -415,11 +397,7 @@ class Columns(Shares):
     [
         (LinearSVC(), {}, "classifier with predict_proba; LinearSVC has none"),
         (Columns(), {}, "each of its 2 classes; Columns gives the shape"),
-        (
-            LinearSVC(),
-            {"calibrator": VectorScaling()},
-            "neither that nor a decision_function with a column per",
-        ),
+        (LinearSVC(), {"calibrator": VectorScaling()}, "neither that nor a decision_function with"),
         (GaussianNB(), {"ensemble": "maybe"}, "ensemble must be True, False or 'auto'"),
         (GaussianNB(), {"calibrator": "mcllo"}, "calibrator must be a calibrator such as"),
         (GaussianNB(), {"calibrator": MCLLOCalibrator}, "calibrator must be a calibrator such as"),
@@ -439,14 +417,15 @@ def test_refused_arguments(estimator, options, message):
 def test_refused_data():
     X, y = data()
     model = RecalibratedClassifierCV(GaussianNB())
-    with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
-        model.fit(X, None)
-    with pytest.raises(InputError, match=r"at least two classes; got 1 class: \[1\]"):
-        model.fit(X, np.ones(240, dtype=int))
+    for arguments, message in (
+        ((X, None), "requires y to be passed, but the target y is None"),
+        ((X, np.ones(240, dtype=int)), r"at least two classes; got 1 class: \[1\]"),
+        ((X, y, -np.ones(240)), r"sample_weight\[0\]=-1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            model.fit(*arguments)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(X, y[:-1])
-    with pytest.raises(InputError, match=r"sample_weight\[0\]=-1"):
-        model.fit(X, y, sample_weight=-np.ones(240))
     with pytest.raises(NotFittedError):
         model.predict_proba(X)
 

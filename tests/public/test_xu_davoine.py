@@ -1,3 +1,4 @@
+import data
 import numpy as np
 import pytest
 from toy import TOY_X, TOY_Y
@@ -80,11 +81,8 @@ def test_toy(score, smooth):
     np.testing.assert_allclose(found.bel[0], bel, atol=1e-5)
     np.testing.assert_allclose(found.pl[0], pl, atol=1e-5)
     np.testing.assert_allclose(found.betp[0], betp, atol=1e-5)
-    for output, expected in (
-        ("plug_in", plug_in),
-        ("pignistic", betp),
-        ("plausibility", pl / np.sum(pl)),
-    ):
+    outputs = {"plug_in": plug_in, "pignistic": betp, "plausibility": pl / np.sum(pl)}
+    for output, expected in outputs.items():
         other = XuDavoine(output=output, **options).fit(TOY_X, TOY_Y)
         np.testing.assert_allclose(other.predict_proba(QUERY)[0], expected, atol=1e-5)
 
@@ -96,25 +94,19 @@ def test_toy_second_row():
     np.testing.assert_allclose(found.bel[1], [0.62734, 0.01574, 0.01791], atol=1e-5)
     np.testing.assert_allclose(found.pl[1], [0.91384, 0.35475, 0.14092], atol=1e-5)
     np.testing.assert_allclose(found.betp[1], [0.75884, 0.17350, 0.06767], atol=1e-5)
-    plug_in = XuDavoine(scores="log", smooth=False, output="plug_in").fit(TOY_X, TOY_Y)
-    answer = plug_in.predict_proba(QUERY)[1]
-    np.testing.assert_allclose(answer, [0.80365, 0.14195, 0.05440], atol=1e-5)
-    envelope = XuDavoine(scores="log", smooth=False, order="envelope").fit(TOY_X, TOY_Y)
-    np.testing.assert_allclose(envelope.belief(QUERY).pl[1], [0.91384, 0.23174, 0.14092], atol=1e-5)
-    np.testing.assert_allclose(
-        envelope.belief(QUERY).bel[1], [0.62734, 0.06825, 0.01791], atol=1e-5
-    )
+    plug_in = fitted.set_params(output="plug_in").predict_proba(QUERY)[1]
+    np.testing.assert_allclose(plug_in, [0.80365, 0.14195, 0.05440], atol=1e-5)
+    bounds = fitted.set_params(order="envelope").belief(QUERY)
+    np.testing.assert_allclose(bounds.pl[1], [0.91384, 0.23174, 0.14092], atol=1e-5)
+    np.testing.assert_allclose(bounds.bel[1], [0.62734, 0.06825, 0.01791], atol=1e-5)
 
 
 def test_orders_agree_for_two_classes():
-    rng = np.random.default_rng(0)
-    s = rng.random(50)
-    X, y = np.column_stack([1 - s, s]), (rng.random(50) < s).astype(int)
-    answers = [
-        XuDavoine(order=o).fit(X, y).predict_proba(X) for o in ("score", "index", "envelope")
-    ]
-    np.testing.assert_allclose(answers[1], answers[0], atol=1e-12)
-    np.testing.assert_allclose(answers[2], answers[0], atol=1e-12)
+    X, y = data.drawn(50, range(2), 0)
+    expected = XuDavoine(order="score").fit(X, y).predict_proba(X)
+    for order in ("index", "envelope"):
+        answer = XuDavoine(order=order).fit(X, y).predict_proba(X)
+        np.testing.assert_allclose(answer, expected, atol=1e-12)
 
 
 def test_index_order_depends_on_the_columns_and_the_others_do_not():
@@ -127,9 +119,7 @@ def test_index_order_depends_on_the_columns_and_the_others_do_not():
 
 
 def test_plug_in_never_changes_the_label():
-    rng = np.random.default_rng(0)
-    X = rng.dirichlet(np.ones(4), size=200)
-    y = [rng.choice(4, p=row) for row in X]
+    X, y = data.drawn(200, range(4), 0)
     fitted = XuDavoine(output="plug_in").fit(X, y)
     assert (fitted.predict(X) == X.argmax(axis=1)).all()
 

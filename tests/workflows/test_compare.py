@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 
+import data
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -16,34 +17,36 @@ from mcllo.exceptions import InputError
 
 def sharpened(n, seed, c=3, power=2.0):
     """Labels from honest rows, predictions too extreme."""
-    rng = np.random.default_rng(seed)
-    honest = rng.dirichlet(np.ones(c), size=n)
-    y = (rng.random((n, 1)) > honest.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    probs = honest**power
-    return probs / probs.sum(axis=1, keepdims=True), y
+    probs, y = data.drawn(n, range(c), seed, power=power)
+    return probs, np.array(y)
 
 
 TRAIN, HOLDOUT = sharpened(800, 0), sharpened(400, 1)
 
 
+def named(rows, names):
+    """Return rows whose classes have names."""
+    return Predictions.from_arrays(rows[0], np.array(names)[rows[1]])
+
+
+def recalibrated(calibrator, held):
+    """Return what a map of the rows that are not held out makes of those that are."""
+    return calibrator.fit(TRAIN[0][~held], TRAIN[1][~held]).predict_proba(TRAIN[0][held])
+
+
 def test_identity_changes_nothing():
     c = compare(TRAIN, HOLDOUT, methods=["identity"], seed=0)
     raw, same = c["uncalibrated"], c["identity"]
-    assert same.statistic == raw.statistic
-    assert same.log_loss == raw.log_loss
+    assert (same.statistic, same.log_loss) == (raw.statistic, raw.log_loss)
     assert same.label_change == 0.0
     assert same.pvalue_corrected == pytest.approx(same.pvalue)
 
 
 def test_rows_and_their_order():
     c = compare(TRAIN, HOLDOUT, methods=("mcllo", "temperature", "histogram"), seed=0)
-    assert [row.method for row in c.rows] == [
-        "uncalibrated_train",
-        "uncalibrated",
-        "mcllo",
-        "temperature",
-        "histogram",
-    ]
+    judged = ["uncalibrated", "mcllo", "temperature", "histogram"]
+    assert [row.method for row in c.rows] == ["uncalibrated_train", *judged]
+    assert [row.method for row in c.judged] == judged
     assert [row.n for row in c.rows] == [800, 400, 400, 400, 400]
     assert c.best in ("mcllo", "temperature")
     assert c["mcllo"].log_loss < c["uncalibrated"].log_loss
@@ -55,12 +58,11 @@ def test_a_row_is_what_the_calibrator_gives():
     c = compare(TRAIN, HOLDOUT, methods=["temperature"], seed=0)
     calibrator = mcllo.calibrators.TemperatureScaling().fit(*TRAIN)
     probs = calibrator.predict_proba(HOLDOUT[0])
-    assert c["temperature"].log_loss == pytest.approx(mcllo.metrics.log_loss(HOLDOUT[1], probs))
-    assert c["temperature"].ece == pytest.approx(
-        mcllo.metrics.expected_calibration_error(HOLDOUT[1], probs)
-    )
     fit = fit_predictions(Predictions.from_arrays(probs, HOLDOUT[1]))
-    assert c["temperature"].statistic == pytest.approx(fit.statistic)
+    ece = mcllo.metrics.expected_calibration_error(HOLDOUT[1], probs)
+    row = c["temperature"]
+    assert row.log_loss == pytest.approx(mcllo.metrics.log_loss(HOLDOUT[1], probs))
+    assert (row.ece, row.statistic) == pytest.approx((ece, fit.statistic))
 
 
 def test_every_registered_method_runs_when_there_are_logits():
@@ -79,14 +81,9 @@ def test_methods_that_need_logits_are_skipped_with_the_reason():
 
 
 def test_string_labels_and_a_class_that_the_holdout_lacks():
-    names = np.array(["ant", "bee", "cat"])
-    keep = HOLDOUT[1] != 2
-    c = compare(
-        (TRAIN[0], names[TRAIN[1]]),
-        (HOLDOUT[0][keep], names[HOLDOUT[1][keep]]),
-        methods=["temperature"],
-        seed=0,
-    )
+    names, keep = np.array(["ant", "bee", "cat"]), HOLDOUT[1] != 2
+    holdout = HOLDOUT[0][keep], names[HOLDOUT[1][keep]]
+    c = compare((TRAIN[0], names[TRAIN[1]]), holdout, methods=["temperature"], seed=0)
     assert c.holdout.classes == ("ant", "bee", "cat")
     assert c.holdout.absent == ("cat",)
 
@@ -97,12 +94,9 @@ def test_cross_validation_judges_every_row_once():
     assert [row.method for row in c.rows] == ["uncalibrated", "mcllo"]
     assert c["mcllo"].n == 800
     assert c["mcllo"].pvalue_corrected is None
-    folds = random_folds(800, 4, 0)
-    held = folds == 2
-    calibrator = mcllo.MCLLOCalibrator().fit(TRAIN[0][~held], TRAIN[1][~held])
-    np.testing.assert_allclose(
-        c.recalibrated["mcllo"].probs[held], calibrator.predict_proba(TRAIN[0][held])
-    )
+    held = random_folds(800, 4, 0) == 2
+    expected = recalibrated(mcllo.MCLLOCalibrator(), held)
+    np.testing.assert_allclose(c.recalibrated["mcllo"].probs[held], expected)
 
 
 def test_folds_are_balanced_and_repeatable():
@@ -120,10 +114,8 @@ def test_rows_of_a_group_are_left_out_together():
     p = Predictions.from_arrays(*TRAIN, groups=np.arange(800) // 8)
     c = compare(p, cv=4, methods=["temperature"], seed=0)
     held = random_folds(800, 4, 0, p.groups) == 1
-    calibrator = mcllo.calibrators.TemperatureScaling().fit(TRAIN[0][~held], TRAIN[1][~held])
-    np.testing.assert_allclose(
-        c.recalibrated["temperature"].probs[held], calibrator.predict_proba(TRAIN[0][held])
-    )
+    expected = recalibrated(mcllo.calibrators.TemperatureScaling(), held)
+    np.testing.assert_allclose(c.recalibrated["temperature"].probs[held], expected)
 
 
 @pytest.mark.slow
@@ -152,9 +144,8 @@ def test_mixture_tail_against_simulation(fitted):
     if fitted < 4:
         draws = draws + rng.chisquare(4 - fitted, 200_000)
     for value in (2.0, 6.0, 12.0):
-        assert mixture_tail(value, 4, fitted, 1.25) == pytest.approx(
-            np.mean(draws > value), abs=0.004
-        )
+        share = np.mean(draws > value)
+        assert mixture_tail(value, 4, fitted, 1.25) == pytest.approx(share, abs=0.004)
 
 
 def test_mixture_tail_limits():
@@ -168,14 +159,9 @@ def test_the_corrected_p_value_has_the_right_size():
     # methods specification 8g, c = 3, 300/100: plain .133 (theory .130), scaled .040, 400 reps
     plain, corrected, temperature = [], [], []
     for seed in range(400):
-        data = sharpened(400, seed + 10)
-        c = compare(
-            (data[0][:300], data[1][:300]),
-            (data[0][300:], data[1][300:]),
-            methods=["mcllo", "temperature"],
-            n_resamples=199,
-            seed=seed,
-        )
+        probs, y = sharpened(400, seed + 10)
+        both = (probs[:300], y[:300]), (probs[300:], y[300:])
+        c = compare(*both, methods=["mcllo", "temperature"], n_resamples=199, seed=seed)
         plain.append(c["mcllo"].pvalue)
         corrected.append(c["mcllo"].pvalue_corrected)
         temperature.append(c["temperature"].pvalue_corrected)
@@ -189,13 +175,8 @@ def test_the_numbers_of_the_vgg_split():
     # methods specification 7: VGG16 on CIFAR-10, permutation of seed 0, 8000/2000, baseline truck
     p = load_cifar10_vgg16_keras()
     rows = np.random.default_rng(0).permutation(10000)
-    c = compare(
-        p.take(rows[:8000]),
-        p.take(rows[8000:]),
-        methods=["mcllo", "temperature"],
-        n_resamples=199,
-        seed=0,
-    )
+    both = p.take(rows[:8000]), p.take(rows[8000:])
+    c = compare(*both, methods=["mcllo", "temperature"], n_resamples=199, seed=0)
     assert c["uncalibrated_train"].statistic == pytest.approx(1028.6287, abs=1e-4)
     assert c["uncalibrated"].statistic == pytest.approx(203.17, abs=5e-3)
     assert c["mcllo"].statistic == pytest.approx(13.07, abs=5e-3)
@@ -221,6 +202,11 @@ def test_the_numbers_of_the_vgg_split():
         ),
         ((TRAIN, HOLDOUT), {"methods": ["temprature"]}, "did you mean 'temperature'?"),
         ((TRAIN[0], HOLDOUT), {}, "train must be a Predictions or"),
+        (
+            (named(TRAIN, list("abc")), named(HOLDOUT, list("abd"))),
+            {},
+            "must have the same classes in the same order",
+        ),
     ],
 )
 def test_errors(arguments, options, message):
@@ -228,30 +214,14 @@ def test_errors(arguments, options, message):
         compare(*arguments, **options)
 
 
-def test_different_classes_are_refused():
-    first = Predictions.from_arrays(TRAIN[0], np.array(["a", "b", "c"])[TRAIN[1]])
-    second = Predictions.from_arrays(HOLDOUT[0], np.array(["a", "b", "d"])[HOLDOUT[1]])
-    with pytest.raises(InputError, match="must have the same classes in the same order"):
-        compare(first, second)
-
-
-C = compare(
-    (TOY_X, TOY_Y), (TOY_X[::-1], TOY_Y[::-1]), methods=["temperature", "histogram"], seed=0
-)
-
-
-def test_the_training_rows_are_not_judged():
-    assert [row.method for row in C.judged] == ["uncalibrated", "temperature", "histogram"]
-
-
-def test_best_is_the_smallest_log_loss():
-    losses = {row.method: row.log_loss for row in C.judged}
-    assert C.best == min(losses, key=losses.get)
+BOTH = (TOY_X, TOY_Y), (TOY_X[::-1], TOY_Y[::-1])
+C = compare(*BOTH, methods=["temperature", "histogram"], seed=0)
 
 
 def test_the_recommendation_is_about_the_judged_rows():
     r = C.recommendation
-    assert r.method == C.best
+    losses = {row.method: row.log_loss for row in C.judged}
+    assert r.method == C.best == min(losses, key=losses.get)
     assert r.log_loss == pytest.approx(C[C.best].log_loss)
     others = {d.method: d.difference for d in r.differences}
     for row in C.judged:
@@ -282,11 +252,6 @@ def test_a_map_that_changes_nothing_but_for_rounding_leads_nowhere():
     assert [r.method for r in c.ranked] == ["uncalibrated", "auto"]
 
 
-def test_unknown_row():
-    with pytest.raises(KeyError, match="isotonic"):
-        C["isotonic"]
-
-
 def test_frame_and_strict_json():
     frame = C.to_frame()
     assert frame["method"].tolist()[:2] == ["uncalibrated_train", "uncalibrated"]
@@ -295,6 +260,8 @@ def test_frame_and_strict_json():
     assert keys | {"log_loss", "brier", "classwise_ece", "fit_seconds"} <= set(content["rows"][0])
     assert content["rows"][0]["log_loss_difference"] is None
     assert content["skipped"] == {}
+    with pytest.raises(KeyError, match="isotonic"):
+        C["isotonic"]
 
 
 def test_zero_probabilities_that_came_true_are_counted():

@@ -1,6 +1,7 @@
 """`assess`: rows from anywhere -> what a person needs to act on them; and the fit of a file.
 
-===================  ======================================================================
+Small files are read whole, large ones and directories in blocks, unless what is asked needs all
+rows in memory; that is then refused for a directory.
 """
 
 from __future__ import annotations
@@ -188,5 +189,6 @@ def _reads_whole(path: StrPath, needs: dict[Any, bool]) -> bool:
 
 
 def _blocks(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
+    """Return the rows of a file or directory in blocks, as the reading options ask."""
     own = {name: value for name, value in reading.items() if name not in ("groups", "weight_kind")}
     return blocks_of_files(path, n_jobs=workers, **own)

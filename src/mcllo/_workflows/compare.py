@@ -27,12 +27,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
 from .._ground.files import progress
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.threads import one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE
@@ -66,18 +65,9 @@ class _Recalibrated:
 class _Court:
     """How each set of probabilities is judged.
 
-    Attributes
-    ----------
-    before : Predictions
-        The judged rows as predicted.
-    results : dict of str to _Recalibrated
-        What each method made of them.
-    paired : dict of str to (float, float, float)
-        Difference in log loss to the smallest one, with an interval of its own.
-    ratio : float or None
-        Rows judged for each row fitted on; None where folds share rows.
-    drawing : dict
-        Draws, their seed and when they stop, for exact p-values.
+    `before` are the judged rows as predicted, `results` what each method made of them, `paired` the
+    differences in log loss to the smallest one, with an interval each; `ratio` is rows judged for
+    each row fitted on, None where folds share rows; `drawing` is for exact p-values.
     """
 
     before: Predictions
@@ -191,7 +181,11 @@ def compare(
     judge = learn
     if holdout is not None:
         judge = as_pair(holdout, "holdout", learn.classes, None)
-        _check_classes(learn, judge)
+        if learn.classes != judge.classes:
+            raise InputError(
+                "train and holdout must have the same classes in the same order; got "
+                f"{list(learn.classes)[:6]} and {list(judge.classes)[:6]}."
+            )
         judge = judge.with_baseline(learn.baseline)
     chosen, skipped = choose_methods(learn, judge, methods)
     folds = None if cv is None else random_folds(learn.n_samples, cv, entropy, learn.groups)
@@ -251,9 +245,7 @@ def known_methods(name: str) -> str:
     return did_you_mean(name, tuple(CALIBRATORS), "known are")
 
 
-def random_folds(
-    n_samples: int, n_folds: int, seed: int, groups: NDArray[np.intp] | None = None
-) -> NDArray[np.intp]:
+def random_folds(n_samples: int, n_folds: int, seed: int, groups: Codes | None = None) -> Codes:
     """Return a fold for each row, whatever its label; rows of one group share theirs."""
     if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
         rule = "be a whole number of at least 2 folds"
@@ -269,30 +261,19 @@ def random_folds(
     return folds if groups is None else folds[groups]
 
 
-def _check_classes(learn: Predictions, judge: Predictions) -> None:
-    if learn.classes != judge.classes:
-        raise InputError(
-            "train and holdout must have the same classes in the same order; got "
-            f"{list(learn.classes)[:6]} and {list(judge.classes)[:6]}."
-        )
-
-
 def _recalibrate(
-    name: str, learn: Predictions, judge: Predictions, folds: NDArray[np.intp] | None
+    name: str, learn: Predictions, judge: Predictions, folds: Codes | None
 ) -> _Recalibrated:
-    if folds is None:
-        return _fit_apply(name, learn, judge)
-    probs, seconds, notes = np.empty(judge.probs.shape), 0.0, []
-    for fold in range(int(folds.max()) + 1):
-        held = folds == fold
-        part = _fit_apply(name, learn.take(~held), judge.take(held))
-        probs[held] = part.probs
-        seconds += part.fit_seconds
-        notes.append(part.note)
-    return _Recalibrated(probs, seconds, next((note for note in notes if note), ""))
-
-
-def _fit_apply(name: str, learn: Predictions, judge: Predictions) -> _Recalibrated:
+    """Return what a method fitted to some rows makes of others; of folds, what each makes."""
+    if folds is not None:
+        probs, seconds, note = np.empty(judge.probs.shape), 0.0, ""
+        for fold in range(int(folds.max()) + 1):
+            held = folds == fold
+            part = _recalibrate(name, learn.take(~held), judge.take(held), None)
+            probs[held] = part.probs
+            seconds += part.fit_seconds
+            note = note or part.note
+        return _Recalibrated(probs, seconds, note)
     calibrator = CALIBRATORS[name]()
     if "baseline" in calibrator.get_params():
         calibrator.set_params(baseline=learn.baseline)
@@ -325,8 +306,8 @@ def paired_differences(
 ) -> dict[str, tuple[float, float, float]]:
     """Return, for each method, its log loss less that of the best one, with an interval.
 
-    Rows are resampled with replacement, the same rows for every method, so that what the methods
-    share cancels. The interval is the bootstrap's central 95 %.
+    The same rows are resampled for every method, so that what the methods share cancels; the
+    interval is the bootstrap's central part.
     """
     losses = np.column_stack([row_losses(predictions) for predictions in sets.values()])
     weight = next(iter(sets.values())).sample_weight

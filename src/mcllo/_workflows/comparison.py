@@ -134,13 +134,18 @@ class Comparison:
         `recommendation`; ``marks`` and ``columns``, which explain the table; ``zeros``; ``warning``
         and ``skipped``, one for each method concerned.
         """
-        return (self._heading(), *self.recommendation.statements, *self._footnotes())
+        train, judged = self.train.n_samples, self.holdout.n_samples
+        how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
+        heading = Statement(
+            "heading",
+            f"Recalibration methods, {how} (fitted on {format_count(train)} rows, "
+            f"judged on {format_count(judged)}; baseline: {self.train.baseline})",
+            numbers={"n_train": train, "n_holdout": judged},
+        )
+        return (heading, *self.recommendation.statements, *self._footnotes())
 
     def __getitem__(self, method: str) -> ComparisonRow:
-        for row in self.rows:
-            if row.method == method:
-                return row
-        raise KeyError(method)
+        return {row.method: row for row in self.rows}[method]
 
     @property
     def table(self) -> Table:
@@ -171,34 +176,15 @@ class Comparison:
         return f"<Comparison of {len(self.judged) - 1} methods on {self.holdout.n_samples} rows>"
 
     def __str__(self) -> str:
-        rows = align([_HEAD, *(self._cells(row) for row in self.rows)])
+        cells = [self._cells(row) for row in self.rows]
+        table = align([list(cells[0]), *(list(row.values()) for row in cells)])
         said = self.statements()
-        return "\n".join(
-            [
-                *(line.text for line in pick(said, "heading")),
-                "",
-                rows,
-                "",
-                textwrap.fill(str(self.recommendation), WIDTH),
-                "",
-                *(
-                    textwrap.fill(note.text, WIDTH, subsequent_indent="   ")
-                    for note in pick(said, "marks", "columns")
-                ),
-                *(note.text for note in pick(said, "zeros", "warning", "skipped")),
-            ]
-        )
-
-    def _heading(self) -> Statement:
-        """Say what was fitted to which rows."""
-        train, judged = self.train.n_samples, self.holdout.n_samples
-        how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
-        return Statement(
-            "heading",
-            f"Recalibration methods, {how} (fitted on {format_count(train)} rows, "
-            f"judged on {format_count(judged)}; baseline: {self.train.baseline})",
-            numbers={"n_train": train, "n_holdout": judged},
-        )
+        lines = [line.text for line in pick(said, "heading")]
+        lines += ["", table, "", textwrap.fill(str(self.recommendation), WIDTH), ""]
+        for note in pick(said, "marks", "columns"):
+            lines.append(textwrap.fill(note.text, WIDTH, subsequent_indent="   "))
+        lines += [note.text for note in pick(said, "zeros", "warning", "skipped")]
+        return "\n".join(lines)
 
     def _footnotes(self) -> list[Statement]:
         """Say what marks and columns mean and what they do not, and what single methods met."""
@@ -237,46 +223,28 @@ class Comparison:
                 found.append(Statement(kind, text, "doubt", {"method": method, "why": words}))
         return found
 
-    def _cells(self, row: ComparisonRow) -> list[str]:
+    def _cells(self, row: ComparisonRow) -> dict[str, str]:
+        """Return the text of a row under the heads of the columns."""
+
         def marked(name: str, text: str) -> str:
             return text + (MARK if self.has_best(row, name) else " ")
 
-        return [
-            row.method.replace("uncalibrated_train", "uncalibrated (train)"),
-            format_count(row.n),
-            _p(row.pvalue, row),
-            _p(row.pvalue_corrected, row),
-            marked("ece", f"{row.ece:.4f}"),
-            marked("classwise_ece", f"{row.classwise_ece:.4f}"),
-            marked("accuracy", f"{100 * row.accuracy:.2f}"),
-            "" if row.label_change is None else f"{100 * row.label_change:.2f}",
-            marked("log_loss", f"{row.log_loss:.4f}"),
-            self._difference(row),
-            marked("brier", f"{row.brier:.4f}"),
-            "" if row.fit_seconds is None else f"{row.fit_seconds:.3f}",
-        ]
-
-    def _difference(self, row: ComparisonRow) -> str:
-        if row.method == self.best:
-            return "best "
         other = self.recommendation.difference(row.method)
-        return "" if other is None else other.cell + (" " if other.told else TIE)
-
-
-_HEAD = [
-    "method",
-    "n",
-    "p",
-    "p corr.",
-    "ECE ",
-    "cw ECE ",
-    "acc % ",
-    "changed %",
-    "log loss ",
-    "worse than best by ",
-    "Brier ",
-    "fit s",
-]
+        worse = "" if other is None else other.cell + (" " if other.told else TIE)
+        return {
+            "method": row.method.replace("uncalibrated_train", "uncalibrated (train)"),
+            "n": format_count(row.n),
+            "p": _p(row.pvalue, row),
+            "p corr.": _p(row.pvalue_corrected, row),
+            "ECE ": marked("ece", f"{row.ece:.4f}"),
+            "cw ECE ": marked("classwise_ece", f"{row.classwise_ece:.4f}"),
+            "acc % ": marked("accuracy", f"{100 * row.accuracy:.2f}"),
+            "changed %": "" if row.label_change is None else f"{100 * row.label_change:.2f}",
+            "log loss ": marked("log_loss", f"{row.log_loss:.4f}"),
+            "worse than best by ": "best " if row.method == self.best else worse,
+            "Brier ": marked("brier", f"{row.brier:.4f}"),
+            "fit s": "" if row.fit_seconds is None else f"{row.fit_seconds:.3f}",
+        }
 
 
 def _p(pvalue: float | None, row: ComparisonRow) -> str:

@@ -76,24 +76,14 @@ def fit_method(
     rule: str = "",
     workers: int | None = None,
 ) -> FittedMethod:
-    """Fit a method to a file.
+    """Fit a method, a key of `CALIBRATORS`, to a file.
 
-    Parameters
-    ----------
-    path : path-like
-        CSV or Parquet; ``-`` is standard input.
-    reading : dict
-        For `read_predictions`.
-    method : str
-        A key of `CALIBRATORS`.
-    given : dict
-        Options of the method (penalty, center, gate); None where nothing was said.
-    rule : {"", "auto", "all"}
-        A baseline that MCLLO finds by itself.
-    workers : int, optional
-        Threads for files that are read in blocks.
+    `reading` is for `read_predictions`; `given` are options of the method (penalty, center, gate),
+    None where nothing was said; `rule` is a baseline that MCLLO finds by itself, 'auto' or 'all'.
     """
-    estimator = _named(method)
+    if method not in CALIBRATORS:
+        raise _of_method(method, "{found} is not known; {}", None, known_methods(method))
+    estimator: Any = CALIBRATORS[method]()
     wanted = {name: value for name, value in given.items() if value is not None}
     _check_options(method, {**wanted, "baseline": reading.get("baseline") or rule or None})
     tidy = {name: reading[name] for name in ("normalize", "clip")}
@@ -114,15 +104,9 @@ def fit_method(
     return FittedMethod(estimator.fit(predictions), predictions.n_samples)
 
 
-def _named(method: str) -> Any:
-    if method not in CALIBRATORS:
-        raise _of_method(method, "{found} is not known; {}", None, known_methods(method))
-    return CALIBRATORS[method]()
-
-
 def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -> InputError:
-    message = Phrase(template, *parts)
-    return InputError(message, argument="method", value=method, remedy=remedy)
+    """Return the refusal of a method."""
+    return InputError(Phrase(template, *parts), argument="method", value=method, remedy=remedy)
 
 
 def _check_options(method: str, given: dict[str, Any]) -> None:

@@ -240,23 +240,8 @@ def recommend(
 ) -> Recommendation:
     """Return the method of smallest log loss, with its differences to all others.
 
-    Parameters
-    ----------
-    sets : mapping of str to Predictions
-        The same rows under each method, ``uncalibrated`` among them.
-    cross_validated : bool
-        What the words say of the rows.
-    level : float
-        Confidence in all intervals together.
-
-    Examples
-    --------
-    >>> y = [0, 1] * 50
-    >>> flat = Predictions.from_arrays([[0.5, 0.5]] * 100, y)
-    >>> good = Predictions.from_arrays([[0.8, 0.2], [0.2, 0.8]] * 50, y)
-    >>> found = recommend({"uncalibrated": flat, "temperature": good})
-    >>> found.method, found.improves, round(found.gain.difference, 4)
-    ('temperature', True, 0.47)
+    `sets` are the same rows under each method, ``uncalibrated`` among them; `cross_validated` is
+    what the words say of them, `level` the confidence in all intervals together.
     """
     from scipy.special import stdtrit
 
@@ -287,9 +272,7 @@ def recommend(
 
 def row_losses(predictions: Predictions) -> Floats:
     """Return the negative log probability of each row's true class."""
-    rows = np.arange(predictions.n_samples)
-    losses: Floats = -np.log(predictions.probs[rows, predictions.codes])
-    return losses
+    return -np.log(predictions.probs[np.arange(predictions.n_samples), predictions.codes])
 
 
 def _four(value: float) -> str:
@@ -298,5 +281,6 @@ def _four(value: float) -> str:
 
 
 def _rank(method: str) -> int:
+    """Return the place of a method among the simplest; what is not known comes last."""
     known = method in SIMPLEST_FIRST
     return SIMPLEST_FIRST.index(method) if known else len(SIMPLEST_FIRST)

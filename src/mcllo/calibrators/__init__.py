@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 from ._auto.calibrator import AutoCalibrator
-from ._base import Calibrator, restored
+from ._base import Calibrator, Identity, restored
 from ._beta import BetaCalibration
 from ._histogram import HistogramBinning
-from ._identity import Identity
 from ._isotonic import IsotonicCalibration
 from ._linear import DirichletCalibration, MatrixScaling, VectorScaling
 from ._mcllo import MCLLOCalibrator

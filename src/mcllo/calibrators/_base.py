@@ -1,4 +1,4 @@
-"""`Calibrator`: what every calibrator shares, written once; and `OneVsRest` for those by class.
+"""`Calibrator`: what every calibrator shares, written once; `OneVsRest` for those by class.
 
 ====================  ==========================================================================
 a method says         ``method``, ``includes_identity``, ``needs_logs`` (whether zeros in X must be
@@ -7,6 +7,7 @@ a method says         ``method``, ``includes_identity``, ``needs_logs`` (whether
 `predict_proba`       read, then `_apply`
 a saved calibrator    JSON that anyone can read: parameters, classes, and the plain numbers of
                       `_state`, which `_restore` takes back; by default those named in ``_learned``
+`Identity`            the calibrator that changes nothing, for tables and as a yardstick
 `OneVsRest`           from ``q_k >= 0``, a number for each class alone, to the row
                       ``q_k / sum_j q_j``; classes that no label had keep their predicted
                       probability, and the others share the rest
@@ -21,7 +22,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -50,12 +51,38 @@ ZeroRow = Literal["original", "uniform"]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of all calibrators: a classifier whose X is a table of predictions."""
+    """Base of all calibrators: a classifier whose X is a table of predictions.
+
+    Parameters
+    ----------
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Of methods that take logarithms: floor for small probabilities; by default rows with a 0
+        get the floor 1e-6.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels in column order.
+    n_features_in_ : int
+        Their number.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X has names.
+    """
 
     method: ClassVar[str]
     includes_identity: ClassVar[bool] = True
     _absent: ClassVar[str] = ""
     _learned: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]] = ()
+
+    def __init__(
+        self, *, classes: Sequence[Hashable] | None = None, normalize: bool = False
+    ) -> None:
+        self.classes = classes
+        self.normalize = normalize
 
     @property
     def input(self) -> str:
@@ -96,8 +123,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row (the first of equals)."""
         best = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
+        return np.asarray(self.classes_[best])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was learned as JSON, atomically; `mcllo.load_calibrator` reads it.
@@ -197,7 +223,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         classes = tuple(self.classes_.tolist())
         if isinstance(X, Predictions):
-            return self._held_rows(X, classes)
+            if X.classes != classes:
+                raise InputError(
+                    f"predictions must have the classes {shorten(classes)}; "
+                    f"got {shorten(X.classes)}."
+                )
+            if self.input == "logits" and X.logits is None:
+                raise InputError(f"{self.method} needs logits; these predictions have none.")
+            floor = getattr(self, "clip_", None)
+            held = reclip(X, floor) if floor is not None and X.n_clipped else X
+            zeros = (held.raised, held.clip, held.n_zeros)
+            return Simplex(held.probs, held.logits, None, *zeros, 0, 0.0)
         normalize = bool(getattr(self, "normalize", False))
         if self.input == "logits":
             return read_simplex(classes, None, X)
@@ -212,19 +248,29 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return simplex
 
-    def _held_rows(self, held: Predictions, classes: tuple[Any, ...]) -> Simplex:
-        """Return the rows of validated predictions."""
-        if held.classes != classes:
-            raise InputError(
-                f"predictions must have the classes {shorten(classes)}; "
-                f"got {shorten(held.classes)}."
-            )
-        if self.input == "logits" and held.logits is None:
-            raise InputError(f"{self.method} needs logits; these predictions have none.")
-        floor = getattr(self, "clip_", None)
-        if floor is not None and held.n_clipped:
-            held = reclip(held, floor)
-        return Simplex(held.probs, held.logits, None, held.raised, held.clip, held.n_zeros, 0, 0.0)
+
+class Identity(Calibrator):
+    """Return predictions as they are.
+
+    Rows are validated like everywhere else and divided by their sum; zeros stay zeros.
+
+    Parameters
+    ----------
+    classes, normalize
+        As in `Calibrator`.
+
+    Examples
+    --------
+    >>> Identity().fit([[0.7, 0.3], [0.2, 0.8]], ["cat", "dog"]).predict_proba([[0.9, 0.1]])
+    array([[0.9, 0.1]])
+    """
+
+    method = "identity"
+    _absent = "it keeps its predicted probability, as all classes do"
+    needs_logs = False
+
+    def _apply(self, simplex: Simplex) -> Floats:
+        return simplex.probs.copy()
 
 
 class OneVsRest(Calibrator):
@@ -235,7 +281,7 @@ class OneVsRest(Calibrator):
     zero_row : {"original", "uniform"}
         The answer to a row of which every class's answer is 0.
     absent_ : tuple of int
-        Columns that no label had.
+        Columns that no label had; they keep their predicted probability.
     """
 
     _absent = "its probability is kept, and the other classes share the rest"
@@ -262,26 +308,9 @@ class OneVsRest(Calibrator):
 def normalize_rows(
     answers: Floats, probs: Floats, *, absent: tuple[int, ...] = (), zero_row: ZeroRow
 ) -> Floats:
-    """Return rows summing to 1.
+    """Return ``q_k / sum_j q_j`` of the answers q to `probs`; `absent` columns keep theirs.
 
-    Parameters
-    ----------
-    answers : ndarray of shape (n_samples, n_classes)
-        ``q_k`` of every class.
-    probs : ndarray of shape (n_samples, n_classes)
-        The predictions the answers are about.
-    absent : tuple of int
-        Columns that keep their prediction.
-    zero_row : {"original", "uniform"}
-        Where every ``q_k`` is 0: the predictions themselves, or the same for every class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]])
-    >>> normalize_rows(np.array([[0.6, 0.2, 0.0], [0.0, 0.0, 0.0]]), x, zero_row="original")
-    array([[0.75, 0.25, 0.  ],
-           [0.5 , 0.3 , 0.2 ]])
+    Where every ``q_k`` is 0: the predictions themselves, or the same for every class.
     """
     rows = probs.copy()
     present = np.setdiff1d(np.arange(probs.shape[1]), absent)
@@ -329,7 +358,10 @@ def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:
 
 
 def restored(path: str | os.PathLike[str], registry: Mapping[str, type[Calibrator]]) -> Calibrator:
-    """Return the calibrator saved at `path`, of a method in the `registry`."""
+    """Return the calibrator saved at `path`, of a method in the `registry`.
+
+    One row must come out as probabilities, else the state does not fit its classes.
+    """
     content = _read_json(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise FileFormatError(
@@ -352,22 +384,17 @@ def restored(path: str | os.PathLike[str], registry: Mapping[str, type[Calibrato
         estimator = registry[method](**content["params"])
         estimator._remember(tuple(content["classes"]))
         estimator._restore(content["state"])
-        _try_out(estimator)
+        classes = class_names(estimator.classes_.tolist())
+        row = np.zeros(len(classes)) if estimator.input == "logits" else 1.0 / len(classes)
+        with quiet(), np.errstate(all="ignore"):
+            out = estimator.predict_proba(np.broadcast_to(row, (1, len(classes))))
+        if out.shape != (1, len(classes)) or not abs(out.sum() - 1.0) < 1e-6:
+            raise ValueError("numbers that do not give probabilities")
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise FileFormatError(
             f"{path} is damaged: {type(error).__name__} at {error}. Fit and save again."
         ) from None
     return estimator
-
-
-def _try_out(estimator: Calibrator) -> None:
-    """Refuse a state that does not fit its classes: one row must come out as probabilities."""
-    classes = class_names(estimator.classes_.tolist())
-    row = np.zeros(len(classes)) if estimator.input == "logits" else 1.0 / len(classes)
-    with quiet(), np.errstate(all="ignore"):
-        out = estimator.predict_proba(np.broadcast_to(row, (1, len(classes))))
-    if out.shape != (1, len(classes)) or not abs(out.sum() - 1.0) < 1e-6:
-        raise ValueError("numbers that do not give probabilities")
 
 
 def _read_json(path: str | os.PathLike[str]) -> Any:

@@ -14,7 +14,6 @@ prediction         ``q_k / sum_j q_j``
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,19 +34,13 @@ class BetaCalibration(OneVsRest):
 
     Parameters
     ----------
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
+    classes, normalize
+        As in `Calibrator`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     coef_ : ndarray of shape (n_classes, 3)
         a, b and m of each class; (1, 1, 0) changes nothing.
-    absent_ : tuple of int
-        Columns that no label had; they keep their predicted probability.
 
     Examples
     --------
@@ -64,12 +57,6 @@ class BetaCalibration(OneVsRest):
     method = "beta"
     _learned = (("coef", float_array), ("absent", tuple))
 
-    def __init__(
-        self, *, classes: Sequence[Hashable] | None = None, normalize: bool = False
-    ) -> None:
-        self.classes = classes
-        self.normalize = normalize
-
     def _learn_classes(self, predictions: Predictions) -> None:
         self.coef_ = np.tile(IDENTITY, (predictions.n_classes, 1))
         weight = predictions.sample_weight
@@ -81,15 +68,22 @@ class BetaCalibration(OneVsRest):
             self.coef_[k] = fit_beta(s, hit, weight)
             if is_step(s, hit):
                 steps.append(predictions.classes[k])
-        _warn_steps(steps)
+        if steps:
+            message = Phrase(
+                "a threshold on its probability tells class {} from the rest without error, so no "
+                "finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
+                "Give more rows, or {}.",
+                ", ".join(map(repr, steps)),
+                USE_A_PENALTY,
+            )
+            warnings.warn(SeparationWarning(message), stacklevel=4)
 
     def _answers(self, probs: Floats) -> Floats:
         logit = np.einsum("fnk,kf->nk", features(probs), self.coef_)
         log_answer = -np.logaddexp(0.0, -logit)
         log_answer[:, list(self.absent_)] = -np.inf
         # Divided by the row's largest answer, so that not all of them can underflow to 0.
-        answers: Floats = np.exp(log_answer - log_answer.max(axis=1, keepdims=True))
-        return answers
+        return np.exp(log_answer - log_answer.max(axis=1, keepdims=True))
 
 
 def features(s: Floats) -> Floats:
@@ -135,17 +129,3 @@ def _fit_columns(
     coef = np.zeros(len(design))
     coef[columns] = minimize(loss, IDENTITY[columns]).x
     return coef
-
-
-def _warn_steps(labels: list[Hashable]) -> None:
-    """Name the classes that have no best map."""
-    if labels:
-        named = ", ".join(repr(label) for label in labels)
-        message = Phrase(
-            "a threshold on its probability tells class {} from the rest without error, so no "
-            "finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
-            "Give more rows, or {}.",
-            named,
-            USE_A_PENALTY,
-        )
-        warnings.warn(SeparationWarning(message), stacklevel=5)

@@ -44,9 +44,8 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._ground.results import Floats, Result
+from .._ground.results import Codes, Floats, Result
 from .._math.kernel import softmax
 from .._math.likelihood import CHUNK_ELEMENTS, Terms
 from .._math.newton import Solution, minimize
@@ -100,32 +99,22 @@ class PlausibleSets(Result):
 
 
 class ScalarLikelihood:
-    """``theta -> Terms`` of ``-l(theta)``.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_classes, n_samples)
-        s, transposed.
-    target : ndarray of shape (n_samples,)
-        The score of each row's target.
-    weight : ndarray of shape (n_samples,), optional
-        Row weights.
-    """
+    """``theta -> Terms`` of ``-l(theta)``; scores of shape (c, n), and each row's target's."""
 
     def __init__(self, scores: Floats, target: Floats, weight: Floats | None = None) -> None:
         self.weight = np.ones(len(target)) if weight is None else weight
         self.target = target
         self.top, self.bottom = scores.max(axis=0), scores.min(axis=0)
         self._below, self._above = scores - self.top, scores - self.bottom
-        self._lead = float(self.weight @ (self.top - target))
-        self._lag = float(self.weight @ (target - self.bottom))
+        self.lead = float(self.weight @ (self.top - target))
+        self.lag = float(self.weight @ (target - self.bottom))
 
     def __call__(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian at `theta`, an array of one number."""
         at = float(theta[0])
         # Shifted so that every exponent is <= 0; measured from the target's score, not from 0.
         up = at >= 0.0
-        shifted, offset = (self._below, self._lead) if up else (self._above, -self._lag)
+        shifted, offset = (self._below, self.lead) if up else (self._above, -self.lag)
         p = at * shifted
         logs = softmax(p, bounded=True)
         mean = np.einsum("kn,kn->n", p, shifted)
@@ -135,27 +124,18 @@ class ScalarLikelihood:
         slope = float(self.weight @ mean) + offset
         return Terms(value, np.array([slope]), np.array([[self.weight @ spread]]))
 
-    @property
-    def is_flat(self) -> bool:
-        """Whether every row of positive weight is uniform: l is then constant."""
-        return not (self.weight * (self.top - self.bottom)).any()
-
-    def refuse_infinite(self) -> None:
-        """Raise when l grows for ever, so that theta_hat is not finite."""
-        for gap, which in ((self._lead, "most"), (self._lag, "least")):
-            if gap == 0.0:
-                raise InputError(
-                    f"theta must have a finite estimate; the {which} probable class came true in "
-                    "every row, so the likelihood grows for ever. Use smooth=True."
-                )
-
 
 def scalar_sets(likelihood: ScalarLikelihood) -> PlausibleSets:
     """Return theta_hat and every Gamma(u); rows that say nothing make every theta plausible."""
-    if likelihood.is_flat:
+    if not (likelihood.weight * (likelihood.top - likelihood.bottom)).any():
         far = np.full(N_NODES, VAGUE)
         return PlausibleSets(0.0, -far, far)
-    likelihood.refuse_infinite()
+    for gap, which in ((likelihood.lead, "most"), (likelihood.lag, "least")):
+        if gap == 0.0:
+            raise InputError(
+                f"theta must have a finite estimate; the {which} probable class came true in "
+                "every row, so the likelihood grows for ever. Use smooth=True."
+            )
     return plausible_sets(likelihood, quadrature()[0])
 
 
@@ -295,8 +275,7 @@ def _by_index(scores: Floats, sets: PlausibleSets) -> Floats:
     lower, upper = extremes(scores.T, sets, cumulative=True)
     padded = np.zeros((2, len(lower) + 1, *lower.shape[1:]))
     padded[:, 1:] = lower, upper
-    numbers: Floats = run_belief(padded[1], padded[0], quadrature()[1]).transpose(0, 2, 1)
-    return numbers
+    return run_belief(padded[1], padded[0], quadrature()[1]).transpose(0, 2, 1)
 
 
 def _envelope(scores: Floats, sets: PlausibleSets) -> Floats:
@@ -331,7 +310,7 @@ def _one_side(
 
 
 def _stationary(
-    scores: Floats, curve: NDArray[np.intp], start: Floats, stop: Floats, cumulative: bool
+    scores: Floats, curve: Codes, start: Floats, stop: Floats, cumulative: bool
 ) -> Floats:
     """Return the value of each curve where its derivative changes sign from start to stop."""
     which = curve, np.arange(len(curve))
@@ -340,8 +319,7 @@ def _stationary(
         middle = 0.5 * (start + stop)
         same = np.sign(_curves(scores, middle, cumulative)[1][which]) == sign
         start, stop = np.where(same, middle, start), np.where(same, stop, middle)
-    value: Floats = _curves(scores, 0.5 * (start + stop), cumulative)[0][which]
-    return value
+    return _curves(scores, 0.5 * (start + stop), cumulative)[0][which]
 
 
 def _curves(scores: Floats, theta: Floats, cumulative: bool) -> tuple[Floats, Floats]:

@@ -43,23 +43,17 @@ class HistogramBinning(OneVsRest):
     smoothing : float
         Laplace smoothing: a bin with rows counts as having this many more, of which the class's
         share came true.
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
+    classes, normalize
+        As in `Calibrator`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     edges_ : list of ndarray
         Inner edges of each class's bins; bins are closed on the right.
     counts_ : list of ndarray
         Rows (their weight) in each bin of each class.
     table_ : list of ndarray
         Answer of each bin of each class; NaN where it is the probability itself.
-    absent_ : tuple of int
-        Columns that no label had; they keep their predicted probability.
 
     Examples
     --------
@@ -91,13 +85,12 @@ class HistogramBinning(OneVsRest):
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.n_bins = n_bins
         self.binning = binning
         self.empty = empty
         self.zero_row = zero_row
         self.smoothing = smoothing
-        self.classes = classes
-        self.normalize = normalize
 
     def _check_options(self) -> None:
         check_choice("empty", self.empty, EMPTY)
@@ -120,16 +113,10 @@ class HistogramBinning(OneVsRest):
         prior = hits.sum() / counts.sum()
         with np.errstate(invalid="ignore"):
             answers = (hits + self.smoothing * prior) / (counts + self.smoothing)
-        return edges, counts, np.where(counts > 0.0, answers, self._empty_answers(edges, prior))
-
-    def _empty_answers(self, edges: Floats, prior: float) -> Floats:
-        """Return what each bin would say without rows."""
         ends = np.concatenate([[0.0], edges, [1.0]])
-        midpoints: Floats = 0.5 * (ends[:-1] + ends[1:])
-        constant = {"zero": 0.0, "prior": prior, "identity": np.nan}
-        if self.empty == "midpoint":
-            return midpoints
-        return np.full_like(midpoints, constant[self.empty])
+        midpoints = 0.5 * (ends[:-1] + ends[1:])
+        without_rows = {"midpoint": midpoints, "zero": 0.0, "prior": prior, "identity": np.nan}
+        return edges, counts, np.where(counts > 0.0, answers, without_rows[self.empty])
 
     def _answers(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)

@@ -9,8 +9,6 @@ prediction         ``q_k / sum_j q_j``; ``1 / c`` for each class where every q_k
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-
 import numpy as np
 
 from .._ground.results import Floats
@@ -23,19 +21,13 @@ class IsotonicCalibration(OneVsRest):
 
     Parameters
     ----------
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
+    classes, normalize
+        As in `Calibrator`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     knots_ : list of ndarray of shape (2, n_knots)
         Where each class's function bends: probabilities, and its values there.
-    absent_ : tuple of int
-        Columns that no label had; they keep their predicted probability.
 
     Examples
     --------
@@ -49,27 +41,18 @@ class IsotonicCalibration(OneVsRest):
     method = "isotonic"
     _learned = (("knots", float_arrays), ("absent", tuple))
 
-    def __init__(
-        self, *, classes: Sequence[Hashable] | None = None, normalize: bool = False
-    ) -> None:
-        self.classes = classes
-        self.normalize = normalize
-
     def _learn_classes(self, predictions: Predictions) -> None:
-        self.knots_ = [_fit_class(predictions, k) for k in range(predictions.n_classes)]
+        from sklearn.isotonic import IsotonicRegression
+
+        self.knots_ = []
+        for k in range(predictions.n_classes):
+            regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+            target = (predictions.codes == k).astype(np.float64)
+            regression.fit(predictions.probs[:, k], target, sample_weight=predictions.sample_weight)
+            self.knots_.append(np.stack([regression.X_thresholds_, regression.y_thresholds_]))
 
     def _answers(self, probs: Floats) -> Floats:
         answers = np.empty_like(probs)
         for k, (at, value) in enumerate(self.knots_):
             answers[:, k] = np.interp(probs[:, k], at, value)
         return answers
-
-
-def _fit_class(predictions: Predictions, k: int) -> Floats:
-    """Return where the function of class k bends, and its values there."""
-    from sklearn.isotonic import IsotonicRegression
-
-    regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    target = (predictions.codes == k).astype(np.float64)
-    regression.fit(predictions.probs[:, k], target, sample_weight=predictions.sample_weight)
-    return np.stack([regression.X_thresholds_, regression.y_thresholds_])

@@ -26,9 +26,18 @@ from ._linear_fit import LinearMap, check_penalty, fit_map
 
 
 class LinearCalibrator(Calibrator):
-    """Base of the methods whose map is a `LinearMap`, kept in `map_`."""
+    """Base of the methods whose map is a `LinearMap`.
+
+    A class that no label has keeps its predicted probability; the others share the rest.
+
+    Attributes
+    ----------
+    map_ : LinearMap
+        Weights and intercepts, with the solver's steps and whether it converged.
+    """
 
     _absent = "it keeps its predicted probability and the others share the rest"
+    _remedy: ClassVar[str]
     map_: LinearMap
 
     @property
@@ -50,13 +59,9 @@ class LinearCalibrator(Calibrator):
         """Return the weights r of the penalty, as `fit_map` takes them."""
         raise NotImplementedError
 
-    def _remedy(self) -> str:
-        """Return what to do when the rows separate the classes."""
-        return f"Use {type(self).__name__}(penalty=1.0)."
-
     def _learn(self, predictions: Predictions) -> None:
         ridge = self._ridge(predictions)
-        self.map_ = fit_map(predictions, self._scores, ridge, self._remedy())
+        self.map_ = fit_map(predictions, self._scores, ridge, self._remedy)
 
     def _apply(self, simplex: Simplex) -> Floats:
         return self.map_.apply(simplex, self._scores)
@@ -82,10 +87,9 @@ class Scaling(LinearCalibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.on = on
         self.penalty = penalty
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     def _check_options(self) -> None:
@@ -108,27 +112,15 @@ class VectorScaling(Scaling):
     penalty : float
         Ridge ``penalty / 2 * (sum b^2 + sum (w - 1)^2)`` towards the identity. 0 is maximum
         likelihood; 1 is safe when rows are few or the estimate does not exist.
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
-    clip : float, optional
-        Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
+    classes, normalize, clip
+        As in `Calibrator`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     coef_ : ndarray of shape (n_classes,)
         w.
     intercept_ : ndarray of shape (n_classes,)
         b, summing to 0.
-    map_ : LinearMap
-        Both, with the solver's steps and whether it converged.
-
-    Notes
-    -----
-    A class that no label has keeps its predicted probability; the others share the rest.
 
     Examples
     --------
@@ -145,6 +137,7 @@ class VectorScaling(Scaling):
     """
 
     method = "vector"
+    _remedy = "Use VectorScaling(penalty=1.0)."
     _diagonal = True
 
 
@@ -156,34 +149,18 @@ class MatrixScaling(Scaling):
 
     Parameters
     ----------
-    on : {"logits", "log_probs"}
-        What X holds: logits, or probabilities whose logarithm takes their place. The two give
-        different maps, because a number added to all logits of a row matters here.
-    penalty : float
-        Ridge ``penalty / 2 * (sum b^2 + sum (W - I)^2)`` towards the identity. 0 is maximum
-        likelihood; 1 is safe when rows are few or the estimate does not exist.
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
-    clip : float, optional
-        Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
+    on, penalty
+        As in `VectorScaling`, ``W - I`` in the place of ``w - 1``.
+    classes, normalize, clip
+        As in `Calibrator`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     coef_ : ndarray of shape (n_classes, n_classes)
         W; row j makes class j's new score. The columns of ``W - I`` sum to 0: a number added to a
         whole column changes no probability.
     intercept_ : ndarray of shape (n_classes,)
         b, summing to 0.
-    map_ : LinearMap
-        Both, with the solver's steps and whether it converged.
-
-    Notes
-    -----
-    A class that no label has keeps its predicted probability; the others share the rest.
 
     Examples
     --------
@@ -199,6 +176,7 @@ class MatrixScaling(Scaling):
     """
 
     method = "matrix"
+    _remedy = "Use MatrixScaling(penalty=1.0)."
     _diagonal = False
 
 
@@ -215,27 +193,15 @@ class DirichletCalibration(LinearCalibrator):
         ``GridSearchCV(DirichletCalibration(), ..., scoring="neg_log_loss")``.
     intercept : float
         mu: weight of the mean square of the intercepts.
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
-    clip : float, optional
-        Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
+    classes, normalize, clip
+        As in `Calibrator`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     coef_ : ndarray of shape (n_classes, n_classes)
         W; row j makes class j's new score.
     intercept_ : ndarray of shape (n_classes,)
         b.
-    map_ : LinearMap
-        Both, with the solver's steps and whether it converged.
-
-    Notes
-    -----
-    A class that no label has keeps its predicted probability; the others share the rest.
 
     Examples
     --------
@@ -250,6 +216,7 @@ class DirichletCalibration(LinearCalibrator):
     """
 
     method = "dirichlet"
+    _remedy = 'Use MatrixScaling(on="log_probs", penalty=1.0).'
 
     def __init__(
         self,
@@ -260,10 +227,9 @@ class DirichletCalibration(LinearCalibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.off_diagonal = off_diagonal
         self.intercept = intercept
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     def _check_options(self) -> None:
@@ -273,9 +239,6 @@ class DirichletCalibration(LinearCalibrator):
     def _ridge(self, predictions: Predictions) -> Floats:
         total = float(predictions.class_weight.sum())
         return odir_ridge(predictions.n_classes, total * self.off_diagonal, total * self.intercept)
-
-    def _remedy(self) -> str:
-        return 'Use MatrixScaling(on="log_probs", penalty=1.0).'
 
 
 def odir_ridge(n_classes: int, off_diagonal: float, intercept: float) -> Floats:

@@ -36,9 +36,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._ground.results import Floats, Result
+from .._ground.results import Codes, Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
@@ -108,7 +107,12 @@ class LinearMap(Result):
         rows = max(256, CHUNK_ELEMENTS // n_classes)
         scores = transposed_scores(simplex, on)
         for start in range(0, n_samples, rows):
-            g = self._eta(scores[:, start : start + rows], present)
+            z = scores[:, start : start + rows]
+            if self.coef.ndim == 2:
+                g = self.coef[present] @ z
+            else:
+                g = np.broadcast_to(self.coef, n_classes)[present, None] * z[present]
+            g += self.intercept[present, None]
             softmax(g)
             block = mapped[start : start + rows]
             if self.absent:
@@ -117,15 +121,6 @@ class LinearMap(Result):
             else:
                 block[:] = g.T
         return mapped
-
-    def _eta(self, scores: Floats, present: NDArray[np.intp]) -> Floats:
-        """Return eta of the present classes."""
-        if self.coef.ndim == 2:
-            eta: Floats = self.coef[present] @ scores
-        else:
-            eta = np.broadcast_to(self.coef, len(scores))[present, None] * scores[present]
-        eta += self.intercept[present, None]
-        return eta
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> LinearMap:
@@ -140,23 +135,15 @@ def check_penalty(name: str, value: float) -> None:
         raise InputError(argument=name, rule="be finite and not negative", value=value)
 
 
+@one_blas_thread()
 def fit_map(
     predictions: Predictions, on: str, ridge: Floats, remedy: str, solver: Solver | None = None
 ) -> LinearMap:
-    """Fit a vector or matrix map.
+    """Fit a vector or matrix map of the classes that labels had, and warn where it is extreme.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        Rows and labels.
-    on : {"logits", "log_probs"}
-        The scores that are mapped.
-    ridge : ndarray of shape (c, 2) or (c, c + 1)
-        r, one row per class; two columns ask for a vector map, more for a matrix map.
-    remedy : str
-        What to do when the rows separate the classes; the end of the warning.
-    solver : callable, optional
-        `newton` or `lbfgs`; by default as the number of parameters asks.
+    `ridge` is r, one row per class; two columns ask for a vector map, more for a matrix map.
+    `remedy` is what to do when the rows separate the classes. The solver is `newton` or `lbfgs`, by
+    default as the number of parameters asks.
     """
     diagonal = ridge.shape[1] == 2
     present = np.flatnonzero(predictions.class_weight > 0.0)
@@ -164,8 +151,15 @@ def fit_map(
     absent = np.setdiff1d(np.arange(len(theta)), present)
     end = _End(theta[present], 0, True, False)
     if len(present) > 1:
-        scores = transposed_scores(predictions, on)
-        end = _fit_present(predictions, scores, present, theta[present], ridge[present], solver)
+        scores, weight = transposed_scores(predictions, on), predictions.sample_weight
+        # rows of an absent class can only have weight 0; any code will do for them
+        codes = np.minimum(np.searchsorted(present, predictions.codes), len(present) - 1)
+        loss = LinearMapLoss(scores, codes, weight, classes=present, diagonal=diagonal)
+        objective = _Objective(loss, theta[present], ridge[present])
+        start = _first_scale(scores[present], codes, weight) * objective.identity
+        if solver is None:
+            solver = newton if len(start) <= NEWTON_PARAMETERS else lbfgs
+        end = _centred(solver(objective, start), objective)
     theta[present] = end.theta
     fitted = LinearMap(
         coef=theta[:, 0].copy() if diagonal else theta[:, :-1].copy(),
@@ -175,7 +169,18 @@ def fit_map(
         converged=end.converged,
         separated=end.separated,
     )
-    _warn(fitted, remedy)
+    if fitted.separated:
+        message = (
+            "the scores separate the classes, or all but do: the best parameters are infinite or "
+            f"hardly determined, and the fitted probabilities extreme. {remedy}"
+        )
+        warnings.warn(message, SeparationWarning, stacklevel=5)
+    elif not fitted.converged:
+        message = (
+            f"the solver stopped after {fitted.n_iter} steps short of its tolerance: the map is "
+            f"approximate. {remedy}"
+        )
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
     return fitted
 
 
@@ -222,29 +227,7 @@ class _Objective:
         return value + 0.5 * float(pull @ away), gradient + pull
 
 
-@one_blas_thread()
-def _fit_present(
-    predictions: Predictions,
-    scores: Floats,
-    present: NDArray[np.intp],
-    identity: Floats,
-    ridge: Floats,
-    solver: Solver | None,
-) -> _End:
-    """Fit the map of the classes that labels had."""
-    weight = predictions.sample_weight
-    # rows of an absent class can only have weight 0; any code will do for them
-    codes = np.minimum(np.searchsorted(present, predictions.codes), len(present) - 1)
-    diagonal = identity.shape[1] == 2
-    loss = LinearMapLoss(scores, codes, weight, classes=present, diagonal=diagonal)
-    objective = _Objective(loss, identity, ridge)
-    start = _first_scale(scores[present], codes, weight) * objective.identity
-    if solver is None:
-        solver = newton if len(start) <= NEWTON_PARAMETERS else lbfgs
-    return _centred(solver(objective, start), objective)
-
-
-def _first_scale(gaps: Floats, codes: NDArray[np.intp], weight: Floats | None) -> float:
+def _first_scale(gaps: Floats, codes: Codes, weight: Floats | None) -> float:
     """Return the best inverse temperature, or a moderate one where none is best."""
     root = inverse_temperature(gaps, codes, weight)
     if root.bound <= 0:
@@ -291,9 +274,7 @@ def lbfgs(objective: _Objective, start: Floats, max_iter: int = LBFGS_ITERATIONS
 
 def _each_row(rows: Floats, matrices: Floats) -> Floats:
     """Return ``rows[j] @ matrices[j]``; one matrix serves all rows."""
-    shared = len(matrices) == 1
-    products: Floats = rows @ matrices[0] if shared else np.einsum("jk,jkl->jl", rows, matrices)
-    return products
+    return rows @ matrices[0] if len(matrices) == 1 else np.einsum("jk,jkl->jl", rows, matrices)
 
 
 def _centred(end: _End, objective: _Objective) -> _End:
@@ -306,19 +287,3 @@ def _centred(end: _End, objective: _Objective) -> _End:
     if objective.loss.diagonal:
         shift[0] = 0.0
     return replace(end, theta=end.theta - shift)
-
-
-def _warn(fitted: LinearMap, remedy: str) -> None:
-    """Say when the map is extreme or approximate, to whoever called `fit`."""
-    if fitted.separated:
-        message = (
-            "the scores separate the classes, or all but do: the best parameters are infinite or "
-            f"hardly determined, and the fitted probabilities extreme. {remedy}"
-        )
-        warnings.warn(message, SeparationWarning, stacklevel=5)
-    elif not fitted.converged:
-        message = (
-            f"the solver stopped after {fitted.n_iter} steps short of its tolerance: the map is "
-            f"approximate. {remedy}"
-        )
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)

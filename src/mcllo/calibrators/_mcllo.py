@@ -76,12 +76,8 @@ class GateDecision(Result):
 def decide(predictions: Predictions, alpha: float, rule: str = "", seed: int = 0) -> GateDecision:
     """Test the training rows; `rule` 'auto' or 'all' tests over all baselines at once."""
     if not 0.0 < alpha < 1.0:
-        raise InputError(
-            argument="gate",
-            rule="lie in (0, 1)",
-            value=alpha,
-            remedy="Leave it out for no gate.",
-        )
+        remedy = "Leave it out for no gate."
+        raise InputError(argument="gate", rule="lie in (0, 1)", value=alpha, remedy=remedy)
     with quiet(*OF_ESTIMATES):
         if rule == "all" and predictions.n_classes > 2:
             _, found = max_score_test(predictions, np.arange(predictions.n_classes), seed=seed)
@@ -147,18 +143,12 @@ class MCLLOCalibrator(GatedCalibrator):
     gate : float, optional
         Level of a calibration test on the training rows: recalibrate only when it rejects, else
         return predictions untouched. 0.05 is usual; by default there is no gate.
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
-    clip : float, optional
-        Floor for small probabilities; by default rows with a 0 get the floor 1e-6, or, when the
-        fit is penalised and all probabilities are multiples of 1/T, the floor 1/(2T).
+    classes, normalize, clip
+        As in `Calibrator`; when the fit is penalised and all probabilities are multiples of 1/T,
+        rows with a 0 get the floor 1/(2T).
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     fit_ : MCLLOFit or AllBaselinesMap
         Estimates, standard errors and convergence; the averaged map for ``baseline='all'``.
     gate_ : GateDecision or None
@@ -193,26 +183,15 @@ class MCLLOCalibrator(GatedCalibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.baseline = baseline
         self.penalty = penalty
         self.center = center
         self.gate = gate
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from predictions and labels.
-
-        Parameters
-        ----------
-        X : array-like, frame, Predictions, or Dask array or dataframe
-            Predicted probabilities, shape (n_samples, n_classes).
-        y : array-like of shape (n_samples,)
-            The labels that came true.
-        sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows.
-        """
+        """Learn from predictions and labels, as in `Calibrator`; from Dask collections too."""
         if any(map(is_dask, (X, y, sample_weight))):
             return self._fit_dask(X, y, sample_weight)
         return super().fit(X, y, sample_weight)
@@ -272,16 +251,14 @@ class MCLLOCalibrator(GatedCalibrator):
         """
         if is_dask(X):
             check_is_fitted(self, "classes_")
-            lazy: Floats = lazy_predict(self, X)
-            return lazy
+            return lazy_predict(self, X)
         return super().predict_proba(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; of Dask rows a lazy array."""
         if is_dask(X):
             check_is_fitted(self, "classes_")
-            lazy: NDArray[Any] = lazy_labels(self, X)
-            return lazy
+            return lazy_labels(self, X)
         return super().predict(X)
 
     def describe(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from .._math.temperature import Root, inverse_temperature
+from .._math.temperature import inverse_temperature
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
 from ._base import Calibrator, check_choice
 from ._linear_fit import LinearMap, transposed_scores
@@ -26,17 +26,11 @@ class TemperatureScaling(Calibrator):
     on : {"log_probs", "logits"}
         What X holds: probabilities, of which the logarithm is scaled, or logits. Logits serve
         models so sure of themselves that their probabilities are rounded to 0.
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
-    clip : float, optional
-        Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
+    classes, normalize, clip
+        As in `Calibrator`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     inverse_temperature_ : float
         1 / T; below 1 the predictions were too bold.
     temperature_ : float
@@ -65,9 +59,8 @@ class TemperatureScaling(Calibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.on = on
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     @property
@@ -82,30 +75,24 @@ class TemperatureScaling(Calibrator):
         scores = transposed_scores(predictions)
         root = inverse_temperature(scores, predictions.codes, predictions.sample_weight)
         self.inverse_temperature_, self.n_iter_ = root.value, root.n_iter
-        _warn(root)
+        at = f"1 / T stopped at its bound {root.value:.2g}"
+        if root.bound > 0:
+            message = Phrase(
+                "in every row the class that came true has the largest probability, so the "
+                "likelihood rises as T goes to 0; {} and predictions become 0 or 1. Give more "
+                "rows, or {}.",
+                at,
+                USE_A_PENALTY,
+            )
+            warnings.warn(SeparationWarning(message), stacklevel=3)
+        elif root.bound < 0:
+            advice = (
+                "the classes that came true have lower probabilities than chance would give them, "
+                f"so no positive temperature is best; {at} and predictions become equal for all "
+                "classes. Check that the columns are in the order of the classes."
+            )
+            warnings.warn(advice, ConvergenceWarning, stacklevel=3)
 
     def _apply(self, simplex: Simplex) -> Floats:
         u = np.array(self.inverse_temperature_)
         return LinearMap(u, np.zeros(len(self.classes_))).apply(simplex)
-
-
-def _warn(root: Root) -> None:
-    """Say which end the likelihood rises to where no temperature is best."""
-    if root.bound == 0:
-        return
-    at = f"1 / T stopped at its bound {root.value:.2g}"
-    if root.bound > 0:
-        message = Phrase(
-            "in every row the class that came true has the largest probability, so the likelihood "
-            "rises as T goes to 0; {} and predictions become 0 or 1. Give more rows, or {}.",
-            at,
-            USE_A_PENALTY,
-        )
-        warnings.warn(SeparationWarning(message), stacklevel=4)
-        return
-    advice = (
-        "the classes that came true have lower probabilities than chance would give them, so no "
-        f"positive temperature is best; {at} and predictions become equal for all classes. Check "
-        "that the columns are in the order of the classes."
-    )
-    warnings.warn(advice, ConvergenceWarning, stacklevel=4)

@@ -55,18 +55,11 @@ class XuDavoine(Calibrator):
     order : {"score", "index", "envelope"}
         Order of the classes in the cumulative probabilities: ascending score, columns, or none
         (bounds for each class alone).
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
-    clip : float, optional
-        Floor for small probabilities when ``scores="log"``; by default rows with a 0 get the floor
-        1e-6.
+    classes, normalize, clip
+        As in `Calibrator`; `clip` is for ``scores="log"``.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     theta_ : float
         The maximum likelihood estimate.
     sets_ : PlausibleSets
@@ -101,12 +94,11 @@ class XuDavoine(Calibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.scores = scores
         self.smooth = smooth
         self.output = output
         self.order = order
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     @property
@@ -129,8 +121,11 @@ class XuDavoine(Calibrator):
         check_choice("order", self.order, ("score", "index", "envelope"))
 
     def _learn(self, predictions: Predictions) -> None:
-        scores = self._scores(predictions)
-        target = target_scores(scores, predictions, smooth=self.smooth)
+        scores, codes = self._scores(predictions), predictions.codes
+        target = scores[codes, np.arange(len(codes))]
+        if self.smooth:
+            size = predictions.class_weight[codes]
+            target = (size * target + scores.sum(axis=0)) / (size + len(scores))
         self.sets_ = scalar_sets(ScalarLikelihood(scores, target, predictions.sample_weight))
 
     def _apply(self, simplex: Simplex) -> Floats:
@@ -140,8 +135,7 @@ class XuDavoine(Calibrator):
         found = belief(scores.T, self.sets_, self.order)
         if self.output == "pignistic":
             return found.betp
-        plausible: Floats = found.pl / found.pl.sum(axis=1, keepdims=True)
-        return plausible
+        return found.pl / found.pl.sum(axis=1, keepdims=True)
 
     def _scores(self, rows: Predictions | Simplex) -> Floats:
         """Return s, shape (c, n)."""
@@ -152,14 +146,3 @@ class XuDavoine(Calibrator):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.sets_ = PlausibleSets.from_dict(state)
-
-
-def target_scores(scores: Floats, predictions: Predictions, *, smooth: bool) -> Floats:
-    """Return the mean score of each row under its target: the label's, or the smoothed one."""
-    codes = predictions.codes
-    own: Floats = scores[codes, np.arange(len(codes))]
-    if not smooth:
-        return own
-    size = predictions.class_weight[codes]
-    smoothed: Floats = (size * own + scores.sum(axis=0)) / (size + len(scores))
-    return smoothed

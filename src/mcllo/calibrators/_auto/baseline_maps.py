@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._ground.results import Floats
 from ..._math.kernel import softmax
@@ -30,17 +29,7 @@ SLOW = 0.3
 
 
 def fit_baselines(rows: RowSets, ridge: float, tol: float) -> tuple[Floats, Floats]:
-    """Return (tau, gamma) of each baseline for a single set, (c, 2c), and Hessians near there.
-
-    Parameters
-    ----------
-    rows : RowSets
-        Features (x, 1).
-    ridge : float
-        r.
-    tol : float
-        Decrement at which a fit ends.
-    """
+    """Return (tau, gamma) of each baseline for a single set, (c, 2c), and Hessians near there."""
     few = rows.first()
     problems = BaselineProblems(rows if few is None else few, ridge)
     found = minimize_sets(problems, np.tile(problems.identity, (problems.n_classes, 1)), tol)
@@ -51,12 +40,7 @@ def fit_baselines(rows: RowSets, ridge: float, tol: float) -> tuple[Floats, Floa
 
 
 def refit_baselines(
-    rows: RowSets,
-    ridge: float,
-    start: Floats,
-    hessian: Floats,
-    tol: float,
-    trace: float = np.inf,
+    rows: RowSets, ridge: float, start: Floats, hessian: Floats, tol: float, trace: float = np.inf
 ) -> Floats:
     """Return (tau, gamma) for each set, (S, c, 2c), from a fit to similar rows and its Hessians."""
     problems = BaselineProblems(rows, ridge, hessian, tol)
@@ -77,18 +61,10 @@ def map_of(baselines: Floats) -> Floats:
 
 
 class BaselineProblems:
-    """S times c problems of 2c parameters, as `Problems`.
+    """S times c problems of 2c parameters, as `Problems`; rows have the features (x, 1).
 
-    Parameters
-    ----------
-    rows : RowSets
-        Features (x, 1).
-    ridge : float
-        r.
-    hessian : ndarray of shape (c, 2c, 2c), optional
-        Hessians of similar rows, to be used instead of those here as long as they serve.
-    tol : float
-        Decrement below which it does not matter whether they do.
+    Hessians of similar rows, shape (c, 2c, 2c), are used instead of those here as long as they
+    serve; below the decrement `tol` it does not matter whether they do.
     """
 
     def __init__(
@@ -114,14 +90,34 @@ class BaselineProblems:
         value = 0.5 * self.ridge * (away * away).sum(axis=2)
         value -= np.einsum("sbjk,sjk->sb", theta, self.sums)
         fresh = self.inverse is None
-        sums = _BaselineSums(s, c, fresh)
+        partition, moments = np.zeros((s, c)), np.zeros((s, c, c, c + 1))
+        squares, gram = np.zeros((s, c, c)), np.zeros((s, c, 2 * c, 2 * c if fresh else 0))
         flat = theta.reshape(s, c * c, c + 1).astype(self.dtype, copy=False)
         for part in self.rows.chunks(c * c):
-            self._add(part, flat, sums)
-        value += sums.value
+            scores = self.rows.scores[:, :, part]
+            eta = flat @ scores
+            g = eta.reshape(s, c, c, -1)
+            logs = softmax(g, -2, bounded=None)
+            weight = None if self.rows.weight is None else self.rows.weight[:, None, part]
+            if fresh:
+                odds = scores[:, None, :-1] - scores[:, :-1, None]
+                stack = np.concatenate([g, odds], axis=2)
+                stack[:, :, c:] *= g
+                if weight is not None:
+                    root = np.sqrt(weight)[:, :, None]
+                    stack *= root
+                    odds *= root
+                squares += np.einsum("sbji,sbji->sbj", stack[:, :, c:], odds)
+                gram += stack @ stack.transpose(0, 1, 3, 2)
+            if weight is not None:
+                logs *= weight
+                eta *= weight
+            partition += logs.sum(axis=2, dtype=np.float64)
+            moments += (eta @ scores.transpose(0, 2, 1)).reshape(moments.shape)
+        value += partition
         if fresh:
-            self.hessian = self._hessian(sums)
-        gradient = self.ridge * away + self._own(sums.moments - self.sums[:, None])
+            self.hessian = self._hessian(moments, squares, gram)
+        gradient = self.ridge * away + self._own(moments - self.sums[:, None])
         return value.ravel(), gradient.reshape(s * c, 2 * c)
 
     def direction(self, gradient: Floats) -> Floats:
@@ -129,7 +125,7 @@ class BaselineProblems:
         if self.inverse is None:
             return newton_directions(self.hessian, gradient)
         parts = gradient.reshape(self.n_sets, *self.inverse.shape[:2], 1)
-        directions: Floats = -(self.inverse @ parts).reshape(gradient.shape)
+        directions = -(self.inverse @ parts).reshape(gradient.shape)
         decrement = -np.einsum("sp,sp->s", gradient, directions)
         if (decrement > np.maximum(SLOW * self.last, self.tol)).any():
             self.inverse = None  # the next evaluation makes Hessians of its own
@@ -144,55 +140,18 @@ class BaselineProblems:
         tau = np.where(self.pinned, 0.0, full[..., -1])
         return np.concatenate([tau, gamma], axis=2)
 
-    def _hessian(self, sums: _BaselineSums) -> Floats:
-        """Return the penalised Hessians, shape (S c, 2c, 2c)."""
+    def _hessian(self, moments: Floats, squares: Floats, gram: Floats) -> Floats:
+        """Return the penalised Hessians, shape (S c, 2c, 2c), of sums over rows.
+
+        Moments are ``w g (x, 1)'``, squares ``w g l^2``, gram ``w a a'``.
+        """
         c, size = self.n_classes, 2 * self.n_classes
         j, place = np.arange(c), np.arange(size)
-        hessian, own = -sums.gram, self._own(sums.moments)
+        hessian, own = -gram, self._own(moments)
         hessian[:, :, j, j] += own[..., :c]
         hessian[:, :, j, j + c] += own[..., c:]
         hessian[:, :, j + c, j] += own[..., c:]
-        hessian[:, :, j + c, j + c] += sums.squares
+        hessian[:, :, j + c, j + c] += squares
         hessian[:, j, j, :] = hessian[:, j, :, j] = 0.0
         hessian[:, :, place, place] += self.ridge
         return hessian.reshape(-1, size, size)
-
-    def _add(self, part: slice, theta: NDArray[Any], sums: _BaselineSums) -> None:
-        """Add what some of the rows contribute."""
-        s, c = self.n_sets, self.n_classes
-        x = self.rows.scores[:, :, part]
-        flat = theta @ x
-        g = flat.reshape(s, c, c, -1)
-        logs = softmax(g, -2, bounded=None)
-        weight = None if self.rows.weight is None else self.rows.weight[:, None, part]
-        if sums.gram.size:
-            sums.add_products(g, x, weight)
-        if weight is not None:
-            logs *= weight
-            flat *= weight
-        sums.value += logs.sum(axis=2, dtype=np.float64)
-        sums.moments += (flat @ x.transpose(0, 2, 1)).reshape(sums.moments.shape)
-
-
-class _BaselineSums:
-    """``w log sum exp``, ``w g (x, 1)'``; with Hessians also ``w g l^2`` and ``w a a'``."""
-
-    def __init__(self, n_sets: int, n_classes: int, hessians: bool) -> None:
-        shape = (n_sets, n_classes)
-        self.value = np.zeros(shape)
-        self.moments = np.zeros((*shape, n_classes, n_classes + 1))
-        self.squares = np.zeros((*shape, n_classes))
-        self.gram = np.zeros((*shape, 2 * n_classes, 2 * n_classes if hessians else 0))
-
-    def add_products(self, g: NDArray[Any], x: NDArray[Any], weight: NDArray[Any] | None) -> None:
-        """Add to the sums that only Hessians need."""
-        c = g.shape[2]
-        odds = x[:, None, :-1] - x[:, :-1, None]
-        stack = np.concatenate([g, odds], axis=2)
-        stack[:, :, c:] *= g
-        if weight is not None:
-            root = np.sqrt(weight)[:, :, None]
-            stack *= root
-            odds *= root
-        self.squares += np.einsum("sbji,sbji->sbj", stack[:, :, c:], odds)
-        self.gram += stack @ stack.transpose(0, 1, 3, 2)

@@ -30,6 +30,8 @@ KINDS = {
     "temperature": "temperature",
     "identity": "identity",
 }
+MOST_TESTED = 20
+"""Classes up to which the gate tests over all baselines; beyond, the default test."""
 SHOWN = 0.005
 """Share below which a member is not named."""
 SAME = 0.05
@@ -79,10 +81,6 @@ def describe(stack: Stack) -> str:
     )
 
 
-MOST_TESTED = 20
-"""Classes up to which the gate tests over all baselines; beyond, the default test."""
-
-
 class AutoCalibrator(GatedCalibrator):
     """The recalibration to use when only the best probabilities are asked for.
 
@@ -101,17 +99,11 @@ class AutoCalibrator(GatedCalibrator):
         the level: the score test over all baselines, and a split likelihood ratio of the members,
         which sees what MCLLO cannot. For 3 to 20 classes both hold at any number of rows:
         calibrated predictions are changed in at most this share of data sets.
-    classes : sequence, optional
-        The label of each column, when it cannot be told from the columns or the labels.
-    normalize : bool
-        Accept rows that do not sum to 1 and divide them by their sum.
-    clip : float, optional
-        Floor for small probabilities; by default rows with a 0 get the floor 1e-6.
+    classes, normalize, clip
+        As in `Calibrator`.
 
     Attributes
     ----------
-    classes_ : ndarray
-        Labels in column order.
     weights_ : dict of str to float
         Weight of each member in the mean.
     members_ : Members
@@ -159,10 +151,9 @@ class AutoCalibrator(GatedCalibrator):
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
+        super().__init__(classes=classes, normalize=normalize)
         self.on = on
         self.gate = gate
-        self.classes = classes
-        self.normalize = normalize
         self.clip = clip
 
     @property
@@ -189,19 +180,16 @@ class AutoCalibrator(GatedCalibrator):
         check_choice("on", self.on, ("log_probs", "logits"))
 
     def _learn(self, predictions: Predictions) -> None:
-        stack = fit_stack(predictions)
-        self.gate_ = None if self.gate is None else self._decide(predictions, stack, self.gate)
+        stack, self.gate_ = fit_stack(predictions), None
+        if self.gate is not None:
+            plain = predictions.groups is None and predictions.weight_kind == "frequency"
+            rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
+            test = decide(predictions, self.gate, rule)
+            kind = test.test if test.pvalue <= stack.pvalue else "split_ratio"
+            both = min(1.0, 2.0 * min(test.pvalue, stack.pvalue))
+            opens = both <= self.gate and stack.gain > 0.0
+            self.gate_ = GateDecision(opens, both, self.gate, kind, stack.gain)
         self.stack_ = stack
-
-    def _decide(self, predictions: Predictions, stack: Stack, alpha: float) -> GateDecision:
-        """Return what the two tests say together."""
-        plain = predictions.groups is None and predictions.weight_kind == "frequency"
-        rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
-        test = decide(predictions, alpha, rule)
-        kind = test.test if test.pvalue <= stack.pvalue else "split_ratio"
-        both = min(1.0, 2.0 * min(test.pvalue, stack.pvalue))
-        opens = both <= alpha and stack.gain > 0.0
-        return GateDecision(opens, both, alpha, kind, stack.gain)
 
     def summary(self) -> str:
         """Say what is in the mean, what that means, and what it promises."""

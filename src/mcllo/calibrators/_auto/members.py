@@ -110,18 +110,9 @@ class Members(Result):
 class MembersFit:
     """Fits the members to all rows, and then to parts of them.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (c, n)
-        Logits or log probabilities.
-    codes : ndarray of shape (n,)
-        The class that came true.
-    weight : ndarray of shape (n,) or None
-        Row weights.
-    kind : dtype, optional
-        In which rows are held; by default as their number asks.
-    tol : float, optional
-        Decrement at which fits to all rows end; by default as `kind` asks.
+    Scores are logits or log probabilities, shape (c, n). `kind` is the dtype in which rows are
+    held, by default as their number asks; `tol` the decrement at which fits to all rows end, by
+    default as `kind` asks.
     """
 
     def __init__(
@@ -134,15 +125,18 @@ class MembersFit:
         tol: float | None = None,
     ) -> None:
         self.scores, self.codes, self.weight = scores, codes, weight
-        self.ridges = _ridges(len(scores))
+        c, names = len(scores), member_names(len(scores))
+        self.ridges = {"vector": np.full((c, 2), OWN * c)} if "vector" in names else {}
+        for name in names[3:]:
+            self.ridges[name] = structured_ridge(c, OFF_DIAGONAL[name], OWN)
         rows = all_rows(scores, codes, weight, kind)
         softs = fit_soft_temperatures(rows)
         self.rows = features(rows, softs)
         if tol is None:
             tol = TOL if self.rows.scores.dtype == np.float64 else TOL_OF_PARTS
         maps: dict[str, Floats] = {}
-        if "mcllo" in member_names(len(scores)):
-            self.baselines, self.hessians = fit_baselines(self.rows, OWN * len(scores), tol)
+        if "mcllo" in names:
+            self.baselines, self.hessians = fit_baselines(self.rows, OWN * c, tol)
             maps["mcllo"] = map_of(self.baselines[None]).mean(axis=1)
         maps |= self._ridge_maps(self.rows, None, tol)
         self.whole = _each(softs, maps)[0]
@@ -191,16 +185,3 @@ def _each(softs: list[SoftTemperature], maps: dict[str, Floats]) -> list[Members
         Members(soft, {name: theta[k] for name, theta in maps.items()})
         for k, soft in enumerate(softs)
     ]
-
-
-def _ridges(n_classes: int) -> dict[str, Floats]:
-    """Return the ridge of every vector or full map for so many classes."""
-    names = member_names(n_classes)
-    ridges = {
-        name: structured_ridge(n_classes, m, OWN)
-        for name, m in OFF_DIAGONAL.items()
-        if name in names
-    }
-    if "vector" in names:
-        ridges = {"vector": np.full((n_classes, 2), OWN * n_classes), **ridges}
-    return ridges

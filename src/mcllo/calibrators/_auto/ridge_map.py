@@ -50,16 +50,8 @@ def structured_ridge(n_classes: int, off_diagonal: float, own: float) -> Floats:
 class RidgeProblems:
     """The penalised negative log likelihoods of S sets of rows, as `_math/newton.Problems`.
 
-    Parameters
-    ----------
-    rows : RowSets
-        Features (x, 1), shape (S, c + 1, m).
-    sums : ndarray of shape (S, c, c + 1)
-        ``rows.label_sums()``.
-    ridge : ndarray of shape (c, 2) or (c, c + 1)
-        r; two columns ask for a vector map.
-    inverse : ndarray of shape (blocks, size, size)
-        The preconditioner, of `inverse_curvature`.
+    Rows have the features (x, 1), `sums` is ``rows.label_sums()``, `ridge` is r (two columns ask
+    for a vector map), and `inverse` the preconditioner, of `inverse_curvature`.
     """
 
     def __init__(self, rows: RowSets, sums: Floats, ridge: Floats, inverse: Floats) -> None:

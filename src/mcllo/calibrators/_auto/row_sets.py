@@ -70,10 +70,6 @@ class RowSets:
         size = max(64, chunk_bytes // (n_sets * per_row * self.scores.itemsize))
         return (slice(start, start + size) for start in range(0, n_rows, size))
 
-    def with_scores(self, scores: NDArray[Any]) -> RowSets:
-        """Return other scores of the same rows."""
-        return RowSets(scores, self.codes, self.weight)
-
     def every(self, stride: int) -> RowSets:
         """Return every `stride`-th row, its weight so many times as large."""
         few = slice(None, None, stride)

@@ -24,7 +24,7 @@ Several sets of rows are fitted at once. Of many rows some are fitted first, to 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,15 +83,17 @@ def fit_soft_temperatures(
 
     `tol` and `trace` are those of `minimize_sets`.
     """
-    gaps = rows.with_scores(rows.scores - rows.scores.max(axis=1, keepdims=True))
+    gaps = replace(rows, scores=rows.scores - rows.scores.max(axis=1, keepdims=True))
     if starts is not None:
-        x = np.array([[math.log(s.inverse_temperature), _logit(s.slip)] for s in starts])
-        return _softs(minimize_sets(_Problems(gaps), x, tol, trace))
-    few = gaps.first()
-    x = _start(gaps if few is None else few)
-    if few is not None:
-        x = minimize_sets(_Problems(few), x, tol)
-    return _softs(minimize_sets(_Problems(gaps), x, tol))
+        odds = [(s.inverse_temperature, s.slip / (1.0 - s.slip)) for s in starts]
+        x = np.log(odds)
+    else:
+        few = gaps.first()
+        x = _start(gaps if few is None else few)
+        if few is not None:
+            x = minimize_sets(_Problems(few), x, tol)
+    x = minimize_sets(_Problems(gaps), x, tol, trace)
+    return [SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s))) for v, s in x]
 
 
 def features(rows: RowSets, softs: list[SoftTemperature]) -> RowSets:
@@ -100,7 +102,7 @@ def features(rows: RowSets, softs: list[SoftTemperature]) -> RowSets:
     logs = np.ones((n_sets, c + 1, m), dtype=rows.scores.dtype)
     for x, z, soft in zip(logs, rows.scores, softs, strict=True):
         x[:-1] = soft.logs(z)
-    return rows.with_scores(logs)
+    return replace(rows, scores=logs)
 
 
 def _start(gaps: RowSets) -> Floats:
@@ -111,16 +113,6 @@ def _start(gaps: RowSets) -> Floats:
         v = math.log(inverse_temperature(z.astype(np.float64), codes, weight).value)
         x[k] = min(max(v, STARTS[0]), STARTS[1]), -math.log(gaps.totals[k])
     return x
-
-
-def _softs(x: Floats) -> list[SoftTemperature]:
-    """Return the maps of (v, s)."""
-    return [SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s))) for v, s in x]
-
-
-def _logit(p: float) -> float:
-    """Return the log odds of p."""
-    return math.log(p) - math.log1p(-p)
 
 
 class _Problems:
@@ -153,7 +145,7 @@ class _Problems:
         values = np.abs(values)
         values = np.maximum(values, 1e-10 * np.maximum(1.0, values.max(axis=1, keepdims=True)))
         along = np.einsum("sij,si->sj", vectors, gradient) / values
-        direction: Floats = -np.einsum("sij,sj->si", vectors, along)
+        direction = -np.einsum("sij,sj->si", vectors, along)
         direction /= np.maximum(1.0, np.abs(direction / LONGEST).max(axis=1, keepdims=True))
         return direction
 

@@ -47,17 +47,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._ground.means import error_of_mean
+from ..._ground.results import Codes as Rows
 from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._input.predictions import Predictions
 from ..._math.newton import minimize_sets, newton_directions
 from .._linear_fit import transposed_scores
 from .members import Members, MembersFit
-
-Rows = NDArray[np.intp]
 
 N_FOLDS = 5
 POOLED_AT_ONCE = 2**20
@@ -126,29 +124,20 @@ class Folds:
 def assign_folds(scores: Floats, weight: Floats | None = None, groups: Rows | None = None) -> Folds:
     """Assign the columns of `scores`, shape (c, n), to folds."""
     full = np.ones(scores.shape[1]) if weight is None else weight
-    order = _order(scores)
-    order = order[full[order] > 0.0]
-    if groups is not None:
-        return _whole_rows(order, _group_places(groups[order]), full)
-    if weight is None or not (np.floor(full) == full).all():
-        return _whole_rows(order, np.arange(len(order)), full)
-    return _split_rows(order, full[order].astype(np.intp))
-
-
-def _order(scores: Floats) -> Rows:
-    """Return the rows from the surest prediction to the least sure."""
     gaps = scores.max(axis=0) - scores
     np.minimum(gaps, WIDEST, out=gaps)
     gaps *= GRAIN
     sums = gaps.astype(np.int64).sum(axis=0)  # whole numbers: the order of the classes is nothing
-    return np.argsort(-sums, kind="stable")
-
-
-def _group_places(groups: Rows) -> Rows:
-    """Return the place of each row's group, groups counted as they first appear."""
-    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
-    places: Rows = np.argsort(np.argsort(first))[inverse]
-    return places
+    order = np.argsort(-sums, kind="stable")  # from the surest prediction to the least sure
+    order = order[full[order] > 0.0]
+    if groups is None and weight is not None and (np.floor(full) == full).all():
+        return _split_rows(order, full[order].astype(np.intp))
+    places = np.arange(len(order))
+    if groups is not None:  # the place of each row's group, counted as they first appear
+        _, first, inverse = np.unique(groups[order], return_index=True, return_inverse=True)
+        places = np.argsort(np.argsort(first))[inverse]
+    n_folds = _n_folds(int(places.max(initial=-1)) + 1)
+    return Folds(order, places % max(n_folds, 1), full[order], places, n_folds)
 
 
 def _n_folds(n_places: int) -> int:
@@ -156,18 +145,12 @@ def _n_folds(n_places: int) -> int:
     return min(N_FOLDS, n_places) if n_places > 1 else 0
 
 
-def _whole_rows(order: Rows, places: Rows, weight: Floats) -> Folds:
-    """Return folds of rows that stay whole."""
-    n_folds = _n_folds(int(places.max(initial=-1)) + 1)
-    return Folds(order, places % max(n_folds, 1), weight[order], places, n_folds)
-
-
 def _split_rows(order: Rows, counts: Rows) -> Folds:
     """Return folds of rows that stand for `counts` rows each, split where they take more places."""
     ends = np.cumsum(counts)
     n_folds = _n_folds(int(ends[-1]))
-    fold = np.arange(max(n_folds, 1))
-    size = len(fold)
+    size = max(n_folds, 1)
+    fold = np.arange(size)
     # places below an end that belong to the fold: ceil((end - fold) / size)
     parts = -((fold - ends[:, None]) // size) + ((fold - (ends - counts)[:, None]) // size)
     row, own = np.nonzero(parts)
@@ -175,30 +158,15 @@ def _split_rows(order: Rows, counts: Rows) -> Folds:
 
 
 def pool_weights(logs: Floats, prior: Floats, weight: Floats | None = None) -> Floats:
-    """Return w, shape (K,), or (S, K) for S weightings.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (n, K)
-        ``log P_ik``.
-    prior : ndarray of shape (K,)
-        ``a_k``, positive.
-    weight : ndarray of shape (n,) or (S, n), optional
-        ``v_i``; by default 1.
-
-    Examples
-    --------
-    >>> logs = np.log([[0.9, 0.5], [0.8, 0.5], [0.1, 0.5], [0.9, 0.5]])
-    >>> pool_weights(logs, np.array([0.5, 0.5])).round(3)
-    array([0.54, 0.46])
-    """
+    """Return w, shape (K,), or (S, K) for S weightings v, from ``log P_ik`` and ``a_k``."""
     v = np.ones(len(logs)) if weight is None else weight
     w: Floats = (prior / prior.sum())[None]
     if len(logs) > 0 and len(prior) > 1:
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
         first = _Barrier(likelihoods, prior, np.atleast_2d(v).mean(axis=0)[None])
         for _ in range(EM_STEPS):
-            w = first.em_step(w)
+            shares = (first.weight / (w @ likelihoods.T)) @ likelihoods
+            w = (prior + w * shares) / first.total
         w = minimize_sets(first, w, TOL)
         if v.ndim == 2:
             w = minimize_sets(_Barrier(likelihoods, prior, v), np.tile(w, (len(v), 1)), TOL)
@@ -210,8 +178,7 @@ def pooled_logs(logs: Floats, weights: Floats) -> Floats:
     """Return ``log sum_k w_k P_ik``, shape (n,), with weights of shape (K,) or (n, K)."""
     top = logs.max(axis=1)
     shares = np.exp(logs - top[:, None])
-    mixed: Floats = np.log((shares * weights).sum(axis=1)) + top
-    return mixed
+    return np.log((shares * weights).sum(axis=1)) + top
 
 
 class _Barrier:
@@ -223,12 +190,6 @@ class _Barrier:
         self.rounding = 1e-15 * self.total[:, 0]
         n, k = likelihoods.shape
         self.pairs = (likelihoods[:, :, None] * likelihoods[:, None, :]).reshape(n, k * k)
-
-    def em_step(self, w: Floats) -> Floats:
-        """Return the weights after a step of EM."""
-        shares = (self.weight / (w @ self.likelihoods.T)) @ self.likelihoods
-        step: Floats = (self.prior + w * shares) / self.total
-        return step
 
     def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
         """Return values and gradients; Hessians are made on the way."""
@@ -284,11 +245,8 @@ class Stack(Result):
         return float(np.exp(-max(0.0, self.log_evidence)))
 
     def pool(self, scores: Floats, probs: Floats, at_once: int = POOLED_AT_ONCE) -> Floats:
-        """Return the pooled probabilities, shape (n, c), of transposed scores and their rows.
-
-        So many probabilities are pooled at once.
-        """
-        pooled: Floats = self.weights["identity"] * probs
+        """Return the pooled probabilities, shape (n, c), of transposed scores and their rows."""
+        pooled = self.weights["identity"] * probs
         size = max(1, at_once // probs.shape[1])
         for start in range(0, len(probs), size):
             part = slice(start, start + size)
@@ -319,9 +277,9 @@ def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
     folds = assign_folds(scores, predictions.sample_weight, predictions.groups)
     names = fit.whole.names
     if folds.n_folds == 0:
-        weights = np.eye(len(names))[0]
         raw = float(-fit.whole.logs_of_labels(scores, codes)[folds.rows, 0].mean())
-        return Stack(fit.whole, _named(names, weights), raw, raw, 0.0, np.inf)
+        weights = dict.fromkeys(names, 0.0) | {"identity": 1.0}
+        return Stack(fit.whole, weights, raw, raw, 0.0, np.inf)
     folds, groups = folds.first(enough), predictions.groups
     counts = predictions.weight_kind == "frequency" and predictions.has_whole_weights
     if groups is None and not counts:
@@ -329,7 +287,10 @@ def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
     logs = left_out_logs(fit, folds)
     prior = np.where(np.arange(len(names)) < 2, SIMPLE, RICH)
     groups = None if groups is None else groups[folds.rows]
-    pools = _honest_pools(logs, prior, folds)
+    # the weights for each judge, from the other judges' parts, and last those of all
+    judges = folds.judges()
+    others = judges != np.arange(judges.max() + 2)[:, None]
+    pools = pool_weights(logs, prior, folds.weight * others)
     gain, spread = _promise(logs, pools, folds, groups)
     trust = _trust(gain, spread)
     pools = trust * pools + (1.0 - trust) * np.eye(len(names))[0]
@@ -337,17 +298,13 @@ def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
         gain, spread = _promise(logs, pools, folds, groups)
     raw = float(-np.average(logs[:, 0], weights=folds.weight))
     evidence = _log_evidence(logs, folds) if groups is None else 0.0
-    return Stack(fit.whole, _named(names, pools[-1]), raw - gain, raw, gain, spread, evidence)
+    weights = dict(zip(names, pools[-1].tolist(), strict=True))
+    return Stack(fit.whole, weights, raw - gain, raw, gain, spread, evidence)
 
 
 def _trust(gain: float, spread: float) -> float:
     """Return t of the module's card."""
     return gain**2 / (gain**2 + (CAUTION * spread) ** 2) if gain > 0.0 else 0.0
-
-
-def _named(names: tuple[str, ...], weights: Floats) -> dict[str, float]:
-    """Return weights by member."""
-    return dict(zip(names, weights.tolist(), strict=True))
 
 
 def left_out_logs(fit: MembersFit, folds: Folds) -> Floats:
@@ -363,16 +320,7 @@ def left_out_logs(fit: MembersFit, folds: Folds) -> Floats:
     return logs
 
 
-def _honest_pools(logs: Floats, prior: Floats, folds: Folds) -> Floats:
-    """Return the weights for each judge, from the other judges' parts, and last those of all."""
-    judges = folds.judges()
-    others = judges != np.arange(judges.max() + 2)[:, None]
-    return pool_weights(logs, prior, folds.weight * others)
-
-
-def _promise(
-    logs: Floats, pools: Floats, folds: Folds, groups: NDArray[np.intp] | None
-) -> tuple[float, float]:
+def _promise(logs: Floats, pools: Floats, folds: Folds, groups: Rows | None) -> tuple[float, float]:
     """Return the mean gain by weights that have not seen their rows, and its standard error."""
     gains = pooled_logs(logs, pools[folds.judges()]) - logs[:, 0]
     gain = float(np.average(gains, weights=folds.weight))

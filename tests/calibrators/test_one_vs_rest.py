@@ -6,9 +6,13 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from toy import TOY_X, TOY_Y
 
-from mcllo.calibrators import BetaCalibration
+from mcllo import MCLLOCalibrator, Predictions
+from mcllo.calibrators import BetaCalibration, IsotonicCalibration
+from mcllo.calibrators._base import label_array, normalize_rows
 from mcllo.calibrators._beta import features, fit_beta, is_step
-from mcllo.exceptions import InputError, SeparationWarning
+from mcllo.exceptions import SeparationWarning
+
+ROW = np.array([[0.5, 0.3, 0.2]])
 
 
 def negative_log_likelihood(coef, s, hit):
@@ -21,9 +25,8 @@ def test_labels_in_the_right_shares_give_the_identity():
     hit = np.array([1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0], dtype=bool)
     np.testing.assert_allclose(fit_beta(s, hit), [1.0, 1.0, 0.0], atol=1e-6)
     X = np.column_stack([1.0 - s, s])
-    np.testing.assert_allclose(
-        BetaCalibration().fit(X, hit.astype(int)).predict_proba(X), X, atol=1e-6
-    )
+    answer = BetaCalibration().fit(X, hit.astype(int)).predict_proba(X)
+    np.testing.assert_allclose(answer, X, atol=1e-6)
 
 
 def test_hand_sized_example():
@@ -40,12 +43,8 @@ def test_against_a_general_optimiser():
     rng = np.random.default_rng(3)
     s = rng.beta(2, 2, size=300)
     hit = rng.random(300) < expit(1.5 * np.log(s) - 0.7 * np.log(1 - s) + 0.3)
-    expected = minimize(
-        negative_log_likelihood,
-        [1, 1, 0],
-        args=(s, hit),
-        bounds=[(0, None), (0, None), (None,) * 2],
-    )
+    bounds = [(0, None), (0, None), (None, None)]
+    expected = minimize(negative_log_likelihood, [1, 1, 0], args=(s, hit), bounds=bounds)
     np.testing.assert_allclose(fit_beta(s, hit), expected.x, atol=1e-3)
     assert negative_log_likelihood(fit_beta(s, hit), s, hit) <= expected.fun + 1e-9
 
@@ -97,11 +96,11 @@ def test_a_constant_column_gives_the_share():
 
 
 def test_a_step_warns_and_answers():
-    X = np.array(
-        [[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.3, 0.5], [0.1, 0.5, 0.4]]
-    )
-    with pytest.warns(SeparationWarning, match="tells class 'a' from the rest without error"):
+    X = np.array([[8, 1, 1], [7, 2, 1], [3, 4, 3], [2, 3, 5], [1, 5, 4]]) / 10
+    words = "tells class 'a' from the rest without error"
+    with pytest.warns(SeparationWarning, match=words) as caught:
         fitted = BetaCalibration().fit(X, ["a", "a", "b", "b", "c"])
+    assert caught[0].filename == __file__
     answer = fitted.predict_proba(np.vstack([X, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]))
     assert np.isfinite(answer).all()
     np.testing.assert_allclose(answer.sum(axis=1), 1.0)
@@ -127,6 +126,52 @@ def test_maps_never_fall_and_average_to_the_share(seed):
     np.testing.assert_allclose(expit(features(s).T @ coef).mean(), hit.mean(), atol=1e-6)
 
 
-def test_refused_rows():
-    with pytest.raises(InputError, match=r"lie in \[0, 1\]; got probs\[0, 0\]=-0.5"):
-        BetaCalibration().fit([[-0.5, 1.5], [0.5, 0.5]], [0, 1])
+# ---- what calibrators by class share
+
+
+def test_labels_keep_their_type():
+    assert label_array((1, 2)).dtype.kind == "i"
+    for labels in (("a", "b"), (True, False), (1, "b")):
+        assert label_array(labels).tolist() == list(labels)
+
+
+def test_rows_of_predictions_are_taken_as_they_are():
+    held = Predictions.from_arrays(TOY_X, TOY_Y)
+    assert MCLLOCalibrator().fit(TOY_X, TOY_Y)._rows(held).probs is held.probs
+
+
+def test_answers_that_sum_to_one_stay():
+    np.testing.assert_allclose(normalize_rows(TOY_X, TOY_X[::-1], zero_row="uniform"), TOY_X)
+
+
+def test_an_absent_class_keeps_its_share():
+    # Class 1 keeps .3; the answers .6 and .2 of the others share .7 as 3 : 1.
+    answer = normalize_rows(np.array([[0.6, 9.0, 0.2]]), ROW, absent=(1,), zero_row="uniform")
+    np.testing.assert_allclose(answer, [[0.525, 0.3, 0.175]])
+    nothing = normalize_rows(np.array([[0.0, 9.0, 0.0]]), ROW, absent=(1,), zero_row="uniform")
+    np.testing.assert_allclose(nothing, [[0.35, 0.3, 0.35]])
+    x = np.array([[0.0, 1.0, 0.0]])  # all on the absent class
+    answer = normalize_rows(np.array([[0.1, 0.0, 0.1]]), x, absent=(1,), zero_row="original")
+    np.testing.assert_array_equal(answer, x)
+
+
+def test_absent_columns_look_at_the_weight():
+    assert IsotonicCalibration().fit(TOY_X, TOY_Y).absent_ == ()
+    with pytest.warns(match="no row has class 2"):
+        fitted = IsotonicCalibration().fit(TOY_X, TOY_Y, sample_weight=TOY_Y != 2)
+    assert fitted.absent_ == (2,)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["original", "uniform"]))
+def test_rows_sum_to_one_and_the_input_is_untouched(seed, zero_row):
+    rng = np.random.default_rng(seed)
+    x = rng.dirichlet(np.ones(4), size=5)
+    q = rng.random((5, 4)) * rng.integers(0, 2, size=(5, 4))
+    before = x.copy(), q.copy()
+    absent = tuple(np.flatnonzero(rng.integers(0, 2, size=4))[:3].tolist())
+    answer = normalize_rows(q, x, absent=absent, zero_row=zero_row)
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(answer[:, absent], x[:, absent])
+    np.testing.assert_array_equal(x, before[0])
+    np.testing.assert_array_equal(q, before[1])
