@@ -22,6 +22,7 @@ from report_data import (
 import mcllo
 from mcllo import Details
 from mcllo._ground.text import Table
+from mcllo._inference.pvalue import Ground, Reason
 from mcllo._report.details import (
     baselines_part,
     class_names,
@@ -283,8 +284,10 @@ def test_a_hundred_classes_say_that_the_full_map_is_missing():
 
 
 def test_how_computed():
-    assert how_computed("bootstrap", "as asked") == "simulated from the fitted model, approximate"
-    assert how_computed("new", "why") == "new (why)"
+    asked, enough = Reason(Ground.ASKED), Reason(Ground.ENOUGH, errors=120.0)
+    assert how_computed("bootstrap", asked) == "simulated from the fitted model, approximate"
+    assert how_computed("chi2", enough) == "chi-square (120 expected errors per parameter)"
+    assert how_computed("new", None) == "new"
 
 
 def test_every_number_can_be_sorted_by():

@@ -39,7 +39,7 @@ from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, chi2_sf
-from .._inference.pvalue import Limit, PValue
+from .._inference.pvalue import Limit, PValue, Reason
 from .._input.predictions import Predictions, as_predictions
 from ..metrics._reliability import poisson_binomial
 from .families import Family, RestrictedFit, restricted_fit
@@ -135,6 +135,8 @@ class ClassTests(Result):
         The class that log odds refer to.
     seed : int
         What draws were made from.
+    why : Reason or None
+        What `reason` says, as facts.
     """
 
     table: Table
@@ -143,8 +145,9 @@ class ClassTests(Result):
     n_resamples: int
     baseline: Any
     seed: int
+    why: Reason | None = None
 
-    left_out = ("table",)
+    left_out = ("table", "why")
 
     def rejected(self, alpha: float = 0.05) -> tuple[Any, ...]:
         """Return the classes whose shift or slope is off, any false one with probability alpha."""
@@ -297,6 +300,7 @@ def class_tests_of(
         n_resamples=max(tail.n_resamples for tail in tails),
         baseline=predictions.baseline,
         seed=plan.seed,
+        why=tails[0].why,
     )
 
 

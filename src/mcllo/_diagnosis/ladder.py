@@ -40,6 +40,7 @@ from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import CalibrationTest, Method, run_test
+from .._inference.pvalue import Reason
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from .class_tests import p_entry
@@ -75,6 +76,8 @@ class Ladder:
         Why the full map is missing; empty when it is there.
     seed : int
         What draws were made from.
+    why : Reason or None
+        What `reason` says, as facts.
     """
 
     rows: tuple[LadderRow, ...]
@@ -85,6 +88,7 @@ class Ladder:
     reason: str
     skipped: str
     seed: int
+    why: Reason | None = None
 
     def row(self, model: str) -> LadderRow:
         """Return the row of a model."""
@@ -270,16 +274,17 @@ def ladder_of(
     if test is None or test.kind != "lr":
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = ladder_rows(models, plan, test, alpha)
-    chosen = _smallest(rows)
+    chosen, why = _smallest(rows), plan.choose(models.mcllo, fit.df).why
     return Ladder(
         rows=rows,
         chosen=chosen.model,
         kind=kind_words(chosen.model, models.fits[chosen.model], predictions),
         alpha=alpha,
         method=_summary(rows),
-        reason=plan.choose(models.mcllo, fit.df).reason,
+        reason=str(why),
         skipped=models.skipped,
         seed=plan.seed,
+        why=why,
     )
 
 
