@@ -43,7 +43,6 @@ from .verdict import (
     next_steps,
     reproduce_facts,
     sources,
-    status_of,
     verdict_of,
 )
 from .views import DetailsView, Summary
@@ -112,19 +111,23 @@ def summarize(
     a = assessment_of(result) if assessment is None else assessment
     comparison = result if isinstance(result, Comparison) else None
     kind: Literal["assessment", "comparison"] = "comparison" if comparison else "assessment"
+    if title is None:
+        title = "Repairs compared" if comparison else "Calibration report"
+        files = [path.rsplit("/", 1)[-1] for path in sources(source)]
+        title += f": {', '.join(files)}" if files else ""
     said = a.statements(alpha)
-    status = status_of(said)
+    verdict = verdict_of(a, said)
     alerts, notes = alerts_and_notes(a, said)
     method = method_facts(a, comparison)
     return Summary(
         kind=kind,
-        title=title if title is not None else _title(kind, source),
+        title=title,
         lead=f"{pick(said, 'heading')[0]}.",
-        verdict=verdict_of(a, said),
+        verdict=verdict,
         alerts=alerts,
         notes=notes,
-        steps=next_steps(a, status)
-        if comparison is None or status == "unknown"
+        steps=next_steps(a, verdict.status)
+        if comparison is None or verdict.status == "unknown"
         else repair_steps(comparison),
         facts=headline_facts(a),
         classes_lead=classes_lead(a, alpha),
@@ -156,9 +159,3 @@ def details_of(a: Assessment, said: list[Statement], alpha: float) -> DetailsVie
         posterior=posterior_part(a),
         robust=robust_part(a),
     )
-
-
-def _title(kind: str, source: Sources) -> str:
-    name = "Repairs compared" if kind == "comparison" else "Calibration report"
-    files = [path.rsplit("/", 1)[-1] for path in sources(source)]
-    return f"{name}: {', '.join(files)}" if files else name
