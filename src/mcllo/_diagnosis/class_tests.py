@@ -32,7 +32,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._fit.objective import free_parameters
 from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
@@ -42,7 +41,7 @@ from .._inference.likelihood_tests import Method, chi2_sf
 from .._inference.pvalue import Limit, PValue, Reason
 from .._input.predictions import Predictions, as_predictions
 from ..metrics._reliability import poisson_binomial
-from .families import Family, RestrictedFit, restricted_fit
+from .families import Family, RestrictedFit, restricted_fit, whole_fit
 from .nested import Plan, against_larger, gain
 
 
@@ -290,11 +289,28 @@ def class_tests_of(
         work=work,
         fewest=20 * k,  # so that Holm's smallest adjusted p-value is below 0.05
     )
-    columns, tails = (_wald if _takes_long(plan, fit) else _shift_and_slope)(predictions, fit, plan)
-    columns = {"class": list(predictions.classes), **columns, **in_the_large(predictions)}
+    cells = predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
+    if method == "auto" and fit.converged and cells > FITS * work:
+        statistics, dfs, tails = _wald(fit, plan)
+    else:
+        family, whole = Family(predictions), whole_fit(predictions, fit)
+        fits = [without_class(family, whole, j) for j in range(k)]
+        tails = [against_larger(plan, family, small, family, whole) for small in fits]
+        statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
+    b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
+    chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
+    columns: dict[str, Any] = {
+        "class": list(predictions.classes),
+        "statistic": np.insert(statistics, b, np.nan),
+        "df": np.insert(dfs, b, 0),
+        "pvalue": np.insert(pvalues, b, np.nan),
+        "adjusted": np.insert(holm(pvalues), b, np.nan),
+        "chi2_pvalue": np.insert(chi2, b, np.nan),
+        "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
+    }
     methods = sorted({tail.method for tail in tails})
     return ClassTests(
-        table=Table(columns),
+        table=Table(columns | in_the_large(predictions)),
         method=methods[0] if len(methods) == 1 else "mixed",
         reason=tails[0].reason,
         n_resamples=max(tail.n_resamples for tail in tails),
@@ -304,22 +320,8 @@ def class_tests_of(
     )
 
 
-def _shift_and_slope(
-    predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], list[PValue]]:
-    """Return the columns of the first kind of test, and each class's p-value with its method."""
-    family = Family(predictions)
-    whole = _whole(predictions, fit)
-    fits = [without_class(family, whole, j) for j in range(len(fit.tau))]
-    tails = [against_larger(plan, family, small, family, whole) for small in fits]
-    statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
-    return _columns(predictions, statistics, dfs, tails), tails
-
-
-def _wald(
-    predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], list[PValue]]:
-    """Return the same from the fit's covariance alone."""
+def _wald(fit: MCLLOFit, plan: Plan) -> tuple[list[float], list[int], list[PValue]]:
+    """Return statistics, df and p-values of shift and slope from the fit's covariance alone."""
     k, why = len(fit.tau), plan.doubt(fit.df).but(Limit.FITS)
     away = np.concatenate([fit.tau, fit.gamma - 1.0])
     statistics, dfs = [], []
@@ -331,36 +333,7 @@ def _wald(
         dfs.append(len(own))
     pairs = zip(statistics, dfs, strict=True)
     tails = [PValue(chi2_sf(value, df), "wald", why=why) for value, df in pairs]
-    return _columns(predictions, statistics, dfs, tails), tails
-
-
-def _takes_long(plan: Plan, fit: MCLLOFit) -> bool:
-    """Whether `auto` has not the work for a restricted fit of every class."""
-    k = len(fit.tau)
-    cells = plan.predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
-    return plan.method == "auto" and fit.converged and cells > FITS * plan.work
-
-
-def _columns(
-    predictions: Predictions, statistics: list[float], dfs: list[int], tails: list[PValue]
-) -> dict[str, list[Any]]:
-    """Return the columns, with a gap for the baseline."""
-    b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
-    chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
-    return {
-        "statistic": np.insert(statistics, b, np.nan).tolist(),
-        "df": np.insert(dfs, b, 0).tolist(),
-        "pvalue": np.insert(pvalues, b, np.nan).tolist(),
-        "adjusted": np.insert(holm(pvalues), b, np.nan).tolist(),
-        "chi2_pvalue": np.insert(chi2, b, np.nan).tolist(),
-        "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
-    }
-
-
-def _whole(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
-    free = free_parameters(predictions.log_odds)
-    theta = np.concatenate([fit.tau, fit.gamma])
-    return RestrictedFit(theta, fit.log_likelihood, np.eye(len(free))[:, free], fit.converged)
+    return statistics, dfs, tails
 
 
 def without_class(family: Family, whole: RestrictedFit, j: int) -> RestrictedFit:
@@ -392,13 +365,16 @@ def shares(
     """Return the same, given sums over the rows; p-values are normal where there is no `exact`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (observed - expected) / np.sqrt(variance)
-    pvalues = normal_tails(z) if exact is None else exact
+    if exact is None:
+        from scipy.special import erfc
+
+        exact = erfc(np.abs(z) / np.sqrt(2.0))
     return {
         "predicted": (expected / total).tolist(),
         "observed": (observed / total).tolist(),
         "z": z.tolist(),
-        "large_pvalue": pvalues.tolist(),
-        "large_adjusted": holm(pvalues).tolist(),
+        "large_pvalue": exact.tolist(),
+        "large_adjusted": holm(exact).tolist(),
     }
 
 
@@ -407,10 +383,3 @@ def _two_sided(probs: Floats, count: float) -> float:
     mass, k = poisson_binomial(probs), int(count)
     tail = min(float(mass[: k + 1].sum()), float(mass[k:].sum()))
     return min(1.0, max(SMALLEST, 2.0 * tail))
-
-
-def normal_tails(z: Floats) -> Floats:
-    from scipy.special import erfc
-
-    tails: Floats = erfc(np.abs(z) / np.sqrt(2.0))
-    return tails

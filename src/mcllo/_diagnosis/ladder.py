@@ -125,11 +125,22 @@ class Ladder:
         Each is a sentence; p-values are written by `p`.
         """
         chosen, top = self.row(self.chosen), self.row("mcllo")
+        found = p(chosen.larger_pvalue)
+        evidence = (
+            f"Nothing beyond that was found at level {self.alpha:g} (p {found}), which is not "
+            "proof."
+        )
+        if chosen.larger is None:
+            evidence = f"Every smaller model is rejected at level {self.alpha:g}."
+        elif chosen.model == "identity":
+            evidence = f"At level {self.alpha:g}, p {found}; that is not proof of calibration."
         said = [
             Statement("kind.name", self.kind, numbers={"model": self.chosen}),
-            Statement("kind.evidence", self._evidence(chosen, p), numbers={"alpha": self.alpha}),
+            Statement("kind.evidence", evidence, numbers={"alpha": self.alpha}),
         ]
-        if others := self._others():
+        kept = [row.model for row in self.rows if not row.rejected]
+        least = [name for name in kept if not set(kept) & set(INSIDE[name])]
+        if others := [name for name in least if name != self.chosen]:
             words = f"Not rejected either: {', '.join(others)}."
             said.append(Statement("kind.rivals", words, "doubt", {"models": others}))
         judged = top if self.chosen == "full" else chosen
@@ -143,21 +154,6 @@ class Ladder:
             words = f"{which} is chi-square's, which so little information may not support."
             said.append(Statement("kind.weak", words, "doubt"))
         return said
-
-    def _evidence(self, chosen: LadderRow, p: PStyle) -> str:
-        if chosen.larger is None:
-            return f"Every smaller model is rejected at level {self.alpha:g}."
-        found = str(p(chosen.larger_pvalue))
-        if chosen.model == "identity":
-            return f"At level {self.alpha:g}, p {found}; that is not proof of calibration."
-        found = f"at level {self.alpha:g} (p {found})"
-        return f"Nothing beyond that was found {found}, which is not proof."
-
-    def _others(self) -> list[str]:
-        """Return the other models that are not rejected while everything inside them is."""
-        kept = [row.model for row in self.rows if not row.rejected]
-        least = [name for name in kept if not set(kept) & set(INSIDE[name])]
-        return [name for name in least if name != self.chosen]
 
     def __str__(self) -> str:
         table = Table(
@@ -274,13 +270,19 @@ def ladder_of(
     if test is None or test.kind != "lr":
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = ladder_rows(models, plan, test, alpha)
-    chosen, why = _smallest(rows), plan.choose(models.mcllo, fit.df).why
+    kept = [row for row in rows if not row.rejected]
+    fewest = [row for row in kept if row.df == min(other.df for other in kept)]
+    # of equals the likelier; models that coincide for two classes are equal
+    chosen = max(fewest, key=lambda row: round(row.log_likelihood, 6))
+    used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
+    how = "mixed" if len(used) == 2 else "chi2" if used == {True} else "simulated"
+    why = plan.choose(models.mcllo, fit.df).why
     return Ladder(
         rows=rows,
         chosen=chosen.model,
         kind=kind_words(chosen.model, models.fits[chosen.model], predictions),
         alpha=alpha,
-        method=_summary(rows),
+        method=how,
         reason=str(why),
         skipped=models.skipped,
         seed=plan.seed,
@@ -318,22 +320,3 @@ def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
     j = int(np.argmax(np.abs(tau)))
     pair = f"{ellipsis(predictions.compared[j])!r} against {ellipsis(predictions.baseline)!r}"
     return f"most for {pair}, odds times {format_number(float(np.exp(tau[j])))}"
-
-
-def _summary(rows: tuple[LadderRow, ...]) -> str:
-    """Return how the p-values of closed testing were computed."""
-    used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
-    if len(used) == 2:
-        return "mixed"
-    return "chi2" if used == {True} else "simulated"
-
-
-def _smallest(rows: tuple[LadderRow, ...]) -> LadderRow:
-    """Return the model with the fewest parameters that is not rejected; of equals the likelier."""
-    kept = [row for row in rows if not row.rejected]
-    fewest = min(row.df for row in kept)
-    return max((row for row in kept if row.df == fewest), key=_likelihood)
-
-
-def _likelihood(row: LadderRow) -> float:
-    return round(row.log_likelihood, 6)  # models that coincide for two classes are equal

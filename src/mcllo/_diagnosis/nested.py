@@ -92,14 +92,8 @@ CHI2_FAR_OFF = 1e-6
 def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full: bool) -> float:
     """Return ``min(1, 1 / E)``; rows alternate between the halves.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        The data.
-    small, large : ndarray of shape (n_parameters, df)
-        Directions of the two models, from the identity, in the family of the larger one.
-    full : bool
-        Whether that family is the full map.
+    `small` and `large` are directions of the two models, from the identity, in the family of the
+    larger one.
     """
     n = predictions.n_samples
     if n < 4:
@@ -114,16 +108,9 @@ def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full
 
 
 class ProjectedScore:
-    """``s -> S_large - S_small`` at fixed parameters.
+    """``s -> S_large - S_small`` at `theta`, the smaller model's estimate.
 
-    Parameters
-    ----------
-    family : Family
-        Of the larger model.
-    theta : ndarray of shape (n_parameters,)
-        The smaller model's estimate.
-    small, large : ndarray of shape (n_parameters, df)
-        Directions of the two models.
+    `small` and `large` are directions of the two models in the `family` of the larger one.
     """
 
     def __init__(self, family: Family, theta: Floats, small: Floats, large: Floats) -> None:
@@ -134,21 +121,18 @@ class ProjectedScore:
     def __call__(self, statistics: Floats) -> Floats:
         """Return the statistic of each row of sufficient statistics."""
         u = statistics - self.mean
-        scores: Floats = np.einsum("bi,ij,bj->b", u, self.form, u, optimize=True)
-        return scores
+        return np.einsum("bi,ij,bj->b", u, self.form, u, optimize=True)
 
     def reaches(self, statistics: Floats, observed: Floats) -> NDArray[np.bool_]:
         """Return which rows reach the statistic of `observed`, ties included."""
         value = float(self(observed[None])[0])
-        reached: NDArray[np.bool_] = self(statistics) >= value * (1.0 - TIE) - 1e-12
-        return reached
+        return self(statistics) >= value * (1.0 - TIE) - 1e-12
 
 
 def _form(hessian: Floats, basis: Floats) -> Floats:
     """Return ``B (B' H B)^+ B'``."""
     roots = basis @ whitening(basis.T @ hessian @ basis)
-    form: Floats = roots @ roots.T
-    return form
+    return roots @ roots.T
 
 
 @dataclass(frozen=True)
@@ -162,11 +146,6 @@ class Choice:
     n_draws: int
     why: Reason
     doubtful: bool = False
-
-    @property
-    def reason(self) -> str:
-        """Why, in words."""
-        return str(self.why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,15 +269,7 @@ def against_identity(plan: Plan, family: Family, basis: Floats, value: float) ->
 def against_larger(
     plan: Plan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
 ) -> PValue:
-    """Return the p-value of a fitted submodel of MCLLO against a larger fitted model.
-
-    Parameters
-    ----------
-    mcllo, small : Family, RestrictedFit
-        The smaller model.
-    family, large : Family, RestrictedFit
-        The larger one: in `mcllo` itself, or in the full map.
-    """
+    """Return the p-value of a fitted submodel of MCLLO against a larger model, of any family."""
     value, choice = gain(small, large), plan.choose(family, large.df)
     guess = chi2_sf(value, large.df - small.df)
     places = mcllo_places(len(mcllo.log_odds)) if family.full else np.arange(len(mcllo.identity))
