@@ -54,17 +54,12 @@ def test_json_is_strict_and_has_the_numbers(make):
     assert content["summary"]["verdict"]["status"] in ("rejected", "not_rejected")
 
 
-def test_json_of_a_comparison_has_the_assessment_too():
-    content = json.loads(report(compared()).json())
-    assert content["assessment"]["test"]["pvalue"] == compared()["uncalibrated"].pvalue
-    assert "assessment" not in json.loads(report(calm()).json())
-
-
 def test_a_comparison_computes_no_details():
     r = report(compared())
     r.html()
     r.markdown()
     content = json.loads(r.json())["assessment"]
+    assert content["test"]["pvalue"] == compared()["uncalibrated"].pvalue
     assert content["ladder"] is content["class_tests"] is content["baselines"] is None
     assert "assess these rows" in content["skipped"]["ladder"]
     d = r.assessment.details
@@ -73,6 +68,7 @@ def test_a_comparison_computes_no_details():
 
 def test_json_of_an_assessment_has_the_details():
     content = json.loads(report(calm()).json())
+    assert "assessment" not in content
     assert content["result"]["ladder"]["chosen"] == calm().details.ladder.chosen
     assert content["summary"]["details"]["ladder"]["table"]["key"] == "ladder"
 
@@ -106,11 +102,6 @@ def test_write_refuses(tmp_path):
         report(calm()).write(tmp_path / "r.pdf")
     with pytest.raises(FileFormatError, match="no directory"):
         report(calm()).write(tmp_path / "none" / "r.html")
-
-
-def test_other_things_are_refused():
-    with pytest.raises(InputError, match="got list"):
-        report([0.5, 0.5])
 
 
 def test_it_shows_itself_in_a_notebook():
@@ -183,12 +174,8 @@ def test_classes_named_like_sentences_change_no_sentence(baseline):
     assert f"against {escape_markdown(name_cell(SENTENCES[baseline]).text)}: " in markdown
 
 
-def test_an_assessment_is_its_own():
-    a = calm()
-    assert assessment_of(a) is a
-
-
 def test_a_comparison_and_its_verdict_agree():
+    assert assessment_of(calm()) is calm()
     c = compared()
     a, row = assessment_of(c), c["uncalibrated"]
     assert (a.test.pvalue, a.test.statistic) == (row.pvalue, row.statistic)
@@ -197,19 +184,21 @@ def test_a_comparison_and_its_verdict_agree():
     assert s.verdict.pvalue == f"p {show_p(row.pvalue, row.pvalue_method)}"
     assert s.kind == "comparison"
     assert s.repairs.recommendation is c.recommendation
-
-
-def test_the_statistic_of_a_comparison_is_that_of_assess():
     direct = mcllo.assess(predictions(500, PETS, 2.0, seed=1), seed=0, n_resamples=99)
-    assert assessment_of(compared()).test.statistic == pytest.approx(direct.test.statistic)
+    assert a.test.statistic == pytest.approx(direct.test.statistic)
 
 
-def test_titles():
-    assert summarize(calm()).title == "Calibration report"
-    assert summarize(calm(), source="a/b/rows.csv").title == "Calibration report: rows.csv"
-    assert summarize(calm(), title="Mine", source="rows.csv").title == "Mine"
-    both = summarize(compared(), source=["train.csv", "holdout.csv"])
-    assert both.title == "Repairs compared: train.csv, holdout.csv"
+@pytest.mark.parametrize(
+    ("make", "options", "title"),
+    [
+        (calm, {}, "Calibration report"),
+        (calm, {"source": "a/b/rows.csv"}, "Calibration report: rows.csv"),
+        (calm, {"title": "Mine", "source": "rows.csv"}, "Mine"),
+        (compared, {"source": ["t.csv", "h.csv"]}, "Repairs compared: t.csv, h.csv"),
+    ],
+)
+def test_titles(make, options, title):
+    assert summarize(make(), **options).title == title
 
 
 def test_classes_are_accused_only_after_a_rejection():
@@ -218,18 +207,20 @@ def test_classes_are_accused_only_after_a_rejection():
     assert summarize(overconfident(), alpha=1e-40).departures == ()
 
 
-def test_steps_of_a_comparison_are_about_the_repair():
-    assert "the gain of MCLLO" in summarize(compared()).steps[0].text
-
-
-def test_separation_comes_first():
-    assert summarize(separated()).alerts[0].startswith("The maximum likelihood estimate does not")
+def plain_values(value):
+    if isinstance(value, dict):
+        return all(plain_values(v) for v in value.values())
+    if isinstance(value, (list, tuple)):
+        return all(plain_values(v) for v in value)
+    return value is None or type(value) in (str, int, float, bool)
 
 
 @pytest.mark.parametrize("make", [calm, overconfident, hostile, separated, compared])
 def test_every_summary_is_strict_json(make):
-    content = json.dumps(summarize(make()).to_dict(), allow_nan=False)
-    assert json.loads(content)["verdict"]["pvalue"].startswith("p ")
+    content = summarize(make()).to_dict()
+    assert plain_values({**content, "repairs": None})
+    json.dumps(content, allow_nan=False)
+    assert content["verdict"]["pvalue"].startswith("p ")
 
 
 def test_the_same_input_gives_the_same_summary():
@@ -243,9 +234,9 @@ def test_nothing_claims_calibration():
         assert claim not in text
 
 
-def test_other_things_are_refused_summarize():
+def test_other_things_are_refused():
     with pytest.raises(InputError, match=r"must get an Assessment or a Comparison; got ndarray"):
-        summarize(calm().predictions.probs)
+        report(calm().predictions.probs)
     with pytest.raises(InputError, match=r"alpha must lie in \(0, 1\)"):
         summarize(calm(), alpha=5)
 
@@ -261,7 +252,7 @@ def keys(facts):
 def test_the_model_and_its_sources_are_there():
     text = words(method_facts(calm(), None))
     assert "log(g_j / g_b) = log δ_j + γ_j · log(x_j / x_b)" in text
-    assert {"vennos2026", "vanhoorde2014", "besag1991"} <= set(keys(REFERENCES))
+    assert {"vennos2026", "vanhoorde2014", "besag1991", *CITED.values()} <= set(keys(REFERENCES))
     assert all(fact.value.startswith("https://") for fact in REFERENCES)
 
 
@@ -287,10 +278,6 @@ def test_details_are_explained_and_credited_where_they_are():
     assert "marcus1976" not in keys(references(method_facts(calm(), compared())))
     chosen = replace(calm(), test=replace(calm().test, kind="max_score"))
     assert "max_score" in keys(method_facts(chosen, None))
-
-
-def test_every_reference_that_depends_is_there():
-    assert set(CITED.values()) <= set(keys(REFERENCES))
 
 
 def test_no_claim_that_does_not_hold():
