@@ -1,3 +1,5 @@
+"""`zero_sensitivity`: the test at other floors, and what is said of zeros."""
+
 import json
 from pathlib import Path
 
