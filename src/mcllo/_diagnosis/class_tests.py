@@ -44,6 +44,13 @@ from ..metrics._reliability import poisson_binomial
 from .families import Family, RestrictedFit, restricted_fit, whole_fit
 from .nested import Plan, against_larger, gain
 
+MOST_EXACT = 100_000
+FITS = 4.0
+"""Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
+for."""
+SMALLEST = 1e-12
+"""Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
+
 
 def holm(pvalues: Sequence[float] | Floats) -> Floats:
     """Return Holm's adjusted p-values, in the order given; NaN stays NaN and does not count.
@@ -83,14 +90,6 @@ def closed_test(
     """
     local = {name: p <= alpha for name, p in pvalues.items()}
     return {name: local[name] and all(local[part] for part in inside[name]) for name in local}
-
-
-MOST_EXACT = 100_000
-FITS = 4.0
-"""Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
-for."""
-SMALLEST = 1e-12
-"""Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
 
 
 class StandsOut(NamedTuple):

@@ -27,7 +27,7 @@ do not contradict it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,8 +101,7 @@ class Ladder:
     @property
     def table(self) -> Table:
         """All numbers, a row for each model."""
-        every = [field.name for field in fields(LadderRow)]
-        names = [name for name in every if name not in LadderRow.left_out]
+        names = self.rows[0].to_dict()
         return Table({name: [getattr(row, name) for row in self.rows] for name in names})
 
     def to_frame(self) -> Any:

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -175,7 +175,6 @@ class Plan:
     n_tests: int
     work: float
     fewest: int
-    _rows: list[Predictions] = field(default_factory=list, repr=False)
     _chosen: dict[int, tuple[str, Reason]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -200,14 +199,13 @@ class Plan:
             raise InputError(f"work must be a number of cells >= 0; got {work!r}.")
         plan = cls(predictions, method, n_resamples, entropy_of(seed), n_tests, work, fewest)
         if method in ("exact", "sequential"):
-            plan.rows()  # refuses weights that cannot be drawn
+            _ = plan.rows  # refuses weights that cannot be drawn
         return plan
 
+    @cached_property
     def rows(self) -> Predictions:
-        """Return the data with rows that count several times written out."""
-        if not self._rows:
-            self._rows.append(written_out(self.predictions))
-        return self._rows[0]
+        """The data with rows that count several times written out; refuses fractional weights."""
+        return written_out(self.predictions)
 
     def choose(self, family: Family, df: int) -> Choice:
         """Decide how a model of `df` parameters is tested."""
@@ -278,7 +276,7 @@ def against_larger(
     found = _without_drawing(plan, family, choice, inside, large.basis, guess)
     if found is not None:
         return found
-    draws, rows = _draws(plan, family), plan.rows()
+    draws, rows = _draws(plan, family), plan.rows
     draws.probs = recalibrate(small.theta, rows.log_odds, rows.baseline_index)
     start = family.identity.copy()
     if choice.kind == "score":
@@ -333,4 +331,4 @@ def _simulated(
 
 
 def _draws(plan: Plan, family: Family) -> StatisticDraws:
-    return (FullDraws if family.full else StatisticDraws)(plan.rows(), plan.seed)
+    return (FullDraws if family.full else StatisticDraws)(plan.rows, plan.seed)
