@@ -240,6 +240,7 @@ def test_plain_keeps_emoji_and_lines_and_drops_what_turns_text():
 
 def test_markdown_escapes():
     assert escape_markdown("a_b|c*d") == r"a\_b\|c\*d"
+    assert escape_markdown("<b>[a](b)") == r"&lt;b&gt;[a]\(b)"
     assert escape_markdown("two\nlines") == "two lines"
     assert code_span("a`b") == "`a'b`"
     assert code_block("x\n```\ny", 0) == "```\nx\n'''\ny\n```"

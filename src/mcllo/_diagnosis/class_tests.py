@@ -53,13 +53,7 @@ SMALLEST = 1e-12
 
 
 def holm(pvalues: Sequence[float] | Floats) -> Floats:
-    """Return Holm's adjusted p-values, in the order given; NaN stays NaN and does not count.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
+    """Return Holm's adjusted p-values, in the order given; NaN stays NaN and does not count."""
     given = np.asarray(pvalues, dtype=np.float64)
     adjusted = np.full(given.shape, np.nan)
     known = np.flatnonzero(~np.isnan(given))
@@ -72,21 +66,10 @@ def holm(pvalues: Sequence[float] | Floats) -> Floats:
 def closed_test(
     pvalues: Mapping[str, float], inside: Mapping[str, Sequence[str]], alpha: float
 ) -> dict[str, bool]:
-    """Return which hypotheses are rejected.
+    """Return which hypotheses are rejected, any true one with probability `alpha` at most.
 
-    Parameters
-    ----------
-    pvalues : mapping of str to float
-        Local p-values; NaN where a hypothesis cannot be tested, which is then never rejected.
-    inside : mapping of str to sequence of str
-        The hypotheses that imply each one, itself not listed.
-    alpha : float
-        Probability of any false rejection.
-
-    Examples
-    --------
-    >>> closed_test({"a": 0.2, "b": 0.01}, {"a": (), "b": ("a",)}, 0.05)
-    {'a': False, 'b': False}
+    `pvalues` are local, NaN where a hypothesis cannot be tested, which is then never rejected;
+    `inside` names the hypotheses that imply each one, itself not listed.
     """
     local = {name: p <= alpha for name, p in pvalues.items()}
     return {name: local[name] and all(local[part] for part in inside[name]) for name in local}

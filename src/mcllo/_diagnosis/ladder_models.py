@@ -154,11 +154,6 @@ class _Comparison(NamedTuple):
     df: int
     tail: PValue
 
-    @property
-    def too_costly(self) -> bool:
-        """Whether its p-value was not simulated because of the price."""
-        return self.tail.why is not None and self.tail.why.too_costly
-
     def columns(self, before: str = "") -> dict[str, Any]:
         """Return what a row holds of it, `before` in front of each name."""
         columns = {
@@ -192,7 +187,7 @@ def ladder_rows(
             log_likelihood=fit.log_likelihood,
             aic=2.0 * fit.df - 2.0 * fit.log_likelihood,
             bic=math.log(models.total) * fit.df - 2.0 * fit.log_likelihood,
-            larger_too_costly=above[name].too_costly,
+            larger_too_costly=(why := above[name].tail.why) is not None and why.too_costly,
         )
         for name, fit in models.fits.items()
     )

@@ -224,28 +224,14 @@ class Summary:
 
 
 def name_cell(label: object, width: int = NAME_WIDTH) -> Cell:
-    """Return a class name as a cell: on one line, cut, with the full name beside it.
-
-    Examples
-    --------
-    >>> name_cell("cat")
-    Cell(text='cat', sort=None, title='', mark='', note='')
-    >>> name_cell("x" * 50, 8).text, len(name_cell("x" * 50, 8).title), name_cell("").text
-    ('xxxxxxx…', 50, '(empty)')
-    """
+    """Return a class name as a cell: on one line, cut, with the full name beside it."""
     full = str(label)
     text = ellipsis(full, width)
     return Cell(text or "(empty)", title="" if text == full else full)
 
 
 def show_p(pvalue: float, method: str = "") -> str:
-    """Return a p-value as people write it; that of `method` ``"bound"`` is at most so large.
-
-    Examples
-    --------
-    >>> show_p(0.034), show_p(8.7e-37), show_p(0.0), show_p(1e-20, "bound")
-    ('= 0.034', '= 8.7 × 10⁻³⁷', '< 10⁻³⁰⁰', '≤ 10⁻²⁰')
-    """
+    """Return a p-value as people write it; that of `method` ``"bound"`` is at most so large."""
     return str(typeset(pvalue, bound=method == "bound"))
 
 

@@ -221,22 +221,10 @@ MODEL_NAMES = {
 
 
 def model_name(model: str) -> str:
-    """Return a model's name as words.
-
-    Examples
-    --------
-    >>> model_name("common_slope"), model_name("new_model")
-    ('shifts and one slope', 'new model')
-    """
+    """Return a model's name as words."""
     return MODEL_NAMES.get(model, model.replace("_", " "))
 
 
 def format_change(change: float) -> str:
-    """Return a change of a probability; tiny ones only say so.
-
-    Examples
-    --------
-    >>> format_change(0.0123), format_change(3e-15)
-    ('0.012', '< 0.0001')
-    """
+    """Return a change of a probability; tiny ones only say so."""
     return format_number(change) if change >= SMALLEST_CHANGE else f"< {SMALLEST_CHANGE:g}"
