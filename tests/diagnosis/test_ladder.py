@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from approval import check_text, sections
-from independent import draw, power_formula, simplex
+from independent import draw, power_formula, sample, simplex
 from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras, load_hpc_cv, load_soccer_538
 from toy import TOY_X, TOY_Y
@@ -44,18 +44,22 @@ def distorted(n, delta, gamma, seed, c=3):
     return probs, draw(power_formula(probs, np.array(delta), np.array(gamma)), rng)
 
 
-def test_toy_statistics():
-    # methods specification 8f, TOY: lambda against the identity
-    found = LADDER
+def test_toy():
+    # methods specification 8f, TOY: negative log likelihoods, and lambda against the identity
+    rows = LADDER.rows
+    reached = [12.6033816017, 12.302730003, 12.460926236, 12.298153121, 12.138374571, 12.030275892]
     expected = [0.0, 0.601303196, 0.284910732, 0.610456962, 0.930014060, 1.146211420, 1.410980507]
-    assert [row.model for row in found.rows] == list(MODELS)
-    assert [row.statistic for row in found.rows] == pytest.approx(expected, abs=5e-9)
-    assert [row.df for row in found.rows] == [0, 1, 2, 2, 3, 4, 6]
-    assert (found.rows[0].statistic, found.rows[0].pvalue) == (0.0, 1.0)
-    for row in found.rows[1:]:
+    assert [row.model for row in rows] == list(MODELS)
+    assert [-row.log_likelihood for row in rows] == pytest.approx(
+        [*reached, 11.897891348], abs=2e-9
+    )
+    assert [row.statistic for row in rows] == pytest.approx(expected, abs=5e-9)
+    assert [row.df for row in rows] == [0, 1, 2, 2, 3, 4, 6]
+    assert (rows[0].statistic, rows[0].pvalue) == (0.0, 1.0)
+    for row in rows[1:]:
         assert row.pvalue == pytest.approx(chi2.sf(row.statistic, row.df), rel=1e-9)
     # "df full vs model" there: 2c-3, c-1, c-1, c-2; MCLLO against full (c-1)(c-2)
-    assert [row.larger_df for row in found.rows] == [4, 3, 2, 2, 1, 2, 0]
+    assert [row.larger_df for row in rows] == [4, 3, 2, 2, 1, 2, 0]
 
 
 def test_information_criteria_by_hand():
@@ -88,20 +92,17 @@ def test_cifar_statistics():
 
 
 @pytest.mark.parametrize(
-    ("delta", "gamma", "chosen", "words"),
+    ("delta", "gamma", "chosen"),
     [
-        ([1.0, 1.0], [0.5, 0.5], "temperature", "One temperature is enough"),
-        ([2.0, 0.5], [1.0, 1.0], "shift", "Class priors have shifted"),
-        ([2.0, 0.5], [0.5, 0.5], "common_slope", "all log odds are too extreme"),
-        ([1.0, 1.0], [0.4, 1.4], "scale", "Classes differ in slope"),
-        ([2.0, 0.5], [0.4, 1.4], "mcllo", "own shift and slope"),
+        ([1.0, 1.0], [0.5, 0.5], "temperature"),
+        ([2.0, 0.5], [1.0, 1.0], "shift"),
+        ([2.0, 0.5], [0.5, 0.5], "common_slope"),
+        ([1.0, 1.0], [0.4, 1.4], "scale"),
+        ([2.0, 0.5], [0.4, 1.4], "mcllo"),
     ],
 )
-def test_the_kind_of_miscalibration_is_found(delta, gamma, chosen, words):
-    found = ladder(*distorted(4000, delta, gamma, seed=1), alpha=0.01)
-    assert found.chosen == chosen
-    assert words in found.sentence
-    assert "not proof" in found.sentence
+def test_the_kind_of_miscalibration_is_found(delta, gamma, chosen):
+    assert ladder(*distorted(4000, delta, gamma, seed=1), alpha=0.01).chosen == chosen
 
 
 def test_the_full_map_is_found():
@@ -110,9 +111,7 @@ def test_the_full_map_is_found():
     odds = np.log(probs[:, :2] / probs[:, 2:])
     mixed = np.column_stack([odds @ [[1.0, 0.8], [-0.6, 1.0]], np.zeros(4000)])
     mixed = np.exp(mixed) / np.exp(mixed).sum(axis=1, keepdims=True)
-    found = ladder(probs, draw(mixed, rng))
-    assert found.chosen == "full"
-    assert "depend on the probabilities of the others" in found.sentence
+    assert ladder(probs, draw(mixed, rng)).chosen == "full"
 
 
 def test_little_information_is_simulated_and_repeatable():
@@ -120,10 +119,7 @@ def test_little_information_is_simulated_and_repeatable():
     assert first.to_dict() == again.to_dict()
     assert [row.method for row in first.rows] == ["exact"] * 7
     assert [row.larger_method for row in first.rows] == ["exact", *["bootstrap"] * 5, None]
-    assert first.method == "simulated"
-    assert first.chosen == "identity"
-    assert "No departure found" in first.sentence
-    assert "not proof of calibration" in first.sentence
+    assert (first.method, first.chosen) == ("simulated", "identity")
 
 
 def test_a_fit_and_a_test_made_already_are_used():
@@ -148,13 +144,6 @@ def test_little_work_is_spent_on_scores_and_none_on_chi_square():
     assert none.method == "mixed"
     assert [row.larger_too_costly for row in none.rows] == [False, *[True] * 5, False]
     assert LADDER.method == "chi2"
-
-
-def test_two_classes():
-    probs = TOY_X[:, :2] / TOY_X[:, :2].sum(axis=1, keepdims=True)
-    found = ladder(probs, TOY_Y % 2, n_resamples=99, seed=0)
-    assert found.row("common_slope").larger_pvalue == 1.0  # the same model as mcllo
-    assert found.row("mcllo").larger_pvalue == 1.0
 
 
 def test_separated_rows_have_a_ladder():
@@ -187,12 +176,6 @@ def test_results_as_dict_frame_and_text():
     assert repr(found) == "<Ladder of 7 models: chosen 'identity'>"
 
 
-def test_what_is_left_out_is_said():
-    found = ladder(TOY_X[:6], [0, 1, 2, 1, 2, 0], method="chi2")
-    assert "the full map is left out" in str(found)
-    assert found.row("mcllo").larger is None
-
-
 @pytest.mark.slow
 def test_size_of_the_exact_p_values():
     # H0 true: each p-value is at most 0.1 in about a tenth of 120 samples (binomial sd .027)
@@ -200,8 +183,7 @@ def test_size_of_the_exact_p_values():
     probs = simplex(rng, 30, 3, 2.0)
     found = []
     for k in range(120):
-        y = draw(probs, rng)
-        p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
+        p = Predictions.from_arrays(probs, draw(probs, rng), classes=[0, 1, 2])
         found.append(ladder_pvalues(p, seed=1000 + k))
     share = (np.array(found) <= 0.1).mean(axis=0)
     assert (np.abs(share - 0.1) < 0.08).all(), share
@@ -279,25 +261,6 @@ def test_inside_says_what_the_directions_say(model):
         assert contained == (other == model or other in INSIDE[model])
 
 
-@pytest.mark.parametrize(
-    ("model", "nll", "df"),
-    [
-        ("identity", 12.6033816017, 0),
-        ("temperature", 12.302730003, 1),
-        ("shift", 12.460926236, 2),
-        ("scale", 12.298153121, 2),
-        ("common_slope", 12.138374571, 3),
-        ("mcllo", 12.030275892, 4),
-        ("full", 11.897891348, 6),
-    ],
-)
-def test_toy_likelihoods(model, nll, df):
-    # methods specification 8f, TOY
-    fit = models_of(TOY_X, TOY_Y).fits[model]
-    assert -fit.log_likelihood == pytest.approx(nll, abs=2e-9)
-    assert fit.df == df
-
-
 @pytest.mark.parametrize("model", ["temperature", "shift", "common_slope", "full"])
 def test_models_without_a_baseline(model):
     # methods specification 8f: shift, common slope and temperature are invariant; so is full
@@ -309,6 +272,8 @@ def test_models_without_a_baseline(model):
 
 def test_for_two_classes_models_coincide():
     probs = TOY_X[:, :2] / TOY_X[:, :2].sum(axis=1, keepdims=True)
+    found = ladder(probs, TOY_Y % 2, n_resamples=99, seed=0)
+    assert found.row("common_slope").larger_pvalue == found.row("mcllo").larger_pvalue == 1.0
     fits = models_of(probs, TOY_Y % 2).fits
     assert fits["scale"].log_likelihood == pytest.approx(fits["temperature"].log_likelihood)
     for model in ("common_slope", "full"):
@@ -317,10 +282,10 @@ def test_for_two_classes_models_coincide():
 
 
 def test_the_full_map_is_left_out_with_a_reason():
-    assert "6 parameters for 6 rows" in models_of(TOY_X[:6], [0, 1, 2, 1, 2, 0]).skipped
-    rng = np.random.default_rng(0)
-    probs = simplex(rng, 1200, 31)
-    models = models_of(probs, draw(probs, rng), classes=list(range(31)))
+    few = ladder(TOY_X[:6], [0, 1, 2, 1, 2, 0], method="chi2")
+    assert "(the full map is left out: 6 parameters for 6 rows)" in str(few)
+    assert few.row("mcllo").larger is None
+    models = models_of(*sample(1200, 31, 0), classes=list(range(31)))
     assert "more than 30 classes" in models.skipped
     assert "full" not in models.fits
     p = Predictions.from_arrays(TOY_X, TOY_Y)  # 16 rows x 6^2 = 576 products at 200 a cell

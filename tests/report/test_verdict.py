@@ -2,16 +2,16 @@
 
 import ast
 import math
-import warnings
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 from approval import check_text, sections
-from report_data import PETS, calm, compared, grouped, overconfident, predictions, separated
+from report_data import PETS, calm, compared, grouped, overconfident, predictions, separated, wave
 
 import mcllo
+from mcllo._ground.quiet import quiet
 from mcllo._inference.likelihood_tests import NAMES, WAYS
 from mcllo._inference.pvalue import Ground, Reason
 from mcllo._report import repairs
@@ -32,15 +32,6 @@ from mcllo._report.verdict import (
 )
 from mcllo._version import __version__
 from mcllo.calibrators import CALIBRATORS
-
-
-def wave():
-    """Two classes whose truth waves around the prediction: no shift, no slope (docs of omnibus)."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(0.1, 0.9, size=2000)
-    truth = x + 0.08 * np.cos(4 * np.pi * (x - 0.5) / 0.8)
-    y = (rng.random(2000) < truth).astype(int)
-    return mcllo.assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
 
 
 def with_test(a, **changes):
@@ -76,8 +67,7 @@ def refuted():
     """One label had probability 0."""
     probs = predictions(60, PETS).probs.copy()
     probs[0] = [0.0, 0.5, 0.5]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
 
 
@@ -172,8 +162,7 @@ def test_headline_facts_show_the_null_range():
 
 def changed():
     """Rows that do not sum to 1, some with a 0 of the class that came true, in parts of rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return mcllo.assess(
             [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
             ["a", "b", "c"] * 4,
@@ -228,8 +217,7 @@ def test_sources_are_one_or_several(tmp_path):
 
 def test_rarest_and_commonest_class_by_hand():
     p = mcllo.Predictions.from_arrays([[0.5, 0.3, 0.2]] * 5, list("aabba"), classes=list("abc"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         facts = by_key(data_facts(mcllo.assess(p, seed=0, n_resamples=19), None))
     assert (facts["commonest"].value, facts["commonest"].note) == ("a", "3 rows, 60.0 %")
     assert (facts["rarest"].value, facts["rarest"].note) == ("c", "0 rows, 0.0 %")
