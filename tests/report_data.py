@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 import mcllo
+from mcllo._ground.statements import quiet
 from mcllo._report import report
 
 PETS = ("cat", "dog", "truck")
@@ -53,11 +54,8 @@ def many():
 
 @cache
 def separated():
-    import warnings
-
     probs = [[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.2, 0.2, 0.6]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return mcllo.assess(probs, ["a", "a", "b", "c", "c"], seed=0, n_resamples=99)
 
 
@@ -78,16 +76,23 @@ def grouped():
 @cache
 def zeros():
     """Return the assessment of probabilities with two decimals; one label had 0."""
-    import warnings
-
     rows = predictions(300, PETS, 1.5)
     probs = rows.probs.round(2)
     labels = [PETS[code] for code in rows.codes]
     probs[0], labels[0] = [0.0, 0.5, 0.5], "cat"
     probs[1:][probs[np.arange(300), rows.codes][1:] == 0.0] = 1.0 / 3.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return mcllo.assess(probs, labels, classes=PETS, normalize=True, seed=0, n_resamples=99)
+
+
+@cache
+def wave():
+    """Two classes whose truth waves around the prediction: no shift, no slope (docs of omnibus)."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.1, 0.9, size=2000)
+    truth = x + 0.08 * np.cos(4 * np.pi * (x - 0.5) / 0.8)
+    y = (rng.random(2000) < truth).astype(int)
+    return mcllo.assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
 
 
 @cache

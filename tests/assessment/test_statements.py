@@ -1,6 +1,5 @@
 """What an assessment says: kinds, levels and numbers of its statements, and its text."""
 
-import warnings
 from dataclasses import replace
 from functools import cache
 
@@ -8,13 +7,14 @@ import data
 import numpy as np
 import pytest
 from approval import check_text, sections
+from report_data import wave
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOFit, Predictions, assess
 from mcllo._assessment.words import departures, notes, parameter_table, wrapped_prose
 from mcllo._diagnosis.class_tests import StandsOut
 from mcllo._fit.fit import fit_predictions
-from mcllo._ground.statements import pick
+from mcllo._ground.statements import pick, quiet
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
@@ -27,15 +27,6 @@ def toy():
 @cache
 def sharp():
     return data.sharp().assess()
-
-
-def wave():
-    """Two classes whose truth waves around the prediction: no shift, no slope (docs of omnibus)."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(0.1, 0.9, size=2000)
-    truth = x + 0.08 * np.cos(4 * np.pi * (x - 0.5) / 0.8)
-    y = (rng.random(2000) < truth).astype(int)
-    return assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
 
 
 def without_statistic():
@@ -73,8 +64,7 @@ CASES = {
 
 @cache
 def said(name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return CASES[name][0]().statements()
 
 
@@ -137,8 +127,7 @@ def test_classes_are_numbers_worst_first():
 def test_grave_notes_are_told_by_their_level():
     y = np.where(TOY_Y == 2, 0, TOY_Y)
     p = Predictions.from_arrays(TOY_X, y, classes=range(3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         fit = fit_predictions(p)
     absent, separated = notes(p, fit)
     assert (absent.kind, absent.level, absent.numbers["classes"]) == ("note.absent", "plain", (2,))

@@ -1,3 +1,5 @@
+"""Restricted fits of MCLLO and of the full map, against SciPy, direct sums and each other."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings

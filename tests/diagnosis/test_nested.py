@@ -1,3 +1,5 @@
+"""p-values of nested models: how they are computed, against loops, SciPy and simulation."""
+
 import numpy as np
 import pytest
 from independent import direct_nll, draw, log_odds_of, power_formula, sample, simplex
@@ -25,7 +27,21 @@ from mcllo._math.many_labels import BatchedRatio
 from mcllo.exceptions import InputError
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
-BASES = mcllo_bases(2)
+FAMILY, BASES = Family(TOY), mcllo_bases(2)
+
+
+def fitted(*models, family=FAMILY):
+    """Return the fits of these models of three classes."""
+    return [restricted_fit(family, BASES[model]) for model in models]
+
+
+def scored(small, large="mcllo", theta=FAMILY.identity):
+    """Return the projected score of TOY for two models."""
+    return ProjectedScore(FAMILY, theta, BASES[small], BASES[large])
+
+
+def rows_of(probs, codes):
+    return Predictions.from_arrays(probs, codes, classes=range(probs.shape[1]))
 
 
 def plan_for(predictions=TOY, method="exact", n_resamples=199, **options):
@@ -34,15 +50,13 @@ def plan_for(predictions=TOY, method="exact", n_resamples=199, **options):
 
 
 def test_nothing_gained_has_p_value_one():
-    family = Family(TOY)
-    tail = against_identity(plan_for(), family, BASES["identity"], 0.0)
+    tail = against_identity(plan_for(), FAMILY, BASES["identity"], 0.0)
     assert (tail.pvalue, tail.method) == (1.0, "chi2")
 
 
 def test_exact_p_value_of_mcllo_is_that_of_the_calibration_test():
-    family = Family(TOY)
-    value = gain(restricted_fit(family, BASES["identity"]), restricted_fit(family, BASES["mcllo"]))
-    tail = against_identity(plan_for(n_resamples=1999), family, BASES["mcllo"], value)
+    value = gain(*fitted("identity", "mcllo"))
+    tail = against_identity(plan_for(n_resamples=1999), FAMILY, BASES["mcllo"], value)
     # methods specification 8e, TOY: B = 1999, seed 0
     assert tail.pvalue == pytest.approx(0.907, abs=1e-12)
     assert tail.method == "exact"
@@ -50,27 +64,29 @@ def test_exact_p_value_of_mcllo_is_that_of_the_calibration_test():
 
 
 def test_chi_square_counts_the_difference_of_parameters():
-    family = Family(TOY)
-    small, large = (restricted_fit(family, BASES[m]) for m in ("temperature", "mcllo"))
-    tail = against_larger(plan_for(method="chi2"), family, small, family, large)
+    small, large = fitted("temperature", "mcllo")
+    tail = against_larger(plan_for(method="chi2"), FAMILY, small, FAMILY, large)
     # methods specification 8f, TOY: 1.146211420 - .601303196 on 2 c - 3 = 3 df
     assert tail.pvalue == pytest.approx(chi2.sf(1.146211420 - 0.601303196, 3), abs=1e-7)
+
+
+def shifted(probs, fit):
+    """Return the rows after a fitted shift, written out."""
+    odds = np.exp(fit.theta[:2]) * probs[:, :2] / probs[:, 2:]
+    return np.column_stack([odds, np.ones(len(odds))]) / (1.0 + odds.sum(axis=1, keepdims=True))
 
 
 def test_bootstrap_draws_from_the_fitted_smaller_model():
     # an independent loop: draw labels from the fitted shift, refit both models one by one
     probs, y = sample(40, 3, 8)
-    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
+    p = rows_of(probs, y)
     family = Family(p)
-    small, large = (restricted_fit(family, BASES[m]) for m in ("shift", "mcllo"))
-    odds = np.exp(small.theta[:2]) * probs[:, :2] / probs[:, 2:]
-    fitted = np.column_stack([odds, np.ones(40)]) / (1.0 + odds.sum(axis=1, keepdims=True))
-    uniforms, hits = np.random.default_rng(0).random((99, 40)), 0
-    for u in uniforms:
-        codes = (u[:, None] > fitted.cumsum(axis=1)[:, :-1]).sum(axis=1)
-        other = Family(Predictions.from_arrays(probs, codes, classes=[0, 1, 2]))
-        pair = [restricted_fit(other, BASES[m]) for m in ("shift", "mcllo")]
-        hits += gain(*pair) >= gain(small, large) - 1e-6
+    small, large = fitted("shift", "mcllo", family=family)
+    truth, hits = shifted(probs, small), 0
+    for u in np.random.default_rng(0).random((99, 40)):
+        codes = (u[:, None] > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        other = Family(rows_of(probs, codes))
+        hits += gain(*fitted("shift", "mcllo", family=other)) >= gain(small, large) - 1e-6
     tail = against_larger(plan_for(p, n_resamples=99), family, small, family, large)
     assert (tail.method, tail.n_resamples) == ("bootstrap", 99)
     assert tail.pvalue == (1 + hits) / 100
@@ -82,37 +98,33 @@ def test_weights_are_rows_written_out():
     found = []
     for p in (Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=weight), TOY.take(rows)):
         family = Family(p)
-        small, large = (restricted_fit(family, BASES[m]) for m in ("scale", "mcllo"))
+        small, large = fitted("scale", "mcllo", family=family)
         found.append(against_larger(plan_for(p), family, small, family, large).pvalue)
     assert found[0] == found[1]
 
 
 def test_work_pays_for_refits_then_for_scores_then_for_nothing():
     # 16 x 3 = 48 cells a draw and 8 tests: work for B refits each is 384 B
-    family = Family(TOY)
-    kinds = {}
-    for work in (384 * 1999, 384 * 150, 384 * 98, 384 * 99 / 25, 384 * 3):
-        choice = plan_for(method="auto", n_resamples=1999, work=work).choose(family, 4)
-        kinds[work] = (choice.kind, choice.n_draws)
+    for work, kind, n_draws in (
+        (384 * 1999, "refit", 1999),
+        (384 * 150, "refit", 150),
+        (384 * 98, "score", 1999),
+        (384 * 99 / 25, "score", 99),
+        (384 * 3, "chi2", 0),
+    ):
+        choice = plan_for(method="auto", n_resamples=1999, work=work).choose(FAMILY, 4)
+        assert (choice.kind, choice.n_draws) == (kind, n_draws)
         assert choice.why.ground is Ground.FEW_ERRORS
         assert choice.why.errors == pytest.approx(6.45 / 4)  # the sum of 1 - max x is 6.45
-    assert list(kinds.values()) == [
-        ("refit", 1999),
-        ("refit", 150),
-        ("score", 1999),
-        ("score", 99),
-        ("chi2", 0),
-    ]
-    assert plan_for(method="auto", work=384 * 98).choose(family, 4).why.notes == (Note.SCORED,)
-    poor = plan_for(method="auto", work=1.0).choose(family, 4).why
+    assert plan_for(method="auto", work=384 * 98).choose(FAMILY, 4).why.notes == (Note.SCORED,)
+    poor = plan_for(method="auto", work=1.0).choose(FAMILY, 4).why
     assert poor.limits == (Limit.TESTS,)
     assert poor.too_costly
-    assert plan_for(method="sequential", work=1.0).choose(family, 4).kind == "refit"
+    assert plan_for(method="sequential", work=1.0).choose(FAMILY, 4).kind == "refit"
 
 
 def test_information_is_counted_per_parameter_of_the_larger_model():
-    probs, y = sample(200, 3, 4)
-    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
+    p = rows_of(*sample(200, 3, 4))
     plan, family = plan_for(p, "auto"), Family(p)
     assert plan.choose(family, 4).kind == "chi2"
     assert plan.choose(family, 6).kind == "refit"
@@ -127,10 +139,9 @@ def test_few_draws_stop_at_fewer_exceedances():
 
 def test_scores_are_exact_against_the_identity():
     # the score test of `calibration_test` with the same draws, which has no parameter to estimate
-    family = Family(TOY)
-    value = gain(restricted_fit(family, BASES["identity"]), restricted_fit(family, BASES["mcllo"]))
+    value = gain(*fitted("identity", "mcllo"))
     plan = plan_for(method="auto", n_resamples=999, work=384 * 60)
-    tail = against_identity(plan, family, BASES["mcllo"], value)
+    tail = against_identity(plan, FAMILY, BASES["mcllo"], value)
     expected = calibration_test(
         TOY, statistic="score", method="sequential", seed=0, n_resamples=999
     )
@@ -140,11 +151,8 @@ def test_scores_are_exact_against_the_identity():
 
 def test_scores_of_the_fitted_smaller_model():
     # an independent loop over labels drawn from the fitted shift, scored at that fit
-    family = Family(TOY)
-    small, large = (restricted_fit(family, BASES[m]) for m in ("shift", "mcllo"))
-    odds = np.exp(small.theta[:2]) * TOY_X[:, :2] / TOY_X[:, 2:]
-    fitted = np.column_stack([odds, np.ones(16)]) / (1.0 + odds.sum(axis=1, keepdims=True))
-    terms = family.partition()(small.theta)
+    small, large = fitted("shift", "mcllo")
+    truth, terms = shifted(TOY_X, small), FAMILY.partition()(small.theta)
 
     def score(s):
         u, h = s - terms.gradient, terms.hessian
@@ -152,14 +160,14 @@ def test_scores_of_the_fitted_smaller_model():
 
     hits, logs = 0, np.log(TOY_X[:, :2] / TOY_X[:, 2:])
     for u in np.random.default_rng(0).random((300, 16)):
-        codes = (u[:, None] > fitted.cumsum(axis=1)[:, :-1]).sum(axis=1)
+        codes = (u[:, None] > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
         marks = codes[:, None] == np.arange(2)
         s = np.concatenate([marks.sum(axis=0), (marks * logs).sum(axis=0)])
-        hits += score(s) >= score(family.statistic) - 1e-9
+        hits += score(s) >= score(FAMILY.statistic) - 1e-9
         if hits == 20:
             break
     plan = plan_for(method="auto", n_resamples=300, work=384 * 60)
-    tail = against_larger(plan, family, small, family, large)
+    tail = against_larger(plan, FAMILY, small, FAMILY, large)
     assert tail.method == "score"
     assert tail.pvalue == 20 / tail.n_resamples
     assert hits == 20
@@ -169,22 +177,20 @@ def test_far_off_models_have_a_bound_and_no_draws():
     rng = np.random.default_rng(0)
     probs = simplex(rng, 120, 3, 3.0)
     y = np.where(rng.random(120) < 0.5, probs.argmin(axis=1), draw(probs, rng))
-    p = Predictions.from_arrays(probs, y, classes=[0, 1, 2])
-    family = Family(p)
-    fits = {m: restricted_fit(family, BASES[m]) for m in ("identity", "shift", "mcllo")}
-    plan = plan_for(p, "auto")
-    null = against_identity(plan, family, BASES["mcllo"], gain(fits["identity"], fits["mcllo"]))
-    tail = against_larger(plan, family, fits["shift"], family, fits["mcllo"])
-    for found in (null, tail):
+    p = rows_of(probs, y)
+    family, plan = Family(p), plan_for(p, "auto")
+    identity, shift, mcllo = fitted("identity", "shift", "mcllo", family=family)
+    for found in (
+        against_identity(plan, family, BASES["mcllo"], gain(identity, mcllo)),
+        against_larger(plan, family, shift, family, mcllo),
+    ):
         assert (found.method, found.n_resamples) == ("bound", 0)
         assert found.pvalue < 1 / (20 * 200)
-    asked = against_larger(plan_for(p), family, fits["shift"], family, fits["mcllo"])
-    assert asked.method == "bootstrap"
+    assert against_larger(plan_for(p), family, shift, family, mcllo).method == "bootstrap"
 
 
 def test_a_full_map_too_large_to_refit_is_scored():
-    probs, y = sample(12_000, 12, 4)
-    p = Predictions.from_arrays(probs, y, classes=list(range(12)))
+    p = rows_of(*sample(12_000, 12, 4))
     family = Family(p, full=True)
     # 144,000 cells x 12^2 / 4: 4e8 pay for 77 refits, or for 150 times as many scores
     choice = plan_for(p).choose(family, 132)
@@ -196,15 +202,15 @@ def test_a_full_map_too_large_to_refit_is_scored():
 
 
 def test_arguments_are_checked():
-    with pytest.raises(InputError, match="method must be"):
-        plan_for(method="bootstrap")
-    with pytest.raises(InputError, match="n_resamples must be at least 1"):
-        plan_for(n_resamples=0)
-    with pytest.raises(InputError, match="work must be a number of cells >= 0"):
-        plan_for(work=-1.0)
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
-    with pytest.raises(InputError, match="whole-number weights"):
-        plan_for(weighted)
+    for options, words in (
+        ({"method": "bootstrap"}, "method must be"),
+        ({"n_resamples": 0}, "n_resamples must be at least 1"),
+        ({"work": -1.0}, "work must be a number of cells >= 0"),
+        ({"predictions": weighted}, "whole-number weights"),
+    ):
+        with pytest.raises(InputError, match=words):
+            plan_for(**options)
 
 
 def test_too_few_rows_show_nothing():
@@ -243,7 +249,7 @@ def test_against_scipy():
         rival = best(temperature, start, 1 - half, 0.0)
         gains.append(nll(rival, 1 - half) - nll(learned, 1 - half))
     expected = min(1.0, 2.0 / np.exp(gains).sum())
-    p = Predictions.from_arrays(probs, y, classes=range(3))
+    p = rows_of(probs, y)
     found = nested_bound(p, temperature, common, full=False)
     assert found == pytest.approx(expected, rel=1e-5)
     assert found < 0.5  # the comparison says something
@@ -253,7 +259,7 @@ def test_a_model_that_is_far_off_is_seen():
     rng = np.random.default_rng(1)
     probs = simplex(rng, 2000, 3, 1.5)
     y = draw(power_formula(probs, np.array([2.0, 0.5]), np.array([0.5, 0.5])), rng)
-    p = Predictions.from_arrays(probs, y, classes=range(3))
+    p = rows_of(probs, y)
     assert nested_bound(p, BASES["temperature"], BASES["mcllo"], full=False) < 1e-10
     assert nested_bound(p, BASES["common_slope"], BASES["mcllo"], full=False) > 0.05
 
@@ -280,14 +286,13 @@ def test_it_seldom_falls_below_the_level():
     truth = power_formula(probs, np.ones(2), np.full(2, 0.5))
     low = 0
     for _ in range(200):
-        p = Predictions.from_arrays(probs, draw(truth, rng), classes=range(3))
+        p = rows_of(probs, draw(truth, rng))
         low += nested_bound(p, BASES["temperature"], BASES["mcllo"], full=False) <= 0.2
     assert low / 200 < 0.2
 
 
 def test_the_expected_statistic_has_score_zero():
-    family = Family(TOY)
-    score = ProjectedScore(family, family.identity, BASES["shift"], BASES["mcllo"])
+    score = scored("shift")
     assert score(score.mean[None])[0] == pytest.approx(0.0, abs=1e-12)
 
 
@@ -303,37 +308,34 @@ def test_two_rows_by_hand():
 
 
 def test_against_the_identity_it_is_the_score_of_the_calibration_test():
-    family, drawn = Family(TOY), StatisticDraws(TOY, 0)(0, 50)
-    score = ProjectedScore(family, family.identity, BASES["identity"], BASES["mcllo"])
+    score, drawn = scored("identity"), StatisticDraws(TOY, 0)(0, 50)
     np.testing.assert_allclose(score(drawn), BatchedRatio(TOY.log_odds).scores(drawn), rtol=1e-9)
     # methods specification 0.4, TOY, baseline 2
-    assert score(family.statistic[None])[0] == pytest.approx(0.9895584940, abs=1e-9)
+    assert score(FAMILY.statistic[None])[0] == pytest.approx(0.9895584940, abs=1e-9)
 
 
 def test_at_the_estimate_it_is_the_textbook_score_test():
     # efficient score: u_j - H_jS H_SS^-1 u_S, whose information is H_jj - H_jS H_SS^-1 H_Sj
-    family = Family(TOY)
-    fit = restricted_fit(family, BASES["shift"])
-    terms = family.partition()(fit.theta)
+    (fit,) = fitted("shift")
+    terms = FAMILY.partition()(fit.theta)
     drawn = StatisticDraws(TOY, 1)(0, 20)
     u, h = drawn - terms.gradient, terms.hessian
     project = np.linalg.solve(h[:2, :2], h[:2, 2:])
     left = u[:, 2:] - u[:, :2] @ project
     spread = h[2:, 2:] - h[2:, :2] @ project
     expected = np.einsum("bi,ij,bj->b", left, np.linalg.inv(spread), left)
-    score = ProjectedScore(family, fit.theta, BASES["shift"], BASES["mcllo"])
+    score = scored("shift", theta=fit.theta)
     np.testing.assert_allclose(score(drawn), expected, rtol=1e-8)
-    assert np.abs((family.statistic - terms.gradient)[:2]).max() < 1e-6
+    assert np.abs((FAMILY.statistic - terms.gradient)[:2]).max() < 1e-6
 
 
 def test_the_mean_is_the_difference_of_parameters():
     # labels drawn at theta: E[S_large - S_small] = df exactly; 1 and 3 here, of 4000 draws
-    family = Family(TOY)
     for small, df in (("common_slope", 1), ("temperature", 3)):
-        fit = restricted_fit(family, BASES[small])
+        (fit,) = fitted(small)
         draws = StatisticDraws(TOY, 2)
         draws.probs = recalibrate(fit.theta, TOY.log_odds, 2)
-        scores = ProjectedScore(family, fit.theta, BASES[small], BASES["mcllo"])(draws(0, 4000))
+        scores = scored(small, theta=fit.theta)(draws(0, 4000))
         assert scores.mean() == pytest.approx(df, abs=4.0 * scores.std() / np.sqrt(4000))
         assert scores.min() > -1e-9
 
@@ -348,12 +350,9 @@ def test_the_full_map():
 
 
 def test_ties_count_as_reached():
-    family = Family(TOY)
-    score = ProjectedScore(family, family.identity, BASES["identity"], BASES["mcllo"])
-    above = score.mean + 1.001 * (family.statistic - score.mean)
-    below = score.mean + 0.999 * (family.statistic - score.mean)
-    rows = np.array([family.statistic, above, below])
-    assert score.reaches(rows, family.statistic).tolist() == [True, True, False]
+    score = scored("identity")
+    rows = score.mean + np.outer([1.0, 1.001, 0.999], FAMILY.statistic - score.mean)
+    assert score.reaches(rows, FAMILY.statistic).tolist() == [True, True, False]
 
 
 def test_directions_without_information_are_left_out():
@@ -373,8 +372,7 @@ def sizes(predictions, basis, truth, n_samples, seed, n_draws=99):
     k, b = predictions.n_classes - 1, predictions.baseline_index
     everything, found = np.eye(2 * k), []
     for number in range(n_samples):
-        codes = draw(truth, rng)
-        p = Predictions.from_arrays(predictions.probs, codes, classes=range(k + 1))
+        p = rows_of(predictions.probs, draw(truth, rng))
         family = Family(p)
         fit = restricted_fit(family, basis)
         score = ProjectedScore(family, fit.theta, basis, everything)

@@ -1,3 +1,5 @@
+"""`zero_sensitivity`: the test at other floors, and what is said of zeros."""
+
 import json
 from pathlib import Path
 
@@ -11,13 +13,9 @@ from scipy.stats import chi2
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOCalibrator, Predictions, calibration_test, zero_sensitivity
-from mcllo._diagnosis.zero_sensitivity import (
-    FLOORS,
-    _floors,
-    for_recalibration,
-    zero_sensitivity_of,
-)
+from mcllo._diagnosis.zero_sensitivity import FLOORS, _floors, zero_sensitivity_of
 from mcllo._fit.fit import fit_predictions
+from mcllo._input.zeros import for_recalibration
 from mcllo.exceptions import InputError
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

@@ -1,17 +1,21 @@
-"""`_report.verdict`: the first screen says what was found and no more."""
+"""`_report.verdict` and `_report.repairs`: the first screen, facts, and which repair to apply."""
 
+import ast
 import math
-import warnings
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from approval import check_text, sections
-from report_data import PETS, calm, compared, grouped, overconfident, predictions, separated
+from report_data import PETS, calm, compared, grouped, overconfident, predictions, separated, wave
 
 import mcllo
+from mcllo._ground.statements import quiet
 from mcllo._inference.likelihood_tests import NAMES, WAYS
 from mcllo._inference.pvalue import Ground, Reason
+from mcllo._report import repairs
+from mcllo._report.repairs import comparison_table, repair_steps, repairs_of, short_name, title_of
 from mcllo._report.verdict import (
     alerts_and_notes,
     data_facts,
@@ -27,15 +31,7 @@ from mcllo._report.verdict import (
     verdict_of,
 )
 from mcllo._version import __version__
-
-
-def wave():
-    """Two classes whose truth waves around the prediction: no shift, no slope (docs of omnibus)."""
-    rng = np.random.default_rng(0)
-    x = rng.uniform(0.1, 0.9, size=2000)
-    truth = x + 0.08 * np.cos(4 * np.pi * (x - 0.5) / 0.8)
-    y = (rng.random(2000) < truth).astype(int)
-    return mcllo.assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
+from mcllo.calibrators import CALIBRATORS
 
 
 def with_test(a, **changes):
@@ -71,8 +67,7 @@ def refuted():
     """One label had probability 0."""
     probs = predictions(60, PETS).probs.copy()
     probs[0] = [0.0, 0.5, 0.5]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return mcllo.assess(probs, ["cat"] + list(PETS) * 19 + ["dog", "dog"], classes=PETS, seed=0)
 
 
@@ -153,20 +148,21 @@ def test_room_left_is_the_hull_of_the_slope_intervals():
     assert "do not determine the slopes" in room_left(separated().fit)
 
 
+def by_key(facts):
+    return {fact.key: fact for fact in facts}
+
+
 def test_headline_facts_show_the_null_range():
-    a = overconfident()
-    facts = {fact.key: fact for fact in headline_facts(a)}
+    a, null = overconfident(), overconfident().nulls["ece"]
+    facts = by_key(headline_facts(a))
     assert facts["accuracy"].value == "60.0 %"  # 360 of 600 rows
-    null = a.nulls["ece"]
     assert facts["ece"].note == f"{null.low:.4f} to {null.high:.4f} if calibrated"
-    bare = headline_facts(replace(a, nulls={}))
-    assert {fact.key: fact.note for fact in bare}["ece"] == ""
+    assert by_key(headline_facts(replace(a, nulls={})))["ece"].note == ""
 
 
 def changed():
     """Rows that do not sum to 1, some with a 0 of the class that came true, in parts of rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return mcllo.assess(
             [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
             ["a", "b", "c"] * 4,
@@ -199,10 +195,6 @@ def test_facts_of_the_data(approve):
     check_text("data_facts.txt", sections(lines), approve)
 
 
-def by_key(facts):
-    return {fact.key: fact for fact in facts}
-
-
 def test_checksum_of_known_bytes(tmp_path):
     # SHA-256 of "abc": FIPS 180-2, appendix B.1
     path = tmp_path / "rows.csv"
@@ -213,8 +205,8 @@ def test_checksum_of_known_bytes(tmp_path):
 
 
 def test_what_is_no_file_has_no_checksum(tmp_path):
-    assert source_fact("-").note == "not a file: no checksum"
-    assert source_fact(str(tmp_path)).note == "not a file: no checksum"
+    for path in ("-", str(tmp_path)):
+        assert source_fact(path).note == "not a file: no checksum"
 
 
 def test_sources_are_one_or_several(tmp_path):
@@ -225,8 +217,7 @@ def test_sources_are_one_or_several(tmp_path):
 
 def test_rarest_and_commonest_class_by_hand():
     p = mcllo.Predictions.from_arrays([[0.5, 0.3, 0.2]] * 5, list("aabba"), classes=list("abc"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         facts = by_key(data_facts(mcllo.assess(p, seed=0, n_resamples=19), None))
     assert (facts["commonest"].value, facts["commonest"].note) == ("a", "3 rows, 60.0 %")
     assert (facts["rarest"].value, facts["rarest"].note) == ("c", "0 rows, 0.0 %")
@@ -244,21 +235,29 @@ def test_reproduce(tmp_path):
     assert "SHA-256" in found["source"].note
 
 
-def test_without_a_command_the_call_is_shown():
-    call = by_key(reproduce_facts(overconfident(), None, None, None))["command"].value
-    assert call == "mcllo.assess(probs, y, baseline='truck', seed=0)"
-    call = by_key(reproduce_facts(calm(), compared(), None, None))["command"].value
-    assert call == "mcllo.compare(train, holdout, baseline='truck', seed=0)"
-
-
-def test_the_call_shows_groups_weights_and_a_chosen_baseline():
-    call = by_key(reproduce_facts(grouped(), None, None, None))["command"].value
-    assert call == "mcllo.assess(probs, y, baseline='truck', groups=groups, seed=0)"
+def surveyed():
+    """Survey weights, and a baseline that the labels chose."""
     a, p = calm(), calm().predictions
-    survey = replace(p, sample_weight=np.full(p.n_samples, 1.5), weight_kind="survey")
-    auto = replace(a, predictions=survey, test=replace(a.test, kind="max_score"))
-    call = by_key(reproduce_facts(auto, None, None, None))["command"].value
-    assert "baseline='auto', sample_weight=weight, weight_kind='survey', seed=0" in call
+    weights = {"sample_weight": np.full(p.n_samples, 1.5), "weight_kind": "survey"}
+    return with_test(replace(a, predictions=replace(p, **weights)), kind="max_score")
+
+
+@pytest.mark.parametrize(
+    ("make", "comparison", "call"),
+    [
+        (overconfident, None, "assess(probs, y, baseline='truck', seed=0)"),
+        (calm, compared, "compare(train, holdout, baseline='truck', seed=0)"),
+        (grouped, None, "assess(probs, y, baseline='truck', groups=groups, seed=0)"),
+        (
+            surveyed,
+            None,
+            "assess(probs, y, baseline='auto', sample_weight=weight, weight_kind='survey', seed=0)",
+        ),
+    ],
+)
+def test_without_a_command_the_call_is_shown(make, comparison, call):
+    facts = reproduce_facts(make(), comparison and comparison(), None, None)
+    assert by_key(facts)["command"].value == f"mcllo.{call}"
 
 
 def test_details_that_were_simulated_have_a_seed():
@@ -276,3 +275,119 @@ def test_no_seed_where_nothing_was_drawn():
 @pytest.mark.parametrize("seed", [0, 5])
 def test_the_seed_is_that_of_the_draws(seed):
     assert seed_of(mcllo.assess(predictions(50, PETS), seed=seed, n_resamples=19)) == seed
+
+
+@cache
+def helped():
+    """Return a comparison whose recommended repair is shown to help."""
+    return mcllo.compare(
+        predictions(600, PETS, 2.0),
+        predictions(2000, PETS, 2.0, seed=1),
+        methods=("mcllo", "temperature", "histogram"),
+        seed=0,
+        n_resamples=99,
+    )
+
+
+def with_rows(c, **rows):
+    """Return the comparison with values of some rows replaced: ``mcllo={"log_loss": 0.1}``."""
+    new = tuple(replace(row, **rows.get(row.method, {})) for row in c.rows)
+    return replace(c, rows=new)
+
+
+def test_every_method_has_names():
+    assert set(CALIBRATORS) <= set(repairs.NAMES)
+    assert short_name("new_method") == title_of("new_method") == "new_method"
+
+
+def test_the_recommendation_is_that_of_the_comparison():
+    c = compared()
+    assert repairs_of(c, 0.05).recommendation is c.recommendation
+
+
+def test_what_is_not_shown_to_help_is_not_to_be_applied():
+    same = dict.fromkeys(compared().recalibrated, compared().holdout)  # nothing is changed
+    found = repair_steps(replace(compared(), recalibrated=same))
+    assert [step.code for step in found] == [""]
+    assert found[0].text.startswith("Leave the predictions as they are")
+    weak = compared()
+    assert (weak.best, weak.recommendation.improves) == ("mcllo", False)
+    assert [step.code for step in repair_steps(weak)] == [""]
+    assert repair_steps(weak)[0].text.startswith("Apply no repair yet: the gain of ")
+    assert repairs_of(weak, 0.05).after == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"pvalue": 0.2, "pvalue_corrected": None}, "no miscalibration is found at level 0.05"),
+        ({"pvalue_corrected": 0.9}, "not proof of calibration"),
+        ({"pvalue": 0.01, "pvalue_corrected": 0.3}, "corrected for the noise of the fitted map"),
+        ({"pvalue": 0.01, "pvalue_corrected": None}, "makes this p too small"),
+        (
+            {"pvalue": 0.01, "pvalue_corrected": 0.01},
+            "Even after temperature scaling the test rejects",
+        ),
+        ({"pvalue": float("nan"), "pvalue_corrected": None}, "could not be tested"),
+        (
+            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "pvalue_method": "bound"},
+            "rejects calibration (p ≤ 10⁻⁸, corrected",
+        ),
+    ],
+)
+def test_what_is_said_of_the_repaired_predictions(values, words):
+    assert words in repairs_of(with_rows(helped(), temperature=values), 0.05).after
+
+
+def test_steps_give_code_that_runs():
+    for step in repair_steps(helped()):
+        ast.parse(step.code)
+    assert "CALIBRATORS['temperature']" in repair_steps(helped())[0].code
+
+
+def test_the_table_marks_the_best_and_ranks_by_log_loss():
+    table = comparison_table(compared())
+    names = [row[0].text for row in table.rows]
+    assert names == ["MCLLO", "Temperature", "Histogram", "Uncalibrated", "Uncalibrated (train)"]
+    for title, best in (("Log loss", "MCLLO"), ("ECE, top label", "Histogram")):
+        j = [head.title for head in table.columns].index(title)
+        assert [row[0].text for row in table.rows if row[j].mark == "best"] == [best]
+    assert all(cell.mark == "" for cell in table.rows[-1])  # other rows than the judged ones
+
+
+def test_the_table_marks_what_cannot_be_told_from_the_best():
+    c = helped()
+    cells = {row[0].text: row[2] for row in comparison_table(c).rows}
+    ties = {name for name, cell in cells.items() if cell.mark == "tie"}
+    assert ties == {short_name(method) for method in c.recommendation.ties}
+    assert ties == {"MCLLO"}
+    assert cells["Temperature"].text == "best"
+    assert cells["Uncalibrated (train)"].text == "-"
+    for other in c.recommendation.differences:
+        assert cells[short_name(other.method)].text == other.cell
+        assert cells[short_name(other.method)].sort == other.difference
+
+
+def test_warnings_zero_labels_and_skipped_methods_are_told():
+    c = replace(
+        with_rows(compared(), mcllo={"note": "flat likelihood"}, histogram={"n_zero_labels": 4}),
+        skipped={"vector": "needs logits, and there are none (pass logits=)"},
+    )
+    r = repairs_of(c, 0.05)
+    assert [(w.key, w.value) for w in r.warnings] == [
+        ("mcllo", "flat likelihood"),
+        ("vector", "Needs logits, and there are none (pass logits=)."),
+    ]
+    assert any("Histogram 4" in note for note in r.notes)
+
+
+def test_a_bound_is_shown_as_one():
+    small = {"pvalue": 1e-30, "pvalue_corrected": 1e-20, "pvalue_method": "bound"}
+    rows = comparison_table(with_rows(compared(), mcllo=small)).rows
+    texts = [cell.text for cell in next(row for row in rows if row[0].text == "MCLLO")]
+    assert {"≤ 10⁻³⁰", "≤ 10⁻²⁰"} <= set(texts)
+
+
+def test_cross_validation_is_said():
+    caption = comparison_table(replace(compared(), cross_validated=True)).caption
+    assert "other folds" in caption

@@ -215,8 +215,7 @@ def assess_predictions(
         seed=entropy,
     )
     predictions = fitted.predictions
-    nulls = simulated_nulls(predictions, n_resamples, entropy)
-    companions = _companions(predictions, nulls, n_resamples, entropy)
+    nulls, companions = _nulls_and_companions(predictions, n_resamples, entropy)
     return Assessment(
         test=fitted.test,
         fit=fitted.fit,
@@ -229,33 +228,27 @@ def assess_predictions(
     )
 
 
-def _companions(
-    predictions: Predictions, nulls: dict[str, MetricNull], n_resamples: int, seed: int
-) -> dict[str, OmnibusTest]:
-    """Return the omnibus tests, taking theirs out of `nulls`; none for dependent rows."""
+def _nulls_and_companions(
+    predictions: Predictions, n_resamples: int, seed: int
+) -> tuple[dict[str, MetricNull], dict[str, OmnibusTest]]:
+    """Return what calibrated predictions would show, and omnibus tests; none for dependent rows."""
     if needs_robust(predictions):
-        return {}
+        return {}, {}
+    nulls, cells = {}, float(predictions.probs.size)
+    if predictions.has_whole_weights and cells <= MOST_NULLS_ENTRIES:
+        draws = min(n_resamples, max(FEWEST_NULL_DRAWS, int(NULLS_WORK / cells)))
+        statistics = {
+            "ece": TopLabelECE,
+            "classwise_ece": ClasswiseECE,
+            "hosmer_lemeshow": HosmerLemeshow,
+        }
+        nulls = metric_nulls(predictions, statistics, n_resamples=draws, seed=seed)
     simulated = {kind: nulls.pop(kind) for kind in ("hosmer_lemeshow",) if kind in nulls}
     simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_NULL_DRAWS), seed)
     companions = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
     if not nulls and predictions.sample_weight is None:
         companions["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
-    return companions
-
-
-def simulated_nulls(predictions: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
-    """Return what calibrated predictions would show: ECE, classwise ECE and Hosmer-Lemeshow."""
-    cells = float(predictions.probs.size)
-    dependent = needs_robust(predictions)
-    if dependent or not predictions.has_whole_weights or cells > MOST_NULLS_ENTRIES:
-        return {}
-    draws = min(n_resamples, max(FEWEST_NULL_DRAWS, int(NULLS_WORK / cells)))
-    statistics = {
-        "ece": TopLabelECE,
-        "classwise_ece": ClasswiseECE,
-        "hosmer_lemeshow": HosmerLemeshow,
-    }
-    return metric_nulls(predictions, statistics, n_resamples=draws, seed=seed)
+    return nulls, companions
 
 
 def summary_metrics(predictions: Predictions) -> dict[str, float]:

@@ -16,18 +16,17 @@ from the seed, so asking later gives the same numbers.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from .._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
 from .._diagnosis.class_tests import ClassTests, class_tests_of
 from .._diagnosis.ladder import Ladder, ladder_of
 from .._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity_of
 from .._fit.fit import MOST_BASELINES
+from .._ground.statements import quiet
 from .._ground.threads import one_blas_thread
 from .._inference.budget import BRIEF_NESTED_WORK, MOST_BASELINE_ENTRIES, N_RESAMPLES_DETAILS
 from .._inference.calibration_test import FittedTest, needs_robust
@@ -38,6 +37,7 @@ MOST_CLASSES = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
 INDEPENDENT = "independent rows that each count once"
 """What most parts assume."""
+Found = TypeVar("Found")
 PARTS = ("ladder", "class_tests", "baselines", "zeros", "posterior", "robust")
 
 
@@ -70,39 +70,36 @@ class Details:
     def ladder(self) -> Ladder | None:
         """Nested models of miscalibration: which kind is it?"""
         f = self.fitted
-        if "ladder" in self.skipped:
-            return None
-        test = f.test if f.test.kind == "lr" else None
-        with _quiet():
-            return ladder_of(
-                f.predictions, f.fit, test=test, work=BRIEF_NESTED_WORK, **self._options
-            )
+        options = {"test": f.test if f.test.kind == "lr" else None, "work": BRIEF_NESTED_WORK}
+        return self._part("ladder", ladder_of, f.predictions, f.fit, **options)
 
     @cached_property
     def class_tests(self) -> ClassTests | None:
         """A test for each class."""
-        if "class_tests" in self.skipped:
-            return None
-        with _quiet():
-            f = self.fitted
-            return class_tests_of(f.predictions, f.fit, work=BRIEF_NESTED_WORK, **self._options)
+        f, options = self.fitted, {"work": BRIEF_NESTED_WORK}
+        return self._part("class_tests", class_tests_of, f.predictions, f.fit, **options)
 
     @cached_property
     def baselines(self) -> BaselineSensitivity | None:
         """What changes with the baseline; None for two classes, where nothing does."""
-        predictions = self.fitted.predictions
-        if "baselines" in self.skipped or predictions.n_classes == 2:
+        if self.fitted.predictions.n_classes == 2:
             return None
-        with _quiet():
-            return baseline_sensitivity(predictions, **self._options)
+        return self._part("baselines", baseline_sensitivity, self.fitted.predictions)
 
     @cached_property
     def zeros(self) -> ZeroSensitivity | None:
         """What changes with the floor for zeros; None where there were none."""
-        if "zeros" in self.skipped:
+        return self._part("zeros", zero_sensitivity_of, self.fitted.predictions)
+
+    def _part(
+        self, name: str, compute: Callable[..., Found | None], *args: Any, **options: Any
+    ) -> Found | None:
+        """Return a part without warnings: the fit of the verdict has said what there is to say."""
+        if name in self.skipped:
             return None
-        with _quiet():
-            return zero_sensitivity_of(self.fitted.predictions, **self._options)
+        draws = min(self.n_resamples, N_RESAMPLES_DETAILS)
+        with one_blas_thread(), quiet():
+            return compute(*args, n_resamples=draws, seed=self.seed, **options)
 
     @cached_property
     def posterior(self) -> CalibrationPosterior | None:
@@ -122,8 +119,7 @@ class Details:
         """What was left out, and why."""
         p = self.fitted.predictions
         if needs_robust(p):
-            why = f"it assumes {INDEPENDENT}"
-            return dict.fromkeys(("ladder", "class_tests", "baselines", "zeros", "posterior"), why)
+            return dict.fromkeys(PARTS[:-1], f"it assumes {INDEPENDENT}")
         left_out: dict[str, str] = {}
         if p.n_classes > MOST_CLASSES:
             why = f"{p.n_classes:,} classes are too many to fit class by class"
@@ -140,17 +136,5 @@ class Details:
         plain = {name: None if part is None else part.to_dict() for name, part in parts.items()}
         return {**plain, "skipped": dict(self.skipped)}
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"n_resamples": min(self.n_resamples, N_RESAMPLES_DETAILS), "seed": self.seed}
-
     def __repr__(self) -> str:
         return f"<Details: {', '.join(name for name in PARTS if name not in self.skipped)}>"
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave out warnings: the fit of the verdict has said what there is to say. No BLAS threads."""
-    with one_blas_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

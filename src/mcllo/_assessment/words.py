@@ -30,12 +30,11 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._diagnosis.baseline_sensitivity import BaselineSensitivity
-from .._diagnosis.class_tests import ClassTests, StandsOut
+from .._diagnosis.class_tests import StandsOut
 from .._fit.fit import MCLLOFit
 from .._ground.results import Floats
 from .._ground.statements import Level, Statement, pick
@@ -60,30 +59,22 @@ NO_PROOF = (
 
 def statements_of(a: Assessment, alpha: float = 0.05, called: Words = PYTHON) -> list[Statement]:
     """Return everything that an assessment says at level `alpha`, in the order of the text."""
-    said = [Statement("heading", heading(a.predictions)), *_verdict(a, alpha)]
+    p = a.predictions
+    read = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
+    read += "" if p.sample_weight is None else f", {p.weight_kind} weights"
+    read += "" if p.groups is None else f", {format_count(int(p.groups.max()) + 1)} groups"
+    said = [Statement("heading", f"{read} (baseline: {ellipsis(p.baseline)})"), *_verdict(a, alpha)]
     said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
     said += [Statement("companion", str(t), numbers=t.to_dict()) for t in a.companions.values()]
     if found := rejecting(a, alpha):
         words = "Something is wrong that is no shift or slope of the log odds. "
         look = "Look at a reliability diagram."
         said.append(Statement("other", words + look, "bad", {"kinds": found}))
-    said += [*_details(a, alpha), *notes(a.predictions, a.fit, called), *_metrics(a)]
+    said += [*_details(a, alpha), *notes(p, a.fit, called), *_metrics(a)]
     if a.test.rejects(alpha):
         remedy = "Fit a calibrator on these rows, and judge it on other rows."
         said += [*departures(a.fit), Statement("remedy", remedy)]
     return said
-
-
-def heading(predictions: Predictions) -> str:
-    """Return the first line: how much was read."""
-    p = predictions
-    weighted = "" if p.sample_weight is None else f", {p.weight_kind} weights"
-    if p.groups is not None:
-        weighted += f", {format_count(int(p.groups.max()) + 1)} groups"
-    return (
-        f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
-        f"{weighted} (baseline: {ellipsis(p.baseline)})"
-    )
 
 
 def rejecting(a: Assessment, alpha: float) -> list[str]:
@@ -111,45 +102,37 @@ def _verdict(a: Assessment, alpha: float) -> list[Statement]:
 
 def _details(a: Assessment, alpha: float) -> list[Statement]:
     """Return the ladder's verdict, the worst classes, and what the answer hangs on."""
-    d, said = a.details, []
-    rejected = a.test.rejects(alpha)
-    if rejected and d.ladder is not None:
-        said += d.ladder.statements()
-    if rejected and d.class_tests is not None:
-        said.append(_classes(d.class_tests, alpha))
-    if d.baselines is not None:
-        said.append(_baseline(d.baselines))
+    d, rejected = a.details, a.test.rejects(alpha)
+    said = d.ladder.statements() if rejected and d.ladder is not None else []
+    if rejected and (tests := d.class_tests) is not None:
+        off, shares = tests.standing_out(alpha), tests.standing_out(alpha, shares=True)
+        words = f"Worst classes: {_named(off) or 'no single one stands out'}"
+        if shares:
+            words += f"; come true more or less often than predicted: {_named(shares)}"
+        said.append(Statement("classes", f"{words}.", "bad", {"off": off, "shares": shares}))
+    if (found := d.baselines) is not None:
+        low, high = min(found.table["statistic"]), max(found.table["statistic"])
+        least = found.method == "exact" and found.pvalue <= 1.0 / (found.n_resamples + 1)
+        words = (
+            f"Statistic {format_number(low)} to {format_number(high)} with each class as baseline, "
+            f"p {p_words(found.pvalue, bound=least)} over all of them; repaired probabilities move "
+            f"by {format_number(found.mean_range)} on average, "
+            f"{format_number(found.largest_range)} at most."
+        )
+        numbers = {"pvalue": found.pvalue, "low": low, "high": high}
+        said.append(Statement("baseline", words, numbers=numbers))
     return said if d.zeros is None else [*said, *d.zeros.statements(alpha)]
 
 
-def _classes(tests: ClassTests, alpha: float) -> Statement:
-    """Return the classes that stand out, the worst first, or that none does."""
-    off, shares = tests.standing_out(alpha), tests.standing_out(alpha, shares=True)
-    words = f"Worst classes: {_named(off) or 'no single one stands out'}"
-    if shares:
-        words += f"; come true more or less often than predicted: {_named(shares)}"
-    return Statement("classes", f"{words}.", "bad", {"off": off, "shares": shares})
-
-
 def _named(found: list[StandsOut]) -> str:
-    names = [
-        f"{ellipsis(label)} (p {p_words(p, bound=bound)})" for label, p, bound in found[:MOST_NAMED]
-    ]
-    rest = len(found) - len(names)
-    return ", ".join(names) + (f" and {rest} more" if rest else "")
+    names = [f"{ellipsis(label)} (p {p_words(p, bound=bound)})" for label, p, bound in found]
+    return _cut(names, MOST_NAMED)
 
 
-def _baseline(found: BaselineSensitivity) -> Statement:
-    """Return how far the answer moves with the baseline, and the p-value that covers them all."""
-    low, high = min(found.table["statistic"]), max(found.table["statistic"])
-    least = found.method == "exact" and found.pvalue <= 1.0 / (found.n_resamples + 1)
-    words = (
-        f"Statistic {format_number(low)} to {format_number(high)} with each class as baseline, "
-        f"p {p_words(found.pvalue, bound=least)} over all of them; repaired probabilities move by "
-        f"{format_number(found.mean_range)} on average, {format_number(found.largest_range)} at "
-        "most."
-    )
-    return Statement("baseline", words, numbers={"pvalue": found.pvalue, "low": low, "high": high})
+def _cut(names: Sequence[str], most: int = 6) -> str:
+    """Return the first names, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def notes(predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON) -> list[Statement]:
@@ -165,11 +148,12 @@ def notes(predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON) -> li
         )
         said.append(Statement("note.sums", words, numbers={"n_rows": p.n_renormalized}))
     if p.absent:
-        words = f"No row is labelled {_first_six(p.absent)}."
+        words = f"No row is labelled {_cut([ellipsis(label) for label in p.absent])}."
         said.append(Statement("note.absent", words, numbers={"classes": p.absent}))
     if fit.separated:
         names = fit.separated_classes
-        where = f" in {_first_six(names)}" if 0 < len(names) < len(fit.classes) else ""
+        where = f" in {_cut([ellipsis(name) for name in names])}"
+        where = where if 0 < len(names) < len(fit.classes) else ""
         words = (
             f"The maximum likelihood estimate does not exist (labels are separated{where}); the "
             "statistic is its supremum. To repair, use a penalty."
@@ -182,10 +166,6 @@ def notes(predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON) -> li
         )
         said.append(Statement("note.flat", words, "bad"))
     return said
-
-
-def _first_six(names: Sequence[Any]) -> str:
-    return ", ".join(ellipsis(name) for name in names[:6]) + ("..." if len(names) > 6 else "")
 
 
 def _metrics(a: Assessment) -> list[Statement]:
@@ -259,13 +239,28 @@ def assessment_text(
 ) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
     said = statements_of(a, alpha, called)
+    kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
+    tests = "; ".join(test.text for test in pick(said, "companion"))
+    hangs = [
+        *([f"Kind: {kind}"] if kind else []),
+        *(classes.text for classes in pick(said, "classes")),
+        *(f"Baseline: {_small(baseline)}" for baseline in pick(said, "baseline")),
+        *([f"Zeros: {zeros}"] if zeros else []),
+    ]
+    noted = [note for note in pick(said, "note") if not (zeros and note.kind == "note.zeros")]
+    lines = [
+        str(a.test),
+        *_wrapped(pick(said, "subsample")),
+        *([f"Any other departure: {tests}"] if tests else []),
+        *(f"But these reject: {_small(other)}" for other in pick(said, "other")),
+        *_wrapped(hangs),
+        *(f"Note: {_small(note)}" for note in noted),
+    ]
     some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
     parts = [
         said[0].text,
         _verdict_line(said, a.test.p_text),
-        *_indented([f"{a.test}", *_wrapped(pick(said, "subsample")), *_companion_lines(said)]),
-        *_indented(_wrapped(_detail_lines(said))),
-        *_indented([f"Note: {_small(note)}" for note in pick(said, "note") if _is_new(note, said)]),
+        *_indented(lines),
         "",
         "   ".join(metric.text for metric in some),
         *(metric.text for metric in pick(said, "metric.ece", "metric.classwise_ece")),
@@ -296,27 +291,6 @@ def _verdict_line(said: list[Statement], p: str) -> str:
         return f"Verdict: {_small(verdict)} {meaning.text[:-1]} ({p})."
     proof = "\n  ".join(NO_PROOF)
     return f"Verdict: {_small(verdict)[:-1]} ({p}). {proof}"
-
-
-def _companion_lines(said: list[Statement]) -> list[str]:
-    tests = "; ".join(test.text for test in pick(said, "companion"))
-    lines = [f"Any other departure: {tests}"] if tests else []
-    return lines + [f"But these reject: {_small(other)}" for other in pick(said, "other")]
-
-
-def _detail_lines(said: list[Statement]) -> list[str]:
-    kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
-    return [
-        *([f"Kind: {kind}"] if kind else []),
-        *(classes.text for classes in pick(said, "classes")),
-        *(f"Baseline: {_small(baseline)}" for baseline in pick(said, "baseline")),
-        *([f"Zeros: {zeros}"] if zeros else []),
-    ]
-
-
-def _is_new(note: Statement, said: list[Statement]) -> bool:
-    """Whether the note on zeros, or any other, has not been said at length."""
-    return note.kind != "note.zeros" or not pick(said, "zeros")
 
 
 def _small(said: Statement) -> str:
@@ -371,14 +345,8 @@ def full_sections(a: Assessment) -> list[str]:
     ):
         if part is not None:
             blocks.append("\n".join([title, *_indented(wrapped_prose(str(part)))]))
-    shares = "\n".join(_indented(_shares(a).splitlines()))
-    blocks.append(f"Shares, predicted and observed\n{shares}")
-    blocks += [f"Left out: {name.replace('_', ' ')}: {why}." for name, why in d.skipped.items()]
-    return blocks
-
-
-def _shares(a: Assessment) -> str:
-    rows = [
+    rows = [["class", "predicted", "observed", "z", "p"]]
+    rows += [
         [
             ellipsis(row["class"]),
             f"{100 * row['predicted']:.1f} %",
@@ -388,7 +356,9 @@ def _shares(a: Assessment) -> str:
         ]
         for row in a.in_the_large.rows()
     ]
-    return align([["class", "predicted", "observed", "z", "p"], *rows])
+    shares = _indented(align(rows).splitlines())
+    blocks.append("\n".join(["Shares, predicted and observed", *shares]))
+    return blocks + [f"Left out: {name.replace('_', ' ')}: {w}." for name, w in d.skipped.items()]
 
 
 def wrapped_prose(text: str, width: int = 96) -> list[str]:

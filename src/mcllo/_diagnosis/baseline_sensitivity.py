@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit, fit_each_baseline
-from .._ground.results import Floats, Result, none_for_nan
+from .._ground.results import Codes, Floats, Result, none_for_nan
 from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
 from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES
@@ -113,22 +113,21 @@ class BaselineSensitivity(Result):
         """What must be known before trusting the numbers: fits that do not exist, what was left."""
         separated, converged = self.table["separated"], self.table["converged"]
         flat = [not (s or c) for s, c in zip(separated, converged, strict=True)]
-        lines = self._about(separated, "the estimate does not exist (separated labels)")
-        lines += self._about(flat, "the estimate is not determined (flat likelihood)")
+        lines = []
+        for marks, what in (
+            (separated, "the estimate does not exist (separated labels)"),
+            (flat, "the estimate is not determined (flat likelihood)"),
+        ):
+            pairs = zip(self.table["baseline"], marks, strict=True)
+            if bad := [ellipsis(label) for label, mark in pairs if mark]:
+                names = ", ".join(bad[:6]) + (", ..." if len(bad) > 6 else "")
+                lines.append(
+                    f"for {len(bad)} of {len(marks)} baselines ({names}) {what}: their statistics "
+                    "hold, their repaired probabilities have no meaning."
+                )
         if len(self.table) < self.n_classes:
             lines.append(f"{len(self.table)} of {self.n_classes} baselines were tried.")
         return lines
-
-    def _about(self, marks: list[bool], what: str) -> list[str]:
-        pairs = zip(self.table["baseline"], marks, strict=True)
-        bad = [ellipsis(label) for label, mark in pairs if mark]
-        if not bad:
-            return []
-        names = ", ".join(bad[:6]) + (", ..." if len(bad) > 6 else "")
-        return [
-            f"for {len(bad)} of {len(marks)} baselines ({names}) {what}: their statistics hold, "
-            "their repaired probabilities have no meaning."
-        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; what does not exist is None."""
@@ -207,23 +206,32 @@ def baseline_sensitivity(
     columns = _columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
     scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
-    changes = _Changes(predictions, fits)
+    changes, ranges = _changes(predictions, fits)
+    table = {
+        "baseline": [fit.baseline for fit in fits],
+        "statistic": [fit.statistic for fit in fits],
+        "df": [fit.df for fit in fits],
+        "pvalue": [chi2_sf(fit.statistic, fit.df) for fit in fits],
+        "log_likelihood": [fit.log_likelihood for fit in fits],
+        "score": scores.tolist(),
+        **changes,
+        "separated": [fit.separated for fit in fits],
+        "converged": [fit.converged for fit in fits],
+    }
     return BaselineSensitivity(
-        table=_table(fits, scores, changes),
+        table=Table(table),
         reference=predictions.baseline,
         max_score=float(scores.max()),
         pvalue=found.pvalue,
         method=found.method,
         n_resamples=found.n_resamples,
         seed=found.seed,
-        mean_range=changes.mean_range,
-        largest_range=changes.largest_range,
-        label_disagreement=changes.disagreement,
+        **ranges,
         n_classes=predictions.n_classes,
     )
 
 
-def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> NDArray[np.intp]:
+def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> Codes:
     """Return the columns of the baselines to try, the reference always among them."""
     if baselines is None:
         return np.arange(predictions.n_classes)
@@ -233,53 +241,39 @@ def _columns(predictions: Predictions, baselines: Sequence[Hashable] | None) -> 
     return np.array(sorted(asked | {predictions.baseline_index}), dtype=np.intp)
 
 
-class _Changes:
-    """How recalibrated probabilities of the fitted rows differ between fits; weights count rows."""
+def _changes(
+    predictions: Predictions, fits: Sequence[MCLLOFit]
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Return how recalibrated probabilities of the fitted rows differ: fit by fit, and over all.
 
-    def __init__(self, predictions: Predictions, fits: Sequence[MCLLOFit]) -> None:
-        self.predictions, weight = predictions, predictions.sample_weight
-        self.used = slice(None) if weight is None else np.flatnonzero(weight > 0.0)
-        self.weight = None if weight is None else weight[self.used]
-        base = self._repaired(next(f for f in fits if f.baseline == predictions.baseline))
-        low, high, same = base.copy(), base.copy(), np.ones(len(base), dtype=bool)
-        self.largest: list[float] = []
-        self.mean: list[float] = []
-        self.labels: list[float] = []
-        for fit in fits:
-            g = self._repaired(fit)
-            away, moved = np.abs(g - base), g.argmax(axis=1) != base.argmax(axis=1)
-            self.largest.append(float(away.max()))
-            self.mean.append(self._average(away.mean(axis=1)))
-            self.labels.append(self._average(moved))
-            np.minimum(low, g, out=low)
-            np.maximum(high, g, out=high)
-            same &= ~moved
-        self.largest_range = float((high - low).max())
-        self.mean_range = self._average((high - low).mean(axis=1))
-        self.disagreement = self._average(~same)
+    Weights count rows.
+    """
+    weight = predictions.sample_weight
+    used = slice(None) if weight is None else np.flatnonzero(weight > 0.0)
+    average = partial(np.average, weights=None if weight is None else weight[used])
 
-    def _repaired(self, fit: MCLLOFit) -> Floats:
-        log_odds = self.predictions.with_baseline(fit.baseline).log_odds
-        g: Floats = recalibrate(fit.theta, log_odds, fit.baseline_index)[self.used]
-        return g
+    def repaired(fit: MCLLOFit) -> Floats:
+        log_odds = predictions.with_baseline(fit.baseline).log_odds
+        return recalibrate(fit.theta, log_odds, fit.baseline_index)[used]
 
-    def _average(self, by_row: NDArray[Any]) -> float:
-        return float(np.average(by_row, weights=self.weight))
-
-
-def _table(fits: Sequence[MCLLOFit], scores: Floats, changes: _Changes) -> Table:
-    return Table(
-        {
-            "baseline": [fit.baseline for fit in fits],
-            "statistic": [fit.statistic for fit in fits],
-            "df": [fit.df for fit in fits],
-            "pvalue": [chi2_sf(fit.statistic, fit.df) for fit in fits],
-            "log_likelihood": [fit.log_likelihood for fit in fits],
-            "score": scores.tolist(),
-            "largest_change": changes.largest,
-            "mean_change": changes.mean,
-            "label_changes": changes.labels,
-            "separated": [fit.separated for fit in fits],
-            "converged": [fit.converged for fit in fits],
-        }
-    )
+    base = repaired(next(fit for fit in fits if fit.baseline == predictions.baseline))
+    low, high, same = base.copy(), base.copy(), np.ones(len(base), dtype=bool)
+    changes: dict[str, list[float]] = {
+        "largest_change": [],
+        "mean_change": [],
+        "label_changes": [],
+    }
+    for fit in fits:
+        g = repaired(fit)
+        away, moved = np.abs(g - base), g.argmax(axis=1) != base.argmax(axis=1)
+        changes["largest_change"].append(float(away.max()))
+        changes["mean_change"].append(float(average(away.mean(axis=1))))
+        changes["label_changes"].append(float(average(moved)))
+        np.minimum(low, g, out=low)
+        np.maximum(high, g, out=high)
+        same &= ~moved
+    return changes, {
+        "mean_range": float(average((high - low).mean(axis=1))),
+        "largest_range": float((high - low).max()),
+        "label_disagreement": float(average(~same)),
+    }

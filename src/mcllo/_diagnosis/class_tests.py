@@ -32,28 +32,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._fit.objective import free_parameters
 from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, chi2_sf
-from .._inference.pvalue import Limit, PValue
+from .._inference.pvalue import Limit, PValue, Reason
 from .._input.predictions import Predictions, as_predictions
 from ..metrics._reliability import poisson_binomial
-from .families import Family, RestrictedFit, restricted_fit
+from .families import Family, RestrictedFit, restricted_fit, whole_fit
 from .nested import Plan, against_larger, gain
+
+MOST_EXACT = 100_000
+FITS = 4.0
+"""Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
+for."""
+SMALLEST = 1e-12
+"""Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
 
 
 def holm(pvalues: Sequence[float] | Floats) -> Floats:
-    """Return Holm's adjusted p-values, in the order given; NaN stays NaN and does not count.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
+    """Return Holm's adjusted p-values, in the order given; NaN stays NaN and does not count."""
     given = np.asarray(pvalues, dtype=np.float64)
     adjusted = np.full(given.shape, np.nan)
     known = np.flatnonzero(~np.isnan(given))
@@ -66,32 +66,13 @@ def holm(pvalues: Sequence[float] | Floats) -> Floats:
 def closed_test(
     pvalues: Mapping[str, float], inside: Mapping[str, Sequence[str]], alpha: float
 ) -> dict[str, bool]:
-    """Return which hypotheses are rejected.
+    """Return which hypotheses are rejected, any true one with probability `alpha` at most.
 
-    Parameters
-    ----------
-    pvalues : mapping of str to float
-        Local p-values; NaN where a hypothesis cannot be tested, which is then never rejected.
-    inside : mapping of str to sequence of str
-        The hypotheses that imply each one, itself not listed.
-    alpha : float
-        Probability of any false rejection.
-
-    Examples
-    --------
-    >>> closed_test({"a": 0.2, "b": 0.01}, {"a": (), "b": ("a",)}, 0.05)
-    {'a': False, 'b': False}
+    `pvalues` are local, NaN where a hypothesis cannot be tested, which is then never rejected;
+    `inside` names the hypotheses that imply each one, itself not listed.
     """
     local = {name: p <= alpha for name, p in pvalues.items()}
     return {name: local[name] and all(local[part] for part in inside[name]) for name in local}
-
-
-MOST_EXACT = 100_000
-FITS = 4.0
-"""Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
-for."""
-SMALLEST = 1e-12
-"""Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
 
 
 class StandsOut(NamedTuple):
@@ -135,6 +116,8 @@ class ClassTests(Result):
         The class that log odds refer to.
     seed : int
         What draws were made from.
+    why : Reason or None
+        What `reason` says, as facts.
     """
 
     table: Table
@@ -143,8 +126,9 @@ class ClassTests(Result):
     n_resamples: int
     baseline: Any
     seed: int
+    why: Reason | None = None
 
-    left_out = ("table",)
+    left_out = ("table", "why")
 
     def rejected(self, alpha: float = 0.05) -> tuple[Any, ...]:
         """Return the classes whose shift or slope is off, any false one with probability alpha."""
@@ -287,35 +271,39 @@ def class_tests_of(
         work=work,
         fewest=20 * k,  # so that Holm's smallest adjusted p-value is below 0.05
     )
-    columns, tails = (_wald if _takes_long(plan, fit) else _shift_and_slope)(predictions, fit, plan)
-    columns = {"class": list(predictions.classes), **columns, **in_the_large(predictions)}
+    cells = predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
+    if method == "auto" and fit.converged and cells > FITS * work:
+        statistics, dfs, tails = _wald(fit, plan)
+    else:
+        family, whole = Family(predictions), whole_fit(predictions, fit)
+        fits = [without_class(family, whole, j) for j in range(k)]
+        tails = [against_larger(plan, family, small, family, whole) for small in fits]
+        statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
+    b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
+    chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
+    columns: dict[str, Any] = {
+        "class": list(predictions.classes),
+        "statistic": np.insert(statistics, b, np.nan),
+        "df": np.insert(dfs, b, 0),
+        "pvalue": np.insert(pvalues, b, np.nan),
+        "adjusted": np.insert(holm(pvalues), b, np.nan),
+        "chi2_pvalue": np.insert(chi2, b, np.nan),
+        "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
+    }
     methods = sorted({tail.method for tail in tails})
     return ClassTests(
-        table=Table(columns),
+        table=Table(columns | in_the_large(predictions)),
         method=methods[0] if len(methods) == 1 else "mixed",
         reason=tails[0].reason,
         n_resamples=max(tail.n_resamples for tail in tails),
         baseline=predictions.baseline,
         seed=plan.seed,
+        why=tails[0].why,
     )
 
 
-def _shift_and_slope(
-    predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], list[PValue]]:
-    """Return the columns of the first kind of test, and each class's p-value with its method."""
-    family = Family(predictions)
-    whole = _whole(predictions, fit)
-    fits = [without_class(family, whole, j) for j in range(len(fit.tau))]
-    tails = [against_larger(plan, family, small, family, whole) for small in fits]
-    statistics, dfs = [gain(small, whole) for small in fits], [whole.df - s.df for s in fits]
-    return _columns(predictions, statistics, dfs, tails), tails
-
-
-def _wald(
-    predictions: Predictions, fit: MCLLOFit, plan: Plan
-) -> tuple[dict[str, list[Any]], list[PValue]]:
-    """Return the same from the fit's covariance alone."""
+def _wald(fit: MCLLOFit, plan: Plan) -> tuple[list[float], list[int], list[PValue]]:
+    """Return statistics, df and p-values of shift and slope from the fit's covariance alone."""
     k, why = len(fit.tau), plan.doubt(fit.df).but(Limit.FITS)
     away = np.concatenate([fit.tau, fit.gamma - 1.0])
     statistics, dfs = [], []
@@ -327,36 +315,7 @@ def _wald(
         dfs.append(len(own))
     pairs = zip(statistics, dfs, strict=True)
     tails = [PValue(chi2_sf(value, df), "wald", why=why) for value, df in pairs]
-    return _columns(predictions, statistics, dfs, tails), tails
-
-
-def _takes_long(plan: Plan, fit: MCLLOFit) -> bool:
-    """Whether `auto` has not the work for a restricted fit of every class."""
-    k = len(fit.tau)
-    cells = plan.predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
-    return plan.method == "auto" and fit.converged and cells > FITS * plan.work
-
-
-def _columns(
-    predictions: Predictions, statistics: list[float], dfs: list[int], tails: list[PValue]
-) -> dict[str, list[Any]]:
-    """Return the columns, with a gap for the baseline."""
-    b, pvalues = predictions.baseline_index, [tail.pvalue for tail in tails]
-    chi2 = [chi2_sf(value, df) for value, df in zip(statistics, dfs, strict=True)]
-    return {
-        "statistic": np.insert(statistics, b, np.nan).tolist(),
-        "df": np.insert(dfs, b, 0).tolist(),
-        "pvalue": np.insert(pvalues, b, np.nan).tolist(),
-        "adjusted": np.insert(holm(pvalues), b, np.nan).tolist(),
-        "chi2_pvalue": np.insert(chi2, b, np.nan).tolist(),
-        "method": [*(t.method for t in tails[:b]), "", *(t.method for t in tails[b:])],
-    }
-
-
-def _whole(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
-    free = free_parameters(predictions.log_odds)
-    theta = np.concatenate([fit.tau, fit.gamma])
-    return RestrictedFit(theta, fit.log_likelihood, np.eye(len(free))[:, free], fit.converged)
+    return statistics, dfs, tails
 
 
 def without_class(family: Family, whole: RestrictedFit, j: int) -> RestrictedFit:
@@ -388,13 +347,16 @@ def shares(
     """Return the same, given sums over the rows; p-values are normal where there is no `exact`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (observed - expected) / np.sqrt(variance)
-    pvalues = normal_tails(z) if exact is None else exact
+    if exact is None:
+        from scipy.special import erfc
+
+        exact = erfc(np.abs(z) / np.sqrt(2.0))
     return {
         "predicted": (expected / total).tolist(),
         "observed": (observed / total).tolist(),
         "z": z.tolist(),
-        "large_pvalue": pvalues.tolist(),
-        "large_adjusted": holm(pvalues).tolist(),
+        "large_pvalue": exact.tolist(),
+        "large_adjusted": holm(exact).tolist(),
     }
 
 
@@ -403,10 +365,3 @@ def _two_sided(probs: Floats, count: float) -> float:
     mass, k = poisson_binomial(probs), int(count)
     tail = min(float(mass[: k + 1].sum()), float(mass[k:].sum()))
     return min(1.0, max(SMALLEST, 2.0 * tail))
-
-
-def normal_tails(z: Floats) -> Floats:
-    from scipy.special import erfc
-
-    tails: Floats = erfc(np.abs(z) / np.sqrt(2.0))
-    return tails

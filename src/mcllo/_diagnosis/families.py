@@ -29,10 +29,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._fit.fit import MCLLOFit
+from .._fit.objective import free_parameters
 from .._ground.linalg import exceeds, unit_diagonal
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._inference.draws import StatisticDraws, draw_labels
 from .._input.predictions import Predictions
 from .._math.likelihood import (
@@ -63,13 +64,13 @@ def full_identity(n_compared: int) -> Floats:
     return np.hstack([np.zeros((n_compared, 1)), np.eye(n_compared)]).ravel()
 
 
-def mcllo_places(n_compared: int) -> NDArray[np.intp]:
+def mcllo_places(n_compared: int) -> Codes:
     """Return where MCLLO's ``(tau, gamma)`` stand in theta of the full map."""
     first = (n_compared + 1) * np.arange(n_compared)
     return np.concatenate([first, first + 1 + np.arange(n_compared)])
 
 
-def full_statistic(features: Floats, codes: NDArray[np.intp], weight: Floats | None) -> Floats:
+def full_statistic(features: Floats, codes: Codes, weight: Floats | None) -> Floats:
     """Return s: the features' sums over the rows of each class other than the baseline."""
     scaled = features if weight is None else features * weight
     sums = [scaled[:, codes == j].sum(axis=1) for j in range(len(features) - 1)]
@@ -77,15 +78,7 @@ def full_statistic(features: Floats, codes: NDArray[np.intp], weight: Floats | N
 
 
 class FullPartition:
-    """``theta -> Terms`` of A(theta) for fixed features.
-
-    Parameters
-    ----------
-    features : ndarray of shape (c, n)
-        Ones, then log odds.
-    weight : ndarray of shape (n,), optional
-        Row weights.
-    """
+    """``theta -> Terms`` of A(theta) for fixed `features` (ones, then log odds; shape (c, n))."""
 
     def __init__(self, features: Floats, weight: Floats | None = None) -> None:
         self.features, self.weight = features, weight
@@ -131,15 +124,7 @@ class FullDraws(StatisticDraws):
 
 
 class Family:
-    """An exponential family with the data's sufficient statistic.
-
-    Parameters
-    ----------
-    predictions : Predictions
-        The data.
-    full : bool
-        The full map instead of MCLLO.
-    """
+    """MCLLO or the full map as an exponential family, with the data's sufficient statistic."""
 
     def __init__(self, predictions: Predictions, *, full: bool = False) -> None:
         odds, weight = predictions.log_odds, predictions.sample_weight
@@ -177,18 +162,14 @@ class Family:
         hessian = basis.T @ self.partition()(self.identity).hessian @ basis
         correlation, scale = unit_diagonal(hessian)
         values, vectors = np.linalg.eigh(correlation)
-        kept: Floats = (basis / scale) @ vectors[:, values > DEPENDENT]
-        return kept
+        return (basis / scale) @ vectors[:, values > DEPENDENT]
 
     def _independent(self) -> bool:
         """Whether no combination of log odds is constant: then every model here is identified."""
-        gram = np.cov(self.log_odds, aweights=self.weight, bias=True).reshape(
-            2 * (len(self.log_odds),)
-        )
+        gram = np.atleast_2d(np.cov(self.log_odds, aweights=self.weight, bias=True))
         size = np.einsum("ji,ji->j", self.log_odds, self.log_odds) / self.log_odds.shape[1]
-        if (np.diagonal(gram) <= DEPENDENT * size).any():
-            return False
-        return exceeds(gram, DEPENDENT)
+        constant = np.diagonal(gram) <= DEPENDENT * size
+        return not constant.any() and exceeds(gram, DEPENDENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +197,13 @@ class RestrictedFit:
     def df(self) -> int:
         """Free parameters."""
         return int(self.basis.shape[1])
+
+
+def whole_fit(predictions: Predictions, fit: MCLLOFit) -> RestrictedFit:
+    """Return the fit of MCLLO itself as a restriction of nothing but what rows cannot tell."""
+    free = free_parameters(predictions.log_odds)
+    theta = np.concatenate([fit.tau, fit.gamma])
+    return RestrictedFit(theta, fit.log_likelihood, np.eye(len(free))[:, free], fit.converged)
 
 
 def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -> RestrictedFit:
@@ -271,12 +259,11 @@ class RestrictedRatio(BatchedRatio):
 
     def coordinates(self, statistics: Floats) -> Floats:
         """Return the sufficient statistics of phi."""
-        moved: Floats = statistics @ self.move
-        return moved
+        return statistics @ self.move
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return A, its gradients and its Hessians in the coordinates phi."""
-        points: Floats = theta @ self.move.T
+        points = theta @ self.move.T
         if self.family.full:
             partition = self.family.partition()
             value, gradient, hessian = stacked([partition(point) for point in points])

@@ -27,7 +27,7 @@ do not contradict it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import CalibrationTest, Method, run_test
+from .._inference.pvalue import Reason
 from .._input.predictions import Predictions, as_predictions
 from ..exceptions import InputError
 from .class_tests import p_entry
@@ -75,6 +76,8 @@ class Ladder:
         Why the full map is missing; empty when it is there.
     seed : int
         What draws were made from.
+    why : Reason or None
+        What `reason` says, as facts.
     """
 
     rows: tuple[LadderRow, ...]
@@ -85,6 +88,7 @@ class Ladder:
     reason: str
     skipped: str
     seed: int
+    why: Reason | None = None
 
     def row(self, model: str) -> LadderRow:
         """Return the row of a model."""
@@ -97,8 +101,7 @@ class Ladder:
     @property
     def table(self) -> Table:
         """All numbers, a row for each model."""
-        every = [field.name for field in fields(LadderRow)]
-        names = [name for name in every if name not in LadderRow.left_out]
+        names = self.rows[0].to_dict()
         return Table({name: [getattr(row, name) for row in self.rows] for name in names})
 
     def to_frame(self) -> Any:
@@ -121,11 +124,22 @@ class Ladder:
         Each is a sentence; p-values are written by `p`.
         """
         chosen, top = self.row(self.chosen), self.row("mcllo")
+        found = p(chosen.larger_pvalue)
+        evidence = (
+            f"Nothing beyond that was found at level {self.alpha:g} (p {found}), which is not "
+            "proof."
+        )
+        if chosen.larger is None:
+            evidence = f"Every smaller model is rejected at level {self.alpha:g}."
+        elif chosen.model == "identity":
+            evidence = f"At level {self.alpha:g}, p {found}; that is not proof of calibration."
         said = [
             Statement("kind.name", self.kind, numbers={"model": self.chosen}),
-            Statement("kind.evidence", self._evidence(chosen, p), numbers={"alpha": self.alpha}),
+            Statement("kind.evidence", evidence, numbers={"alpha": self.alpha}),
         ]
-        if others := self._others():
+        kept = [row.model for row in self.rows if not row.rejected]
+        least = [name for name in kept if not set(kept) & set(INSIDE[name])]
+        if others := [name for name in least if name != self.chosen]:
             words = f"Not rejected either: {', '.join(others)}."
             said.append(Statement("kind.rivals", words, "doubt", {"models": others}))
         judged = top if self.chosen == "full" else chosen
@@ -139,21 +153,6 @@ class Ladder:
             words = f"{which} is chi-square's, which so little information may not support."
             said.append(Statement("kind.weak", words, "doubt"))
         return said
-
-    def _evidence(self, chosen: LadderRow, p: PStyle) -> str:
-        if chosen.larger is None:
-            return f"Every smaller model is rejected at level {self.alpha:g}."
-        found = str(p(chosen.larger_pvalue))
-        if chosen.model == "identity":
-            return f"At level {self.alpha:g}, p {found}; that is not proof of calibration."
-        found = f"at level {self.alpha:g} (p {found})"
-        return f"Nothing beyond that was found {found}, which is not proof."
-
-    def _others(self) -> list[str]:
-        """Return the other models that are not rejected while everything inside them is."""
-        kept = [row.model for row in self.rows if not row.rejected]
-        least = [name for name in kept if not set(kept) & set(INSIDE[name])]
-        return [name for name in least if name != self.chosen]
 
     def __str__(self) -> str:
         table = Table(
@@ -270,16 +269,23 @@ def ladder_of(
     if test is None or test.kind != "lr":
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = ladder_rows(models, plan, test, alpha)
-    chosen = _smallest(rows)
+    kept = [row for row in rows if not row.rejected]
+    fewest = [row for row in kept if row.df == min(other.df for other in kept)]
+    # of equals the likelier; models that coincide for two classes are equal
+    chosen = max(fewest, key=lambda row: round(row.log_likelihood, 6))
+    used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
+    how = "mixed" if len(used) == 2 else "chi2" if used == {True} else "simulated"
+    why = plan.choose(models.mcllo, fit.df).why
     return Ladder(
         rows=rows,
         chosen=chosen.model,
         kind=kind_words(chosen.model, models.fits[chosen.model], predictions),
         alpha=alpha,
-        method=_summary(rows),
-        reason=plan.choose(models.mcllo, fit.df).reason,
+        method=how,
+        reason=str(why),
         skipped=models.skipped,
         seed=plan.seed,
+        why=why,
     )
 
 
@@ -313,22 +319,3 @@ def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
     j = int(np.argmax(np.abs(tau)))
     pair = f"{ellipsis(predictions.compared[j])!r} against {ellipsis(predictions.baseline)!r}"
     return f"most for {pair}, odds times {format_number(float(np.exp(tau[j])))}"
-
-
-def _summary(rows: tuple[LadderRow, ...]) -> str:
-    """Return how the p-values of closed testing were computed."""
-    used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
-    if len(used) == 2:
-        return "mixed"
-    return "chi2" if used == {True} else "simulated"
-
-
-def _smallest(rows: tuple[LadderRow, ...]) -> LadderRow:
-    """Return the model with the fewest parameters that is not rejected; of equals the likelier."""
-    kept = [row for row in rows if not row.rejected]
-    fewest = min(row.df for row in kept)
-    return max((row for row in kept if row.df == fewest), key=_likelihood)
-
-
-def _likelihood(row: LadderRow) -> float:
-    return round(row.log_likelihood, 6)  # models that coincide for two classes are equal

@@ -15,20 +15,19 @@ of `_diagnosis/nested`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._fit.fit import MCLLOFit
-from .._fit.objective import free_parameters
 from .._ground.results import Floats, Result
 from .._inference.budget import NESTED_WORK
 from .._inference.likelihood_tests import CalibrationTest, chi2_sf
 from .._inference.pvalue import PValue
 from .._input.predictions import Predictions
 from .class_tests import closed_test
-from .families import Family, RestrictedFit, restricted_fit
+from .families import Family, restricted_fit, whole_fit
 from .nested import Plan, against_identity, against_larger, gain
 
 MODELS = ("identity", "temperature", "shift", "scale", "common_slope", "mcllo", "full")
@@ -55,16 +54,19 @@ class Models:
         for name, basis in mcllo_bases(len(predictions.log_odds)).items():
             if name != "mcllo" or not fit.converged:
                 self.fits[name] = restricted_fit(self.mcllo, self.mcllo.identified(basis))
-        free = free_parameters(predictions.log_odds)
-        theta = np.concatenate([fit.tau, fit.gamma])
         settled = fit.converged or self.fits["mcllo"].settled
-        self.fits["mcllo"] = RestrictedFit(
-            theta, fit.log_likelihood, np.eye(len(free))[:, free], settled
-        )
-        weight = predictions.sample_weight
+        self.fits["mcllo"] = replace(whole_fit(predictions, fit), settled=settled)
+        weight, c = predictions.sample_weight, predictions.n_classes
         self.total = float(predictions.n_samples if weight is None else weight.sum())
-        self.skipped = _why_no_full(predictions, self.total, work)
-        if not self.skipped:
+        why = ""
+        if c > MOST_CLASSES:
+            why = f"more than {MOST_CLASSES} classes"
+        elif c * (c - 1) >= self.total:
+            why = f"{c * (c - 1)} parameters for {self.total:g} rows"
+        elif predictions.n_samples * float(c * (c - 1)) ** 2 > FULL_PRICE * work:
+            why = "too much data for its many parameters"
+        self.skipped = why and f"the full map is left out: {why}"
+        if not why:
             self.full = Family(predictions, full=True)
             basis = self.full.identified(np.eye(len(self.full.identity)))
             self.fits["full"] = restricted_fit(self.full, basis)
@@ -88,17 +90,6 @@ def mcllo_bases(n_compared: int) -> dict[str, Floats]:
         "common_slope": np.hstack([tau, common]),
         "mcllo": every,
     }
-
-
-def _why_no_full(predictions: Predictions, total: float, work: float) -> str:
-    c = predictions.n_classes
-    if c > MOST_CLASSES:
-        return f"the full map is left out: more than {MOST_CLASSES} classes"
-    if c * (c - 1) >= total:
-        return f"the full map is left out: {c * (c - 1)} parameters for {total:g} rows"
-    if predictions.n_samples * float(c * (c - 1)) ** 2 > FULL_PRICE * work:
-        return "the full map is left out: too much data for its many parameters"
-    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +154,6 @@ class _Comparison(NamedTuple):
     df: int
     tail: PValue
 
-    @property
-    def too_costly(self) -> bool:
-        """Whether its p-value was not simulated because of the price."""
-        return self.tail.why is not None and self.tail.why.too_costly
-
     def columns(self, before: str = "") -> dict[str, Any]:
         """Return what a row holds of it, `before` in front of each name."""
         columns = {
@@ -201,7 +187,7 @@ def ladder_rows(
             log_likelihood=fit.log_likelihood,
             aic=2.0 * fit.df - 2.0 * fit.log_likelihood,
             bic=math.log(models.total) * fit.df - 2.0 * fit.log_likelihood,
-            larger_too_costly=above[name].too_costly,
+            larger_too_costly=(why := above[name].tail.why) is not None and why.too_costly,
         )
         for name, fit in models.fits.items()
     )

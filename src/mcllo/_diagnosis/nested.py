@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -92,14 +92,8 @@ CHI2_FAR_OFF = 1e-6
 def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full: bool) -> float:
     """Return ``min(1, 1 / E)``; rows alternate between the halves.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        The data.
-    small, large : ndarray of shape (n_parameters, df)
-        Directions of the two models, from the identity, in the family of the larger one.
-    full : bool
-        Whether that family is the full map.
+    `small` and `large` are directions of the two models, from the identity, in the family of the
+    larger one.
     """
     n = predictions.n_samples
     if n < 4:
@@ -114,16 +108,9 @@ def nested_bound(predictions: Predictions, small: Floats, large: Floats, *, full
 
 
 class ProjectedScore:
-    """``s -> S_large - S_small`` at fixed parameters.
+    """``s -> S_large - S_small`` at `theta`, the smaller model's estimate.
 
-    Parameters
-    ----------
-    family : Family
-        Of the larger model.
-    theta : ndarray of shape (n_parameters,)
-        The smaller model's estimate.
-    small, large : ndarray of shape (n_parameters, df)
-        Directions of the two models.
+    `small` and `large` are directions of the two models in the `family` of the larger one.
     """
 
     def __init__(self, family: Family, theta: Floats, small: Floats, large: Floats) -> None:
@@ -134,21 +121,18 @@ class ProjectedScore:
     def __call__(self, statistics: Floats) -> Floats:
         """Return the statistic of each row of sufficient statistics."""
         u = statistics - self.mean
-        scores: Floats = np.einsum("bi,ij,bj->b", u, self.form, u, optimize=True)
-        return scores
+        return np.einsum("bi,ij,bj->b", u, self.form, u, optimize=True)
 
     def reaches(self, statistics: Floats, observed: Floats) -> NDArray[np.bool_]:
         """Return which rows reach the statistic of `observed`, ties included."""
         value = float(self(observed[None])[0])
-        reached: NDArray[np.bool_] = self(statistics) >= value * (1.0 - TIE) - 1e-12
-        return reached
+        return self(statistics) >= value * (1.0 - TIE) - 1e-12
 
 
 def _form(hessian: Floats, basis: Floats) -> Floats:
     """Return ``B (B' H B)^+ B'``."""
     roots = basis @ whitening(basis.T @ hessian @ basis)
-    form: Floats = roots @ roots.T
-    return form
+    return roots @ roots.T
 
 
 @dataclass(frozen=True)
@@ -162,11 +146,6 @@ class Choice:
     n_draws: int
     why: Reason
     doubtful: bool = False
-
-    @property
-    def reason(self) -> str:
-        """Why, in words."""
-        return str(self.why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +175,6 @@ class Plan:
     n_tests: int
     work: float
     fewest: int
-    _rows: list[Predictions] = field(default_factory=list, repr=False)
     _chosen: dict[int, tuple[str, Reason]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -221,14 +199,13 @@ class Plan:
             raise InputError(f"work must be a number of cells >= 0; got {work!r}.")
         plan = cls(predictions, method, n_resamples, entropy_of(seed), n_tests, work, fewest)
         if method in ("exact", "sequential"):
-            plan.rows()  # refuses weights that cannot be drawn
+            _ = plan.rows  # refuses weights that cannot be drawn
         return plan
 
+    @cached_property
     def rows(self) -> Predictions:
-        """Return the data with rows that count several times written out."""
-        if not self._rows:
-            self._rows.append(written_out(self.predictions))
-        return self._rows[0]
+        """The data with rows that count several times written out; refuses fractional weights."""
+        return written_out(self.predictions)
 
     def choose(self, family: Family, df: int) -> Choice:
         """Decide how a model of `df` parameters is tested."""
@@ -290,15 +267,7 @@ def against_identity(plan: Plan, family: Family, basis: Floats, value: float) ->
 def against_larger(
     plan: Plan, mcllo: Family, small: RestrictedFit, family: Family, large: RestrictedFit
 ) -> PValue:
-    """Return the p-value of a fitted submodel of MCLLO against a larger fitted model.
-
-    Parameters
-    ----------
-    mcllo, small : Family, RestrictedFit
-        The smaller model.
-    family, large : Family, RestrictedFit
-        The larger one: in `mcllo` itself, or in the full map.
-    """
+    """Return the p-value of a fitted submodel of MCLLO against a larger model, of any family."""
     value, choice = gain(small, large), plan.choose(family, large.df)
     guess = chi2_sf(value, large.df - small.df)
     places = mcllo_places(len(mcllo.log_odds)) if family.full else np.arange(len(mcllo.identity))
@@ -307,7 +276,7 @@ def against_larger(
     found = _without_drawing(plan, family, choice, inside, large.basis, guess)
     if found is not None:
         return found
-    draws, rows = _draws(plan, family), plan.rows()
+    draws, rows = _draws(plan, family), plan.rows
     draws.probs = recalibrate(small.theta, rows.log_odds, rows.baseline_index)
     start = family.identity.copy()
     if choice.kind == "score":
@@ -362,4 +331,4 @@ def _simulated(
 
 
 def _draws(plan: Plan, family: Family) -> StatisticDraws:
-    return (FullDraws if family.full else StatisticDraws)(plan.rows(), plan.seed)
+    return (FullDraws if family.full else StatisticDraws)(plan.rows, plan.seed)

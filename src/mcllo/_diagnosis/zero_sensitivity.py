@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .._ground.results import Result, none_for_nan
-from .._ground.statements import OF_ESTIMATES, Level, Statement, quiet
+from .._ground.statements import OF_ESTIMATES, Statement, quiet
 from .._ground.text import PStyle, Table, align, format_count, format_number, p_words
 from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
@@ -31,26 +31,12 @@ from .._input.probabilities import DEFAULT_CLIP
 from .._input.weights import WeightKind
 from .._input.zeros import (
     clip_for_votes,
-    for_recalibration,
     only_zeros,
     raw_resolution,
-    recalibration_clip,
     reclip,
-    unraised,
     zero_cells,
 )
 from ..exceptions import ZeroProbabilityWarning
-
-__all__ = [
-    "FLOORS",
-    "ZeroSensitivity",
-    "for_recalibration",
-    "recalibration_clip",
-    "reclip",
-    "unraised",
-    "zero_sensitivity",
-    "zero_sensitivity_of",
-]
 
 FLOORS = (1e-12, DEFAULT_CLIP, 1e-4)
 
@@ -112,41 +98,32 @@ class ZeroSensitivity(Result):
     def statements(self, alpha: float = 0.05, p: PStyle = p_words) -> list[Statement]:
         """Return the same as statements, p-values written by `p`."""
         hangs = self.hangs_on_the_floor(alpha)
+        what = "0" if self.all_zero else f"0 or below {self.clip:g}"
+        shown = [_p_word(test, p) for test in self.tests]
+        found, at = ", ".join(shown), "floors"
+        if len(set(shown)) == 1:
+            found, at = shown[0], "each of the floors"
+        words = (
+            f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities are "
+            f"{what}; the p-value is {found} with {at} {', '.join(map(floor_text, self.floors))}"
+        )
+        words += f": the decision at level {alpha:g} hangs on the floor." if hangs else "."
         pvalues = [test.pvalue for test in self.tests]
         numbers = {"floors": self.floors, "pvalues": pvalues, "hangs": hangs}
-        level: Level = "doubt" if hangs else "plain"
-        said = [Statement("zeros.floors", self._about_floors(alpha, p), level, numbers)]
-        if self.n_clipped_true:
-            numbers = {"n_labels": self.n_clipped_true}
-            said.append(Statement("zeros.refuted", self._about_labels(), "bad", numbers))
+        said = [Statement("zeros.floors", words, "doubt" if hangs else "plain", numbers)]
+        if n := self.n_clipped_true:
+            had = "probability 0" if self.all_zero else f"a probability of {what}"
+            so = "the raw predictions are refuted" if self.all_zero else "a 0 refutes raw ones"
+            words = (
+                f"{format_count(n)} {'label' if n == 1 else 'labels'} had {had}: {so} whatever the "
+                "floor; p-values refer to the raised ones."
+            )
+            said.append(Statement("zeros.refuted", words, "bad", {"n_labels": n}))
         if self.lattice is not None or self.decimals is not None:
             numbers = {"lattice": self.lattice, "decimals": self.decimals}
-            said.append(Statement("zeros.resolution", self._about_resolution(), "plain", numbers))
+            words = self._about_resolution()
+            said.append(Statement("zeros.resolution", words, "plain", numbers))
         return said
-
-    @property
-    def _what(self) -> str:
-        return "0" if self.all_zero else f"0 or below {self.clip:g}"
-
-    def _about_floors(self, alpha: float, p: PStyle) -> str:
-        found = f"{format_count(self.n_clipped)} of {format_count(self.n_probs)} probabilities"
-        words = [_p_word(test, p) for test in self.tests]
-        same = len(set(words)) == 1
-        shown = words[0] if same else ", ".join(words)
-        floors = ", ".join(map(floor_text, self.floors))
-        at = f"{'each of the floors' if same else 'floors'} {floors}"
-        hangs = self.hangs_on_the_floor(alpha)
-        so = f": the decision at level {alpha:g} hangs on the floor" if hangs else ""
-        return f"{found} are {self._what}; the p-value is {shown} with {at}{so}."
-
-    def _about_labels(self) -> str:
-        n = self.n_clipped_true
-        what = "probability 0" if self.all_zero else f"a probability of {self._what}"
-        refuted = "the raw predictions are refuted" if self.all_zero else "a 0 refutes raw ones"
-        return (
-            f"{format_count(n)} {'label' if n == 1 else 'labels'} had {what}: {refuted} whatever "
-            "the floor; p-values refer to the raised ones."
-        )
 
     def _about_resolution(self) -> str:
         digits = f"{self.decimals} decimal{'' if self.decimals == 1 else 's'}"
@@ -255,9 +232,13 @@ def zero_sensitivity_of(
     p, zero = predictions, zero_cells(predictions)
     if not (p.n_zeros and zero.any()):
         return None
+    if method == "auto" and float(p.probs.size) * n_resamples > ZEROS_WORK:
+        # chi-square for large tables whose rows, the zeros aside, hold enough information
+        aside, df = replace(p, n_clipped=0), 2 * (p.n_classes - 1)
+        method = "chi2" if choose_method(aside, df, statistic, n_resamples)[0] == "chi2" else "auto"
     options: dict[str, Any] = {
         "statistic": statistic,
-        "method": _method(p, statistic, method, n_resamples),
+        "method": method,
         "n_resamples": n_resamples,
         "seed": entropy_of(seed),
     }
@@ -277,17 +258,6 @@ def zero_sensitivity_of(
         decimals=resolution.decimals,
         recalibration_clip=clip_for_votes(p, resolution.votes),
     )
-
-
-def _method(
-    predictions: Predictions, statistic: Statistic, method: Method, n_resamples: int
-) -> Method:
-    """Return chi-square for large tables whose rows, the zeros aside, hold enough information."""
-    if method != "auto" or float(predictions.probs.size) * n_resamples <= ZEROS_WORK:
-        return method
-    aside, df = replace(predictions, n_clipped=0), 2 * (predictions.n_classes - 1)
-    chosen, _ = choose_method(aside, df, statistic, n_resamples)
-    return "chi2" if chosen == "chi2" else "auto"
 
 
 def _floors(predictions: Predictions) -> tuple[float, ...]:

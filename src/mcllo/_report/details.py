@@ -21,17 +21,13 @@ from dataclasses import replace
 from .._assessment.assessment import Assessment
 from .._assessment.details import INDEPENDENT
 from .._assessment.words import MOST_NAMED
-from .._diagnosis.baseline_sensitivity import BaselineSensitivity
-from .._diagnosis.class_tests import ClassTests, StandsOut
-from .._diagnosis.ladder import Ladder
-from .._diagnosis.ladder_models import LadderRow
-from .._diagnosis.zero_sensitivity import ZeroSensitivity, floor_text
+from .._diagnosis.class_tests import StandsOut
+from .._diagnosis.zero_sensitivity import floor_text
 from .._ground.statements import Statement, pick
 from .._ground.text import format_count, format_number
 from .._inference.calibration_test import needs_robust
-from .._inference.likelihood_tests import CalibrationTest
-from .._inference.posterior import CalibrationPosterior, bic_warning, format_posterior
-from .._inference.robust import RobustTest
+from .._inference.posterior import bic_warning, format_posterior
+from .._inference.pvalue import Reason
 from ..plot._words import format_change, model_name
 from .tables import number_cell, or_none, p_cell
 from .views import (
@@ -67,8 +63,43 @@ def ladder_part(a: Assessment, alpha: float) -> Part:
     notes = [f"{capital(ladder.skipped)}."] if ladder.skipped else []
     if alpha != ladder.alpha:
         notes.append(f"The models are judged at level {ladder.alpha:g}, not at {alpha:g}.")
-    lead = " ".join(said.text for said in ladder.statements(typeset))
-    return Part(lead, _ladder_table(ladder), tuple(notes))
+    aic, bic = (min(getattr(row, name) for row in ladder.rows) for name in ("aic", "bic"))
+    rows = []
+    for row in ladder.rows:
+        first, how = row.model == "identity", row.larger_method or ""
+        enough = p_cell(row.larger_pvalue, how)
+        enough = _marked(enough, row.rejected, WAYS.get(how, ""), "rejected")
+        if row.model == ladder.chosen:
+            enough = replace(enough, mark="best", note="the smallest model not rejected")
+        rows.append(
+            (
+                Cell(model_name(row.model)),
+                Cell(str(row.df), row.df),
+                Cell("0", 0.0) if first else number_cell(row.statistic),
+                Cell("-") if first else p_cell(row.pvalue, row.method),
+                enough,
+                *(Cell(f"{above:.1f}", above) for above in (row.aic - aic, row.bic - bic)),
+            )
+        )
+    table = TableView(
+        "ladder",
+        "Gain: likelihood ratio statistic against the predictions as they are, and its p-value. "
+        "Enough?: p-value of the model against shifts and slopes for every class (of those against "
+        f"the full matrix); ◆ rejected by closed testing at level {ladder.alpha:g}, ★ the smallest "
+        "model not rejected. AIC and BIC: above the smallest. P-values: "
+        f"{how_computed(ladder.method, ladder.why)}.",
+        (
+            Column("Model", "name"),
+            Column("Parameters"),
+            Column("Gain", help="Likelihood ratio statistic against the predictions as they are"),
+            Column("p"),
+            Column("Enough? p", help="Small: the labels contradict this model"),
+            Column("AIC", help="Above the smallest"),
+            Column("BIC", help="Above the smallest"),
+        ),
+        tuple(rows),
+    )
+    return Part(" ".join(said.text for said in ladder.statements(typeset)), table, tuple(notes))
 
 
 def kind_headline(said: list[Statement]) -> str:
@@ -88,67 +119,20 @@ def _left_out(a: Assessment, what: str, name: str) -> str:
     return f"{what} left out: {why}."
 
 
-def _ladder_table(ladder: Ladder) -> TableView:
-    least = {name: min(getattr(row, name) for row in ladder.rows) for name in ("aic", "bic")}
-    how = how_computed(ladder.method, ladder.reason)
-    return TableView(
-        "ladder",
-        "Gain: likelihood ratio statistic against the predictions as they are, and its p-value. "
-        "Enough?: p-value of the model against shifts and slopes for every class (of those against "
-        f"the full matrix); ◆ rejected by closed testing at level {ladder.alpha:g}, ★ the smallest "
-        f"model not rejected. AIC and BIC: above the smallest. P-values: {how}.",
-        (
-            Column("Model", "name"),
-            Column("Parameters"),
-            Column("Gain", help="Likelihood ratio statistic against the predictions as they are"),
-            Column("p"),
-            Column("Enough? p", help="Small: the labels contradict this model"),
-            Column("AIC", help="Above the smallest"),
-            Column("BIC", help="Above the smallest"),
-        ),
-        tuple(_ladder_row(row, ladder, least) for row in ladder.rows),
-    )
+def how_computed(method: str, why: Reason | None) -> str:
+    """Return how p-values of nested models were computed, and why so if nobody asked for it."""
+    return WAYS.get(method, method) + ("" if why is None or why.asked else f" ({why})")
 
 
-def _ladder_row(row: LadderRow, ladder: Ladder, least: dict[str, float]) -> tuple[Cell, ...]:
-    first = row.model == "identity"
-    return (
-        Cell(model_name(row.model)),
-        Cell(str(row.df), row.df),
-        Cell("0", 0.0) if first else number_cell(row.statistic),
-        Cell("-") if first else p_cell(row.pvalue, row.method),
-        _enough(row, row.model == ladder.chosen),
-        *(
-            Cell(f"{above:.1f}", above)
-            for above in (row.aic - least["aic"], row.bic - least["bic"])
-        ),
-    )
-
-
-def _enough(row: LadderRow, chosen: bool) -> Cell:
-    cell = p_cell(row.larger_pvalue, row.larger_method or "")
-    how = WAYS.get(row.larger_method or "", "")
-    if chosen:
-        return replace(cell, title=how, mark="best", note="the smallest model not rejected")
-    return _marked(cell, row.rejected, how, "rejected")
-
-
-def how_computed(method: str, reason: str) -> str:
-    """Return how p-values of nested models were computed, and why so.
-
-    Examples
-    --------
-    >>> how_computed("chi2", "120 expected errors per parameter")
-    'chi-square (120 expected errors per parameter)'
-    """
-    why = f" ({reason})" if reason and reason != "as asked" else ""
-    return WAYS.get(method, method) + why
+def _marked(cell: Cell, off: bool, title: str = "", note: str = "more than chance") -> Cell:
+    return replace(cell, title=title, mark="off" if off else "", note=note if off else "")
 
 
 def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
     """Return rows of each class, its shares, and the tests that there are."""
     counts, table, tests = a.predictions.class_weight, a.in_the_large, a.details.class_tests
     tested = not needs_robust(a.predictions)
+    caption = "How often each class was predicted on average, and how often it came true; "
     heads = [
         Column("Class", "name"),
         Column("Rows" if a.predictions.sample_weight is None else "Weight"),
@@ -157,16 +141,6 @@ def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
     ]
     if tested:
         heads += [Column("z"), Column("Share: p", help="After Holm, over the classes")]
-    if tests is not None:
-        heads += [Column("Shift, slope: statistic"), Column("Shift, slope: p", help="After Holm")]
-    rows = []
-    for j, label in enumerate(table["class"]):
-        row = [name_cell(label), Cell(format_weight(counts[j]), float(counts[j]))]
-        row += [Cell(percent(table[k][j]), table[k][j]) for k in ("predicted", "observed")]
-        row += _share_cells(a, j, alpha) if tested else []
-        rows.append((*row, *([] if tests is None else _test_cells(tests, j, alpha))))
-    caption = "How often each class was predicted on average, and how often it came true; "
-    if tested:
         caption += (
             "z is the difference in standard errors. P-values are adjusted for the number of "
             "classes (Holm); marked: more than chance."
@@ -174,25 +148,22 @@ def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
         caption += " No baseline is needed here." if tests is None else ""
     else:
         caption += "the rows depend or are weighted, so that no single class is tested."
+    if tests is not None:
+        heads += [Column("Shift, slope: statistic"), Column("Shift, slope: p", help="After Holm")]
+    rows = []
+    for j, label in enumerate(table["class"]):
+        row = [name_cell(label), Cell(format_weight(counts[j]), float(counts[j]))]
+        row += [Cell(percent(table[k][j]), table[k][j]) for k in ("predicted", "observed")]
+        if tested:
+            z, p = table["z"][j], table["adjusted"][j]
+            word = "-" if math.isnan(z) else f"{z:+.1f}".replace("-0.0", "+0.0")
+            row += [Cell(word, or_none(z)), _marked(p_cell(p), p <= alpha)]
+        if tests is not None:
+            statistic, p, how = (tests.table[k][j] for k in ("statistic", "adjusted", "method"))
+            cell = Cell("baseline") if math.isnan(p) else number_cell(statistic)
+            row += [cell, _marked(p_cell(p, how), p <= alpha, WAYS.get(how, ""))]
+        rows.append(tuple(row))
     return TableView("shares", caption, tuple(heads), tuple(rows))
-
-
-def _share_cells(a: Assessment, j: int, alpha: float) -> list[Cell]:
-    z, p = a.in_the_large["z"][j], a.in_the_large["adjusted"][j]
-    word = "-" if math.isnan(z) else f"{z:+.1f}".replace("-0.0", "+0.0")
-    return [Cell(word, or_none(z)), _marked(p_cell(p), p <= alpha)]
-
-
-def _test_cells(tests: ClassTests, j: int, alpha: float) -> list[Cell]:
-    p, how = tests.table["adjusted"][j], tests.table["method"][j]
-    if math.isnan(p):
-        return [Cell("baseline"), Cell("-")]
-    statistic = number_cell(tests.table["statistic"][j])
-    return [statistic, _marked(p_cell(p, how), p <= alpha, WAYS.get(how, ""))]
-
-
-def _marked(cell: Cell, off: bool, title: str = "", note: str = "more than chance") -> Cell:
-    return replace(cell, title=title, mark="off" if off else "", note=note if off else "")
 
 
 def class_names(a: Assessment, alpha: float) -> tuple[Names, ...]:
@@ -237,7 +208,7 @@ def classes_note(a: Assessment, alpha: float) -> str:
     return (
         "Shift or slope: likelihood ratio of the whole fit to one that leaves the class as "
         f"predicted against {name_cell(tests.baseline).text!r}; p-values: "
-        f"{how_computed(tests.method, tests.reason)}. Share: does the class come true as often as "
+        f"{how_computed(tests.method, tests.why)}. Share: does the class come true as often as "
         "predicted? Holm's method allows for the number of classes: for each kind of test, any "
         f"false mark at all has probability {100 * alpha:g} % at most."
     )
@@ -259,20 +230,21 @@ def baselines_part(a: Assessment) -> Part:
         how = "chi-square with Bonferroni, because fractional weights cannot be simulated"
     if found.method == "exact" and found.pvalue <= 1.001 / (found.n_resamples + 1):
         how += ", which can show no smaller one"
-    over_all = f"Over all baselines together p {show_p(found.pvalue)} ({how})."
-    notes = tuple(capital(note) for note in found.notes)
-    verdict = found.verdict
-    if _no_repair(found, found.table["baseline"].index(found.reference)):
-        verdict = f"{found.decision}."  # nothing to measure changes against
-    return Part(f"{capital(verdict)} {over_all}", _baselines_table(found), notes)
-
-
-def _no_repair(found: BaselineSensitivity, j: int) -> bool:
-    return bool(found.table["separated"][j] or not found.table["converged"][j])
-
-
-def _baselines_table(found: BaselineSensitivity) -> TableView:
-    return TableView(
+    verdict, rows = found.verdict, []
+    for row in found.table.rows():
+        exists = row["converged"] and not row["separated"]
+        changes = [Cell("no estimate"), Cell("-"), Cell("-")]
+        if row["baseline"] == found.reference:
+            changes[0] = Cell("reference")
+            if not exists:
+                verdict = f"{found.decision}."  # nothing to measure changes against
+        elif exists:
+            values = (row["mean_change"], row["largest_change"])
+            changes = [Cell(format_change(value), value) for value in values]
+            changes.append(Cell(percent(row["label_changes"]), row["label_changes"]))
+        first = (name_cell(row["baseline"]), number_cell(row["statistic"]), p_cell(row["pvalue"]))
+        rows.append((*first, *changes))
+    table = TableView(
         "baselines",
         "Each class as the baseline. p: chi-square, of this baseline alone; the smallest of them "
         "is no valid p-value. Changes: of repaired probabilities of these rows, and of their most "
@@ -285,34 +257,27 @@ def _baselines_table(found: BaselineSensitivity) -> TableView:
             Column("Largest change"),
             Column("Labels that change"),
         ),
-        tuple(_baseline_row(found, j) for j in range(len(found.table))),
+        tuple(rows),
     )
-
-
-def _baseline_row(found: BaselineSensitivity, j: int) -> tuple[Cell, ...]:
-    row = {name: found.table[name][j] for name in found.table.columns}
-    first = (name_cell(row["baseline"]), number_cell(row["statistic"]), p_cell(row["pvalue"]))
-    if row["baseline"] == found.reference:
-        return (*first, Cell("reference"), Cell("-"), Cell("-"))
-    if _no_repair(found, j):
-        return (*first, Cell("no estimate"), Cell("-"), Cell("-"))
-    changes = [Cell(format_change(v), v) for v in (row["mean_change"], row["largest_change"])]
-    return (*first, *changes, Cell(percent(row["label_changes"]), row["label_changes"]))
+    over_all = f"Over all baselines together p {show_p(found.pvalue)} ({how})."
+    return Part(f"{capital(verdict)} {over_all}", table, tuple(map(capital, found.notes)))
 
 
 def zeros_part(a: Assessment, alpha: float) -> Part:
     """Return what the answer is with other floors for zeros."""
     found = a.details.zeros
-    if found is not None:
-        lead, *notes = (said.text for said in found.statements(alpha, typeset))
-        return Part(lead, _zeros_table(found), tuple(notes))
-    if "zeros" in a.details.skipped and a.predictions.n_zeros:
-        return Part(_left_out(a, "Other floors for zeros are", "zeros"))
-    return Part("No probability was 0, so no floor was needed.")
-
-
-def _zeros_table(found: ZeroSensitivity) -> TableView:
-    return TableView(
+    if found is None:
+        if "zeros" in a.details.skipped and a.predictions.n_zeros:
+            return Part(_left_out(a, "Other floors for zeros are", "zeros"))
+        return Part("No probability was 0, so no floor was needed.")
+    rows = []
+    for floor, test in zip(found.floors, found.tests, strict=True):
+        how = {"chi2": "chi-square", "bound": "guaranteed bound"}.get(test.method, test.method)
+        if test.method == "exact":
+            how = f"{format_count(test.n_resamples)} simulated data sets"
+        p = p_cell(test.pvalue, test.method)
+        rows.append((Cell(floor_text(floor), floor), number_cell(test.statistic), p, Cell(how)))
+    table = TableView(
         "zeros",
         "The main test with zeros raised to other floors, from the same draws where it is "
         "simulated.",
@@ -322,22 +287,10 @@ def _zeros_table(found: ZeroSensitivity) -> TableView:
             Column("p"),
             Column("p-value by", "words"),
         ),
-        tuple(
-            (
-                Cell(floor_text(floor), floor),
-                number_cell(test.statistic),
-                p_cell(test.pvalue, test.method),
-                Cell(_way(test)),
-            )
-            for floor, test in zip(found.floors, found.tests, strict=True)
-        ),
+        tuple(rows),
     )
-
-
-def _way(test: CalibrationTest) -> str:
-    if test.method == "exact":
-        return f"{format_count(test.n_resamples)} simulated data sets"
-    return {"chi2": "chi-square", "bound": "guaranteed bound"}.get(test.method, test.method)
+    lead, *notes = (said.text for said in found.statements(alpha, typeset))
+    return Part(lead, table, tuple(notes))
 
 
 def posterior_part(a: Assessment) -> Part:
@@ -346,18 +299,15 @@ def posterior_part(a: Assessment) -> Part:
     if found is None:
         return Part(_left_out(a, "The posterior probability is", "posterior"))
     warning = bic_warning(found.posterior, found.pvalue, found.df, found.total_weight, typeset)
-    return Part(_posterior_line(found), None, (warning,) if warning else ())
-
-
-def _posterior_line(found: CalibrationPosterior) -> str:
     shown = format_posterior(found.posterior)
     if found.posterior < 1e-3:
         least = found.posterior < SMALLEST_POSTERIOR
         shown = "below 10⁻¹²" if least else typeset(found.posterior).bare
-    return (
+    return Part(
         f"Posterior probability of calibration: {shown}, from even odds, if MCLLO is the only "
         f"alternative (BIC, n = {format_count(found.total_weight)}). Log Bayes factor against "
-        f"calibration: {format_number(found.log_bayes_factor)}."
+        f"calibration: {format_number(found.log_bayes_factor)}.",
+        notes=(warning,) if warning else (),
     )
 
 
@@ -366,20 +316,7 @@ def robust_part(a: Assessment) -> Part | None:
     found = a.details.robust
     if found is None:
         return None
-    cluster = found.kind == "cluster"
-    notes = (
-        f"Intervals of δ and γ allow for the {'groups' if cluster else 'weights'} too.",
-        *(f"{capital(limit)}." for limit in found.limits),
-        f"Left out, because they assume {INDEPENDENT}: the kinds of miscalibration, tests of "
-        "single classes, other baselines and floors, Bayes, the omnibus tests, and what the "
-        "metrics would be under calibration.",
-    )
-    title = "Dependent rows" if cluster else "Survey weights"
-    return Part(_robust_line(found), None, notes, title)
-
-
-def _robust_line(found: RobustTest) -> str:
-    n = format_count(found.n_groups)
+    cluster, n = found.kind == "cluster", format_count(found.n_groups)
     how = "the F distribution"
     if found.method == "flip":
         how = f"{format_count(found.n_resamples)} random sign flips"
@@ -387,10 +324,18 @@ def _robust_line(found: RobustTest) -> str:
         f"Robust score statistic {format_number(found.statistic, 4)} on {found.df} df, "
         f"p {show_p(found.pvalue)}, from {how}."
     )
-    if found.kind == "cluster":
-        return (
+    lead = f"Weights are no counts, so the variance of the test comes from the {n} rows. {line}"
+    if cluster:
+        lead = (
             f"Rows come in {n} groups, which may depend inside but not on each other; the variance "
             f"of the test comes from the groups. {line} Groups make that variance "
             f"{format_number(found.design_effect)} times that of independent rows."
         )
-    return f"Weights are no counts, so the variance of the test comes from the {n} rows. {line}"
+    notes = (
+        f"Intervals of δ and γ allow for the {'groups' if cluster else 'weights'} too.",
+        *(f"{capital(limit)}." for limit in found.limits),
+        f"Left out, because they assume {INDEPENDENT}: the kinds of miscalibration, tests of "
+        "single classes, other baselines and floors, Bayes, the omnibus tests, and what the "
+        "metrics would be under calibration.",
+    )
+    return Part(lead, None, notes, "Dependent rows" if cluster else "Survey weights")

@@ -195,19 +195,16 @@ def method_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ..
         ways |= {row.pvalue_method for row in comparison.rows}
     unused = {"exact", "bound"} - ways
     used = [fact for fact in _MODEL if fact.key not in unused]
-    return (*used, _PAIRED) if comparison is not None else (*used, *_detail_facts(a))
-
-
-def _detail_facts(a: Assessment) -> list[Fact]:
-    d = a.details
-    facts = (
+    if comparison is not None:
+        return (*used, _PAIRED)
+    details = (
         (_OVER_BASELINES, a.test.kind == "max_score"),
-        (_LADDER, d.ladder is not None),
-        (_HOLM, d.class_tests is not None),
-        (_BAYES, d.posterior is not None),
-        (_ROBUST, d.robust is not None),
+        (_LADDER, a.details.ladder is not None),
+        (_HOLM, a.details.class_tests is not None),
+        (_BAYES, a.details.posterior is not None),
+        (_ROBUST, a.details.robust is not None),
     )
-    return [fact for fact, used in facts if used]
+    return (*used, *(fact for fact, is_used in details if is_used))
 
 
 def references(method: tuple[Fact, ...]) -> tuple[Fact, ...]:

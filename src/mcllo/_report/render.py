@@ -28,20 +28,24 @@ _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u
 
 def render_html(summary: Summary, pictures: Mapping[str, Picture]) -> str:
     """Return the page: one file that needs no other."""
-    style, script = _asset("style.css"), _asset("sort.js")
-    template = _html().get_template("report.html.jinja")
-    return template.render(
+    environment = _environment(html=True)
+    assert environment.loader is not None
+    style, script = (
+        environment.loader.get_source(environment, name)[0] for name in ("style.css", "sort.js")
+    )
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return environment.get_template("report.html.jinja").render(
         s=summary,
         pictures=pictures,
         style=Markup(style),
         script=Markup(script),
-        script_hash=_hash(script),
+        script_hash="sha256-" + base64.b64encode(digest).decode("ascii"),
     )
 
 
 def render_markdown(summary: Summary) -> str:
     """Return the report as Markdown, without pictures."""
-    text = _markdown().get_template("report.md.jinja").render(s=summary)
+    text = _environment(html=False).get_template("report.md.jinja").render(s=summary)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -54,13 +58,7 @@ def render_frame(page: str) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Return `text` without control and direction characters; half characters are replaced.
-
-    Examples
-    --------
-    >>> plain("a\u202eb\x00c\ud800d") == "abc\ufffdd"
-    True
-    """
+    """Return `text` without control and direction characters; half characters are replaced."""
     return "".join(map(_visible, text))
 
 
@@ -74,13 +72,7 @@ def _visible(letter: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Return `text` so that Markdown shows it as it is, also inside a table.
-
-    Examples
-    --------
-    >>> print(escape_markdown("<b>|*x*"), escape_markdown("[a](b)"))
-    &lt;b&gt;\|\*x\* [a]\(b)
-    """
+    """Return `text` so that Markdown shows it as it is, also inside a table."""
     words = escape(" ".join(plain(text).split()), quote=False)
     return _SPECIAL.sub(r"\\\1", words).replace("](", r"]\(")
 
@@ -96,44 +88,22 @@ def code_span(text: str) -> Markup:
     return Markup("`" + " ".join(plain(text).replace("`", "'").split()) + "`")
 
 
-def _show_html(value: Any) -> Any:
-    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _show_markdown(value: Any) -> Any:
-    is_text = isinstance(value, str) and not isinstance(value, Markup)
-    return escape_markdown(value) if is_text else value
-
-
 @cache
-def _html() -> Environment:
-    return Environment(autoescape=True, finalize=_show_html, **_options())
+def _environment(*, html: bool) -> Environment:
+    """Return what fills the templates; `escape_markdown` does for Markdown what Jinja2 cannot."""
+    show = plain if html else escape_markdown
 
+    def finalize(value: Any) -> Any:
+        return show(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
-@cache
-def _markdown() -> Environment:
-    # HTML's rules are not Markdown's: `_show_markdown` escapes what Markdown would read.
-    environment = Environment(autoescape=False, finalize=_show_markdown, **_options())
+    environment = Environment(
+        loader=PackageLoader("mcllo._report"),
+        autoescape=html,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     environment.filters |= {"code_block": code_block, "code_span": code_span}
     return environment
-
-
-def _options() -> dict[str, Any]:
-    return {
-        "loader": PackageLoader("mcllo._report"),
-        "undefined": StrictUndefined,
-        "trim_blocks": True,
-        "lstrip_blocks": True,
-        "keep_trailing_newline": True,
-    }
-
-
-def _asset(name: str) -> str:
-    environment = _html()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
-
-
-def _hash(script: str) -> str:
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return "sha256-" + base64.b64encode(digest).decode("ascii")

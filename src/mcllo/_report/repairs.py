@@ -7,22 +7,13 @@ Which repair to use, what cannot be told from it and every interval are those of
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from .._ground.text import format_count
 from .._workflows.comparison import Comparison, ComparisonRow
 from .._workflows.recommend import NOTHING
 from .tables import p_cell
-from .views import (
-    Cell,
-    Column,
-    Fact,
-    Repairs,
-    Step,
-    TableView,
-    capital,
-    percent,
-    show_p,
-)
+from .views import Cell, Column, Fact, Repairs, Step, TableView, capital, percent, show_p
 
 NAMES = {
     "uncalibrated_train": ("Uncalibrated (train)", "the uncalibrated training rows"),
@@ -59,11 +50,27 @@ def repairs_of(c: Comparison, alpha: float) -> Repairs:
         Fact(name, f"{short_name(name)}: not run", capital(why) + ".")
         for name, why in c.skipped.items()
     ]
+    notes = [
+        "p asks whether the repaired numbers are calibrated. A large p is not proof of "
+        "calibration, and the largest is not the best."
+    ]
+    if any(row.pvalue_corrected is not None for row in c.rows):
+        notes.append(
+            "The corrected p asks whether the same map holds in both samples: a fitted map carries "
+            "the noise of the rows it was fitted on, which makes the plain p too small."
+        )
+    zeros = [f"{short_name(row.method)} {row.n_zero_labels}" for row in c.rows if row.n_zero_labels]
+    if zeros:
+        notes.append(
+            f"Labels that came true with probability 0 (raised to 1e-6 here): {', '.join(zeros)}."
+        )
     after = _after_sentence(c[c.best], alpha) if c.recommendation.improves else ""
-    return Repairs(c.recommendation, after, comparison_table(c), _notes(c), (*warned, *skipped))
+    table = comparison_table(c)
+    return Repairs(c.recommendation, after, table, tuple(notes), (*warned, *skipped))
 
 
 def _after_sentence(best: ComparisonRow, alpha: float) -> str:
+    """Return whether the recommended repair leaves something."""
     if math.isnan(best.pvalue):
         return "Whether the repaired predictions are calibrated could not be tested."
     p = best.pvalue if best.pvalue_corrected is None else best.pvalue_corrected
@@ -136,57 +143,29 @@ def comparison_table(c: Comparison) -> TableView:
 
 
 def _row(c: Comparison, row: ComparisonRow) -> tuple[Cell, ...]:
-    changed, seconds = row.label_change, row.fit_seconds
+    changed, seconds, values = row.label_change, row.fit_seconds, {}
+    for name in ("log_loss", "ece", "classwise_ece", "brier", "accuracy"):
+        value = getattr(row, name)
+        text = f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4f}"
+        cell = Cell(text, value)
+        values[name] = replace(cell, mark="best", note="best") if c.has_best(row, name) else cell
+    worse, other = Cell("-"), c.recommendation.difference(row.method)
+    if row.method == c.best:
+        worse = Cell("best", 0.0)
+    elif other is not None:
+        worse = Cell(other.cell, other.difference)
+        if not other.told:
+            worse = replace(worse, mark="tie", note="cannot be told from the best")
+    time = Cell("-")
+    if seconds is not None:
+        time = Cell(f"{1000 * seconds:.0f} ms" if seconds < 1.0 else f"{seconds:.1f} s", seconds)
     return (
         Cell(short_name(row.method), title=title_of(row.method)),
-        _value(c, row, "log_loss"),
-        _difference(c, row),
-        _value(c, row, "ece"),
-        _value(c, row, "classwise_ece"),
-        _value(c, row, "brier"),
-        _value(c, row, "accuracy"),
+        values.pop("log_loss"),
+        worse,
+        *values.values(),
         Cell("-") if changed is None else Cell(percent(changed), changed),
         p_cell(row.pvalue, row.pvalue_method),
         p_cell(row.pvalue_corrected, row.pvalue_method),
-        Cell("-") if seconds is None else Cell(_time(seconds), seconds),
+        time,
     )
-
-
-def _value(c: Comparison, row: ComparisonRow, name: str) -> Cell:
-    value = getattr(row, name)
-    text = f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4f}"
-    best = c.has_best(row, name)
-    return Cell(text, value, mark="best" if best else "", note="best" if best else "")
-
-
-def _difference(c: Comparison, row: ComparisonRow) -> Cell:
-    if row.method == c.best:
-        return Cell("best", 0.0)
-    other = c.recommendation.difference(row.method)
-    if other is None:
-        return Cell("-")
-    if other.told:
-        return Cell(other.cell, other.difference)
-    return Cell(other.cell, other.difference, mark="tie", note="cannot be told from the best")
-
-
-def _time(seconds: float) -> str:
-    return f"{1000 * seconds:.0f} ms" if seconds < 1.0 else f"{seconds:.1f} s"
-
-
-def _notes(c: Comparison) -> tuple[str, ...]:
-    lines = [
-        "p asks whether the repaired numbers are calibrated. A large p is not proof of "
-        "calibration, and the largest is not the best."
-    ]
-    if any(row.pvalue_corrected is not None for row in c.rows):
-        lines.append(
-            "The corrected p asks whether the same map holds in both samples: a fitted map carries "
-            "the noise of the rows it was fitted on, which makes the plain p too small."
-        )
-    zeros = [f"{short_name(row.method)} {row.n_zero_labels}" for row in c.rows if row.n_zero_labels]
-    if zeros:
-        lines.append(
-            f"Labels that came true with probability 0 (raised to 1e-6 here): {', '.join(zeros)}."
-        )
-    return tuple(lines)

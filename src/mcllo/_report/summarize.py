@@ -12,39 +12,17 @@ from typing import Literal
 
 from .._assessment.assessment import Assessment, assess_predictions
 from .._assessment.details import PARTS, Details
-from .._ground.statements import Statement, pick, quiet
+from .._ground.statements import pick, quiet
 from .._inference.budget import N_RESAMPLES_COMPARE
 from .._inference.likelihood_tests import CalibrationTest, choose_method
 from .._version import __version__
 from .._workflows.comparison import Comparison
 from ..exceptions import InputError
-from .details import (
-    baselines_part,
-    class_names,
-    classes_note,
-    kind_headline,
-    ladder_part,
-    posterior_part,
-    robust_part,
-    shares_table,
-    worst_classes,
-    zeros_part,
-)
+from . import details, tables
+from . import verdict as first
 from .method import method_facts, references
 from .repairs import repair_steps, repairs_of
-from .tables import classes_lead, departure_sentences, null_lead, null_table, parameters_table
-from .verdict import (
-    Command,
-    Sources,
-    alerts_and_notes,
-    data_facts,
-    headline_facts,
-    next_steps,
-    reproduce_facts,
-    sources,
-    status_of,
-    verdict_of,
-)
+from .verdict import Command, Sources
 from .views import DetailsView, Summary
 
 
@@ -111,53 +89,48 @@ def summarize(
     a = assessment_of(result) if assessment is None else assessment
     comparison = result if isinstance(result, Comparison) else None
     kind: Literal["assessment", "comparison"] = "comparison" if comparison else "assessment"
+    if title is None:
+        title = "Repairs compared" if comparison else "Calibration report"
+        files = [path.rsplit("/", 1)[-1] for path in first.sources(source)]
+        title += f": {', '.join(files)}" if files else ""
     said = a.statements(alpha)
-    status = status_of(said)
-    alerts, notes = alerts_and_notes(a, said)
-    method = method_facts(a, comparison)
+    verdict = first.verdict_of(a, said)
+    alerts, notes = first.alerts_and_notes(a, said)
+    method, steps, behind = method_facts(a, comparison), first.next_steps(a, verdict.status), None
+    if comparison is not None and verdict.status != "unknown":
+        steps = repair_steps(comparison)
+    if comparison is None:
+        behind = DetailsView(
+            headline=details.kind_headline(said),
+            worst=details.worst_classes(a, alpha),
+            ladder=details.ladder_part(a, alpha),
+            classes=details.class_names(a, alpha),
+            classes_note=details.classes_note(a, alpha),
+            baselines=details.baselines_part(a),
+            zeros=details.zeros_part(a, alpha),
+            posterior=details.posterior_part(a),
+            robust=details.robust_part(a),
+        )
     return Summary(
         kind=kind,
-        title=title if title is not None else _title(kind, source),
+        title=title,
         lead=f"{pick(said, 'heading')[0]}.",
-        verdict=verdict_of(a, said),
+        verdict=verdict,
         alerts=alerts,
         notes=notes,
-        steps=next_steps(a, status)
-        if comparison is None or status == "unknown"
-        else repair_steps(comparison),
-        facts=headline_facts(a),
-        classes_lead=classes_lead(a, alpha),
-        departures=departure_sentences(a.fit) if a.test.rejects(alpha) else (),
-        parameters=parameters_table(a.fit),
-        null_lead=null_lead(a),
-        null_table=null_table(a),
-        shares=shares_table(a, alpha),
-        details=None if comparison else details_of(a, said, alpha),
+        steps=steps,
+        facts=first.headline_facts(a),
+        classes_lead=tables.classes_lead(a, alpha),
+        departures=tables.departure_sentences(a.fit) if a.test.rejects(alpha) else (),
+        parameters=tables.parameters_table(a.fit),
+        null_lead=tables.null_lead(a),
+        null_table=tables.null_table(a),
+        shares=details.shares_table(a, alpha),
+        details=behind,
         repairs=None if comparison is None else repairs_of(comparison, alpha),
-        data=data_facts(a, comparison),
+        data=first.data_facts(a, comparison),
         method=method,
         references=references(method),
-        reproduce=reproduce_facts(a, comparison, command, source),
+        reproduce=first.reproduce_facts(a, comparison, command, source),
         version=__version__,
     )
-
-
-def details_of(a: Assessment, said: list[Statement], alpha: float) -> DetailsView:
-    """Return what lies behind the verdict; computes the details."""
-    return DetailsView(
-        headline=kind_headline(said),
-        worst=worst_classes(a, alpha),
-        ladder=ladder_part(a, alpha),
-        classes=class_names(a, alpha),
-        classes_note=classes_note(a, alpha),
-        baselines=baselines_part(a),
-        zeros=zeros_part(a, alpha),
-        posterior=posterior_part(a),
-        robust=robust_part(a),
-    )
-
-
-def _title(kind: str, source: Sources) -> str:
-    name = "Repairs compared" if kind == "comparison" else "Calibration report"
-    files = [path.rsplit("/", 1)[-1] for path in sources(source)]
-    return f"{name}: {', '.join(files)}" if files else name

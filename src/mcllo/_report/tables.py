@@ -7,6 +7,7 @@ The column "90 : 10 becomes" says what an estimate does: where class and baselin
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,8 +19,6 @@ from .._inference.calibration_test import needs_robust
 from .._inference.omnibus import NAMES
 from .verdict import expected_metrics
 from .views import Cell, Column, Sentence, TableView, capital, name_cell, percent, typeset
-
-EXCLUDES = "interval excludes 1"
 
 
 def departure_sentences(fit: MCLLOFit) -> tuple[Sentence, ...]:
@@ -59,10 +58,28 @@ def classes_lead(a: Assessment, alpha: float) -> str:
 
 def parameters_table(fit: MCLLOFit) -> TableView:
     """Return delta and gamma of every class with intervals, the largest departure first."""
-    interval = fit.confidence_interval()
+    interval, count, rows = fit.confidence_interval(), 2 * len(fit.compared), []
+    caption = (
+        f"Log odds of each class against {ellipsis(fit.baseline)!r}, largest departure first. "
+        f"δ = γ = 1 changes nothing. Marked: 95 % intervals without 1; of {count} intervals about "
+        f"{format_number(0.05 * count, 2)} would be marked by chance alone."
+    )
+    if not fit.converged:
+        caption = "These rows do not determine the estimates, so none are shown."
+    for j in np.argsort(-departure_sizes(fit), kind="stable"):
+        cells = [Cell("-")] * 5
+        if fit.converged:
+            cells = [
+                number_cell(fit.delta[j]),
+                _interval_cell(*interval.delta[j]),
+                number_cell(fit.gamma[j]),
+                _interval_cell(*interval.gamma[j]),
+                _ninety(float(fit.tau[j] + fit.gamma[j] * math.log(9.0))),
+            ]
+        rows.append((name_cell(fit.compared[j]), *cells))
     return TableView(
         "parameters",
-        _parameters_caption(fit),
+        caption,
         (
             Column("Class", "name"),
             Column("δ (shift)", help="Above 1: more likely than predicted, at even odds"),
@@ -71,38 +88,12 @@ def parameters_table(fit: MCLLOFit) -> TableView:
             Column("95 % interval"),
             Column("90 : 10 becomes", help="Class against baseline, after the repair"),
         ),
-        tuple(
-            _parameter_row(fit, int(j), interval.delta[j], interval.gamma[j])
-            for j in np.argsort(-departure_sizes(fit), kind="stable")
-        ),
-    )
-
-
-def _parameters_caption(fit: MCLLOFit) -> str:
-    if not fit.converged:
-        return "These rows do not determine the estimates, so none are shown."
-    count = 2 * len(fit.compared)
-    return (
-        f"Log odds of each class against {ellipsis(fit.baseline)!r}, largest departure first. "
-        f"δ = γ = 1 changes nothing. Marked: 95 % intervals without 1; of {count} intervals about "
-        f"{format_number(0.05 * count, 2)} would be marked by chance alone."
-    )
-
-
-def _parameter_row(fit: MCLLOFit, j: int, delta: np.ndarray, gamma: np.ndarray) -> tuple[Cell, ...]:
-    if not fit.converged:
-        return (name_cell(fit.compared[j]), *[Cell("-")] * 5)
-    return (
-        name_cell(fit.compared[j]),
-        number_cell(fit.delta[j]),
-        _interval_cell(*delta),
-        number_cell(fit.gamma[j]),
-        _interval_cell(*gamma),
-        _ninety(float(fit.tau[j] + fit.gamma[j] * math.log(9.0))),
+        tuple(rows),
     )
 
 
 def _ninety(log_odds: float) -> Cell:
+    """Return 90 to 10 after the repair, in words that never say never."""
     if math.isnan(log_odds):
         return Cell("-")
     share = 100.0 / (1.0 + math.exp(-min(max(log_odds, -700.0), 700.0)))
@@ -113,13 +104,9 @@ def _ninety(log_odds: float) -> Cell:
 
 
 def _interval_cell(low: float, high: float) -> Cell:
-    off = bool(high < 1.0 or low > 1.0)
-    return Cell(
-        format_interval(low, high),
-        or_none(float(low)),
-        mark="off" if off else "",
-        note=EXCLUDES if off else "",
-    )
+    cell = Cell(format_interval(low, high), or_none(float(low)))
+    off = high < 1.0 or low > 1.0
+    return replace(cell, mark="off", note="interval excludes 1") if off else cell
 
 
 def null_lead(a: Assessment) -> str:
@@ -140,49 +127,32 @@ def null_lead(a: Assessment) -> str:
 
 def null_table(a: Assessment) -> TableView:
     """Return each measure beside what calibrated predictions like these would show."""
+    m, rows = a.metrics, []
+    for key, title in (("ece", "ECE, top label"), ("classwise_ece", "ECE, class by class")):
+        null, span, p = a.nulls.get(key), Cell("-"), Cell("-")
+        if null is not None:
+            span = Cell(f"{null.low:.4f} to {null.high:.4f}", null.low)
+            p = p_cell(null.pvalue)
+        rows.append((Cell(title), Cell(f"{m[key]:.4f}", m[key]), span, p))
+    for kind, test in a.companions.items():
+        name = Cell(f"{capital(NAMES[kind])} statistic")
+        about = Cell(f"about {format_number(test.expected)}", test.expected)
+        rows.append((name, number_cell(test.statistic), about, p_cell(test.pvalue)))
+    expected = expected_metrics(a.predictions)
+    for key, title, show in (
+        ("accuracy", "Accuracy", percent),
+        ("log_loss", "Log loss", "{:.4f}".format),
+        ("brier", "Brier score", "{:.4f}".format),
+    ):
+        about = Cell(f"about {show(expected[key])}")
+        rows.append((Cell(title), Cell(show(m[key])), about, Cell("-")))
     return TableView(
         "nulls",
         "Measured, and what calibrated predictions of the same values would show. p: share of "
         "simulated calibrated data sets that look at least as bad.",
         (Column("Measure", "name"), Column("Here"), Column("If calibrated"), Column("p")),
-        (*_ece_rows(a), *_omnibus_rows(a), *_score_rows(a)),
+        tuple(rows),
     )
-
-
-def _ece_rows(a: Assessment) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
-    for key, title in (("ece", "ECE, top label"), ("classwise_ece", "ECE, class by class")):
-        null, value = a.nulls.get(key), a.metrics[key]
-        span, p = Cell("-"), Cell("-")
-        if null is not None:
-            span = Cell(f"{null.low:.4f} to {null.high:.4f}", null.low)
-            p = p_cell(null.pvalue)
-        rows.append((Cell(title), Cell(f"{value:.4f}", value), span, p))
-    return rows
-
-
-def _omnibus_rows(a: Assessment) -> list[tuple[Cell, ...]]:
-    return [
-        (
-            Cell(f"{capital(NAMES[kind])} statistic"),
-            number_cell(test.statistic),
-            Cell(f"about {format_number(test.expected)}", test.expected),
-            p_cell(test.pvalue),
-        )
-        for kind, test in a.companions.items()
-    ]
-
-
-def _score_rows(a: Assessment) -> list[tuple[Cell, ...]]:
-    m, expected = a.metrics, expected_metrics(a.predictions)
-    rows = [
-        ("Accuracy", percent(m["accuracy"]), percent(expected["accuracy"])),
-        ("Log loss", f"{m['log_loss']:.4f}", f"{expected['log_loss']:.4f}"),
-        ("Brier score", f"{m['brier']:.4f}", f"{expected['brier']:.4f}"),
-    ]
-    return [
-        (Cell(name), Cell(here), Cell(f"about {there}"), Cell("-")) for name, here, there in rows
-    ]
 
 
 def p_cell(pvalue: float | None, method: str = "") -> Cell:

@@ -21,19 +21,9 @@ NAME_WIDTH = 32
 class Cell:
     """One cell of a table.
 
-    Attributes
-    ----------
-    text : str
-        What is shown.
-    sort : float or None
-        What to sort by; the text when None.
-    title : str
-        The full text, where `text` is cut.
-    mark : str
-        ``best``, ``tie`` (cannot be told from the best), ``off`` (excludes what calibration would
-        give), or nothing.
-    note : str
-        What the mark means, for people who do not see it.
+    `sort` is what to sort by (the text when None), `title` the full text where it was cut. `mark`
+    is ``best``, ``tie`` (cannot be told from the best), ``off`` (excludes what calibration would
+    give) or nothing, and `note` says what it means, for people who do not see it.
     """
 
     text: str
@@ -108,22 +98,10 @@ class Part:
 
 @dataclass(frozen=True)
 class DetailsView:
-    """What lies behind the verdict.
+    """What lies behind the verdict, as `details` tells it.
 
-    Attributes
-    ----------
-    headline : str
-        The kind of miscalibration, for the first screen; empty where nothing was rejected.
-    worst : Names or None
-        Classes that stand out, for the first screen.
-    ladder, baselines, zeros, posterior : Part
-        Kinds of miscalibration; what hangs on the baseline and on the floor for zeros; Bayes.
-    classes : tuple of Names
-        Which classes stand out, by shift and slope and by their share.
-    classes_note : str
-        How their p-values were computed, or why there are none.
-    robust : Part or None
-        The test for dependent rows, where it was used.
+    `headline` and `worst` are for the first screen; `classes_note` says how the p-values of single
+    classes were computed, or why there are none.
     """
 
     headline: str
@@ -246,28 +224,14 @@ class Summary:
 
 
 def name_cell(label: object, width: int = NAME_WIDTH) -> Cell:
-    """Return a class name as a cell: on one line, cut, with the full name beside it.
-
-    Examples
-    --------
-    >>> name_cell("cat")
-    Cell(text='cat', sort=None, title='', mark='', note='')
-    >>> name_cell("x" * 50, 8).text, len(name_cell("x" * 50, 8).title), name_cell("").text
-    ('xxxxxxx…', 50, '(empty)')
-    """
+    """Return a class name as a cell: on one line, cut, with the full name beside it."""
     full = str(label)
     text = ellipsis(full, width)
     return Cell(text or "(empty)", title="" if text == full else full)
 
 
 def show_p(pvalue: float, method: str = "") -> str:
-    """Return a p-value as people write it; that of `method` ``"bound"`` is at most so large.
-
-    Examples
-    --------
-    >>> show_p(0.034), show_p(8.7e-37), show_p(0.0), show_p(1e-20, "bound")
-    ('= 0.034', '= 8.7 × 10⁻³⁷', '< 10⁻³⁰⁰', '≤ 10⁻²⁰')
-    """
+    """Return a p-value as people write it; that of `method` ``"bound"`` is at most so large."""
     return str(typeset(pvalue, bound=method == "bound"))
 
 

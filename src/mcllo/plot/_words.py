@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import Any
 
@@ -132,25 +132,19 @@ def caption(kind: str, result: Any) -> str:
     """
     if kind not in CAPTIONS:
         raise InputError(f"kind must be one of {', '.join(CAPTIONS)}; got {kind!r}.")
-    return CAPTIONS[kind](result)
-
-
-def _reliability(result: Any) -> str:
-    return (
-        "Rows are grouped by the probability of their most probable class; each point shows how "
-        "often that class came true. On the dashed line both agree; below it the predictions are "
-        f"too confident, above it too timid. {_boxes(result.predictions)} The bars count the rows."
-    )
-
-
-def _reliability_by_class(result: Any) -> str:
-    return (
-        "For each class, rows are grouped by its predicted probability; each point shows how often "
-        "the class came true. Below the dashed line it is predicted too often, above it too "
-        f"rarely. {_boxes(result.predictions)} Bars at the foot: rows, relative to the fullest "
-        "group. ECE: mean distance from the line; z: how far the observed number of rows of the "
-        "class is from the predicted one, in standard deviations."
-    )
+    of, words = result, {}
+    if kind in ("ladder", "baselines"):  # of an assessment, or that detail itself
+        of = getattr(getattr(result, "details", None), kind, result)
+    if kind in ("reliability", "reliability_by_class"):
+        words["boxes"] = _boxes(result.predictions)
+    elif kind == "calibration_map":
+        words["base"] = shown(result.baseline)
+    elif kind == "comparison":
+        rows = result.holdout
+        words = {"boxes": _boxes(rows), "n": format_count(rows.n_samples)}
+    elif kind == "baselines":
+        words["p"] = format_p(of.pvalue)
+    return CAPTIONS[kind].format(of=of, **words)
 
 
 def _boxes(predictions: Predictions) -> str:
@@ -165,100 +159,52 @@ def _boxes(predictions: Predictions) -> str:
     return words
 
 
-def _parameters(fit: Any) -> str:
-    return (
-        "The repair multiplies the log odds of each class against the baseline by gamma, and then "
-        "the odds by delta: 1 changes nothing. Lines are 95 % intervals; diamonds mark those that "
-        "exclude 1. Delta: where a prediction gives even odds, the class is in truth delta "
-        "times as likely as the baseline. Gamma below 1: the predictions are too extreme; "
-        "above 1: too timid."
-    )
-
-
-def _calibration_map(fit: Any) -> str:
-    base = shown(fit.baseline)
-    return (
-        f"What the repair does to a probability, class by class against the baseline, {base}: "
-        f"the share p(class) / (p(class) + p({base})) as predicted and as repaired. Other classes "
-        "do not change it. On the dashed line nothing changes; a curve flatter than the line "
-        "pulls extreme predictions in, a steeper one pushes them out."
-    )
-
-
-def _comparison(result: Any) -> str:
-    rows = format_count(result.holdout.n_samples)
-    return (
-        f"The same {rows} rows before and after each method, best log loss first after the "
-        "uncalibrated ones. Points show how often the most probable class came true. "
-        f"{_boxes(result.holdout)} p: likelihood ratio test of calibration; a large p is no proof "
-        "of it, and the largest is not the best."
-    )
-
-
-def _comparison_dots(result: Any) -> str:
-    return (
-        "Methods by log loss, the best on top. Left: p-value of the calibration test; in the grey "
-        "area calibration is rejected. Hollow: corrected for the noise of the fitted map. "
-        "Middle: expected calibration error. Right: how much worse the log loss is than the "
-        "best, with paired intervals that hold for all methods at once (95 %)."
-    )
-
-
-def _ladder(result: Any) -> str:
-    found = getattr(result, "details", None)
-    found = result if found is None else found.ladder
-    return (
-        "Each row is a model of what is wrong. A mark shows how much better it fits these labels "
-        "than the predictions as they are; the grey bar is what it would gain by chance alone, "
-        "about 1 for each parameter. Models further down contain those above them, but shifts "
-        "contain no slope and slopes no shift. Enough? tests the model against shifts and slopes "
-        "for every class (these against the full matrix); diamonds are rejected by closed testing "
-        f"at level {found.alpha:g}. The smallest model not rejected is ringed: what these labels "
-        "do not contradict, not what is proven."
-    )
-
-
-def _baselines(result: Any) -> str:
-    found = getattr(result, "details", None)
-    found = result if found is None else found.baselines
-    return (
-        "The same rows with each class as the baseline. Left: the likelihood ratio statistic, by "
-        "chi-square rejected or not; picking the baseline with the smallest p-value is not a valid "
-        f"test, the p-value over all of them is (p {format_p(found.pvalue)}). Right: how far a "
-        "repaired probability moves from where the reference puts it, on average and at most."
-    )
-
-
-def _power(study: Any) -> str:
-    return (
-        f"How often the likelihood ratio test rejects calibration in simulated data sets "
-        f"({study.design}; {study.n_classes} classes). Bands are the 95 % intervals of the "
-        "simulation. Where the predictions are calibrated, the line should meet the dashed one."
-    )
-
-
-def _ece_boxplot(study: Any) -> str:
-    return (
-        f"Expected calibration error in simulated data sets ({study.design}; {study.n_classes} "
-        "classes): of the predictions as drawn, and after an MCLLO map fitted to the same rows. "
-        "Boxes hold half of the data sets, whiskers 95 %. It is above 0 for calibrated "
-        "predictions too."
-    )
-
-
-CAPTIONS: dict[str, Callable[[Any], str]] = {
-    "reliability": _reliability,
-    "reliability_by_class": _reliability_by_class,
-    "parameters": _parameters,
-    "calibration_map": _calibration_map,
-    "comparison": _comparison,
-    "comparison_dots": _comparison_dots,
-    "ladder": _ladder,
-    "baselines": _baselines,
-    "power": _power,
-    "ece_boxplot": _ece_boxplot,
+CAPTIONS = {
+    "reliability": "Rows are grouped by the probability of their most probable class; each point "
+    "shows how often that class came true. On the dashed line both agree; below it the predictions "
+    "are too confident, above it too timid. {boxes} The bars count the rows.",
+    "reliability_by_class": "For each class, rows are grouped by its predicted probability; each "
+    "point shows how often the class came true. Below the dashed line it is predicted too often, "
+    "above it too rarely. {boxes} Bars at the foot: rows, relative to the fullest group. ECE: mean "
+    "distance from the line; z: how far the observed number of rows of the class is from the "
+    "predicted one, in standard deviations.",
+    "parameters": "The repair multiplies the log odds of each class against the baseline by gamma, "
+    "and then the odds by delta: 1 changes nothing. Lines are 95 % intervals; diamonds mark those "
+    "that exclude 1. Delta: where a prediction gives even odds, the class is in truth delta times "
+    "as likely as the baseline. Gamma below 1: the predictions are too extreme; above 1: too "
+    "timid.",
+    "calibration_map": "What the repair does to a probability, class by class against the "
+    "baseline, {base}: the share p(class) / (p(class) + p({base})) as predicted and as repaired. "
+    "Other classes do not change it. On the dashed line nothing changes; a curve flatter than the "
+    "line pulls extreme predictions in, a steeper one pushes them out.",
+    "comparison": "The same {n} rows before and after each method, best log loss first after the "
+    "uncalibrated ones. Points show how often the most probable class came true. {boxes} p: "
+    "likelihood ratio test of calibration; a large p is no proof of it, and the largest is not the "
+    "best.",
+    "comparison_dots": "Methods by log loss, the best on top. Left: p-value of the calibration "
+    "test; in the grey area calibration is rejected. Hollow: corrected for the noise of the fitted "
+    "map. Middle: expected calibration error. Right: how much worse the log loss is than the best, "
+    "with paired intervals that hold for all methods at once (95 %).",
+    "ladder": "Each row is a model of what is wrong. A mark shows how much better it fits these "
+    "labels than the predictions as they are; the grey bar is what it would gain by chance alone, "
+    "about 1 for each parameter. Models further down contain those above them, but shifts contain "
+    "no slope and slopes no shift. Enough? tests the model against shifts and slopes for every "
+    "class (these against the full matrix); diamonds are rejected by closed testing at level "
+    "{of.alpha:g}. The smallest model not rejected is ringed: what these labels do not contradict, "
+    "not what is proven.",
+    "baselines": "The same rows with each class as the baseline. Left: the likelihood ratio "
+    "statistic, by chi-square rejected or not; picking the baseline with the smallest p-value is "
+    "not a valid test, the p-value over all of them is (p {p}). Right: how far a repaired "
+    "probability moves from where the reference puts it, on average and at most.",
+    "power": "How often the likelihood ratio test rejects calibration in simulated data sets "
+    "({of.design}; {of.n_classes} classes). Bands are the 95 % intervals of the simulation. Where "
+    "the predictions are calibrated, the line should meet the dashed one.",
+    "ece_boxplot": "Expected calibration error in simulated data sets ({of.design}; "
+    "{of.n_classes} classes): of the predictions as drawn, and after an MCLLO map fitted to the "
+    "same rows. Boxes hold half of the data sets, whiskers 95 %. It is above 0 for calibrated "
+    "predictions too.",
 }
-
+"""How to read each figure; `caption` fills the gaps."""
 
 SMALLEST_CHANGE = 1e-4
 """Smaller changes of a probability are of no interest to anybody."""
@@ -275,22 +221,10 @@ MODEL_NAMES = {
 
 
 def model_name(model: str) -> str:
-    """Return a model's name as words.
-
-    Examples
-    --------
-    >>> model_name("common_slope"), model_name("new_model")
-    ('shifts and one slope', 'new model')
-    """
+    """Return a model's name as words."""
     return MODEL_NAMES.get(model, model.replace("_", " "))
 
 
 def format_change(change: float) -> str:
-    """Return a change of a probability; tiny ones only say so.
-
-    Examples
-    --------
-    >>> format_change(0.0123), format_change(3e-15)
-    ('0.012', '< 0.0001')
-    """
+    """Return a change of a probability; tiny ones only say so."""
     return format_number(change) if change >= SMALLEST_CHANGE else f"< {SMALLEST_CHANGE:g}"
