@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from .._fit.map import MCLLOMap
 from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from .._math.likelihood import identity_theta, softmax_against_zero
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -110,6 +110,7 @@ class BoldRecalibration(Result):
         )
 
 
+@reads_rows(TableOptions)
 def boldness_recalibrate(
     probs: Any,
     y: Any = None,
@@ -117,10 +118,7 @@ def boldness_recalibrate(
     t: float = 0.95,
     prior: float = 0.5,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> BoldRecalibration:
     """Spread predictions as far as a posterior probability of calibration of `t` allows.
 
@@ -137,8 +135,9 @@ def boldness_recalibrate(
         Least posterior probability of calibration of the bold predictions.
     prior : float
         Prior probability of calibration.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`; the n of BIC and of the variance is the sum of the weights.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`; the n of BIC and of the variance is the sum of the weights.
 
     Returns
     -------
@@ -164,15 +163,7 @@ def boldness_recalibrate(
     """
     check_share("t", t)
     check_share("prior", prior)
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     total = counted_rows(predictions)
     fit = _existing_fit(predictions)
     search = _Search(predictions, fit, total, log_likelihood_to_spend(fit.df, total, t, prior))

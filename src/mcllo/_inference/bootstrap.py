@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from .._fit.repaired import RepairedProbabilities, check_level
 from .._ground.linalg import least_eigenvalue
 from .._ground.results import Floats
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from .._math.likelihood import Terms, recalibrate, softmax_against_zero
 from .._math.many_labels import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, Draws
 from .._math.newton import minimize, newton_direction
@@ -142,6 +142,7 @@ class BootstrapFits:
 
 
 @one_blas_thread()
+@reads_rows(TableOptions)
 def bootstrap_fits(
     probs: Any,
     y: Any = None,
@@ -152,10 +153,7 @@ def bootstrap_fits(
     n_resamples: int = N_RESAMPLES_BOOTSTRAP,
     seed: Seed = None,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> BootstrapFits:
     """Refit the map to labels drawn from it (parametric bootstrap); the fit's penalty is kept.
 
@@ -173,8 +171,9 @@ def bootstrap_fits(
         Draws.
     seed : int or Generator, optional
         Makes the draws reproducible.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`.
 
     Returns
     -------
@@ -193,15 +192,7 @@ def bootstrap_fits(
     """
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     if fit is None:
         fit = fit_predictions(predictions, penalty=penalty, center=center)
     return refits_of(predictions, fit, n_resamples=n_resamples, seed=seed)

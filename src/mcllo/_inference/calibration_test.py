@@ -12,12 +12,11 @@ weights             scores; standard errors by the sandwich
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._input.labels import RESERVED
-from .._input.predictions import Predictions, as_predictions
-from .._input.weights import WeightKind
+from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
 from ..exceptions import Either, InputError, Phrase
 from .budget import N_RESAMPLES
 from .draws import Seed
@@ -37,6 +36,7 @@ class FittedTest:
     robust: RobustTest | None = None
 
 
+@reads_rows(RowOptions)
 def calibration_test(
     probs: Any,
     y: Any = None,
@@ -46,12 +46,7 @@ def calibration_test(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    weight_kind: WeightKind = "frequency",
-    groups: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[RowOptions],
 ) -> CalibrationTest:
     """Test whether labels follow the predicted probabilities.
 
@@ -76,11 +71,11 @@ def calibration_test(
         Reference class of the log odds, the last one by default. 'auto' takes the likeliest; the
         p-value is then that of the largest score statistic over all baselines, and pays for the
         choice.
-    groups : array-like of shape (n_samples,), optional
-        Group of each row: rows of one group may depend on each other. The test is then the
-        cluster-robust score test, and `statistic`, `method` are not used.
-    classes, sample_weight, weight_kind, normalize, clip
-        As in `Predictions.from_arrays`.
+    **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row: rows of
+        one may depend on each other. The test is then the cluster-robust score test, and
+        `statistic`, `method` are not used.
 
     Returns
     -------
@@ -98,17 +93,7 @@ def calibration_test(
     (4, 'chi2', False)
     """
     rule, baseline = split_baseline(baseline)
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        weight_kind=weight_kind,
-        groups=groups,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     return fit_and_test(
         predictions,
         rule,

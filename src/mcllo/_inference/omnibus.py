@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.labels import find_class
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
@@ -138,6 +138,7 @@ class HosmerLemeshow:
         return counts.reshape(size, g, c).astype(np.float64)
 
 
+@reads_rows(TableOptions)
 def omnibus_test(
     probs: Any,
     y: Any = None,
@@ -147,10 +148,7 @@ def omnibus_test(
     n_resamples: int = N_RESAMPLES_OMNIBUS,
     seed: Seed = None,
     baseline: Hashable | None = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> OmnibusTest:
     """Test calibration against departures of any shape.
 
@@ -167,8 +165,9 @@ def omnibus_test(
         Groups of the Hosmer-Lemeshow test.
     n_resamples, seed
         Draws of labels for the exact p-value.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`.
 
     Examples
     --------
@@ -184,15 +183,7 @@ def omnibus_test(
         raise InputError(f"kind must be 'hosmer_lemeshow' or 'kernel'; got {kind!r}.")
     if isinstance(n_groups, bool) or not isinstance(n_groups, (int, np.integer)) or n_groups < 1:
         raise InputError(f"n_groups must be a whole number >= 1; got {n_groups!r}.")
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     if kind == "kernel":
         null = metric_nulls(predictions, {kind: KernelError}, n_resamples=n_resamples, seed=seed)
     else:

@@ -45,7 +45,7 @@ predictions, 60 groups, 25 % against 49 %.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +55,8 @@ from .._fit.objective import free_parameters
 from .._ground.linalg import whitening
 from .._ground.results import Floats
 from .._ground.text import format_count, format_number, format_p
-from .._input.predictions import Predictions, as_predictions
-from .._input.weights import WeightKind, clean_groups
+from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
+from .._input.weights import clean_groups
 from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
@@ -201,20 +201,16 @@ class RobustTest(Tested):
         )
 
 
+@reads_rows(RowOptions)
 def robust_test(
     probs: Any,
     y: Any = None,
     *,
-    groups: Any = None,
     method: RobustMethod = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    weight_kind: WeightKind = "frequency",
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[RowOptions],
 ) -> RobustTest:
     """Test calibration of rows that depend on each other, or that carry survey weights.
 
@@ -224,16 +220,16 @@ def robust_test(
         Predicted probabilities, shape (n_samples, n_classes).
     y : array-like of shape (n_samples,), or table of label counts
         The labels that came true; not given beside a `Predictions`.
-    groups : array-like of shape (n_samples,), optional
-        Group of each row (an animal, a patient). Groups must be independent of each other; rows of
-        one need not be. Without groups every row is its own.
     method : {'auto', 'flip', 'f'}
         Random signs of the groups' scores; the F distribution of Rao and Scott; 'auto' flips up to
         1000 groups.
     n_resamples, seed
         Flips, and what makes them repeatable.
-    baseline, classes, sample_weight, weight_kind, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row (an animal,
+        a patient). Groups must be independent of each other; rows of one need not be. Without
+        groups every row is its own.
 
     Examples
     --------
@@ -248,17 +244,7 @@ def robust_test(
     >>> test.n_groups, test.kind, test.rejects(alpha=0.05), round(test.design_effect, 1)
     (60, 'cluster', False, 5.1)
     """
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        weight_kind=weight_kind,
-        groups=groups,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     if method not in METHODS:
         raise InputError(f"method must be 'auto', 'flip' or 'f'; got {method!r}.")
     check_resamples(n_resamples)
