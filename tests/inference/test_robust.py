@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -223,14 +222,6 @@ def test_for_two_classes_the_baseline_does_not_matter():
     a = robust_test(BINARY_X, BINARY_Y, baseline=0, **options)
     b = robust_test(BINARY_X, BINARY_Y, baseline=1, **options)
     assert a.to_dict() == pytest.approx(b.to_dict())
-
-
-def test_groups_given_to_the_covariance_take_the_place_of_the_predictions_own():
-    plain = Predictions.from_arrays(TOY_X, TOY_Y)
-    fit = fit_predictions(plain)
-    grouped = robust_covariance(replace(plain, groups=GROUPS), fit)
-    assert robust_covariance(plain, fit, groups=GROUPS) == pytest.approx(grouped)
-    assert not np.allclose(grouped, robust_covariance(plain, fit))
 
 
 def test_the_baseline_of_the_fit_counts():

@@ -167,7 +167,28 @@ def boldness_recalibrate(
     total = counted_rows(predictions)
     fit = _existing_fit(predictions)
     search = _Search(predictions, fit, total, log_likelihood_to_spend(fit.df, total, t, prior))
-    return _result(predictions, fit, search, total, t, prior)
+    best = search.best()
+    theta, k = search.theta(best), len(fit.tau)
+    statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
+    posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
+    original = log_bayes_factor(fit.statistic, fit.df, total)
+    pvalue = chi2_sf(statistic, fit.df)
+    return BoldRecalibration(
+        map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
+        boldness=math.sqrt(search.spread(theta)[0]),
+        boldness_original=math.sqrt(search.spread(identity_theta(k))[0]),
+        boldness_mle=math.sqrt(search.spread(fit.theta)[0]),
+        posterior=posterior,
+        posterior_original=posterior_probability(original, prior),
+        t=t,
+        prior=prior,
+        statistic=statistic,
+        df=fit.df,
+        pvalue=pvalue,
+        n_samples=fit.n_samples,
+        converged=search.gain_left(best) <= STATIONARY,
+        warning=bic_warning(posterior, pvalue, fit.df, total),
+    )
 
 
 def log_likelihood_to_spend(df: int, total: float, t: float, prior: float) -> float:
@@ -198,34 +219,6 @@ def _existing_fit(predictions: Predictions) -> MCLLOFit:
     raise InputError(
         f"a maximum likelihood map must exist to be made bolder; {cause}, so that no finite map is "
         "the boldest. Use more rows, or MCLLOCalibrator(penalty=1.0) without boldness."
-    )
-
-
-def _result(
-    predictions: Predictions, fit: MCLLOFit, search: _Search, total: float, t: float, prior: float
-) -> BoldRecalibration:
-    best = search.best()
-    theta, k = search.theta(best), len(fit.tau)
-    statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
-    posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
-    original = log_bayes_factor(fit.statistic, fit.df, total)
-    pvalue = chi2_sf(statistic, fit.df)
-    spread = search.spread
-    return BoldRecalibration(
-        map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
-        boldness=math.sqrt(spread(theta)[0]),
-        boldness_original=math.sqrt(spread(identity_theta(k))[0]),
-        boldness_mle=math.sqrt(spread(fit.theta)[0]),
-        posterior=posterior,
-        posterior_original=posterior_probability(original, prior),
-        t=t,
-        prior=prior,
-        statistic=statistic,
-        df=fit.df,
-        pvalue=pvalue,
-        n_samples=fit.n_samples,
-        converged=search.gain_left(best) <= STATIONARY,
-        warning=bic_warning(posterior, pvalue, fit.df, total),
     )
 
 
@@ -274,8 +267,7 @@ class _Search:
 
     def theta(self, u: Floats) -> Floats:
         """Return the parameters at u."""
-        theta: Floats = self.origin + self.axes @ u
-        return theta
+        return self.origin + self.axes @ u
 
     def starts(self) -> list[Floats]:
         """Return the estimate, sharper versions of it, and the identity."""
@@ -311,13 +303,13 @@ class _Search:
     def _solve(self, start: Floats) -> Floats:
         from scipy.optimize import minimize
 
-        constraint: Any = {
-            "type": "ineq",
-            "fun": lambda u: self.at(u).slack,
-            "jac": lambda u: self.at(u).slack_gradient,
-        }
+        def timidity(u: Floats) -> tuple[float, Floats]:
+            return -self.at(u).spread, -self.at(u).spread_gradient
+
+        constraint: Any = {"type": "ineq", "fun": lambda u: self.at(u).slack}
+        constraint |= {"jac": lambda u: self.at(u).slack_gradient}
         answer = minimize(
-            self._timidity,
+            timidity,
             start,
             jac=True,
             method="SLSQP",
@@ -325,10 +317,6 @@ class _Search:
             options={"ftol": 1e-11, "maxiter": 500},
         )
         return np.asarray(answer.x) if np.isfinite(answer.x).all() else np.zeros_like(start)
-
-    def _timidity(self, u: Floats) -> tuple[float, Floats]:
-        point = self.at(u)
-        return -point.spread, -point.spread_gradient
 
     def _inside(self, u: Floats) -> Floats:
         """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""

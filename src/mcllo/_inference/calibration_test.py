@@ -23,7 +23,7 @@ from .draws import Seed
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
 from .pvalue import Ground, PValue, Reason
-from .robust import RobustTest, robust_fit, robust_test
+from .robust import RobustTest, is_survey, robust_fit, robust_test
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +94,8 @@ def calibration_test(
     """
     rule, baseline = split_baseline(baseline)
     predictions = as_predictions(probs, y, baseline=baseline, **data)
-    return fit_and_test(
-        predictions,
-        rule,
-        statistic=statistic,
-        method=method,
-        n_resamples=n_resamples,
-        seed=seed,
-    ).test
+    options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
+    return fit_and_test(predictions, rule, statistic=statistic, method=method, **options).test
 
 
 def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tuple[str, Any]:
@@ -131,7 +125,8 @@ def fit_and_test(
     if needs_robust(predictions):
         return _robustly(predictions, rule, n_resamples, seed)
     if rule == "auto":
-        return _over_baselines(predictions, n_resamples, seed)
+        fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
+        return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
     fit = fit_predictions(predictions)
     test = run_test(
         predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
@@ -141,13 +136,7 @@ def fit_and_test(
 
 def needs_robust(predictions: Predictions) -> bool:
     """Whether rows depend on each other, or their weights are no counts."""
-    survey = predictions.sample_weight is not None and predictions.weight_kind == "survey"
-    return survey or predictions.groups is not None
-
-
-def _over_baselines(predictions: Predictions, n_resamples: int, seed: Seed) -> FittedTest:
-    fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
-    return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
+    return is_survey(predictions) or predictions.groups is not None
 
 
 def _robustly(predictions: Predictions, rule: str, n_resamples: int, seed: Seed) -> FittedTest:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -86,23 +87,13 @@ class OmnibusTest(Result):
 
 
 class HosmerLemeshow:
-    """The quadratic form of fixed predictions, for any number of label vectors.
+    """The quadratic form of fixed predictions without weights, for any number of label vectors.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        Without weights.
-    n_groups : int
-        Groups of equal size.
-    reference : label, optional
-        Rows are ordered by this class's probability; the baseline when not given.
+    Rows are ordered by the probability of `reference`, by default the baseline.
     """
 
     def __init__(
-        self,
-        predictions: Predictions,
-        n_groups: int = N_GROUPS,
-        reference: Hashable | None = None,
+        self, predictions: Predictions, n_groups: int = N_GROUPS, reference: Any = None
     ) -> None:
         probs = predictions.probs
         n, c = probs.shape
@@ -114,10 +105,11 @@ class HosmerLemeshow:
         self.group = np.empty(n, dtype=np.intp)
         for k, rows in enumerate(np.array_split(order, self.n_groups)):
             self.group[rows] = k
-        self.expected = np.array([probs[self.group == k].sum(axis=0) for k in range(self.n_groups)])
-        self._inverse = np.array(
-            [_inverse_spread(probs[self.group == k]) for k in range(self.n_groups)]
-        )
+        grouped = [probs[self.group == k] for k in range(self.n_groups)]
+        self.expected = np.array([rows.sum(axis=0) for rows in grouped])
+        spread = [np.diag(rows.sum(axis=0)) - rows.T @ rows for rows in grouped]
+        spread_but_last = np.array(spread)[:, :-1, :-1]
+        self._inverse = np.linalg.pinv(spread_but_last, rcond=1e-13, hermitian=True)
 
     @property
     def df(self) -> int:
@@ -127,8 +119,7 @@ class HosmerLemeshow:
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""
         d = (self.observed(labels) - self.expected)[:, :, :-1]
-        statistics: Floats = np.einsum("bki,kij,bkj->b", d, self._inverse, d, optimize=True)
-        return statistics
+        return np.einsum("bki,kij,bkj->b", d, self._inverse, d, optimize=True)
 
     def observed(self, labels: NDArray[np.intp]) -> Floats:
         """Return counts of each class in each group, shape (n_draws, n_groups, n_classes)."""
@@ -184,15 +175,8 @@ def omnibus_test(
     if isinstance(n_groups, bool) or not isinstance(n_groups, (int, np.integer)) or n_groups < 1:
         raise InputError(f"n_groups must be a whole number >= 1; got {n_groups!r}.")
     predictions = as_predictions(probs, y, baseline=baseline, **data)
-    if kind == "kernel":
-        null = metric_nulls(predictions, {kind: KernelError}, n_resamples=n_resamples, seed=seed)
-    else:
-        null = metric_nulls(
-            predictions,
-            {kind: lambda rows: HosmerLemeshow(rows, n_groups)},
-            n_resamples=n_resamples,
-            seed=seed,
-        )
+    metric = KernelError if kind == "kernel" else partial(HosmerLemeshow, n_groups=n_groups)
+    null = metric_nulls(predictions, {kind: metric}, n_resamples=n_resamples, seed=seed)
     return OmnibusTest.from_null(kind, null[kind])
 
 
@@ -205,9 +189,3 @@ def kernel_companion(
     if many or not predictions.has_whole_weights:
         return {}
     return metric_nulls(predictions, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)
-
-
-def _inverse_spread(probs: Floats) -> Floats:
-    """Return the inverse covariance of a group's counts, the last class left out."""
-    spread = np.diag(probs.sum(axis=0)) - probs.T @ probs
-    return np.asarray(np.linalg.pinv(spread[:-1, :-1], rcond=1e-13, hermitian=True), np.float64)

@@ -178,13 +178,7 @@ def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyl
 
 
 def format_posterior(posterior: float) -> str:
-    """Return enough digits to tell the posterior from 1.
-
-    Examples
-    --------
-    >>> format_posterior(0.9990363), format_posterior(0.99999994), format_posterior(1.0)
-    ('0.9990', '1 - 6e-08', '1')
-    """
+    """Return enough digits to tell the posterior from 1: 0.9990, or 1 - 6e-08."""
     rest = 1.0 - posterior
     if rest == 0.0:
         return "1"

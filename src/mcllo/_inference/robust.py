@@ -45,7 +45,7 @@ predictions, 60 groups, 25 % against 49 %.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,17 +56,10 @@ from .._ground.linalg import whitening
 from .._ground.results import Floats
 from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
-from .._input.weights import clean_groups
 from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
 from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
-from .draws import (
-    Seed,
-    check_resamples,
-    entropy_of,
-    monte_carlo_p,
-    uniforms,
-)
+from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
 from .pvalue import PValue, Tested
 from .row_scores import ScoreSums, row_sums, score_sums, unit_scores
@@ -75,25 +68,15 @@ TIE = 1e-9
 """Statistics closer than this (relative) count as equal: most flips of few groups repeat."""
 
 RobustMethod = Literal["auto", "flip", "f"]
-METHODS = ("auto", "flip", "f")
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """S with the eigenvalues of its distribution under H0, a mixture of chi-squares.
-
-    Attributes
-    ----------
-    score : float
-        ``U' H^-1 U``.
-    eigenvalues : ndarray of shape (df,)
-        Of ``H^-1 V``; all 1 for independent rows.
-    n_units : float
-        How many units V was added up from.
-    """
+    """S with the eigenvalues of its distribution under H0, a mixture of chi-squares."""
 
     score: float
     eigenvalues: Floats
+    """Of ``H^-1 V``; all 1 for independent rows."""
     n_units: float
 
     @classmethod
@@ -124,27 +107,21 @@ class Mixture:
 def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> PValue:
     """Return how often random signs of the units' scores give at least the observed S.
 
-    Units are put in an order of their own first, so that neither the order of the rows nor the
-    names of the groups change the answer.
+    Units are first put in an order that depends on their values alone, up to rounding, so that
+    neither the order of the rows nor the names of the groups change the answer.
     """
-    white = scores[_own_order(scores)] @ root
+    largest = np.abs(scores).max(axis=0)
+    rounded = np.round(scores / np.where(largest > 0.0, largest, 1.0), 9) + 0.0
+    white = scores[np.lexsort(rounded.T)] @ root
     observed = float((white.sum(axis=0) ** 2).sum())
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         signs = np.where(uniforms(seed, start, size, len(white)) < 0.5, -1.0, 1.0)
         drawn = ((signs @ white) ** 2).sum(axis=1)
-        reached: NDArray[np.bool_] = drawn >= observed * (1.0 - TIE)
-        return reached
+        return drawn >= observed * (1.0 - TIE)
 
     batch = max(1, min(512, BATCH_ENTRIES // len(white)))
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
-
-
-def _own_order(scores: Floats) -> NDArray[np.intp]:
-    """Return an order that depends on the values alone, up to rounding."""
-    largest = np.abs(scores).max(axis=0)
-    rounded = np.round(scores / np.where(largest > 0.0, largest, 1.0), 9) + 0.0
-    return np.lexsort(rounded.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,17 +222,16 @@ def robust_test(
     (60, 'cluster', False, 5.1)
     """
     predictions = as_predictions(probs, y, baseline=baseline, **data)
-    if method not in METHODS:
+    if method not in get_args(RobustMethod):
         raise InputError(f"method must be 'auto', 'flip' or 'f'; got {method!r}.")
     check_resamples(n_resamples)
-    return _run(predictions, method, n_resamples, seed)
-
-
-def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) -> RobustTest:
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    theta = identity_theta(len(odds))
+    odds = predictions.log_odds
+    theta, free = identity_theta(len(odds)), free_parameters(odds)
     sums = score_sums(predictions, theta)
-    root = _root(LogPartition(odds, weight)(theta).hessian, free_parameters(odds))
+    hessian = LogPartition(odds, predictions.sample_weight)(theta).hessian
+    own = whitening(hessian[np.ix_(free, free)])
+    root = np.zeros((len(free), own.shape[1]))
+    root[free] = own
     null = Mixture.of(root, sums.total, sums.gram, sums.n_units)
     chosen, reason, limits = _choose(predictions, method, sums.n_units, n_resamples)
     pvalue, n_flips, entropy = null.f_pvalue, 0, None
@@ -264,7 +240,7 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
         scores = unit_scores(predictions, theta)
         pvalue = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy).pvalue
         n_flips = n_resamples
-    independent = 0.0 if _is_survey(predictions) else chi2_sf(null.score, root.shape[1])
+    independent = 0.0 if is_survey(predictions) else chi2_sf(null.score, root.shape[1])
     if independent > pvalue:
         pvalue, limits = independent, (*limits, "the p-value of independent rows is larger")
     grouped = predictions.groups is not None
@@ -288,7 +264,7 @@ def _choose(
 ) -> tuple[str, str, tuple[str, ...]]:
     """Return the method to use, why, and what limits its p-value."""
     grouped = predictions.groups is not None
-    countable = grouped or _is_survey(predictions) or predictions.has_whole_weights
+    countable = grouped or is_survey(predictions) or predictions.has_whole_weights
     if method == "flip" and not countable:
         raise InputError(
             "sign flips need whole-number weights (rows counted so many times), groups, or survey "
@@ -307,16 +283,9 @@ def _choose(
     return method, reason, limits
 
 
-def _is_survey(predictions: Predictions) -> bool:
+def is_survey(predictions: Predictions) -> bool:
+    """Whether rows carry survey weights."""
     return predictions.sample_weight is not None and predictions.weight_kind == "survey"
-
-
-def _root(hessian: Floats, free: NDArray[np.bool_]) -> Floats:
-    """Return `whitening` of the free parameters' information, 0 in the rows of the others."""
-    own = whitening(hessian[np.ix_(free, free)])
-    root = np.zeros((len(free), own.shape[1]))
-    root[free] = own
-    return root
 
 
 def _design_effect(predictions: Predictions, root: Floats, sums: ScoreSums) -> float:
@@ -326,30 +295,9 @@ def _design_effect(predictions: Predictions, root: Floats, sums: ScoreSums) -> f
     return by_groups / by_rows if by_rows > 0.0 else float("nan")
 
 
-def robust_covariance(predictions: Predictions, fit: MCLLOFit, *, groups: Any = None) -> Floats:
-    """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN.
-
-    Parameters
-    ----------
-    predictions : Predictions
-        The rows of the fit, with their groups and weights.
-    fit : MCLLOFit
-        Of these rows; a ridge counts as information.
-    groups : array-like of shape (n_samples,), optional
-        Instead of the groups of the predictions.
-
-    Examples
-    --------
-    >>> from mcllo._fit.fit import fit_predictions
-    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]], [0, 1, 1, 0])
-    >>> fit = fit_predictions(p)
-    >>> np.sqrt(np.diag(robust_covariance(p, fit))).round(2)  # tau, gamma
-    array([1.31, 1.13])
-    """
-    predictions = predictions.with_baseline(fit.baseline)
-    if groups is not None:
-        predictions = replace(predictions, groups=clean_groups(groups, predictions.n_samples))
-    theta = np.concatenate([fit.tau, fit.gamma])
+def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
+    """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN."""
+    predictions, theta = predictions.with_baseline(fit.baseline), fit.theta
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     covariance = np.full((len(theta), len(theta)), np.nan)
     if free.any():
@@ -363,6 +311,6 @@ def robust_covariance(predictions: Predictions, fit: MCLLOFit, *, groups: Any = 
     return covariance
 
 
-def robust_fit(predictions: Predictions, fit: MCLLOFit, *, groups: Any = None) -> MCLLOFit:
+def robust_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
     """Return the same estimates with robust standard errors and intervals."""
-    return replace(fit, cov_theta=robust_covariance(predictions, fit, groups=groups))
+    return replace(fit, cov_theta=robust_covariance(predictions, fit))

@@ -20,14 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import CHUNK_ELEMENTS, softmax_against_zero
 from ..exceptions import InputError, Option, Phrase
-
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +44,7 @@ class ScoreSums:
 
 
 def score_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
-    """Return the sums over groups, or over rows where there are none.
-
-    Examples
-    --------
-    >>> p = Predictions.from_arrays([[0.5, 0.5], [0.8, 0.2]], [0, 1])
-    >>> sums = score_sums(p, np.array([0.0, 1.0]))
-    >>> sums.total.round(3), sums.n_units  # residuals 0.5 and -0.8, log odds 0 and log 4
-    (array([-0.3  , -1.109]), 2.0)
-    """
+    """Return the sums over groups, or over rows where there are none."""
     if predictions.groups is not None:
         scores = group_scores(predictions, theta)
         return ScoreSums(scores.sum(axis=0), scores.T @ scores, float(len(scores)))
@@ -75,7 +64,18 @@ def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
         own = weight[rows]
         total += scores @ own
         gram += (scores * (own if predictions.weight_kind == "frequency" else own**2)) @ scores.T
-    return ScoreSums(total, gram, _n_rows(predictions))
+    n = float(predictions.n_samples)
+    if weight is not None:
+        survey = predictions.weight_kind == "survey"
+        n = float(np.count_nonzero(weight) if survey else weight.sum())
+    if n <= 1.0:
+        raise InputError(
+            f"a robust variance needs at least two rows; the weights count {n:g}.",
+            remedy=Phrase(
+                "If they are shares and no counts, pass {}.", Option("weight_kind", "survey")
+            ),
+        )
+    return ScoreSums(total, gram, n)
 
 
 def unit_scores(predictions: Predictions, theta: Floats) -> Floats:
@@ -115,7 +115,7 @@ def group_scores(predictions: Predictions, theta: Floats) -> Floats:
 
 
 def _chunks(
-    predictions: Predictions, theta: Floats, order: Rows | None = None
+    predictions: Predictions, theta: Floats, order: Codes | None = None
 ) -> Iterator[tuple[Any, Floats]]:
     """Yield (rows, their scores without weights, shape (2K, rows)), in this order of rows."""
     k, odds, codes = len(theta) // 2, predictions.log_odds, predictions.model_codes
@@ -126,7 +126,7 @@ def _chunks(
         yield rows, row_scores(theta, odds[:, rows], codes[rows])
 
 
-def row_scores(theta: Floats, odds: Floats, codes: Rows) -> Floats:
+def row_scores(theta: Floats, odds: Floats, codes: Codes) -> Floats:
     """Return ``u_i`` of every row, shape (2K, n)."""
     k, n = odds.shape
     scores = np.empty((2 * k, n))
@@ -137,22 +137,3 @@ def row_scores(theta: Floats, odds: Floats, codes: Rows) -> Floats:
     residual[codes[inside], inside] += 1.0
     np.multiply(residual, odds, out=scores[k:])
     return scores
-
-
-def _n_rows(predictions: Predictions) -> float:
-    """Return how many independent rows there are."""
-    weight = predictions.sample_weight
-    if weight is None:
-        n = float(predictions.n_samples)
-    elif predictions.weight_kind == "survey":
-        n = float(np.count_nonzero(weight))
-    else:
-        n = float(weight.sum())
-    if n <= 1.0:
-        raise InputError(
-            f"a robust variance needs at least two rows; the weights count {n:g}.",
-            remedy=Phrase(
-                "If they are shares and no counts, pass {}.", Option("weight_kind", "survey")
-            ),
-        )
-    return n
