@@ -273,17 +273,12 @@ def choose_method(
     Where the likelihood ratio has too many parameters for chi-square, and too many for refits, the
     reason notes that the score test is to be used instead.
     """
-
-    def least_variance() -> float:
-        spread, weight = predictions.probs * (1.0 - predictions.probs), predictions.sample_weight
-        return float((spread.sum(axis=0) if weight is None else weight @ spread).min())
-
     errors = expected_errors(predictions) / max(df, 1)
     why = trust_chi2(
         statistic,
         errors,
         n_clipped=predictions.n_clipped,
-        least_variance=least_variance,
+        least_variance=lambda: _least_variance(predictions),
         whole_weights=lambda: predictions.has_whole_weights,
     )
     if not why.wants_draws:
@@ -331,6 +326,12 @@ def _work(predictions: Predictions, df: int, statistic: str) -> float:
     if statistic == "score":
         return cells
     return cells * (1.0 + predictions.n_classes / 50.0) + df**3 / 100.0
+
+
+def _least_variance(predictions: Predictions) -> float:
+    """Return ``sum_i x_ij (1 - x_ij)`` of the class where it is least."""
+    spread, weight = predictions.probs * (1.0 - predictions.probs), predictions.sample_weight
+    return float((spread.sum(axis=0) if weight is None else weight @ spread).min())
 
 
 def check_choices(statistic: str, method: str) -> None:
