@@ -12,7 +12,7 @@ from mcllo import Predictions, calibration_test
 from mcllo._fit.all_baselines import fit_each_baseline
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.max_score import BaselineScores, _DrawnSums, best_baseline, max_score_test
-from mcllo.exceptions import InputError, SeparationWarning
+from mcllo.exceptions import SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 ALL = np.arange(3)
@@ -140,16 +140,6 @@ def test_logits_shifted_far_give_the_same_answer():
     assert found.pvalue == max_score_test(TOY, ALL, n_resamples=299, seed=0)[1].pvalue
 
 
-def test_whole_weights_are_repetitions():
-    repeat = np.resize([2, 0, 1, 3], 16)
-    weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=repeat)
-    long = Predictions.from_arrays(np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat))
-    scores, found = max_score_test(weighted, ALL, n_resamples=299, seed=0)
-    expected_scores, expected = max_score_test(long, ALL, n_resamples=299, seed=0)
-    assert scores == pytest.approx(expected_scores)
-    assert found.pvalue == expected.pvalue
-
-
 def test_fractional_weights_pay_by_bonferroni():
     # every weight 2.5: all scores are 2.5 times the unweighted ones
     p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.5))
@@ -200,17 +190,6 @@ def test_size_on_sharp_rows():
 
 
 # --- errors
-
-
-@pytest.mark.parametrize("n_resamples", [0, 1.5, True])
-def test_draws_must_be_a_whole_number(n_resamples):
-    with pytest.raises(InputError, match="n_resamples must be"):
-        max_score_test(TOY, ALL, n_resamples=n_resamples)
-
-
-def test_a_seed_must_be_whole():
-    with pytest.raises(InputError, match="seed must be"):
-        max_score_test(TOY, ALL, n_resamples=9, seed=-1)
 
 
 def test_toy():

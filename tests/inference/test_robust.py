@@ -1,10 +1,11 @@
-import json
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from independent import draw
 from scipy.stats import chi2, f
 from toy import TOY_X, TOY_Y
 
@@ -35,8 +36,8 @@ def dependent(rng, n_groups, size, same=False):
     Each row's label follows its probabilities; the labels of a group are as alike as they can be.
     """
     groups = np.repeat(np.arange(n_groups), size)
-    probs = rng.dirichlet([1, 1, 1], n_groups)[groups] if same else None
-    probs = rng.dirichlet([1, 1, 1], len(groups)) if probs is None else probs
+    probs = rng.dirichlet([1, 1, 1], n_groups if same else len(groups))
+    probs = probs[groups] if same else probs
     u = rng.random(n_groups)[groups]
     return probs, (u[:, None] > np.cumsum(probs, axis=1)[:, :-1]).sum(axis=1), groups
 
@@ -194,13 +195,9 @@ def test_order_of_rows_and_names_of_groups_change_nothing(seed, kind):
     order, names = rng.permutation(16), rng.permutation(6)
     options = {"weight_kind": kind, "seed": 1}
     a = robust_test(TOY_X, TOY_Y, groups=GROUPS, sample_weight=WEIGHT, **options)
-    b = robust_test(
-        TOY_X[order],
-        TOY_Y[order],
-        groups=[f"animal {names[g]}" for g in GROUPS[order]],
-        sample_weight=WEIGHT[order],
-        **options,
-    )
+    renamed = [f"animal {names[g]}" for g in GROUPS[order]]
+    options |= {"groups": renamed, "sample_weight": WEIGHT[order]}
+    b = robust_test(TOY_X[order], TOY_Y[order], **options)
     assert a.to_dict() == pytest.approx(b.to_dict())
 
 
@@ -219,9 +216,8 @@ def test_the_scale_of_survey_weights_does_not_matter(method, groups):
 
 def test_for_two_classes_the_baseline_does_not_matter():
     options = {"groups": GROUPS, "seed": 1}
-    a = robust_test(BINARY_X, BINARY_Y, baseline=0, **options)
-    b = robust_test(BINARY_X, BINARY_Y, baseline=1, **options)
-    assert a.to_dict() == pytest.approx(b.to_dict())
+    a, b = (robust_test(BINARY_X, BINARY_Y, baseline=k, **options).to_dict() for k in (0, 1))
+    assert a == pytest.approx(b)
 
 
 def test_the_baseline_of_the_fit_counts():
@@ -282,12 +278,6 @@ def test_no_surprise_yet_is_no_evidence():
     assert test.limits[-1] == "the p-value of independent rows is larger"
 
 
-def test_plain_values():
-    test = robust_test(TOY_X, TOY_Y, groups=GROUPS, seed=1)
-    assert json.loads(json.dumps(test.to_dict())) == test.to_dict()
-    assert not test.rejects(0.05)
-
-
 # --- errors
 
 
@@ -296,8 +286,6 @@ def test_errors():
         robust_test(TOY_X, TOY_Y, method="chi2")
     with pytest.raises(InputError, match="groups= must not be given beside"):
         robust_test(Predictions.from_arrays(TOY_X, TOY_Y), groups=GROUPS)
-    with pytest.raises(InputError, match="n_resamples must be at least 1"):
-        robust_test(TOY_X, TOY_Y, n_resamples=0)
     with pytest.raises(InputError, match="alpha must lie"):
         robust_test(TOY_X, TOY_Y, seed=1).rejects(1.0)
 
@@ -331,17 +319,12 @@ def test_size_under_a_sampling_that_depends_on_the_label():
     robust = np.zeros(n, dtype=bool)
     for i in range(n):
         probs = rng.dirichlet([3, 0.5, 1], 1500)
-        y = (rng.random(1500)[:, None] > np.cumsum(probs, axis=1)[:, :-1]).sum(axis=1)
+        y = draw(probs, rng)
         chance = np.array([0.1, 1.0, 0.3])[y]
         kept = rng.random(1500) < chance
-        robust[i] = robust_test(
-            probs[kept],
-            y[kept],
-            sample_weight=1 / chance[kept],
-            weight_kind="survey",
-            n_resamples=499,
-            seed=i,
-        ).rejects(0.05)
+        weights = {"sample_weight": 1 / chance[kept], "weight_kind": "survey"}
+        test = robust_test(probs[kept], y[kept], **weights, n_resamples=499, seed=i)
+        robust[i] = test.rejects(0.05)
     assert robust.mean() == pytest.approx(0.05, abs=0.033)  # standard error .011
     # without weights the last of these samples is far from its probabilities
     p = Predictions.from_arrays(probs[kept], y[kept])
@@ -469,16 +452,9 @@ def test_what_weights_mean_for_the_gram_matrix(kind, power):
 
 
 def test_in_groups_both_kinds_of_weight_give_the_same_sums():
-    both = [
-        score_sums(
-            Predictions.from_arrays(
-                TOY_X, TOY_Y, groups=GROUPS, sample_weight=WEIGHT, weight_kind=kind
-            ),
-            THETA,
-        ).gram
-        for kind in ("frequency", "survey")
-    ]
-    assert both[0] == pytest.approx(both[1])
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS, sample_weight=WEIGHT)
+    survey = replace(p, weight_kind="survey")
+    assert score_sums(p, THETA).gram == pytest.approx(score_sums(survey, THETA).gram)
 
 
 def test_rows_of_weight_0_are_no_rows_and_their_groups_no_groups():
@@ -515,13 +491,13 @@ def test_groups_left_over_by_take_may_have_gaps():
     assert group_scores(part, THETA) == pytest.approx(group_scores(p, THETA)[[1, 4]])
 
 
-def test_one_group_is_refused():
-    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS).take([0, 1, 2])
-    with pytest.raises(InputError, match="at least two groups"):
-        score_sums(p, THETA)
-
-
-def test_weights_that_count_no_two_rows_are_refused():
-    p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 1 / 16))
-    with pytest.raises(InputError, match="pass weight_kind='survey'"):
-        score_sums(p, THETA)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": np.zeros(16)}, "at least two groups"),
+        ({"sample_weight": np.full(16, 1 / 16)}, "pass weight_kind='survey'"),
+    ],
+)
+def test_one_unit_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        score_sums(Predictions.from_arrays(TOY_X, TOY_Y, **options), THETA)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from independent import assert_same_terms, central_differences
 from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as their_softmax
 from toy import TOY_X, TOY_Y
@@ -61,12 +62,11 @@ def test_value_against_the_plain_loss(diagonal):
 def test_derivatives_against_finite_differences(diagonal, weighted):
     z, y, weight, theta = random_problem(1, 60, 3, diagonal)
     loss = LinearMapLoss(z, y, weight if weighted else None, diagonal=diagonal)
-    terms, h = loss(theta.ravel()), 1e-5
-    for k, step in enumerate(h * np.eye(theta.size)):
-        up, down = loss(theta.ravel() + step), loss(theta.ravel() - step)
-        assert terms.gradient[k] == pytest.approx((up.value - down.value) / (2 * h), abs=1e-7)
-        slope = (up.gradient - down.gradient) / (2 * h)
-        np.testing.assert_allclose(terms.hessian[k], slope, atol=1e-7)
+    terms, x = loss(theta.ravel()), theta.ravel()
+    slope = central_differences(lambda x: loss(x).value, x, h=1e-5)
+    np.testing.assert_allclose(terms.gradient, slope, atol=1e-7)
+    bend = central_differences(lambda x: loss(x).gradient, x, h=1e-5)
+    np.testing.assert_allclose(terms.hessian, bend, atol=1e-7)
 
 
 @KINDS
@@ -100,10 +100,7 @@ def test_terms_of_any_parts_add_up(seed, n, diagonal):
         LinearMapLoss(z[:, rows], y[rows], weight[rows], diagonal=diagonal)(theta.ravel())
         for rows in (slice(cut), slice(cut, None))
     )
-    parts = first + rest
-    assert parts.value == pytest.approx(whole.value, rel=1e-12)
-    np.testing.assert_allclose(parts.gradient, whole.gradient, atol=1e-9)
-    np.testing.assert_allclose(parts.hessian, whole.hessian, atol=1e-9)
+    assert_same_terms(first + rest, whole, atol=1e-9)
 
 
 @KINDS
@@ -113,9 +110,7 @@ def test_weights_count_rows(diagonal):
     weighted = LinearMapLoss(z, y, times.astype(float), diagonal=diagonal)(theta.ravel())
     repeated = np.repeat(np.arange(40), times)
     written = LinearMapLoss(z[:, repeated], y[repeated], diagonal=diagonal)(theta.ravel())
-    assert weighted.value == pytest.approx(written.value, rel=1e-13)
-    np.testing.assert_allclose(weighted.gradient, written.gradient, atol=1e-12)
-    np.testing.assert_allclose(weighted.hessian, written.hessian, atol=1e-12)
+    assert_same_terms(weighted, written, atol=1e-12)
 
 
 def test_small_losses_keep_their_digits():

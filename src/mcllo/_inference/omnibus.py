@@ -107,9 +107,7 @@ class HosmerLemeshow:
             self.group[rows] = k
         grouped = [probs[self.group == k] for k in range(self.n_groups)]
         self.expected = np.array([rows.sum(axis=0) for rows in grouped])
-        spread = [np.diag(rows.sum(axis=0)) - rows.T @ rows for rows in grouped]
-        spread_but_last = np.array(spread)[:, :-1, :-1]
-        self._inverse = np.linalg.pinv(spread_but_last, rcond=1e-13, hermitian=True)
+        self._inverse = np.array([_inverse_spread(rows) for rows in grouped])
 
     @property
     def df(self) -> int:
@@ -189,3 +187,9 @@ def kernel_companion(
     if many or not predictions.has_whole_weights:
         return {}
     return metric_nulls(predictions, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)
+
+
+def _inverse_spread(probs: Floats) -> Floats:
+    """Return the inverse covariance of a group's counts, the last class left out."""
+    spread = np.diag(probs.sum(axis=0)) - probs.T @ probs
+    return np.asarray(np.linalg.pinv(spread[:-1, :-1], rcond=1e-13, hermitian=True), np.float64)
