@@ -1,3 +1,6 @@
+from functools import reduce
+from operator import add
+
 import mpmath
 import numpy as np
 import pytest
@@ -226,21 +229,12 @@ def test_equals_the_power_formula_of_the_paper_and_the_identity_changes_nothing(
 
 @quick
 @given(designs(), st.data())
-def test_value_equals_the_sum_over_rows(design, data):
+def test_value_is_the_sum_over_rows_and_derivatives_match_finite_differences(design, data):
     probs, codes = design
     theta = np.concatenate(data.draw(maps(probs.shape[1] - 1)))
-    odds = log_odds_of(probs)
-    weight = np.arange(1.0, len(codes) + 1.0)
+    odds, weight = log_odds_of(probs), np.arange(1.0, len(codes) + 1.0)
     found = likelihood(odds, codes, weight)(theta).value
     assert found == pytest.approx(direct_nll(theta, odds, codes, weight), rel=1e-11, abs=1e-11)
-
-
-@quick
-@given(designs(), st.data())
-def test_derivatives_match_finite_differences(design, data):
-    probs, codes = design
-    theta = np.concatenate(data.draw(maps(probs.shape[1] - 1)))
-    odds = log_odds_of(probs)
     terms = likelihood(odds, codes)(theta)
     slope = central_differences(lambda t: direct_nll(t, odds, codes), theta)
     curvature = central_differences(lambda t: likelihood(odds, codes)(t).gradient, theta)
@@ -334,11 +328,7 @@ def test_any_partition_into_blocks_adds_to_the_same_terms(design, seed, n_blocks
     owner = rng.integers(0, n_blocks, size=len(codes))
     blocks = [np.flatnonzero(owner == b) for b in range(n_blocks) if (owner == b).any()]
     parts = [likelihood(odds[:, rows], codes[rows])(theta) for rows in blocks]
-    added = parts[0]
-    for part in parts[1:]:
-        added = added + part
-    assert isinstance(added, Terms)
-    assert_same_terms(added, likelihood(odds, codes)(theta))
+    assert_same_terms(reduce(add, parts), likelihood(odds, codes)(theta))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -412,11 +402,9 @@ def test_extreme_log_odds_give_finite_terms_and_rows(far):
 def test_probabilities_of_1e_minus_300():
     # g_1 / g_2 = x_1 / x_2 = 1e-300 at the identity, and its square root with gamma = 1/2
     odds = log_odds_of(np.array([[1e-300, 1.0]]))
-    assert recalibrate(identity_theta(1), odds, baseline=1)[0, 0] == pytest.approx(
-        1e-300, rel=1e-12
-    )
-    half = recalibrate(np.array([0.0, 0.5]), odds, baseline=1)
-    assert half[0, 0] == pytest.approx(1e-150, rel=1e-12)
+    for gamma, expected in ((1.0, 1e-300), (0.5, 1e-150)):
+        found = recalibrate(np.array([0.0, gamma]), odds, baseline=1)[0, 0]
+        assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_saturated_rows_leave_a_positive_definite_hessian():
