@@ -4,6 +4,12 @@ U is the score at the identity, H the information there, ``U_g`` the score of un
 row), G the number of units:
 
 ====================  ======================================================================
+score of a row        ``u_i = Z_i' (e_{y_i} - g_i) = (r_i; r_i l_i)``, ``r_ji = 1[y_i=j] - g_ji``
+score of a group      ``U_g = sum_{i in g} w_i u_i``, whatever the weights mean
+gram, groups          ``sum_g U_g U_g'``
+gram, frequencies     ``sum_i w_i u_i u_i'``: row i is w_i rows of their own
+gram, survey          ``sum_i w_i^2 u_i u_i'``: row i is one row with the score ``w_i u_i``
+units                 groups; ``sum_i w_i``; or rows: what is independent of each other
 score statistic       ``S = U' H^-1 U``
 its mean under H0     ``sum_k lambda_k``, eigenvalues of ``H^-1 V``, ``V = sum_g U_g U_g'``
 reported statistic    ``S d / sum_k lambda_k``, to be compared with d, the rank of H
@@ -14,6 +20,9 @@ p-value               flips up to 1000 groups, else F; never below that of indep
 covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
                       ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
+
+Rows of weight 0 are no rows, and groups of such rows no groups. Rows are worked through in chunks:
+without groups nothing of the size of the data is kept.
 
 Under H0 every U_g has mean 0, so V is not centred and its mean is the variance of U. Flipping signs
 is exact where the U_g are symmetric about 0, at any number of groups, and right in large samples
@@ -44,6 +53,7 @@ predictions, 60 groups, 25 % against 49 %.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack, get_args
 
@@ -53,21 +63,137 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
 from .._ground.linalg import whitening
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
-from .._math.likelihood import LogPartition, identity_theta
-from ..exceptions import InputError
+from .._math.likelihood import (
+    CHUNK_ELEMENTS,
+    LogPartition,
+    identity_theta,
+    softmax_against_zero,
+)
+from ..exceptions import InputError, Option, Phrase
 from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
 from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
 from .pvalue import PValue, Tested
-from .row_scores import ScoreSums, row_sums, score_sums, unit_scores
 
 TIE = 1e-9
 """Statistics closer than this (relative) count as equal: most flips of few groups repeat."""
 
 RobustMethod = Literal["auto", "flip", "f"]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreSums:
+    """Sums over independent units: the score, the gram matrix of unit scores, and their number."""
+
+    total: Floats
+    gram: Floats
+    n_units: float
+
+    @property
+    def covariance(self) -> Floats:
+        """Of the total: ``N / (N - 1) (gram - total total' / N)`` for N units."""
+        n = self.n_units
+        centred: Floats = self.gram - np.outer(self.total, self.total) / n
+        return n / (n - 1.0) * centred
+
+
+def score_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
+    """Return the sums over groups, or over rows where there are none."""
+    if predictions.groups is not None:
+        scores = group_scores(predictions, theta)
+        return ScoreSums(scores.sum(axis=0), scores.T @ scores, float(len(scores)))
+    return row_sums(predictions, theta)
+
+
+def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
+    """Return the sums over rows, as if there were no groups."""
+    size = len(theta)
+    total, gram = np.zeros(size), np.zeros((size, size))
+    weight = predictions.sample_weight
+    for rows, scores in _chunks(predictions, theta):
+        if weight is None:
+            total += scores.sum(axis=1)
+            gram += scores @ scores.T
+            continue
+        own = weight[rows]
+        total += scores @ own
+        gram += (scores * (own if predictions.weight_kind == "frequency" else own**2)) @ scores.T
+    n = float(predictions.n_samples)
+    if weight is not None:
+        survey = predictions.weight_kind == "survey"
+        n = float(np.count_nonzero(weight) if survey else weight.sum())
+    if n <= 1.0:
+        raise InputError(
+            f"a robust variance needs at least two rows; the weights count {n:g}.",
+            remedy=Phrase(
+                "If they are shares and no counts, pass {}.", Option("weight_kind", "survey")
+            ),
+        )
+    return ScoreSums(total, gram, n)
+
+
+def unit_scores(predictions: Predictions, theta: Floats) -> Floats:
+    """Return the score of every unit, shape (n_units, 2K); frequencies must be whole numbers."""
+    if predictions.groups is not None:
+        return group_scores(predictions, theta)
+    scores = np.concatenate([part for _, part in _chunks(predictions, theta)], axis=1).T
+    weight = predictions.sample_weight
+    if weight is None:
+        return scores
+    if predictions.weight_kind == "survey":
+        used = weight > 0.0
+        return scores[used] * weight[used, None]
+    return np.repeat(scores, weight.astype(np.int64), axis=0)
+
+
+def group_scores(predictions: Predictions, theta: Floats) -> Floats:
+    """Return ``U_g`` of every group with a row that counts, shape (n_groups, 2K)."""
+    assert predictions.groups is not None
+    weight = predictions.sample_weight
+    used = np.arange(predictions.n_samples) if weight is None else np.flatnonzero(weight)
+    names, codes = np.unique(predictions.groups[used], return_inverse=True)
+    if len(names) < 2:
+        raise InputError(
+            "groups must name at least two groups among the rows that count; all are in one. "
+            "Rows of a single group say nothing about how groups vary: add groups."
+        )
+    order = np.argsort(codes, kind="stable")
+    codes, sums, start = codes[order], np.zeros((len(names), len(theta))), 0
+    for rows, scores in _chunks(predictions, theta, used[order]):
+        own = scores if weight is None else scores * weight[rows]
+        here = codes[start : start + len(rows)]
+        first = np.flatnonzero(np.diff(here, prepend=-1))
+        sums[here[first]] += np.add.reduceat(own, first, axis=1).T
+        start += len(rows)
+    return sums
+
+
+def _chunks(
+    predictions: Predictions, theta: Floats, order: Codes | None = None
+) -> Iterator[tuple[Any, Floats]]:
+    """Yield (rows, their scores without weights, shape (2K, rows)), in this order of rows."""
+    k, odds, codes = len(theta) // 2, predictions.log_odds, predictions.model_codes
+    n = predictions.n_samples if order is None else len(order)
+    step = max(256, CHUNK_ELEMENTS // k)
+    for start in range(0, n, step):
+        rows = slice(start, min(n, start + step)) if order is None else order[start : start + step]
+        yield rows, row_scores(theta, odds[:, rows], codes[rows])
+
+
+def row_scores(theta: Floats, odds: Floats, codes: Codes) -> Floats:
+    """Return ``u_i`` of every row, shape (2K, n)."""
+    k, n = odds.shape
+    scores = np.empty((2 * k, n))
+    residual = scores[:k]
+    softmax_against_zero(theta, odds, out=residual)
+    np.negative(residual, out=residual)
+    inside = np.flatnonzero(codes < k)
+    residual[codes[inside], inside] += 1.0
+    np.multiply(residual, odds, out=scores[k:])
+    return scores
 
 
 @dataclass(frozen=True, eq=False)
