@@ -72,12 +72,9 @@ def test_p_value_is_that_of_a_loop_over_draws():
 
 def test_p_value_is_near_that_of_all_labels():
     # 81 label vectors of 4 rows with their probabilities
-    rng = np.random.default_rng(2)
-    probs = simplex(rng, 4, 3)
-    codes = np.array([0, 2, 1, 1])
-    p = Predictions.from_arrays(probs, codes, classes=range(3))
-    scores = BaselineScores(p, ALL)
-    observed = scores.observed().max()
+    probs = simplex(np.random.default_rng(2), 4, 3)
+    p = Predictions.from_arrays(probs, [0, 2, 1, 1], classes=range(3))
+    observed = BaselineScores(p, ALL).observed().max()
     exact = 0.0
     for labels in product(range(3), repeat=4):
         other = Predictions.from_arrays(probs, labels, classes=range(3))
@@ -98,14 +95,10 @@ def test_one_baseline_is_the_exact_score_test():
 # --- reference values: methods.md 0.4 and 8b, TOY
 
 
-def test_toy_scores():
-    expected = [0.9559480156, 0.8315366381, 0.9895584940]
-    assert max_score_test(TOY, ALL, n_resamples=9)[0] == pytest.approx(expected, abs=1e-9)
-
-
 @pytest.mark.parametrize(("n_resamples", "pvalue"), [(1999, 0.9810), (9999, 0.9792)])
-def test_toy_p_value(n_resamples, pvalue):
-    _, found = max_score_test(TOY, ALL, n_resamples=n_resamples, seed=0)
+def test_toy_scores_and_p_value(n_resamples, pvalue):
+    scores, found = max_score_test(TOY, ALL, n_resamples=n_resamples, seed=0)
+    assert scores == pytest.approx([0.9559480156, 0.8315366381, 0.9895584940], abs=1e-9)
     assert found.pvalue == pytest.approx(pvalue, abs=1e-12)
 
 
@@ -114,10 +107,8 @@ def test_toy_p_value(n_resamples, pvalue):
 
 def test_batches_do_not_change_the_draws():
     draws = _DrawnSums(TOY, ALL, 7)
-    counts, odds = draws(0, 12)
-    parts = [draws(0, 5), draws(5, 7)]
-    assert np.array_equal(counts, np.concatenate([part[0] for part in parts]))
-    assert np.array_equal(odds, np.concatenate([part[1] for part in parts]))
+    for whole, *parts in zip(draws(0, 12), draws(0, 5), draws(5, 7), strict=True):
+        assert np.array_equal(whole, np.concatenate(parts))
 
 
 @settings(deadline=None, max_examples=20)
@@ -202,13 +193,11 @@ def test_toy():
 
 
 def test_it_is_the_largest_of_the_single_fits():
-    rng = np.random.default_rng(4)
-    probs = simplex(rng, 80, 4)
+    probs = simplex(np.random.default_rng(4), 80, 4)
     p = Predictions.from_arrays(probs, np.resize(range(4), 80))
-    fits = [fit_predictions(p.with_baseline(b)) for b in range(4)]
-    fit, _ = best_baseline(p, n_resamples=9)
-    assert fit.baseline == int(np.argmax([f.statistic for f in fits]))
-    assert np.ptp([f.statistic for f in fits]) > 0.1
+    single = [fit_predictions(p.with_baseline(b)).statistic for b in range(4)]
+    assert best_baseline(p, n_resamples=9)[0].baseline == int(np.argmax(single))
+    assert np.ptp(single) > 0.1
 
 
 @pytest.mark.parametrize("baseline", [0, 1])

@@ -28,6 +28,7 @@ from mcllo.exceptions import InputError
 
 GROUPS = np.arange(16) // 3  # 5 groups of 3 rows and one of 1
 WEIGHT = np.array([1, 2, 3, 1, 1, 2, 4, 1, 2, 1, 1, 3, 1, 2, 1, 2])
+THETA = np.array([0.2, -0.3, 0.8, 1.5])
 BINARY_X = np.column_stack([TOY_X[:, 0], 1 - TOY_X[:, 0]])
 BINARY_Y = (TOY_Y != 0).astype(int)
 
@@ -206,6 +207,9 @@ def test_order_of_rows_and_names_of_groups_change_nothing(seed, kind):
     options |= {"groups": renamed, "sample_weight": WEIGHT[order]}
     b = robust_test(TOY_X[order], TOY_Y[order], **options)
     assert a.to_dict() == pytest.approx(b.to_dict())
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
+    q = Predictions.from_arrays(TOY_X[order], TOY_Y[order], groups=renamed)
+    assert score_sums(q, THETA).gram == pytest.approx(score_sums(p, THETA).gram)
 
 
 @pytest.mark.parametrize("method", ["flip", "f"])
@@ -293,8 +297,6 @@ def test_errors():
         robust_test(TOY_X, TOY_Y, method="chi2")
     with pytest.raises(InputError, match="groups= must not be given beside"):
         robust_test(Predictions.from_arrays(TOY_X, TOY_Y), groups=GROUPS)
-    with pytest.raises(InputError, match="alpha must lie"):
-        robust_test(TOY_X, TOY_Y, seed=1).rejects(1.0)
 
 
 # --- simulations
@@ -397,9 +399,6 @@ def test_flips_are_exact_for_symmetric_scores_however_unequal():
     assert np.mean(np.array(pvalues) <= 0.2) == pytest.approx(0.2, abs=0.03)
 
 
-THETA = np.array([0.2, -0.3, 0.8, 1.5])
-
-
 def loop_scores(probs, y, theta):
     """Scores row by row, the baseline last, in plain Python loops."""
     scores = []
@@ -480,16 +479,6 @@ def test_chunks_change_nothing(monkeypatch):
     monkeypatch.setattr("mcllo._inference.robust.CHUNK_ELEMENTS", 600)
     assert group_scores(p, THETA) == pytest.approx(whole[0])
     assert row_sums(p, THETA).gram == pytest.approx(whole[1])
-
-
-@settings(deadline=None, max_examples=30)
-@given(seed=st.integers(0, 10_000))
-def test_order_of_rows_and_names_of_groups_change_nothing_scores_by_row(seed):
-    rng = np.random.default_rng(seed)
-    order, names = rng.permutation(16), rng.permutation(6)
-    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS)
-    q = Predictions.from_arrays(TOY_X[order], TOY_Y[order], groups=names[GROUPS[order]])
-    assert score_sums(q, THETA).gram == pytest.approx(score_sums(p, THETA).gram)
 
 
 def test_groups_left_over_by_take_may_have_gaps():
