@@ -49,7 +49,7 @@ def block_part(hessian):
 
 
 def test_one_row_by_hand():
-    # g = (.8, .2) as in test_model: A = log 5, curvature .16 on (1, l; l, l^2), l = log 4;
+    # g = (.8, .2) as in test_kernel: A = log 5, curvature .16 on (1, l; l, l^2), l = log 4;
     # times (1, 1) that is .16 (1 + l) (1, l)
     own = np.log(4.0)
     partition = LogPartitionOperator(np.array([[own]]))
