@@ -32,6 +32,13 @@ def central_differences(function, x, h=1e-6):
     return np.array([(function(x + e) - function(x - e)) / (2.0 * h) for e in steps])
 
 
+def assert_same_terms(first, second, rtol=1e-12, atol=1e-11):
+    """Compare value, gradient and Hessian; all bits where the tolerances are 0."""
+    np.testing.assert_allclose(first.value, second.value, rtol=rtol, atol=min(atol, 1e-12))
+    np.testing.assert_allclose(first.gradient, second.gradient, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(first.hessian, second.hessian, rtol=rtol, atol=atol)
+
+
 def log_odds_of(probs):
     """Return log odds against the last column, shape (c - 1, n)."""
     return np.log(probs[:, :-1] / probs[:, -1:]).T

@@ -40,6 +40,23 @@ def test_what_fits_takes_probs_then_y_and_keywords(name):
         assert positional == ["probs", "y"]
 
 
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("compare", "report")])
+def test_unknown_keywords_are_refused_by_the_name_that_was_called(name):
+    unknown = rf"{name}\(\) got an unexpected keyword argument 'weigths'"
+    with pytest.raises(TypeError, match=unknown):
+        getattr(mcllo, name)([[0.5, 0.5]], [0], weigths=[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("calibration_test", "logits"), ("ladder", "groups"), ("omnibus_test", "weight_kind")],
+)
+def test_options_that_a_function_cannot_honour_are_refused(name, option):
+    assert option not in inspect.signature(getattr(mcllo, name)).parameters
+    with pytest.raises(TypeError, match=rf"{name}\(\) .* keyword argument '{option}'"):
+        getattr(mcllo, name)([[0.5, 0.5]], [0], **{option: None})
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_what_scores_takes_y_true_then_y_prob(name):
     parameters = list(inspect.signature(getattr(mcllo.metrics, name)).parameters.values())

@@ -1,5 +1,3 @@
-"""The exact null distribution of a metric."""
-
 import json
 from fractions import Fraction
 from itertools import permutations
@@ -13,14 +11,12 @@ from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.draws import (
     StatisticDraws,
-    _search_labels,
     check_resamples,
     draw_labels,
     entropy_of,
     metric_nulls,
     monte_carlo_p,
     uniforms,
-    whole_weights,
     written_out,
 )
 from mcllo._inference.pvalue import PValue
@@ -120,10 +116,13 @@ def test_many_classes_are_drawn_like_few(c):
     assert found.max() < c
 
 
-def test_a_uniform_on_an_edge_belongs_to_the_class_below():
-    # label = number of edges that u exceeds: u = .5 does not exceed .5
-    u, below = np.array([[0.5, 0.5]]), np.array([[0.2, 0.5], [0.5, 0.7]])
-    np.testing.assert_array_equal(_search_labels(u, below), [[1, 0]])
+@pytest.mark.parametrize("c", [3, 70])
+def test_a_uniform_on_an_edge_belongs_to_the_class_below(c):
+    # label = number of edges that u exceeds: u does not exceed x_1 = u
+    u = uniforms(1, 0, 1, 1)[0, 0]
+    row = np.array([u] + [(1.0 - u) / (c - 1)] * (c - 1))
+    assert draw_labels(row[None], 1, 0, 1) == 0
+    assert draw_labels(np.nextafter(row, 0.0)[None], 1, 0, 1) == 1
 
 
 def test_a_sure_class_is_always_drawn():
@@ -152,14 +151,18 @@ def test_the_mean_of_the_draws_is_the_gradient_at_the_identity():
 
 
 def test_weights_are_repetitions():
-    rng = np.random.default_rng(0)
-    repeat = rng.integers(0, 4, size=16)
+    repeat = np.random.default_rng(0).integers(0, 4, size=16)
     weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=repeat)
     repeated = Predictions.from_arrays(np.repeat(TOY_X, repeat, axis=0), np.repeat(TOY_Y, repeat))
-    np.testing.assert_array_equal(whole_weights(weighted), repeat)
-    np.testing.assert_allclose(
-        StatisticDraws(weighted, 2)(3, 8), StatisticDraws(repeated, 2)(3, 8), rtol=1e-12
-    )
+    np.testing.assert_array_equal(written_out(weighted).probs, repeated.probs)
+    draws = [StatisticDraws(p, 2)(3, 8) for p in (weighted, repeated)]
+    np.testing.assert_allclose(*draws, rtol=1e-12)
+    nulls = [
+        metric_nulls(p, {"ece": TopLabelECE}, n_resamples=199, seed=1)["ece"].to_dict()
+        for p in (weighted, repeated)
+    ]
+    assert nulls[0] == nulls[1]
+    assert written_out(TOY) is TOY
 
 
 def test_batches_fit_in_memory():
@@ -227,13 +230,11 @@ def test_sequential_p_values_hold_their_level():
 # --- errors
 
 
-def test_whole_weights():
-    assert whole_weights(TOY) is None
-    assert TOY.has_whole_weights
+def test_fractional_weights_cannot_be_drawn():
     half = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=[1.0] * 3 + [2.5] + [1.0] * 12)
-    assert not half.has_whole_weights
-    with pytest.raises(InputError, match=r"whole-number weights.*sample_weight\[3\]=2\.5"):
-        StatisticDraws(half, 0)
+    for work in (StatisticDraws, lambda p, seed: metric_nulls(p, {"ece": TopLabelECE}, seed=seed)):
+        with pytest.raises(InputError, match=r"whole-number weights.*sample_weight\[3\]=2\.5"):
+            work(half, 0)
 
 
 def test_seeds():
@@ -307,31 +308,17 @@ def test_batches_do_not_matter():
         assert json.loads(json.dumps(null.to_dict()))["seed"] == 3
 
 
-def test_whole_weights_are_rows():
-    w = np.arange(16) % 3
-    weighted = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=w)
-    long = Predictions.from_arrays(np.repeat(TOY_X, w, axis=0), np.repeat(TOY_Y, w))
-    np.testing.assert_array_equal(written_out(weighted).probs, long.probs)
-    a = metric_nulls(weighted, {"ece": TopLabelECE}, n_resamples=199, seed=1)["ece"]
-    b = metric_nulls(long, {"ece": TopLabelECE}, n_resamples=199, seed=1)["ece"]
-    assert a.to_dict() == b.to_dict()
-
-
 @pytest.mark.slow
 def test_size_is_nominal():
     # H0 true: the exact p-value is at most .05 in at most 5 % of samples. 400 samples of 60 rows,
     # 199 draws each; a rate above .05 + 3 standard errors (.083) would be a defect.
-    rng = np.random.default_rng(11)
-    probs = rng.dirichlet(np.full(5, 0.4), 60).clip(1e-9)
+    probs = np.random.default_rng(11).dirichlet(np.full(5, 0.4), 60).clip(1e-9)
     probs /= probs.sum(axis=1, keepdims=True)
-    labels = draw_labels(probs, 12, 0, 400)
-    pvalues = []
-    for i, y in enumerate(labels):
+    metrics, pvalues = {"ece": TopLabelECE, "classwise": ClasswiseECE}, []
+    for i, y in enumerate(draw_labels(probs, 12, 0, 400)):
         p = Predictions.from_arrays(probs, y)
-        nulls = metric_nulls(
-            p, {"ece": TopLabelECE, "classwise": ClasswiseECE}, n_resamples=199, seed=1000 + i
-        )
-        pvalues.append([nulls["ece"].pvalue, nulls["classwise"].pvalue])
+        nulls = metric_nulls(p, metrics, n_resamples=199, seed=1000 + i)
+        pvalues.append([null.pvalue for null in nulls.values()])
     rates = (np.array(pvalues) <= 0.05).mean(axis=0)
     assert (rates < 0.083).all()
     assert (rates > 0.02).all()
@@ -342,6 +329,3 @@ def test_errors():
         metric_nulls(TOY, {}, n_resamples=0)
     with pytest.raises(InputError, match=r"level must lie in \(0, 1\); got level=95"):
         metric_nulls(TOY, {}, level=95)
-    half = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
-    with pytest.raises(InputError, match="whole-number weights"):
-        metric_nulls(half, {"ece": TopLabelECE})

@@ -26,7 +26,8 @@ from mcllo._math.many_labels import BatchedRatio, NestedRatio
 from mcllo.exceptions import MclloWarning
 
 quick = settings(deadline=None, max_examples=25)
-TOY_L = log_odds_of(TOY_X)
+TOY = Predictions.from_arrays(TOY_X, TOY_Y)
+TOY_L = TOY.log_odds
 
 
 def drawn(probs, rng, size):
@@ -45,11 +46,14 @@ def fitted_statistic(probs, codes, weight=None):
         return fit_predictions(predictions).statistic
 
 
-def assert_decisions_equal_convergence(ratio, statistics, thresholds):
-    full = ratio.statistics(statistics)
+def assert_decisions_equal_convergence(ratio, statistics, thresholds=None, converged=None):
+    """Compare decisions with ratios of full convergence, at quantiles of them by default."""
+    full = (converged or ratio.statistics)(statistics)
+    if thresholds is None:
+        thresholds = np.quantile(full, [0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99]) + 0.01
     for threshold in thresholds:
         clear = np.abs(full - threshold) > 1e-5 * max(1.0, threshold)
-        found = ratio.reaches(statistics, threshold)
+        found = ratio.reaches(statistics, float(threshold))
         np.testing.assert_array_equal(found[clear], full[clear] >= threshold)
 
 
@@ -146,7 +150,7 @@ def test_evaluate_equals_the_model_in_blocks_and_one_by_one(weighted):
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize(("block", "together"), [(1, 64), (3, 7), (64, 11)])
 def test_neither_blocks_nor_threads_change_decisions(block, together, n):
-    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 0)(0, 200)
+    statistics = StatisticDraws(TOY, 0)(0, 200)
     usual = BatchedRatio(TOY_L).statistics(statistics)
     ratio = BatchedRatio(TOY_L)
     ratio.block, ratio.together, ratio.threads_pay = block, together, 1
@@ -164,9 +168,7 @@ def test_decisions_equal_full_convergence(seed, c, n, sharpness):
     rng = np.random.default_rng(seed)
     probs = np.maximum(simplex(rng, n, c, sharpness), 1e-15)
     _, statistics = drawn(probs / probs.sum(axis=1, keepdims=True), rng, 30)
-    ratio = BatchedRatio(log_odds_of(probs))
-    quantiles = np.quantile(ratio.statistics(statistics), [0.2, 0.5, 0.8, 0.95])
-    assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
+    assert_decisions_equal_convergence(BatchedRatio(log_odds_of(probs)), statistics)
 
 
 @settings(deadline=None, max_examples=15)
@@ -185,8 +187,7 @@ def test_decisions_where_few_rows_are_undecided(seed, c, n, tie, far):
     _, statistics = drawn(probs, rng, 24)
     odds = log_odds_of(probs)
     ratio = BatchedRatio(odds, None, free_parameters(odds))
-    quantiles = np.quantile(ratio.statistics(statistics), [0.2, 0.5, 0.8, 0.95])
-    assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
+    assert_decisions_equal_convergence(ratio, statistics)
 
 
 @pytest.mark.parametrize(("tie", "far", "times"), [(0.01, 10.0, 100.0), (0.005, 12.0, 600.0)])
@@ -222,7 +223,7 @@ def test_ties_count_as_reached():
 
 
 def test_thresholds_at_the_ends():
-    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 1)(0, 100)
+    statistics = StatisticDraws(TOY, 1)(0, 100)
     ratio = BatchedRatio(TOY_L)
     assert ratio.reaches(statistics, 0.0).all()
     assert not ratio.reaches(statistics, 1e6).any()
@@ -236,9 +237,7 @@ def test_decisions_on_a_sharp_network(n):
     rows, rng = load_cifar10_vgg16_keras().probs, np.random.default_rng(n)
     probs = rows[rng.permutation(len(rows))[:n]]
     _, statistics = drawn(probs, rng, 150)
-    ratio = BatchedRatio(log_odds_of(probs))
-    quantiles = np.quantile(ratio.statistics(statistics), [0.1, 0.5, 0.9, 0.99])
-    assert_decisions_equal_convergence(ratio, statistics, quantiles + 0.01)
+    assert_decisions_equal_convergence(BatchedRatio(log_odds_of(probs)), statistics)
 
 
 # --- properties of the null distribution
@@ -246,7 +245,7 @@ def test_decisions_on_a_sharp_network(n):
 
 def test_the_mean_score_is_the_degrees_of_freedom():
     # E[U' H^-1 U] = d exactly, because Cov U = H under H0; 4 here, standard error .05
-    statistics = StatisticDraws(Predictions.from_arrays(TOY_X, TOY_Y), 0)(0, 4000)
+    statistics = StatisticDraws(TOY, 0)(0, 4000)
     scores = BatchedRatio(TOY_L).scores(statistics)
     assert scores.mean() == pytest.approx(4.0, abs=4.0 * scores.std() / np.sqrt(4000))
 
@@ -292,34 +291,19 @@ def fitted_draws(predictions, theta, seed, size):
     return draws(0, size)
 
 
-def assert_decisions_equal_convergence_nested_ratio(ratio, converged, statistics):
-    full = converged(statistics)
-    for threshold in np.quantile(full, [0.1, 0.5, 0.9, 0.98]) + 0.01:
-        clear = np.abs(full - threshold) > 1e-5 * max(1.0, threshold)
-        found = ratio.reaches(statistics, float(threshold))
-        np.testing.assert_array_equal(found[clear], full[clear] >= threshold)
-
-
 def test_a_model_gains_nothing_over_itself():
-    p = Predictions.from_arrays(TOY_X, TOY_Y)
-    origin = Family(p).identity
-    ratio, _ = pair(p, "shift", "shift", origin)
-    statistics = StatisticDraws(p, 0)(0, 20)
+    origin = Family(TOY).identity
+    ratio, _ = pair(TOY, "shift", "shift", origin)
+    statistics = StatisticDraws(TOY, 0)(0, 20)
     assert ratio.reaches(statistics, 0.0).all()
     assert not ratio.reaches(statistics, 0.01).any()
-
-
-def test_no_draws():
-    p = Predictions.from_arrays(TOY_X, TOY_Y)
-    ratio, _ = pair(p, "shift", "mcllo", Family(p).identity)
-    assert ratio.reaches(np.empty((0, 4)), 1.0).shape == (0,)
+    assert ratio.reaches(statistics[:0], 1.0).shape == (0,)
 
 
 def test_toy_statistic_is_its_own_threshold():
     # methods specification 8f, TOY: MCLLO against temperature is 1.146211420 - .601303196
-    p = Predictions.from_arrays(TOY_X, TOY_Y)
-    family = Family(p)
-    ratio, _ = pair(p, "temperature", "mcllo", family.identity)
+    family = Family(TOY)
+    ratio, _ = pair(TOY, "temperature", "mcllo", family.identity)
     value = 1.146211420 - 0.601303196
     assert ratio.reaches(family.statistic[None], value).all()
     assert not ratio.reaches(family.statistic[None], value + 1e-4).any()
@@ -342,7 +326,8 @@ def test_decisions_equal_full_convergence_nested_ratio(seed, c, n, sharpness, sm
     fit = restricted_fit(family, family.identified(mcllo_bases(c - 1)[small]))
     origin = fit.theta if fit.settled else family.identity
     statistics = fitted_draws(p, fit.theta, 1, 25)
-    assert_decisions_equal_convergence_nested_ratio(*pair(p, small, "mcllo", origin), statistics)
+    ratio, converged = pair(p, small, "mcllo", origin)
+    assert_decisions_equal_convergence(ratio, statistics, converged=converged)
 
 
 def test_decisions_for_the_full_map():
@@ -351,11 +336,10 @@ def test_decisions_for_the_full_map():
     mcllo, full, places = Family(p), Family(p, full=True), mcllo_places(2)
     low = RestrictedRatio(mcllo, np.eye(4), mcllo.identity)
     up = RestrictedRatio(full, np.eye(6), full.identity)
-    statistics = FullDraws(p, 0)(0, 40)
-    assert_decisions_equal_convergence_nested_ratio(
+    assert_decisions_equal_convergence(
         NestedRatio(low, up, places),
-        lambda s: up.statistics(s) - low.statistics(s[:, places]),
-        statistics,
+        FullDraws(p, 0)(0, 40),
+        converged=lambda s: up.statistics(s) - low.statistics(s[:, places]),
     )
 
 
@@ -377,7 +361,6 @@ def test_decisions_on_a_sharp_network_nested_ratio():
     p = load_cifar10_vgg16_keras().take(np.arange(300))
     family = Family(p)
     fit = restricted_fit(family, mcllo_bases(9)["shift"])
-    statistics = fitted_draws(p, fit.theta, 2, 60)
-    assert_decisions_equal_convergence_nested_ratio(
-        *pair(p, "shift", "mcllo", fit.theta), statistics
-    )
+    ratio, converged = pair(p, "shift", "mcllo", fit.theta)
+    draws = fitted_draws(p, fit.theta, 2, 60)
+    assert_decisions_equal_convergence(ratio, draws, converged=converged)

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from .._fit.objective import free_of_range
 from .._ground.results import Codes, Floats
 from .._input.frames import as_column, as_numbers
-from .._input.labels import Classes, check_not_reserved
-from .._input.predictions import Predictions, baseline_column
+from .._input.labels import Classes, baseline_column, check_not_reserved
+from .._input.predictions import Predictions
 from .._input.probabilities import Simplex, clean_logits, clean_probs
 from .._input.weights import RowFacts, clean_rows
 from .._math.likelihood import LogPartition, Terms, identity_theta, sufficient_statistic

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from .._inference.draws import Seed
 from .._inference.likelihood_tests import chi2_sf
 from .._inference.max_score import max_score_test
 from .._input.labels import find_class
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from .._math.likelihood import recalibrate
 from ..exceptions import InputError
 
@@ -155,6 +155,7 @@ class BaselineSensitivity(Result):
 
 
 @one_blas_thread()
+@reads_rows(TableOptions)
 def baseline_sensitivity(
     probs: Any,
     y: Any = None,
@@ -162,10 +163,7 @@ def baseline_sensitivity(
     baselines: Sequence[Hashable] | None = None,
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> BaselineSensitivity:
     """Fit with every class as the baseline, and test calibration over all of them at once.
 
@@ -182,8 +180,9 @@ def baseline_sensitivity(
         Draws of labels for the p-value over all baselines.
     seed : int or numpy Generator, optional
         Makes draws repeatable; another one than made simulated data.
-    classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
+    **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`.
 
     Returns
     -------
@@ -201,8 +200,7 @@ def baseline_sensitivity(
     >>> found.pvalue > 0.05
     True
     """
-    options = {"classes": classes, "sample_weight": sample_weight}
-    predictions = as_predictions(probs, y, normalize=normalize, clip=clip, **options)
+    predictions = as_predictions(probs, y, **data)
     columns = _columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
     scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, chi2_sf
 from .._inference.pvalue import Limit, PValue, Reason
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from ..metrics._reliability import poisson_binomial
 from .families import Family, RestrictedFit, restricted_fit, whole_fit
 from .nested import Plan, against_larger, gain
@@ -182,6 +182,7 @@ class ClassTests(Result):
 
 
 @one_blas_thread()
+@reads_rows(TableOptions)
 def class_tests(
     probs: Any,
     y: Any = None,
@@ -191,10 +192,7 @@ def class_tests(
     method: Method = "auto",
     work: float = NESTED_WORK,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> ClassTests:
     """Test each class: its shift and slope against the baseline, and its share.
 
@@ -214,8 +212,9 @@ def class_tests(
     work : float
         Cells (rows x classes x draws) that 'auto' may spend on simulation, for all classes
         together; where that is not enough, p-values are chi-square's and `reason` says so.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`.
 
     Returns
     -------
@@ -232,15 +231,7 @@ def class_tests(
     >>> class_tests(probs, y).rejected()
     ('a',)
     """
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     return class_tests_of(
         predictions,
         fit_predictions(predictions),

@@ -28,7 +28,7 @@ do not contradict it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import CalibrationTest, Method, run_test
 from .._inference.pvalue import Reason
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from ..exceptions import InputError
 from .class_tests import p_entry
 from .families import RestrictedFit
@@ -174,6 +174,7 @@ class Ladder:
 
 
 @one_blas_thread()
+@reads_rows(TableOptions)
 def ladder(
     probs: Any,
     y: Any = None,
@@ -184,10 +185,7 @@ def ladder(
     alpha: float = 0.05,
     work: float = NESTED_WORK,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> Ladder:
     """Find the smallest model of miscalibration that the labels do not contradict.
 
@@ -209,8 +207,9 @@ def ladder(
     work : float
         Cells (rows x classes x draws) that 'auto' may spend on simulation, for all models together;
         where that is not enough, p-values are chi-square's and say so.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`.
 
     Returns
     -------
@@ -228,15 +227,7 @@ def ladder(
     >>> found.chosen, found.row("temperature").df
     ('temperature', 1)
     """
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     return ladder_of(
         predictions, n_resamples=n_resamples, seed=seed, method=method, alpha=alpha, work=work
     )

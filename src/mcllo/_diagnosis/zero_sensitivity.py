@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -26,9 +26,8 @@ from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
 from .._input.probabilities import DEFAULT_CLIP
-from .._input.weights import WeightKind
 from .._input.zeros import (
     clip_for_votes,
     only_zeros,
@@ -157,6 +156,7 @@ class ZeroSensitivity(Result):
         return f"<ZeroSensitivity of {self.n_clipped} zeros: pvalue {pvalues}>"
 
 
+@reads_rows(RowOptions)
 def zero_sensitivity(
     probs: Any,
     y: Any = None,
@@ -166,12 +166,7 @@ def zero_sensitivity(
     n_resamples: int = N_RESAMPLES_ZEROS,
     seed: Seed = None,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    weight_kind: WeightKind = "frequency",
-    groups: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[RowOptions],
 ) -> ZeroSensitivity | None:
     """Test calibration with zeros raised to 1e-12, 1e-6 and 1e-4.
 
@@ -184,9 +179,10 @@ def zero_sensitivity(
     statistic, method, n_resamples, seed
         As in `calibration_test`. All floors share the draws, so that p-values can be compared;
         'auto' takes chi-square for large tables with enough information.
-    baseline, classes, sample_weight, weight_kind, groups, normalize, clip
-        As in `Predictions.from_arrays`. A floor given as `clip` is tried beside the others; what
-        lay below it counts as 0.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `weight_kind`, `groups`, `normalize`, `clip`. A floor given as `clip` is tried beside
+        the others; what lay below it counts as 0.
 
     Returns
     -------
@@ -204,17 +200,7 @@ def zero_sensitivity(
     1/50.
     """
     with quiet(ZeroProbabilityWarning):
-        predictions = as_predictions(
-            probs,
-            y,
-            baseline=baseline,
-            classes=classes,
-            sample_weight=sample_weight,
-            weight_kind=weight_kind,
-            groups=groups,
-            normalize=normalize,
-            clip=clip,
-        )
+        predictions = as_predictions(probs, y, baseline=baseline, **data)
     return zero_sensitivity_of(
         predictions, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
     )

@@ -34,13 +34,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from .._ground.results import Floats
 from .._ground.statements import OF_ESTIMATES, quiet
-from .._input.predictions import as_predictions
+from .._input.predictions import TableOptions, as_predictions, reads_rows
 from .._math.likelihood import Terms
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError
@@ -59,6 +59,7 @@ GROWTH = 3.0
 MAX_STEPS = 100
 
 
+@reads_rows(TableOptions)
 def profile_intervals(
     probs: Any,
     y: Any = None,
@@ -68,10 +69,7 @@ def profile_intervals(
     penalty: Penalty = 0.0,
     center: Center = "identity",
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> Intervals:
     """Return profile likelihood intervals of tau, gamma and delta.
 
@@ -88,8 +86,9 @@ def profile_intervals(
     penalty, center
         As in `MCLLOCalibrator`; with a penalty the penalised likelihood is profiled. 'firth' keeps
         its coverage in samples too small or too well separated for the others.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`.
 
     Returns
     -------
@@ -108,15 +107,7 @@ def profile_intervals(
         raise InputError(f"level must lie in (0, 1); got level={level}.")
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     if fit is None:
         with quiet(*OF_ESTIMATES):  # what the warnings would say, the intervals show
             fit = fit_predictions(predictions, penalty=penalty, center=center)

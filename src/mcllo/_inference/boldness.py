@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from .._fit.map import MCLLOMap
 from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from .._math.likelihood import identity_theta, softmax_against_zero
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -109,6 +109,7 @@ class BoldRecalibration(Result):
         )
 
 
+@reads_rows(TableOptions)
 def boldness_recalibrate(
     probs: Any,
     y: Any = None,
@@ -116,10 +117,7 @@ def boldness_recalibrate(
     t: float = 0.95,
     prior: float = 0.5,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> BoldRecalibration:
     """Spread predictions as far as a posterior probability of calibration of `t` allows.
 
@@ -136,8 +134,9 @@ def boldness_recalibrate(
         Least posterior probability of calibration of the bold predictions.
     prior : float
         Prior probability of calibration.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`; the n of BIC and of the variance is the sum of the weights.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`; the n of BIC and of the variance is the sum of the weights.
 
     Returns
     -------
@@ -163,19 +162,32 @@ def boldness_recalibrate(
     """
     check_share("t", t)
     check_share("prior", prior)
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     total = counted_rows(predictions)
     fit = _existing_fit(predictions)
     search = _Search(predictions, fit, total, log_likelihood_to_spend(fit.df, total, t, prior))
-    return _result(predictions, fit, search, total, t, prior)
+    best = search.best()
+    theta, k = search.theta(best), len(fit.tau)
+    statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
+    posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
+    original = log_bayes_factor(fit.statistic, fit.df, total)
+    pvalue = chi2_sf(statistic, fit.df)
+    return BoldRecalibration(
+        map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
+        boldness=math.sqrt(search.spread(theta)[0]),
+        boldness_original=math.sqrt(search.spread(identity_theta(k))[0]),
+        boldness_mle=math.sqrt(search.spread(fit.theta)[0]),
+        posterior=posterior,
+        posterior_original=posterior_probability(original, prior),
+        t=t,
+        prior=prior,
+        statistic=statistic,
+        df=fit.df,
+        pvalue=pvalue,
+        n_samples=fit.n_samples,
+        converged=search.gain_left(best) <= STATIONARY,
+        warning=bic_warning(posterior, pvalue, fit.df, total),
+    )
 
 
 def log_likelihood_to_spend(df: int, total: float, t: float, prior: float) -> float:
@@ -206,34 +218,6 @@ def _existing_fit(predictions: Predictions) -> MCLLOFit:
     raise InputError(
         f"a maximum likelihood map must exist to be made bolder; {cause}, so that no finite map is "
         "the boldest. Use more rows, or MCLLOCalibrator(penalty=1.0) without boldness."
-    )
-
-
-def _result(
-    predictions: Predictions, fit: MCLLOFit, search: _Search, total: float, t: float, prior: float
-) -> BoldRecalibration:
-    best = search.best()
-    theta, k = search.theta(best), len(fit.tau)
-    statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
-    posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
-    original = log_bayes_factor(fit.statistic, fit.df, total)
-    pvalue = chi2_sf(statistic, fit.df)
-    spread = search.spread
-    return BoldRecalibration(
-        map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
-        boldness=math.sqrt(spread(theta)[0]),
-        boldness_original=math.sqrt(spread(identity_theta(k))[0]),
-        boldness_mle=math.sqrt(spread(fit.theta)[0]),
-        posterior=posterior,
-        posterior_original=posterior_probability(original, prior),
-        t=t,
-        prior=prior,
-        statistic=statistic,
-        df=fit.df,
-        pvalue=pvalue,
-        n_samples=fit.n_samples,
-        converged=search.gain_left(best) <= STATIONARY,
-        warning=bic_warning(posterior, pvalue, fit.df, total),
     )
 
 
@@ -282,8 +266,7 @@ class _Search:
 
     def theta(self, u: Floats) -> Floats:
         """Return the parameters at u."""
-        theta: Floats = self.origin + self.axes @ u
-        return theta
+        return self.origin + self.axes @ u
 
     def starts(self) -> list[Floats]:
         """Return the estimate, sharper versions of it, and the identity."""
@@ -319,13 +302,13 @@ class _Search:
     def _solve(self, start: Floats) -> Floats:
         from scipy.optimize import minimize
 
-        constraint: Any = {
-            "type": "ineq",
-            "fun": lambda u: self.at(u).slack,
-            "jac": lambda u: self.at(u).slack_gradient,
-        }
+        def timidity(u: Floats) -> tuple[float, Floats]:
+            return -self.at(u).spread, -self.at(u).spread_gradient
+
+        constraint: Any = {"type": "ineq", "fun": lambda u: self.at(u).slack}
+        constraint |= {"jac": lambda u: self.at(u).slack_gradient}
         answer = minimize(
-            self._timidity,
+            timidity,
             start,
             jac=True,
             method="SLSQP",
@@ -333,10 +316,6 @@ class _Search:
             options={"ftol": 1e-11, "maxiter": 500},
         )
         return np.asarray(answer.x) if np.isfinite(answer.x).all() else np.zeros_like(start)
-
-    def _timidity(self, u: Floats) -> tuple[float, Floats]:
-        point = self.at(u)
-        return -point.spread, -point.spread_gradient
 
     def _inside(self, u: Floats) -> Floats:
         """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""

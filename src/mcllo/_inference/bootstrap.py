@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from .._fit.repaired import RepairedProbabilities, check_level
 from .._ground.linalg import least_eigenvalue
 from .._ground.results import Floats
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from .._math.likelihood import Terms, recalibrate, softmax_against_zero
 from .._math.many_labels import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, Draws
 from .._math.newton import minimize, newton_direction
@@ -98,10 +98,20 @@ class BootstrapFits:
         """
         check_level(interval)
         tail = 0.5 - interval / 2.0
-        self._refuse_few(interval, tail)
+        if tail * (self.n_resamples + 1) < 1.0 - 1e-9:
+            needed = int(np.ceil(1.0 / tail - 1e-6)) - 1
+            raise InputError(
+                f"interval={interval:g} needs at least {needed} draws; "
+                f"got {self.n_resamples}. Raise n_resamples of bootstrap_fits."
+            )
         simplex = read_simplex(self.fit.classes, probs, logits, normalize, clip)
         if self.n_separated > tail * (self.n_resamples + 1):
-            warnings.warn(self._separation_note(), SeparationWarning, stacklevel=2)
+            note = (
+                f"{self.n_separated} of {self.n_resamples} draws have no maximum likelihood "
+                "estimate: ends of intervals may rest on estimates that drift to infinity and are "
+                "then 0 or 1. Use a fit with penalty=1.0."
+            )
+            warnings.warn(note, SeparationWarning, stacklevel=2)
         low, high = quantiles_of_draws(
             self.theta, self.fit.log_odds(simplex), self.fit.baseline_index, tail
         )
@@ -125,23 +135,9 @@ class BootstrapFits:
             f"seed={self.seed})"
         )
 
-    def _refuse_few(self, interval: float, tail: float) -> None:
-        if tail * (self.n_resamples + 1) < 1.0 - 1e-9:
-            needed = int(np.ceil(1.0 / tail - 1e-6)) - 1
-            raise InputError(
-                f"interval={interval:g} needs at least {needed} draws; "
-                f"got {self.n_resamples}. Raise n_resamples of bootstrap_fits."
-            )
-
-    def _separation_note(self) -> str:
-        return (
-            f"{self.n_separated} of {self.n_resamples} draws have no maximum likelihood estimate: "
-            "ends of intervals may rest on estimates that drift to infinity and are then 0 or 1. "
-            "Use a fit with penalty=1.0."
-        )
-
 
 @one_blas_thread()
+@reads_rows(TableOptions)
 def bootstrap_fits(
     probs: Any,
     y: Any = None,
@@ -152,10 +148,7 @@ def bootstrap_fits(
     n_resamples: int = N_RESAMPLES_BOOTSTRAP,
     seed: Seed = None,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> BootstrapFits:
     """Refit the map to labels drawn from it (parametric bootstrap); the fit's penalty is kept.
 
@@ -173,8 +166,9 @@ def bootstrap_fits(
         Draws.
     seed : int or Generator, optional
         Makes the draws reproducible.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`.
 
     Returns
     -------
@@ -193,15 +187,7 @@ def bootstrap_fits(
     """
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     if fit is None:
         fit = fit_predictions(predictions, penalty=penalty, center=center)
     return refits_of(predictions, fit, n_resamples=n_resamples, seed=seed)
@@ -217,9 +203,11 @@ def refits_of(
 ) -> BootstrapFits:
     """Refit validated predictions to labels drawn from their `fit`; `batch` changes no number."""
     check_resamples(n_resamples)
-    _refuse_rows(predictions)
-    _refuse_fit(predictions, fit)
-    draws = _fitted_draws(predictions, fit, entropy_of(seed))
+    _refuse(predictions, fit)
+    odds, b = predictions.log_odds, predictions.baseline_index
+    logits = np.insert(odds, b, 0.0, axis=0).T  # log odds stay those of the predictions
+    fitted = replace(predictions, probs=recalibrate(fit.theta, odds, b), logits=logits)
+    draws = StatisticDraws(fitted, entropy_of(seed))
     firth = fit.penalty_rule == "firth"
     refits = FirthRefits(predictions, fit) if firth else Refits(predictions, fit)
     batch = batch or draws.batch
@@ -253,7 +241,10 @@ class Refits(BatchedRatio):
         return value + ridge, gradient + self.penalty * away, hessian + curvature
 
     def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
-        """Return the estimate for each row of `statistics`, and the information left there."""
+        """Return the estimate for each row of `statistics`, and the least information there.
+
+        The latter in units of that at the fit.
+        """
         run, active = Draws(self, statistics), np.arange(len(statistics))
         for _ in range(MAX_ITER):
             active = active[run.decrement[active] > TOL]
@@ -262,14 +253,11 @@ class Refits(BatchedRatio):
             run.advance(active)
         settled = np.setdiff1d(np.arange(len(statistics)), active)
         run.theta[np.ix_(settled, self.free)] += run.step[settled]
-        return run.theta, self._information_left(run.theta)
-
-    def _information_left(self, theta: Floats) -> Floats:
-        """Return the smallest information at each estimate, in units of that at the fit."""
         if self.penalty > 0.0:
-            return np.ones(len(theta))
-        hessian = self.evaluate(theta)[2][:, self.free][:, :, self.free]
-        return least_eigenvalue(hessian, np.diagonal(self.start.hessian)[self.free])
+            return run.theta, np.ones(len(statistics))
+        hessian = self.evaluate(run.theta)[2][:, self.free][:, :, self.free]
+        at_the_fit = np.diagonal(self.start.hessian)[self.free]
+        return run.theta, least_eigenvalue(hessian, at_the_fit)
 
 
 class FirthRefits:
@@ -289,8 +277,8 @@ class FirthRefits:
         return theta, np.ones(len(theta))
 
 
-def _refuse_rows(predictions: Predictions) -> None:
-    """Labels can be drawn for independent rows that count a whole number of times."""
+def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
+    """Labels are drawn for independent rows of whole weights, from an estimate of their own."""
     remedy = "Use fit.recalibrate(probs, interval=...) with a robust covariance."
     if not predictions.has_whole_weights:
         raise InputError(f"a parametric bootstrap needs whole-number frequency weights. {remedy}")
@@ -298,9 +286,6 @@ def _refuse_rows(predictions: Predictions) -> None:
         raise InputError(
             f"a parametric bootstrap draws rows independently, not in groups. {remedy}"
         )
-
-
-def _refuse_fit(predictions: Predictions, fit: MCLLOFit) -> None:
     if fit.classes != predictions.classes or fit.baseline != predictions.baseline:
         raise InputError(
             f"fit and predictions must share classes and baseline; got baselines {fit.baseline!r} "
@@ -320,15 +305,6 @@ def _refuse_fit(predictions: Predictions, fit: MCLLOFit) -> None:
             "fit must be the fit of these predictions; their likelihood is not largest at its "
             "estimate. Pass the predictions that it was fitted to."
         )
-
-
-def _fitted_draws(predictions: Predictions, fit: MCLLOFit, seed: int) -> StatisticDraws:
-    """Return draws from the fitted probabilities; log odds stay those of the predictions."""
-    odds, b = predictions.log_odds, predictions.baseline_index
-    logits = np.insert(odds, b, 0.0, axis=0).T
-    return StatisticDraws(
-        replace(predictions, probs=recalibrate(fit.theta, odds, b), logits=logits), seed
-    )
 
 
 def _is_separated(predictions: Predictions, draws: StatisticDraws, index: int) -> bool:

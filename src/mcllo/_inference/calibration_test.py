@@ -12,19 +12,18 @@ weights             scores; standard errors by the sandwich
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._input.labels import RESERVED
-from .._input.predictions import Predictions, as_predictions
-from .._input.weights import WeightKind
+from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
 from ..exceptions import Either, InputError, Phrase
 from .budget import N_RESAMPLES
 from .draws import Seed
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
 from .pvalue import Ground, PValue, Reason
-from .robust import RobustTest, robust_fit, robust_test
+from .robust import RobustTest, is_survey, robust_fit, robust_test
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +36,7 @@ class FittedTest:
     robust: RobustTest | None = None
 
 
+@reads_rows(RowOptions)
 def calibration_test(
     probs: Any,
     y: Any = None,
@@ -46,12 +46,7 @@ def calibration_test(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    weight_kind: WeightKind = "frequency",
-    groups: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[RowOptions],
 ) -> CalibrationTest:
     """Test whether labels follow the predicted probabilities.
 
@@ -76,11 +71,11 @@ def calibration_test(
         Reference class of the log odds, the last one by default. 'auto' takes the likeliest; the
         p-value is then that of the largest score statistic over all baselines, and pays for the
         choice.
-    groups : array-like of shape (n_samples,), optional
-        Group of each row: rows of one group may depend on each other. The test is then the
-        cluster-robust score test, and `statistic`, `method` are not used.
-    classes, sample_weight, weight_kind, normalize, clip
-        As in `Predictions.from_arrays`.
+    **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row: rows of
+        one may depend on each other. The test is then the cluster-robust score test, and
+        `statistic`, `method` are not used.
 
     Returns
     -------
@@ -98,25 +93,9 @@ def calibration_test(
     (4, 'chi2', False)
     """
     rule, baseline = split_baseline(baseline)
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        weight_kind=weight_kind,
-        groups=groups,
-        normalize=normalize,
-        clip=clip,
-    )
-    return fit_and_test(
-        predictions,
-        rule,
-        statistic=statistic,
-        method=method,
-        n_resamples=n_resamples,
-        seed=seed,
-    ).test
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
+    return fit_and_test(predictions, rule, statistic=statistic, method=method, **options).test
 
 
 def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tuple[str, Any]:
@@ -146,7 +125,8 @@ def fit_and_test(
     if needs_robust(predictions):
         return _robustly(predictions, rule, n_resamples, seed)
     if rule == "auto":
-        return _over_baselines(predictions, n_resamples, seed)
+        fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
+        return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
     fit = fit_predictions(predictions)
     test = run_test(
         predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
@@ -156,13 +136,7 @@ def fit_and_test(
 
 def needs_robust(predictions: Predictions) -> bool:
     """Whether rows depend on each other, or their weights are no counts."""
-    survey = predictions.sample_weight is not None and predictions.weight_kind == "survey"
-    return survey or predictions.groups is not None
-
-
-def _over_baselines(predictions: Predictions, n_resamples: int, seed: Seed) -> FittedTest:
-    fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
-    return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
+    return is_survey(predictions) or predictions.groups is not None
 
 
 def _robustly(predictions: Predictions, rule: str, n_resamples: int, seed: Seed) -> FittedTest:

@@ -19,7 +19,7 @@ values, so equal ones must count as equal (`METRIC_TIE`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +37,9 @@ Seed = int | np.random.Generator | None
 
 FIRST_BATCH, SMALL_BATCH = 64, 16
 """Draws that a sequential run begins with, and takes at least."""
+
+MANY_CLASSES = 64
+"""Edges above which labels are found by a binary search in each row."""
 
 METRIC_TIE = 1e-12
 """Metrics closer than this count as equal."""
@@ -66,20 +69,12 @@ def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Labels:
     """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
     u = uniforms(seed, start, size, len(probs))
     below = np.cumsum(probs, axis=1)[:, :-1].T
-    if len(below) > 64:
-        return _search_labels(u, below)
+    if len(below) > MANY_CLASSES:
+        return np.stack([np.searchsorted(*pair) for pair in zip(below.T, u.T, strict=True)], axis=1)
     labels = np.zeros(u.shape, dtype=np.uint8)
     for edge in below:
         labels += u > edge
     return labels.astype(np.intp)
-
-
-def _search_labels(u: Floats, below: Floats) -> Labels:
-    """The same for many classes: a binary search a row."""
-    labels = np.empty(u.shape, dtype=np.intp)
-    for i in range(u.shape[1]):
-        labels[:, i] = np.searchsorted(below[:, i], u[:, i], side="left")
-    return labels
 
 
 class StatisticDraws:
@@ -107,18 +102,10 @@ class StatisticDraws:
         return max(1, min(512, BATCH_ENTRIES // len(self.probs)))
 
 
-def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
-    """Return weights as repetitions of rows; None when there are none.
-
-    Raises
-    ------
-    InputError
-        For weights that are not whole numbers: labels of a fraction of a row cannot be drawn.
-    """
+def written_out(predictions: Predictions) -> Predictions:
+    """Return each row as often as its weight says; labels of a fraction cannot be drawn."""
     weight = predictions.sample_weight
-    if weight is None:
-        return None
-    if not predictions.has_whole_weights:
+    if weight is not None and not predictions.has_whole_weights:
         row = int(np.argmax(weight != np.floor(weight)))
         why = "exact p-values need whole-number weights (rows counted so many times); got {found}."
         raise InputError(
@@ -128,7 +115,7 @@ def whole_weights(predictions: Predictions) -> NDArray[np.int64] | None:
             row=row,
             remedy=Phrase("Use {}.", Option("method", "chi2")),
         )
-    return weight.astype(np.int64)
+    return predictions.written_out()
 
 
 @one_blas_thread()
@@ -143,18 +130,8 @@ def monte_carlo_p(
 ) -> PValue:
     """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
 
-    Parameters
-    ----------
-    exceeds : callable
-        Maps a stretch of the draws to whether each statistic reached the observed one.
-    n_resamples : int
-        Most draws to make.
-    batch : int
-        Draws per call.
-    stop_at : int, optional
-        Stop at this many exceedances; None makes all draws.
-    guess : float, optional
-        About what the p-value will be: says how many draws to begin with and changes no answer.
+    A run stops at `stop_at` exceedances, if given. `guess`, about what the p-value will be, says
+    how many draws to begin with and changes no answer.
     """
     check_resamples(n_resamples)
     done = n_exceed = 0
@@ -182,12 +159,11 @@ def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float |
 
 def check_resamples(n_resamples: Any) -> None:
     """Refuse anything but a positive whole number of draws."""
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
-        rule = Phrase("{argument} must be a whole number; got {value}.")
-        raise InputError(rule, argument="n_resamples", value=n_resamples)
-    if n_resamples < 1:
-        rule = Phrase("{argument} must be at least 1; got {value}.")
-        raise InputError(rule, argument="n_resamples", value=n_resamples)
+    whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(n_resamples, bool)
+    if not whole or n_resamples < 1:
+        rule = "be at least 1" if whole else "be a whole number"
+        message = Phrase("{argument} must {}; got {value}.", rule)
+        raise InputError(message, argument="n_resamples", value=n_resamples)
 
 
 class LabelStatistic(Protocol):
@@ -235,13 +211,7 @@ def metric_nulls(
     seed: Seed = 0,
     batch: int | None = None,
 ) -> dict[str, MetricNull]:
-    """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike.
-
-    Raises
-    ------
-    InputError
-        For weights that are not whole numbers: labels of a fraction of a row cannot be drawn.
-    """
+    """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike."""
     check_resamples(n_resamples)
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie in (0, 1); got level={level}.")
@@ -254,31 +224,11 @@ def metric_nulls(
         labels = draw_labels(rows.probs, entropy, start, size)
         for name, statistic in statistics.items():
             draws[name][start : start + size] = statistic.of_labels(labels)
-    return {
-        name: _summary(float(statistic.of_labels(rows.codes[None])[0]), draws[name], level, entropy)
-        for name, statistic in statistics.items()
-    }
-
-
-def written_out(predictions: Predictions) -> Predictions:
-    """Return the predictions with each row repeated as often as its weight says."""
-    repeat = whole_weights(predictions)
-    if repeat is None:
-        return predictions
-    rows = np.repeat(np.arange(predictions.n_samples), repeat)
-    return replace(predictions.take(rows), sample_weight=None)
-
-
-def _summary(observed: float, draws: Floats, level: float, seed: int) -> MetricNull:
-    low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0])
-    n_exceed = int((draws >= observed - METRIC_TIE).sum())
-    return MetricNull(
-        observed=observed,
-        mean=float(draws.mean()),
-        low=float(low),
-        high=float(high),
-        level=level,
-        pvalue=(1 + n_exceed) / (len(draws) + 1),
-        n_resamples=len(draws),
-        seed=seed,
-    )
+    nulls = {}
+    for name, drawn in draws.items():
+        observed = float(statistics[name].of_labels(rows.codes[None])[0])
+        low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
+        pvalue = float((1 + (drawn >= observed - METRIC_TIE).sum()) / (n_resamples + 1))
+        null = (observed, float(drawn.mean()), low, high, level, pvalue, n_resamples, entropy)
+        nulls[name] = MetricNull(*null)
+    return nulls

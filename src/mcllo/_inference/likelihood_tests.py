@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,13 +52,7 @@ from .._math.many_labels import TIE, BatchedRatio
 from .._math.newton import minimize
 from ..exceptions import Either, InputError, Option, Phrase
 from .budget import EXCEEDANCES, EXCEEDANCES_LARGE, LARGE_TABLE, N_RESAMPLES, TEST_WORK
-from .draws import (
-    Seed,
-    StatisticDraws,
-    check_resamples,
-    entropy_of,
-    monte_carlo_p,
-)
+from .draws import Seed, StatisticDraws, check_resamples, entropy_of, monte_carlo_p
 from .pvalue import Ground, Limit, Note, PValue, Reason, Tested
 
 RIDGE = 1.0
@@ -66,6 +60,7 @@ SMALLEST = 1e-300
 
 Statistic = Literal["lr", "score", "wald"]
 Method = Literal["auto", "chi2", "exact", "sequential"]
+METHODS = get_args(Method)
 ENOUGH_ERRORS = 20.0
 ENOUGH_VARIANCE = 20.0
 BEYOND = 20.0
@@ -84,27 +79,17 @@ WAYS = {
     "flip": "{:,} sign flips of the groups' scores",
     "f": "F",
 }
-STATISTICS = ("lr", "score", "wald")
-METHODS = ("auto", "chi2", "exact", "sequential")
 
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """One half of the rows, for the split likelihood ratio.
-
-    Attributes
-    ----------
-    likelihood : callable
-        Negative log likelihood of its labels.
-    origin : ndarray
-        The smaller model's estimate on this half, from which the larger model is learned.
-    supremum : float
-        Largest log likelihood of the smaller model on this half.
-    """
+    """One half of the rows: its negative log likelihood, and the smaller model's best on it."""
 
     likelihood: Callable[[Floats], Terms]
     origin: Floats
+    """The smaller model's estimate, from which the larger model is learned."""
     supremum: float
+    """Largest log likelihood of the smaller model."""
 
 
 def split_bound(halves: Sequence[Half], basis: Floats) -> float:
@@ -246,28 +231,24 @@ def run_test(
             statistic = "score"
             chosen, why = choose_method(predictions, fit.df, statistic, n_resamples)
             why = why.noting(Note.TOO_MANY_REFITS)
-    value = statistic_value(fit, statistic, predictions)
+    value, sequential = statistic_value(fit, statistic, predictions), False
     if chosen == "chi2":
-        found = PValue(chi2_sf(value, fit.df), "chi2", why=why)
-        return CalibrationTest.of(value, fit.df, statistic, found)
-    _check_size(predictions, chosen)
-    bound = split_pvalue(predictions) if method == "auto" else 1.0
-    if bound * BEYOND * (n_resamples + 1) < 1.0:
-        found = PValue(bound, "bound", why=why)
-        return CalibrationTest.of(value, fit.df, statistic, found)
-    found = exact_pvalue(
-        predictions,
-        statistic,
-        value,
-        chosen,
-        n_resamples=n_resamples,
-        seed=entropy_of(seed),
-        exceedances=exceedances,
-    )
-    sequential = chosen == "sequential"
-    return CalibrationTest.of(
-        value, fit.df, statistic, replace(found, why=why), sequential=sequential
-    )
+        found = PValue(chi2_sf(value, fit.df), "chi2")
+    else:
+        size = 2 * len(predictions.log_odds)
+        if not has_whole_hessian(size):
+            few = "{found} needs the information of all parameters at once, and {:,} are too many; "
+            message = Phrase(few + "use {}.", size, Option("method", "chi2"))
+            raise InputError(message, argument="method", value=chosen)
+        bound = split_pvalue(predictions) if method == "auto" else 1.0
+        found = PValue(bound, "bound")
+        if bound * BEYOND * (n_resamples + 1) >= 1.0:
+            draws: dict[str, Any] = {"n_resamples": n_resamples, "seed": entropy_of(seed)}
+            draws |= {"exceedances": exceedances}
+            found = exact_pvalue(predictions, statistic, value, chosen, **draws)
+            sequential = chosen == "sequential"
+    found = replace(found, why=why)
+    return CalibrationTest.of(value, fit.df, statistic, found, sequential=sequential)
 
 
 def chi2_sf(statistic: float, df: int) -> float:
@@ -290,9 +271,7 @@ def choose_method(
     """Return the method 'auto' stands for, and why.
 
     Where the likelihood ratio has too many parameters for chi-square, and too many for refits, the
-    reason notes that the score test is to be used instead. Under H0 at 3000 x 1000 the likelihood
-    ratio averaged 2162 on 1998 df; the score's chi-square rejects 4.6 to 6.8 % of nominal 5 % in
-    such designs.
+    reason notes that the score test is to be used instead.
     """
     errors = expected_errors(predictions) / max(df, 1)
     why = trust_chi2(
@@ -324,13 +303,6 @@ def trust_chi2(
     """Return why chi-square is used, or what speaks against it where draws would be better.
 
     Takes facts of the rows, `errors` for each parameter; what costs a pass is asked when needed.
-
-    Examples
-    --------
-    >>> facts = {"n_clipped": 0, "least_variance": lambda: 5.0, "whole_weights": lambda: True}
-    >>> why = trust_chi2("lr", 30.0, **facts)
-    >>> str(why), why.wants_draws
-    ('a class is too rare for chi-square', True)
     """
     if statistic == "wald":
         return Reason(Ground.WALD, errors)
@@ -357,14 +329,14 @@ def _work(predictions: Predictions, df: int, statistic: str) -> float:
 
 
 def _least_variance(predictions: Predictions) -> float:
-    spread = predictions.probs * (1.0 - predictions.probs)
-    weight = predictions.sample_weight
-    by_class = spread.sum(axis=0) if weight is None else weight @ spread
-    return float(by_class.min())
+    """Return ``sum_i x_ij (1 - x_ij)`` of the class where it is least."""
+    spread, weight = predictions.probs * (1.0 - predictions.probs), predictions.sample_weight
+    return float((spread.sum(axis=0) if weight is None else weight @ spread).min())
 
 
 def check_choices(statistic: str, method: str) -> None:
-    if statistic not in STATISTICS:
+    """Refuse an unknown statistic or method, and a pair that does not go together."""
+    if statistic not in get_args(Statistic):
         rule = Phrase("{argument} must be 'lr', 'score' or 'wald'; got {value}.")
         raise InputError(rule, argument="statistic", value=statistic)
     if method not in METHODS:
@@ -378,45 +350,29 @@ def check_choices(statistic: str, method: str) -> None:
         raise InputError(Phrase(why, others), argument="statistic", value=statistic)
 
 
-def _check_size(predictions: Predictions, method: str) -> None:
-    size = 2 * len(predictions.log_odds)
-    if not has_whole_hessian(size):
-        why = "{found} needs the information of all parameters at once, and {:,} are too many; "
-        message = Phrase(why + "use {}.", size, Option("method", "chi2"))
-        raise InputError(message, argument="method", value=method)
-
-
 def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:
     """Return the statistic; `predictions` where the fit may lack the Hessian at the identity."""
     if statistic == "lr":
         return fit.statistic
     if fit.information == "blocks":
-        message = Phrase(
-            "{found} needs the information of all {:,} parameters at once, and they are too many; "
-            "use {}.",
-            *(2 * len(fit.tau), Option("statistic", "lr")),
-        )
+        few = "{found} needs the information of all {:,} parameters at once, and they are too many"
+        message = Phrase(few + "; use {}.", 2 * len(fit.tau), Option("statistic", "lr"))
         raise InputError(message, argument="statistic", value=statistic)
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"
         u, hessian = fit.null_terms.gradient, fit.null_terms.hessian
         if hessian.size == 0:
             assert predictions is not None
-            hessian = _null_hessian(predictions)
+            odds, weight = predictions.log_odds, predictions.sample_weight
+            free = free_parameters(odds)
+            hessian = LogPartition(odds, weight)(identity_theta(len(odds))).hessian
+            hessian = hessian if free.all() else hessian[np.ix_(free, free)]
         return float(u @ np.linalg.solve(hessian, u))
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     if not free.any():
         return float("nan")
     away = np.concatenate([fit.tau, fit.gamma - 1.0])[free]
     return float(away @ np.linalg.solve(fit.cov_theta[np.ix_(free, free)], away))
-
-
-def _null_hessian(predictions: Predictions) -> Floats:
-    """Return the information of the free parameters at the identity."""
-    odds = predictions.log_odds
-    terms = LogPartition(odds, predictions.sample_weight)(identity_theta(len(odds)))
-    free = free_parameters(odds)
-    return terms.hessian if free.all() else terms.hessian[np.ix_(free, free)]
 
 
 def exact_pvalue(
@@ -438,8 +394,7 @@ def exact_pvalue(
         drawn = draws(start, size)
         if statistic == "lr":
             return ratio.reaches(drawn, value)
-        reached: NDArray[np.bool_] = ratio.scores(drawn) >= value * (1.0 - TIE) - 1e-12
-        return reached
+        return ratio.scores(drawn) >= value * (1.0 - TIE) - 1e-12
 
     stop_at = None
     if method == "sequential":

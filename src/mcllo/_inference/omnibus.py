@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.labels import find_class
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
@@ -86,23 +87,13 @@ class OmnibusTest(Result):
 
 
 class HosmerLemeshow:
-    """The quadratic form of fixed predictions, for any number of label vectors.
+    """The quadratic form of fixed predictions without weights, for any number of label vectors.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        Without weights.
-    n_groups : int
-        Groups of equal size.
-    reference : label, optional
-        Rows are ordered by this class's probability; the baseline when not given.
+    Rows are ordered by the probability of `reference`, by default the baseline.
     """
 
     def __init__(
-        self,
-        predictions: Predictions,
-        n_groups: int = N_GROUPS,
-        reference: Hashable | None = None,
+        self, predictions: Predictions, n_groups: int = N_GROUPS, reference: Any = None
     ) -> None:
         probs = predictions.probs
         n, c = probs.shape
@@ -114,10 +105,9 @@ class HosmerLemeshow:
         self.group = np.empty(n, dtype=np.intp)
         for k, rows in enumerate(np.array_split(order, self.n_groups)):
             self.group[rows] = k
-        self.expected = np.array([probs[self.group == k].sum(axis=0) for k in range(self.n_groups)])
-        self._inverse = np.array(
-            [_inverse_spread(probs[self.group == k]) for k in range(self.n_groups)]
-        )
+        grouped = [probs[self.group == k] for k in range(self.n_groups)]
+        self.expected = np.array([rows.sum(axis=0) for rows in grouped])
+        self._inverse = np.array([_inverse_spread(rows) for rows in grouped])
 
     @property
     def df(self) -> int:
@@ -127,8 +117,7 @@ class HosmerLemeshow:
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""
         d = (self.observed(labels) - self.expected)[:, :, :-1]
-        statistics: Floats = np.einsum("bki,kij,bkj->b", d, self._inverse, d, optimize=True)
-        return statistics
+        return np.einsum("bki,kij,bkj->b", d, self._inverse, d, optimize=True)
 
     def observed(self, labels: NDArray[np.intp]) -> Floats:
         """Return counts of each class in each group, shape (n_draws, n_groups, n_classes)."""
@@ -138,6 +127,7 @@ class HosmerLemeshow:
         return counts.reshape(size, g, c).astype(np.float64)
 
 
+@reads_rows(TableOptions)
 def omnibus_test(
     probs: Any,
     y: Any = None,
@@ -147,10 +137,7 @@ def omnibus_test(
     n_resamples: int = N_RESAMPLES_OMNIBUS,
     seed: Seed = None,
     baseline: Hashable | None = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> OmnibusTest:
     """Test calibration against departures of any shape.
 
@@ -167,8 +154,9 @@ def omnibus_test(
         Groups of the Hosmer-Lemeshow test.
     n_resamples, seed
         Draws of labels for the exact p-value.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`.
 
     Examples
     --------
@@ -184,24 +172,9 @@ def omnibus_test(
         raise InputError(f"kind must be 'hosmer_lemeshow' or 'kernel'; got {kind!r}.")
     if isinstance(n_groups, bool) or not isinstance(n_groups, (int, np.integer)) or n_groups < 1:
         raise InputError(f"n_groups must be a whole number >= 1; got {n_groups!r}.")
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
-    if kind == "kernel":
-        null = metric_nulls(predictions, {kind: KernelError}, n_resamples=n_resamples, seed=seed)
-    else:
-        null = metric_nulls(
-            predictions,
-            {kind: lambda rows: HosmerLemeshow(rows, n_groups)},
-            n_resamples=n_resamples,
-            seed=seed,
-        )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    metric = KernelError if kind == "kernel" else partial(HosmerLemeshow, n_groups=n_groups)
+    null = metric_nulls(predictions, {kind: metric}, n_resamples=n_resamples, seed=seed)
     return OmnibusTest.from_null(kind, null[kind])
 
 

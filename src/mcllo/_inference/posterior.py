@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Result
 from .._ground.text import PStyle, format_count, format_number, format_p, p_words
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 
@@ -81,16 +81,14 @@ class CalibrationPosterior(Result):
         )
 
 
+@reads_rows(TableOptions)
 def calibration_posterior(
     probs: Any,
     y: Any = None,
     *,
     prior: float = 0.5,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[TableOptions],
 ) -> CalibrationPosterior:
     """Return the posterior probability of calibration against MCLLO, by BIC.
 
@@ -105,8 +103,9 @@ def calibration_posterior(
         The labels that came true; not given beside a `Predictions`.
     prior : float
         Prior probability of calibration, between 0 and 1.
-    baseline, classes, sample_weight, normalize, clip
-        As in `Predictions.from_arrays`; the n of BIC is the sum of the weights.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`; the n of BIC is the sum of the weights.
 
     Returns
     -------
@@ -124,15 +123,7 @@ def calibration_posterior(
     df, p = 0.64 (chi-square)
     """
     check_share("prior", prior)
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        normalize=normalize,
-        clip=clip,
-    )
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     total = counted_rows(predictions)
     return posterior_of_fit(fit_predictions(predictions), total, prior)
 
@@ -187,13 +178,7 @@ def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyl
 
 
 def format_posterior(posterior: float) -> str:
-    """Return enough digits to tell the posterior from 1.
-
-    Examples
-    --------
-    >>> format_posterior(0.9990363), format_posterior(0.99999994), format_posterior(1.0)
-    ('0.9990', '1 - 6e-08', '1')
-    """
+    """Return enough digits to tell the posterior from 1: 0.9990, or 1 - 6e-08."""
     rest = 1.0 - posterior
     if rest == 0.0:
         return "1"

@@ -4,6 +4,12 @@ U is the score at the identity, H the information there, ``U_g`` the score of un
 row), G the number of units:
 
 ====================  ======================================================================
+score of a row        ``u_i = Z_i' (e_{y_i} - g_i) = (r_i; r_i l_i)``, ``r_ji = 1[y_i=j] - g_ji``
+score of a group      ``U_g = sum_{i in g} w_i u_i``, whatever the weights mean
+gram, groups          ``sum_g U_g U_g'``
+gram, frequencies     ``sum_i w_i u_i u_i'``: row i is w_i rows of their own
+gram, survey          ``sum_i w_i^2 u_i u_i'``: row i is one row with the score ``w_i u_i``
+units                 groups; ``sum_i w_i``; or rows: what is independent of each other
 score statistic       ``S = U' H^-1 U``
 its mean under H0     ``sum_k lambda_k``, eigenvalues of ``H^-1 V``, ``V = sum_g U_g U_g'``
 reported statistic    ``S d / sum_k lambda_k``, to be compared with d, the rank of H
@@ -14,6 +20,9 @@ p-value               flips up to 1000 groups, else F; never below that of indep
 covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
                       ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
+
+Rows of weight 0 are no rows, and groups of such rows no groups. Rows are worked through in chunks:
+without groups nothing of the size of the data is kept.
 
 Under H0 every U_g has mean 0, so V is not centred and its mean is the variance of U. Flipping signs
 is exact where the U_g are symmetric about 0, at any number of groups, and right in large samples
@@ -44,8 +53,9 @@ predictions, 60 groups, 25 % against 49 %.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,47 +63,146 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
 from .._ground.linalg import whitening
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.text import format_count, format_number, format_p
-from .._input.predictions import Predictions, as_predictions
-from .._input.weights import WeightKind, clean_groups
-from .._math.likelihood import LogPartition, identity_theta
-from ..exceptions import InputError
-from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
-from .draws import (
-    Seed,
-    check_resamples,
-    entropy_of,
-    monte_carlo_p,
-    uniforms,
+from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
+from .._math.likelihood import (
+    CHUNK_ELEMENTS,
+    LogPartition,
+    identity_theta,
+    softmax_against_zero,
 )
+from ..exceptions import InputError, Option, Phrase
+from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
+from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
 from .pvalue import PValue, Tested
-from .row_scores import ScoreSums, row_sums, score_sums, unit_scores
 
 TIE = 1e-9
 """Statistics closer than this (relative) count as equal: most flips of few groups repeat."""
 
 RobustMethod = Literal["auto", "flip", "f"]
-METHODS = ("auto", "flip", "f")
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreSums:
+    """Sums over independent units: the score, the gram matrix of unit scores, and their number."""
+
+    total: Floats
+    gram: Floats
+    n_units: float
+
+    @property
+    def covariance(self) -> Floats:
+        """Of the total: ``N / (N - 1) (gram - total total' / N)`` for N units."""
+        n = self.n_units
+        centred: Floats = self.gram - np.outer(self.total, self.total) / n
+        return n / (n - 1.0) * centred
+
+
+def score_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
+    """Return the sums over groups, or over rows where there are none."""
+    if predictions.groups is not None:
+        scores = group_scores(predictions, theta)
+        return ScoreSums(scores.sum(axis=0), scores.T @ scores, float(len(scores)))
+    return row_sums(predictions, theta)
+
+
+def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
+    """Return the sums over rows, as if there were no groups."""
+    size = len(theta)
+    total, gram = np.zeros(size), np.zeros((size, size))
+    weight = predictions.sample_weight
+    for rows, scores in _chunks(predictions, theta):
+        if weight is None:
+            total += scores.sum(axis=1)
+            gram += scores @ scores.T
+            continue
+        own = weight[rows]
+        total += scores @ own
+        gram += (scores * (own if predictions.weight_kind == "frequency" else own**2)) @ scores.T
+    n = float(predictions.n_samples)
+    if weight is not None:
+        survey = predictions.weight_kind == "survey"
+        n = float(np.count_nonzero(weight) if survey else weight.sum())
+    if n <= 1.0:
+        raise InputError(
+            f"a robust variance needs at least two rows; the weights count {n:g}.",
+            remedy=Phrase(
+                "If they are shares and no counts, pass {}.", Option("weight_kind", "survey")
+            ),
+        )
+    return ScoreSums(total, gram, n)
+
+
+def unit_scores(predictions: Predictions, theta: Floats) -> Floats:
+    """Return the score of every unit, shape (n_units, 2K); frequencies must be whole numbers."""
+    if predictions.groups is not None:
+        return group_scores(predictions, theta)
+    scores = np.concatenate([part for _, part in _chunks(predictions, theta)], axis=1).T
+    weight = predictions.sample_weight
+    if weight is None:
+        return scores
+    if predictions.weight_kind == "survey":
+        used = weight > 0.0
+        return scores[used] * weight[used, None]
+    return np.repeat(scores, weight.astype(np.int64), axis=0)
+
+
+def group_scores(predictions: Predictions, theta: Floats) -> Floats:
+    """Return ``U_g`` of every group with a row that counts, shape (n_groups, 2K)."""
+    assert predictions.groups is not None
+    weight = predictions.sample_weight
+    used = np.arange(predictions.n_samples) if weight is None else np.flatnonzero(weight)
+    names, codes = np.unique(predictions.groups[used], return_inverse=True)
+    if len(names) < 2:
+        raise InputError(
+            "groups must name at least two groups among the rows that count; all are in one. "
+            "Rows of a single group say nothing about how groups vary: add groups."
+        )
+    order = np.argsort(codes, kind="stable")
+    codes, sums, start = codes[order], np.zeros((len(names), len(theta))), 0
+    for rows, scores in _chunks(predictions, theta, used[order]):
+        own = scores if weight is None else scores * weight[rows]
+        here = codes[start : start + len(rows)]
+        first = np.flatnonzero(np.diff(here, prepend=-1))
+        sums[here[first]] += np.add.reduceat(own, first, axis=1).T
+        start += len(rows)
+    return sums
+
+
+def _chunks(
+    predictions: Predictions, theta: Floats, order: Codes | None = None
+) -> Iterator[tuple[Any, Floats]]:
+    """Yield (rows, their scores without weights, shape (2K, rows)), in this order of rows."""
+    k, odds, codes = len(theta) // 2, predictions.log_odds, predictions.model_codes
+    n = predictions.n_samples if order is None else len(order)
+    step = max(256, CHUNK_ELEMENTS // k)
+    for start in range(0, n, step):
+        rows = slice(start, min(n, start + step)) if order is None else order[start : start + step]
+        yield rows, row_scores(theta, odds[:, rows], codes[rows])
+
+
+def row_scores(theta: Floats, odds: Floats, codes: Codes) -> Floats:
+    """Return ``u_i`` of every row, shape (2K, n)."""
+    k, n = odds.shape
+    scores = np.empty((2 * k, n))
+    residual = scores[:k]
+    softmax_against_zero(theta, odds, out=residual)
+    np.negative(residual, out=residual)
+    inside = np.flatnonzero(codes < k)
+    residual[codes[inside], inside] += 1.0
+    np.multiply(residual, odds, out=scores[k:])
+    return scores
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """S with the eigenvalues of its distribution under H0, a mixture of chi-squares.
-
-    Attributes
-    ----------
-    score : float
-        ``U' H^-1 U``.
-    eigenvalues : ndarray of shape (df,)
-        Of ``H^-1 V``; all 1 for independent rows.
-    n_units : float
-        How many units V was added up from.
-    """
+    """S with the eigenvalues of its distribution under H0, a mixture of chi-squares."""
 
     score: float
     eigenvalues: Floats
+    """Of ``H^-1 V``; all 1 for independent rows."""
     n_units: float
 
     @classmethod
@@ -124,27 +233,21 @@ class Mixture:
 def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> PValue:
     """Return how often random signs of the units' scores give at least the observed S.
 
-    Units are put in an order of their own first, so that neither the order of the rows nor the
-    names of the groups change the answer.
+    Units are first put in an order that depends on their values alone, up to rounding, so that
+    neither the order of the rows nor the names of the groups change the answer.
     """
-    white = scores[_own_order(scores)] @ root
+    largest = np.abs(scores).max(axis=0)
+    rounded = np.round(scores / np.where(largest > 0.0, largest, 1.0), 9) + 0.0
+    white = scores[np.lexsort(rounded.T)] @ root
     observed = float((white.sum(axis=0) ** 2).sum())
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         signs = np.where(uniforms(seed, start, size, len(white)) < 0.5, -1.0, 1.0)
         drawn = ((signs @ white) ** 2).sum(axis=1)
-        reached: NDArray[np.bool_] = drawn >= observed * (1.0 - TIE)
-        return reached
+        return drawn >= observed * (1.0 - TIE)
 
     batch = max(1, min(512, BATCH_ENTRIES // len(white)))
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
-
-
-def _own_order(scores: Floats) -> NDArray[np.intp]:
-    """Return an order that depends on the values alone, up to rounding."""
-    largest = np.abs(scores).max(axis=0)
-    rounded = np.round(scores / np.where(largest > 0.0, largest, 1.0), 9) + 0.0
-    return np.lexsort(rounded.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,20 +304,16 @@ class RobustTest(Tested):
         )
 
 
+@reads_rows(RowOptions)
 def robust_test(
     probs: Any,
     y: Any = None,
     *,
-    groups: Any = None,
     method: RobustMethod = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    weight_kind: WeightKind = "frequency",
-    normalize: bool = False,
-    clip: float | None = None,
+    **data: Unpack[RowOptions],
 ) -> RobustTest:
     """Test calibration of rows that depend on each other, or that carry survey weights.
 
@@ -224,16 +323,16 @@ def robust_test(
         Predicted probabilities, shape (n_samples, n_classes).
     y : array-like of shape (n_samples,), or table of label counts
         The labels that came true; not given beside a `Predictions`.
-    groups : array-like of shape (n_samples,), optional
-        Group of each row (an animal, a patient). Groups must be independent of each other; rows of
-        one need not be. Without groups every row is its own.
     method : {'auto', 'flip', 'f'}
         Random signs of the groups' scores; the F distribution of Rao and Scott; 'auto' flips up to
         1000 groups.
     n_resamples, seed
         Flips, and what makes them repeatable.
-    baseline, classes, sample_weight, weight_kind, normalize, clip
-        As in `Predictions.from_arrays`.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row (an animal,
+        a patient). Groups must be independent of each other; rows of one need not be. Without
+        groups every row is its own.
 
     Examples
     --------
@@ -248,28 +347,17 @@ def robust_test(
     >>> test.n_groups, test.kind, test.rejects(alpha=0.05), round(test.design_effect, 1)
     (60, 'cluster', False, 5.1)
     """
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        weight_kind=weight_kind,
-        groups=groups,
-        normalize=normalize,
-        clip=clip,
-    )
-    if method not in METHODS:
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    if method not in get_args(RobustMethod):
         raise InputError(f"method must be 'auto', 'flip' or 'f'; got {method!r}.")
     check_resamples(n_resamples)
-    return _run(predictions, method, n_resamples, seed)
-
-
-def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) -> RobustTest:
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    theta = identity_theta(len(odds))
+    odds = predictions.log_odds
+    theta, free = identity_theta(len(odds)), free_parameters(odds)
     sums = score_sums(predictions, theta)
-    root = _root(LogPartition(odds, weight)(theta).hessian, free_parameters(odds))
+    hessian = LogPartition(odds, predictions.sample_weight)(theta).hessian
+    own = whitening(hessian[np.ix_(free, free)])
+    root = np.zeros((len(free), own.shape[1]))
+    root[free] = own
     null = Mixture.of(root, sums.total, sums.gram, sums.n_units)
     chosen, reason, limits = _choose(predictions, method, sums.n_units, n_resamples)
     pvalue, n_flips, entropy = null.f_pvalue, 0, None
@@ -278,7 +366,7 @@ def _run(predictions: Predictions, method: str, n_resamples: int, seed: Seed) ->
         scores = unit_scores(predictions, theta)
         pvalue = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy).pvalue
         n_flips = n_resamples
-    independent = 0.0 if _is_survey(predictions) else chi2_sf(null.score, root.shape[1])
+    independent = 0.0 if is_survey(predictions) else chi2_sf(null.score, root.shape[1])
     if independent > pvalue:
         pvalue, limits = independent, (*limits, "the p-value of independent rows is larger")
     grouped = predictions.groups is not None
@@ -302,7 +390,7 @@ def _choose(
 ) -> tuple[str, str, tuple[str, ...]]:
     """Return the method to use, why, and what limits its p-value."""
     grouped = predictions.groups is not None
-    countable = grouped or _is_survey(predictions) or predictions.has_whole_weights
+    countable = grouped or is_survey(predictions) or predictions.has_whole_weights
     if method == "flip" and not countable:
         raise InputError(
             "sign flips need whole-number weights (rows counted so many times), groups, or survey "
@@ -321,16 +409,9 @@ def _choose(
     return method, reason, limits
 
 
-def _is_survey(predictions: Predictions) -> bool:
+def is_survey(predictions: Predictions) -> bool:
+    """Whether rows carry survey weights."""
     return predictions.sample_weight is not None and predictions.weight_kind == "survey"
-
-
-def _root(hessian: Floats, free: NDArray[np.bool_]) -> Floats:
-    """Return `whitening` of the free parameters' information, 0 in the rows of the others."""
-    own = whitening(hessian[np.ix_(free, free)])
-    root = np.zeros((len(free), own.shape[1]))
-    root[free] = own
-    return root
 
 
 def _design_effect(predictions: Predictions, root: Floats, sums: ScoreSums) -> float:
@@ -340,30 +421,9 @@ def _design_effect(predictions: Predictions, root: Floats, sums: ScoreSums) -> f
     return by_groups / by_rows if by_rows > 0.0 else float("nan")
 
 
-def robust_covariance(predictions: Predictions, fit: MCLLOFit, *, groups: Any = None) -> Floats:
-    """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN.
-
-    Parameters
-    ----------
-    predictions : Predictions
-        The rows of the fit, with their groups and weights.
-    fit : MCLLOFit
-        Of these rows; a ridge counts as information.
-    groups : array-like of shape (n_samples,), optional
-        Instead of the groups of the predictions.
-
-    Examples
-    --------
-    >>> from mcllo._fit.fit import fit_predictions
-    >>> p = Predictions.from_arrays([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.4, 0.6]], [0, 1, 1, 0])
-    >>> fit = fit_predictions(p)
-    >>> np.sqrt(np.diag(robust_covariance(p, fit))).round(2)  # tau, gamma
-    array([1.31, 1.13])
-    """
-    predictions = predictions.with_baseline(fit.baseline)
-    if groups is not None:
-        predictions = replace(predictions, groups=clean_groups(groups, predictions.n_samples))
-    theta = np.concatenate([fit.tau, fit.gamma])
+def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
+    """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN."""
+    predictions, theta = predictions.with_baseline(fit.baseline), fit.theta
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     covariance = np.full((len(theta), len(theta)), np.nan)
     if free.any():
@@ -377,6 +437,6 @@ def robust_covariance(predictions: Predictions, fit: MCLLOFit, *, groups: Any = 
     return covariance
 
 
-def robust_fit(predictions: Predictions, fit: MCLLOFit, *, groups: Any = None) -> MCLLOFit:
+def robust_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
     """Return the same estimates with robust standard errors and intervals."""
-    return replace(fit, cov_theta=robust_covariance(predictions, fit, groups=groups))
+    return replace(fit, cov_theta=robust_covariance(predictions, fit))

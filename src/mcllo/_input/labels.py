@@ -193,6 +193,15 @@ def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> i
     )
 
 
+def baseline_column(baseline: Hashable, classes: Classes) -> int:
+    """Return the position of the baseline; refuse the words that stand for a choice."""
+    if isinstance(baseline, str) and baseline in RESERVED:
+        known = Either("assess, calibration_test and MCLLOCalibrator", shell="assess and fit")
+        message = Phrase("{found} is understood by {}; here {argument} must be a class.", known)
+        raise InputError(message, argument="baseline", value=baseline)
+    return find_class(baseline, classes, "baseline")
+
+
 def check_not_reserved(classes: Sequence[Hashable]) -> None:
     """Refuse classes named like the words that ``baseline=`` understands."""
     for label in classes:

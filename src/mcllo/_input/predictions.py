@@ -15,21 +15,22 @@ baseline b, in column order.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from inspect import get_annotations, signature
+from typing import Any, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._math.likelihood import log_odds_of_rows
-from ..exceptions import Either, InputError, Option, Phrase, ZeroProbabilityWarning
+from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning
 from .frames import n_columns
 from .labels import (
-    RESERVED,
     Classes,
+    baseline_column,
     check_not_reserved,
     class_names,
     encode,
@@ -39,6 +40,30 @@ from .labels import (
 )
 from .probabilities import Simplex, clean_logits, clean_probs
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class TableOptions(TypedDict, total=False):
+    """Keywords of `Predictions.from_arrays` that every function of ``(probs, y)`` takes."""
+
+    classes: Sequence[Hashable] | None
+    sample_weight: Any
+    normalize: bool
+    clip: float | None
+
+
+class RowOptions(TableOptions, total=False):
+    """Those of functions that allow for rows which depend on each other."""
+
+    weight_kind: WeightKind
+    groups: Any
+
+
+class DataOptions(RowOptions, total=False):
+    """All of them (but for `baseline`, which some functions also choose)."""
+
+    logits: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +180,8 @@ class Predictions:
         InputError
             One sentence: what must hold, what was found and where, what to do.
         """
-        _refuse_swapped(probs, y)
+        if n_columns(probs) == 1 and n_columns(y) > 1:
+            raise _swapped("probs must be a table and y its labels", "(probs, y)")
         classes = None if classes is None else class_names(classes)
         simplex = _simplex(probs, logits, classes, normalize, clip)
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups)
@@ -343,6 +369,28 @@ class Predictions:
         return RowFacts(self.sample_weight, self.weight_kind, self.groups)
 
 
+def reads_rows(options: type) -> Callable[[Function], Function]:
+    """Show the names in `options` in the signature of a function of ``**data``; refuse others."""
+    known = signature(Predictions.from_arrays).parameters
+
+    def decorate(function: Function) -> Function:
+        own = signature(function)
+        named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        shown = own.replace(parameters=[*named, *(known[n] for n in get_annotations(options))])
+
+        @wraps(function)
+        def checked(*args: Any, **keywords: Any) -> Any:
+            for name in keywords.keys() - shown.parameters.keys():
+                unknown = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                raise TypeError(unknown)
+            return function(*args, **keywords)
+
+        checked.__signature__ = shown  # type: ignore[attr-defined]
+        return cast(Function, checked)
+
+    return decorate
+
+
 def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
     if not isinstance(probs, Predictions):
@@ -385,15 +433,6 @@ def same_length(n_probs: int, n_labels: int) -> None:
         )
 
 
-def baseline_column(baseline: Hashable, classes: Classes) -> int:
-    """Return the position of the baseline; refuse the words that stand for a choice."""
-    if isinstance(baseline, str) and baseline in RESERVED:
-        known = Either("assess, calibration_test and MCLLOCalibrator", shell="assess and fit")
-        message = Phrase("{found} is understood by {}; here {argument} must be a class.", known)
-        raise InputError(message, argument="baseline", value=baseline)
-    return find_class(baseline, classes, "baseline")
-
-
 def _simplex(
     probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
 ) -> Simplex:
@@ -422,12 +461,9 @@ def _simplex(
     return replace(scores, names=given.names or scores.names)
 
 
-def _refuse_swapped(probs: Any, y: Any) -> None:
-    """Say so when labels stand where probabilities belong."""
-    if n_columns(probs) == 1 and n_columns(y) > 1:
-        raise InputError(
-            "probs must be a table and y its labels; they seem to be swapped. Call with (probs, y)."
-        )
+def _swapped(rule: str, order: str) -> InputError:
+    """Return the error of labels that stand where probabilities belong."""
+    return InputError(f"{rule}; they seem to be swapped. Call with {order}.")
 
 
 def scored_predictions(
@@ -445,23 +481,16 @@ def scored_predictions(
     scikit-learn's binary scorers, the probability of the second of two classes.
     """
     options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
-    if not isinstance(y_prob, Predictions) and n_columns(y_true) > 1 and n_columns(y_prob) == 1:
-        raise InputError(
-            "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
-            "Call with (y_true, y_prob)."
-        )
-    if not isinstance(y_prob, Predictions):
-        y_prob = _both_columns(y_prob)
-    if isinstance(y_prob, Predictions) or not keep_zeros:
+    if isinstance(y_prob, Predictions):
+        return as_predictions(y_prob, y_true, **options)
+    if n_columns(y_true) > 1 and n_columns(y_prob) == 1:
+        rule = "y_true must be labels and y_prob a table of probabilities"
+        raise _swapped(rule, "(y_true, y_prob)")
+    if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
+        y_prob = np.column_stack([1.0 - y_prob, y_prob])
+    if not keep_zeros:
         return as_predictions(y_prob, y_true, **options)
     classes = None if classes is None else class_names(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
     facts = clean_rows(len(simplex.probs), sample_weight)
     return Predictions._labelled(simplex, y_true, classes, baseline, facts)
-
-
-def _both_columns(y_prob: Any) -> Any:
-    """Return ``[1 - p, p]`` for one-dimensional numbers, anything else as it is."""
-    if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
-        return np.column_stack([1.0 - y_prob, y_prob])
-    return y_prob

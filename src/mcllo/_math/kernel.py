@@ -51,11 +51,8 @@ class Terms:
     hessian: Floats
 
     def __add__(self, other: Terms) -> Terms:
-        return Terms(
-            self.value + other.value,
-            self.gradient + other.gradient,
-            self.hessian + other.hessian,
-        )
+        value, gradient = self.value + other.value, self.gradient + other.gradient
+        return Terms(value, gradient, self.hessian + other.hessian)
 
 
 def softmax_against_zero(
@@ -111,20 +108,12 @@ def exponentials(
 
 
 class LogPartition:
-    """``theta -> Terms`` of A(theta) for fixed log odds.
+    """``theta -> Terms`` of A(theta) for fixed log odds (K, n), in float64 or float32.
 
     Rows are worked through in chunks that stay in cache, with buffers that are made once. Chunks
     are gathered in groups that depend on the shape alone, and groups are added in order: the number
-    of threads changes no bit of the result. Several threads may call at the same time.
-
-    Parameters
-    ----------
-    log_odds : ndarray of shape (K, n)
-        float64, or float32 to halve the memory; arithmetic is float64 either way.
-    weight : ndarray of shape (n,), optional
-        Row weights.
-    n_jobs : int, optional
-        Threads over the rows, -1 for as many as CPUs. Default: threads where they pay.
+    of threads changes no bit of the result. Several threads may call at the same time. `n_jobs` is
+    the number of threads over the rows, -1 for as many as CPUs; by default as many as pay.
     """
 
     def __init__(

@@ -102,8 +102,7 @@ class Likelihood:
     """``theta -> Terms`` of the negative log likelihood ``A(theta) - theta . s``."""
 
     def __init__(self, partition: LogPartition, statistic: Floats) -> None:
-        self.partition = partition
-        self.statistic = statistic
+        self.partition, self.statistic = partition, statistic
 
     def __call__(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian at `theta`."""
@@ -120,11 +119,8 @@ class Likelihood:
         return None if rough is None else lambda theta: self._less_statistic(theta, rough(theta))
 
     def _less_statistic(self, theta: Floats, terms: Terms) -> Terms:
-        return Terms(
-            terms.value - float(theta @ self.statistic),
-            terms.gradient - self.statistic,
-            terms.hessian,
-        )
+        value = terms.value - float(theta @ self.statistic)
+        return Terms(value, terms.gradient - self.statistic, terms.hessian)
 
 
 def recalibrate(

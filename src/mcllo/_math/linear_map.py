@@ -29,18 +29,8 @@ from .likelihood import CHUNK_ELEMENTS, Terms
 class LinearMapLoss:
     """``theta -> Terms`` of the negative log likelihood for fixed scores; buffers are reused.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (c, n)
-        z.
-    codes : ndarray of shape (n,)
-        Which of the `m` modelled classes came true.
-    weight : ndarray of shape (n,), optional
-        Row weights.
-    classes : ndarray of shape (m,), optional
-        Columns of the modelled classes; by default all c.
-    diagonal : bool
-        Vector map (features ``z_j, 1``) rather than matrix map (features ``z_1 .. z_c, 1``).
+    `classes` are the columns of the m classes that are modelled, by default all c, and `codes` say
+    which of these came true. ``diagonal=True`` is the vector map, otherwise the matrix map.
     """
 
     def __init__(

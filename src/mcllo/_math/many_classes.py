@@ -63,13 +63,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PCGSolution(Solution):
-    """Where `minimize_pcg` stopped; `start` and `terms` hold no Hessian.
-
-    Attributes
-    ----------
-    n_products : int
-        Hessian products used.
-    """
+    """Where `minimize_pcg` stopped, by how many Hessian products; its terms hold no Hessian."""
 
     n_products: int
 
@@ -166,28 +160,18 @@ def has_whole_hessian(n_parameters: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ManyFit:
-    """Where the fit of many classes stopped.
-
-    Attributes
-    ----------
-    solution : PCGSolution
-        In all parameters; fixed ones are those of the start.
-    hessian : ndarray of shape (2 K, 2 K) or None
-        At the estimate, penalty included; None where it was not asked for or is too large.
-    blocks, start_blocks : Blocks
-        The 2 x 2 blocks on (tau_j, gamma_j) without penalty, at the last evaluation and the start.
-    information : {'full', 'blocks'}
-        What is known of the Hessian. From 'blocks' no standard error follows.
-    """
+    """Where the fit of many classes stopped, in all parameters; fixed ones are the start's."""
 
     solution: PCGSolution
     hessian: Floats | None
+    """At the estimate, penalty included; None where it was not asked for or is too large."""
     blocks: Blocks
+    """The 2 x 2 blocks on (tau_j, gamma_j) without penalty, at the last evaluation."""
     start_blocks: Blocks
 
     @property
     def information(self) -> Literal["full", "blocks"]:
-        """Whether the whole Hessian was computed."""
+        """Whether the whole Hessian was computed; from 'blocks' no standard error follows."""
         return "blocks" if self.hessian is None else "full"
 
 
@@ -205,26 +189,8 @@ def fit_many(
 ) -> ManyFit:
     """Minimise ``A(theta) - theta . s + penalty/2 |theta - centre|^2`` over many classes.
 
-    Parameters
-    ----------
-    log_odds, weight, n_jobs
-        As in `LogPartition`.
-    statistic : ndarray of shape (2 K,)
-        s.
-    start : ndarray of shape (2 K,)
-        Where to begin, and the value of parameters that are not free.
-    free, penalty, centre
-        As in `LikelihoodOperator`.
-    hessian : bool
-        Whether to compute the whole Hessian at the estimate, where it is not too large.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> log_odds = rng.normal(size=(2, 500))
-    >>> found = fit_many(log_odds, np.array([160.0, 170.0, 40.0, 50.0]), start=np.zeros(4))
-    >>> found.solution.converged, found.information
-    (True, 'full')
+    Parameters that are not free stay at `start`. ``hessian=True`` asks for the whole Hessian at the
+    estimate, where it is not too large.
     """
     partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
     objective = LikelihoodOperator(partition, statistic, penalty=penalty, centre=centre, free=free)

@@ -35,12 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.linalg import solve_each
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.threads import n_threads, ordered_map
 from .likelihood import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms, identity_theta
 
 Found = TypeVar("Found")
-Places = NDArray[np.intp]
 
 TOL = 1e-9
 MAX_ITER = 100
@@ -57,30 +56,14 @@ THREADS_PAY = 10_000
 class BatchedRatio:
     """Likelihood ratio statistics against the identity, for many sufficient statistics at once.
 
-    Parameters
-    ----------
-    log_odds : ndarray of shape (K, n)
-        Shared log odds against the baseline.
-    weight : ndarray of shape (n,), optional
-        Row weights.
-    free : ndarray of bool of shape (2K,), optional
-        Parameters that may move; the others stay at the identity.
-
-    Attributes
-    ----------
-    block : int
-        Draws that are evaluated at once.
-    together, threads_pay : int
-        Draws of one Newton run at most, and the log odds from which runs share the processors.
+    Parameters that are not `free` stay at the identity; `block` draws are evaluated at once.
     """
 
     together, threads_pay = TOGETHER, THREADS_PAY
+    """Draws of one Newton run at most, and the log odds from which runs share the processors."""
 
     def __init__(
-        self,
-        log_odds: Floats,
-        weight: Floats | None = None,
-        free: NDArray[np.bool_] | None = None,
+        self, log_odds: Floats, weight: Floats | None = None, free: NDArray[np.bool_] | None = None
     ) -> None:
         self.log_odds, self.weight = log_odds, weight
         self.null = identity_theta(len(log_odds))
@@ -92,8 +75,7 @@ class BatchedRatio:
     def scores(self, statistics: Floats) -> Floats:
         """Return the score statistics ``U' H(theta0)^-1 U``; no refit."""
         u = (statistics - self.start.gradient)[:, self.free]
-        scores: Floats = np.einsum("bi,bi->b", u @ self._inverse, u)
-        return scores
+        return np.einsum("bi,bi->b", u @ self._inverse, u)
 
     def statistics(self, statistics: Floats, threshold: float | None = None) -> Floats:
         """Return lambda of each row of `statistics`.
@@ -114,8 +96,7 @@ class BatchedRatio:
     def reaches(self, statistics: Floats, threshold: float) -> NDArray[np.bool_]:
         """Return whether each lambda is at least `threshold`, ties included."""
         found = self.statistics(statistics, threshold)
-        reached: NDArray[np.bool_] = found >= threshold - _tie(threshold)
-        return reached
+        return found >= threshold - _tie(threshold)
 
     def _newton(self, s: Floats, threshold: float | None) -> Floats:
         run, active = Draws(self, s), np.arange(len(s))
@@ -136,8 +117,7 @@ class BatchedRatio:
 
     def gain(self, theta: Floats, s: Floats, value: Floats) -> Floats:
         """Return the log likelihood ratio of `theta` to the identity, from A(theta)."""
-        gain: Floats = np.einsum("bi,bi->b", theta - self.null, s) - value + self.start.value
-        return gain
+        return np.einsum("bi,bi->b", theta - self.null, s) - value + self.start.value
 
     def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return A, its gradients and its Hessians at each row of `theta`."""
@@ -204,7 +184,7 @@ class Draws:
         likelihood_of_1 = ratio.start.value - s @ ratio.null
         self.top: Floats = np.where(self.decrement > TOL, likelihood_of_1, 0.0)
 
-    def advance(self, active: Places) -> None:
+    def advance(self, active: Codes) -> None:
         """Take the next step of these draws, or shorten it where the gain did not grow enough."""
         free, slope = self.ratio.free, self.length[active] * self.decrement[active]
         trial = self.theta[active]
@@ -213,7 +193,8 @@ class Draws:
         gain = self.ratio.gain(trial, self.s[active], value)
         grown = gain - self.gain[active]
         enough = grown >= 1e-4 * slope - 1e-11
-        self.length[active[~enough]] *= _shorter(slope[~enough], grown[~enough])
+        promised, got = slope[~enough], grown[~enough]  # a parabola through the ends peaks at:
+        self.length[active[~enough]] *= np.clip(0.5 * promised / (promised - got), 0.1, 0.5)
         moved = active[enough]
         self.theta[moved], self.gain[moved], self.length[moved] = trial[enough], gain[enough], 1.0
         u = (self.s[moved] - gradient[enough])[:, free]
@@ -221,12 +202,6 @@ class Draws:
         self.decrement[moved] = np.einsum("bi,bi->b", u, self.step[moved])
         done = moved[self.decrement[moved] <= TOL]
         self.top[done] = self.gain[done]
-
-
-def _shorter(promised: Floats, grown: Floats) -> Floats:
-    """Return the part of a step at which a parabola through its ends peaks, within [0.1, 0.5]."""
-    part: Floats = np.clip(0.5 * promised / (promised - grown), 0.1, 0.5)
-    return part
 
 
 def _tie(threshold: float) -> float:
@@ -237,17 +212,13 @@ def _tie(threshold: float) -> float:
 class NestedRatio:
     """Twice the log likelihood that the larger of two models gains over the smaller one.
 
-    Attributes
-    ----------
-    small, large : BatchedRatio
-        Both from the same origin.
-    places : ndarray of int
-        Where the parameters of the smaller model's family stand among those of the larger's.
+    Both start from the same origin; `places` are those of the smaller model's parameters among the
+    larger one's.
     """
 
     small: BatchedRatio
     large: BatchedRatio
-    places: Places
+    places: Codes
 
     def reaches(self, statistics: Floats, threshold: float) -> NDArray[np.bool_]:
         """Return for each row of `statistics` whether the ratio is at least `threshold`."""
@@ -269,7 +240,7 @@ class NestedRatio:
         return reached
 
 
-def _advance(low: Draws, up: Draws, active: Places, need: float) -> bool:
+def _advance(low: Draws, up: Draws, active: Codes, need: float) -> bool:
     """Take a step of the model whose supremum would decide, and of the other if it is far from it.
 
     Return whether any draw moved.

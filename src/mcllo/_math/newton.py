@@ -58,28 +58,15 @@ MAX_PRODUCTS = 200
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Where `minimize` stopped.
-
-    Attributes
-    ----------
-    x : ndarray
-        The last point.
-    start, terms : Terms
-        The objective at the start and at the last evaluated point: `x` less its last step when
-        converged.
-    decrement : float
-        At the last evaluated point.
-    n_iter : int
-        Newton steps taken, which is also the number of Hessians used.
-    converged : bool
-        Whether the decrement fell below the tolerance.
-    """
+    """Where `minimize` stopped."""
 
     x: Floats
     start: Terms
     terms: Terms
+    """At the last evaluated point, as the decrement: `x` less its last step when converged."""
     decrement: float
     n_iter: int
+    """Newton steps taken, which is also the number of Hessians used."""
     converged: bool
 
     @property
@@ -168,22 +155,17 @@ def newton_direction(terms: Terms) -> Floats:
         return -solve_damped(terms.hessian, terms.gradient)
 
 
-def _shortened(direction: Floats, x: Floats) -> Floats:
-    """Return the direction, cut where a coordinate would grow more than `REACH` times."""
-    excess = float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max())
-    return direction / max(1.0, excess)
-
-
 def line_search(
     objective: Callable[[Floats], Terms], x: Floats, terms: Terms, direction: Floats
 ) -> tuple[Floats, Terms] | None:
     """Halve the step until the value falls by a part of what the slope promises.
 
-    Return the point and its terms, or None where no step helps.
-
-    A trial so far out that its value overflows is not an error: it is not lower, so halve on.
+    Return the point and its terms, or None where no step helps. A direction is cut where a
+    coordinate would grow more than `REACH` times. A trial so far out that its value overflows is
+    not an error: it is not lower, so halve on.
     """
-    direction = _shortened(direction, x)
+    excess = float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max())
+    direction = direction / max(1.0, excess)
     slope = max(0.0, -float(terms.gradient @ direction))
     step, rounding = 1.0, 1e-13 * (1.0 + abs(terms.value))
     for _ in range(MAX_HALVINGS):

@@ -124,8 +124,7 @@ class LogPartitionOperator:
 
         def part(start: int, buffer: NDArray[Any]) -> Floats:
             a = self._fill(start, buffer)[0] if self._kept is None else self._kept[start]
-            along: Floats = a @ (direction @ a)
-            return along
+            return a @ (direction @ a)
 
         return self._diagonal.times(v) - scale * self._sum(part, len(v), dtype)
 
@@ -186,8 +185,7 @@ class LogPartitionOperator:
         with one_blas_thread():
             groups = range(-(-self.n_samples // self._group))
             parts = list(ordered_map(work, groups, self.whole.n_threads))
-        total: Floats = np.sum(parts, axis=0)
-        return total
+        return np.sum(parts, axis=0)
 
     def _moments(self, start: int, buffer: NDArray[Any]) -> Floats:
         """Return the value and the sums that make gradient, D and blocks; keep the a_i."""
@@ -226,23 +224,8 @@ class LogPartitionOperator:
 class LikelihoodOperator:
     """``A(theta) - theta . s + penalty/2 |theta - centre|^2`` over the free parameters.
 
-    Parameters
-    ----------
-    partition : LogPartitionOperator
-        A.
-    statistic : ndarray of shape (2 K,)
-        s.
-    penalty : float
-        Ridge towards `centre`.
-    centre : ndarray of shape (2 K,), optional
-        Default: 0.
-    free : boolean ndarray of shape (2 K,), optional
-        Parameters that may move; the others stay at the start. Default: all.
-
-    Attributes
-    ----------
-    first_blocks : Blocks or None
-        Those of A where the first value was asked for.
+    By default all are free and the centre is 0. `first_blocks` are those of A where the first value
+    was asked for.
     """
 
     def __init__(
@@ -282,18 +265,14 @@ class LikelihoodOperator:
 
     def product(self, v: Floats) -> Floats:
         """Return the Hessian times `v`, a direction in the free parameters."""
-        product: Floats = self.free * (self.partition.product(v) + self.penalty * v)
-        return product
+        return self.free * (self.partition.product(v) + self.penalty * v)
 
     def precondition(self, v: Floats) -> Floats:
         """Return v divided by the diagonal blocks of the Hessian."""
         return self._inverse.times(v)
 
     def hessian(self, theta: Floats, *, near: bool = False) -> Floats:
-        """Return the whole Hessian at `theta`, fixed parameters and penalty included.
-
-        `near` is as in `LogPartitionOperator.hessian`.
-        """
+        """Return the whole Hessian at `theta` (or `near`), fixed parameters, penalty included."""
         hessian = self.partition.hessian(theta, near=near)
         hessian[np.diag_indices_from(hessian)] += self.penalty
         return hessian

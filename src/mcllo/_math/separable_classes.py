@@ -37,25 +37,17 @@ CLEAR = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Peeled:
-    """What is left of rows and classes, and what went.
-
-    Attributes
-    ----------
-    counted, rows : boolean ndarray of shape (n,)
-        Rows of positive weight, and those of them that are left.
-    classes : boolean ndarray of shape (K,)
-        Classes other than the baseline that are left.
-    absent : ndarray of int
-        Classes that left because no row has them.
-    rounds : list of ndarray of int
-        The others that left, in the order in which they did.
-    """
+    """What is left of rows and classes, and what went."""
 
     counted: Mask
+    """Rows of positive weight; `rows` are those of them that are left."""
     rows: Mask
     classes: Mask
+    """Classes other than the baseline that are left."""
     absent: Codes
+    """Classes that left because no row has them."""
     rounds: list[Codes] = field(default_factory=list)
+    """The others that left, in the order in which they did."""
 
     def __bool__(self) -> bool:
         """Whether any class left."""
@@ -78,24 +70,7 @@ class Peeled:
 
 
 def peel(log_odds: Floats, codes: Codes, weight: Floats | None = None) -> Peeled:
-    """Return what is left when all classes left that can.
-
-    Parameters
-    ----------
-    log_odds : ndarray of shape (K, n)
-        Log odds against the baseline.
-    codes : ndarray of shape (n,)
-        Rows of `log_odds` that came true; K stands for the baseline.
-    weight : ndarray of shape (n,), optional
-        Row weights.
-
-    Examples
-    --------
-    >>> log_odds = np.array([[3.0, 0.0, 1.0, 0.5, 0.2], [0.0, 1.0, 2.0, 3.0, 0.5]])
-    >>> found = peel(log_odds, np.array([0, 1, 2, 1, 2]))  # the largest of class 0's is its own
-    >>> found.classes, found.rows
-    (array([False,  True]), array([False,  True,  True,  True,  True]))
-    """
+    """Return what is left when all classes left that can; code K stands for the baseline."""
     k, n = log_odds.shape
     counted = np.ones(n, dtype=bool) if weight is None else weight > 0.0
     classes = np.bincount(codes[counted], minlength=k + 1)[:k] > 0
@@ -108,19 +83,15 @@ def peel(log_odds: Floats, codes: Codes, weight: Floats | None = None) -> Peeled
 
 
 def _told_apart(log_odds: Floats, codes: Codes, left: Peeled) -> Codes:
-    """Return the classes whose own log odds tell their rows from all others that are left."""
+    """Return the classes whose own log odds all lie above, or all below, the others' left."""
     rows = slice(None) if left.rows.all() else np.flatnonzero(left.rows)
-    own = codes[rows]
-    return np.array(
-        [j for j in np.flatnonzero(left.classes) if _is_apart(log_odds[j, rows], own == j)],
-        dtype=np.intp,
-    )
-
-
-def _is_apart(odds: Floats, own: Mask) -> bool:
-    """Whether own log odds all lie above, or all below, the others."""
-    above = own[odds.argmax()] and _gap(odds, own)[0] > 0.0
-    return bool(above or (own[odds.argmin()] and _gap(-odds, own)[0] > 0.0))
+    gone = []
+    for j in np.flatnonzero(left.classes):
+        odds, own = log_odds[j, rows], codes[rows] == j
+        above = own[odds.argmax()] and _gap(odds, own)[0] > 0.0
+        if above or (own[odds.argmin()] and _gap(-odds, own)[0] > 0.0):
+            gone.append(j)
+    return np.array(gone, dtype=np.intp)
 
 
 def _gap(odds: Floats, own: Mask) -> tuple[float, float, float]:
@@ -149,5 +120,4 @@ def _log_total(theta: Floats, odds: Floats, classes: Mask) -> Floats:
     k = len(odds)
     eta = theta[:k, None][classes] + theta[k:, None][classes] * odds[classes]
     top = eta.max(axis=0, initial=0.0)
-    total: Floats = top + np.log(np.exp(-top) + np.exp(eta - top).sum(axis=0))
-    return total
+    return top + np.log(np.exp(-top) + np.exp(eta - top).sum(axis=0))

@@ -37,21 +37,11 @@ WORTH_A_GUESS = 4000
 
 @dataclass(frozen=True)
 class Root:
-    """Where the likelihood equation holds.
-
-    Attributes
-    ----------
-    value : float
-        u = 1 / T.
-    bound : int
-        0 for a root inside; 1 (-1) when u is the largest (smallest) allowed and the likelihood
-        still rises beyond.
-    n_iter : int
-        Passes over the rows.
-    """
+    """Where the likelihood equation holds, u = 1 / T, and the passes over the rows."""
 
     value: float
     bound: int
+    """0 inside; 1 (-1) where u is the largest (smallest) allowed and the likelihood still rises."""
     n_iter: int
 
 
@@ -63,12 +53,8 @@ def inverse_temperature(
     start = 0.0
     if len(codes) >= WORTH_A_GUESS:
         few = slice(None, None, STRIDE)
-        guess = _solve(
-            np.ascontiguousarray(scores[:, few]),
-            codes[few],
-            None if weight is None else weight[few],
-            start,
-        )
+        own = None if weight is None else weight[few]
+        guess = _solve(np.ascontiguousarray(scores[:, few]), codes[few], own, start)
         start = 0.0 if guess.bound else math.log(guess.value)
     return _solve(scores, codes, weight, start)
 

@@ -7,7 +7,7 @@ rows in memory; that is then refused for a directory.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from .._assessment.assessment import Assessment, assess_predictions
 from .._blocks.assess import BlockAssessment, assess_blocks
@@ -20,28 +20,22 @@ from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, Statistic
-from .._input.predictions import as_predictions
-from .._input.weights import WeightKind
+from .._input.predictions import DataOptions, as_predictions, reads_rows
 from ..calibrators import MCLLOCalibrator
 from ..exceptions import InputError, Option, Phrase
 
 
+@reads_rows(DataOptions)
 def assess(
     probs: Any,
     y: Any = None,
     *,
     baseline: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    weight_kind: WeightKind = "frequency",
-    groups: Any = None,
-    logits: Any = None,
-    normalize: bool = False,
-    clip: float | None = None,
     statistic: Statistic = "lr",
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
+    **data: Unpack[DataOptions],
 ) -> Assessment | BlockAssessment:
     """Judge predictions: test calibration, estimate what is wrong, and measure.
 
@@ -51,10 +45,11 @@ def assess(
         Predicted probabilities, shape (n_samples, n_classes); None when `logits` is given.
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
-    baseline, statistic, method, n_resamples, seed, groups
+    baseline, statistic, method, n_resamples, seed
         As in `calibration_test`.
-    classes, sample_weight, weight_kind, logits, normalize, clip
-        As in `Predictions.from_arrays`.
+    **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `weight_kind`, `groups`, `logits`, `normalize`, `clip`.
 
     Returns
     -------
@@ -75,31 +70,11 @@ def assess(
     rule, baseline = split_baseline(baseline)
     options: dict[str, Any] = {"statistic": statistic, "method": method}
     options |= {"n_resamples": n_resamples, "seed": seed}
-    if any(map(is_dask, (probs, y, logits, sample_weight, groups))):
-        _refuse_dependent(rule, weight_kind, groups)
-        blocks = blocks_of_dask(
-            probs,
-            y,
-            logits=logits,
-            classes=classes,
-            baseline=baseline,
-            sample_weight=sample_weight,
-            normalize=normalize,
-            clip=clip,
-        )
-        return assess_blocks(blocks, **options)
-    predictions = as_predictions(
-        probs,
-        y,
-        baseline=baseline,
-        classes=classes,
-        sample_weight=sample_weight,
-        weight_kind=weight_kind,
-        groups=groups,
-        logits=logits,
-        normalize=normalize,
-        clip=clip,
-    )
+    if any(map(is_dask, (probs, y, *data.values()))):
+        given: dict[str, Any] = {**data}
+        _refuse_dependent(rule, given.pop("weight_kind", ""), given.pop("groups", None))
+        return assess_blocks(blocks_of_dask(probs, y, baseline=baseline, **given), **options)
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
     return assess_predictions(predictions, rule, **options)
 
 

@@ -1,13 +1,18 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from independent import assert_same_terms, central_differences
+from scipy.optimize import brentq
 from scipy.special import log_softmax, logsumexp
 from scipy.special import softmax as their_softmax
 from toy import TOY_X, TOY_Y
 
 from mcllo._math.kernel import softmax
 from mcllo._math.linear_map import LinearMapLoss
+from mcllo._math.temperature import inverse_temperature
 
 Z = np.log(TOY_X).T.copy()
 KINDS = pytest.mark.parametrize("diagonal", [True, False], ids=["vector", "matrix"])
@@ -61,12 +66,11 @@ def test_value_against_the_plain_loss(diagonal):
 def test_derivatives_against_finite_differences(diagonal, weighted):
     z, y, weight, theta = random_problem(1, 60, 3, diagonal)
     loss = LinearMapLoss(z, y, weight if weighted else None, diagonal=diagonal)
-    terms, h = loss(theta.ravel()), 1e-5
-    for k, step in enumerate(h * np.eye(theta.size)):
-        up, down = loss(theta.ravel() + step), loss(theta.ravel() - step)
-        assert terms.gradient[k] == pytest.approx((up.value - down.value) / (2 * h), abs=1e-7)
-        slope = (up.gradient - down.gradient) / (2 * h)
-        np.testing.assert_allclose(terms.hessian[k], slope, atol=1e-7)
+    terms, x = loss(theta.ravel()), theta.ravel()
+    slope = central_differences(lambda x: loss(x).value, x, h=1e-5)
+    np.testing.assert_allclose(terms.gradient, slope, atol=1e-7)
+    bend = central_differences(lambda x: loss(x).gradient, x, h=1e-5)
+    np.testing.assert_allclose(terms.hessian, bend, atol=1e-7)
 
 
 @KINDS
@@ -100,10 +104,7 @@ def test_terms_of_any_parts_add_up(seed, n, diagonal):
         LinearMapLoss(z[:, rows], y[rows], weight[rows], diagonal=diagonal)(theta.ravel())
         for rows in (slice(cut), slice(cut, None))
     )
-    parts = first + rest
-    assert parts.value == pytest.approx(whole.value, rel=1e-12)
-    np.testing.assert_allclose(parts.gradient, whole.gradient, atol=1e-9)
-    np.testing.assert_allclose(parts.hessian, whole.hessian, atol=1e-9)
+    assert_same_terms(first + rest, whole, atol=1e-9)
 
 
 @KINDS
@@ -113,9 +114,7 @@ def test_weights_count_rows(diagonal):
     weighted = LinearMapLoss(z, y, times.astype(float), diagonal=diagonal)(theta.ravel())
     repeated = np.repeat(np.arange(40), times)
     written = LinearMapLoss(z[:, repeated], y[repeated], diagonal=diagonal)(theta.ravel())
-    assert weighted.value == pytest.approx(written.value, rel=1e-13)
-    np.testing.assert_allclose(weighted.gradient, written.gradient, atol=1e-12)
-    np.testing.assert_allclose(weighted.hessian, written.hessian, atol=1e-12)
+    assert_same_terms(weighted, written, atol=1e-12)
 
 
 def test_small_losses_keep_their_digits():
@@ -143,3 +142,98 @@ def test_softmax_of_large_scores():
     log_sum = softmax(eta)
     np.testing.assert_allclose(eta, [[0.5, 0.0], [0.5, 1.0]])
     np.testing.assert_allclose(log_sum, [1e6 + np.log(2.0), 0.0])
+
+
+def scores_and_labels(n, c, seed, scale=1.0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(0.0, 2.0, (n, c))
+    return (z * scale).T.copy(), (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+
+
+def root_of_the_likelihood_equation(z, y, weight=None):
+    """The same equation by Brent's method on log u, rows written out one by one."""
+    w = np.ones(len(y)) if weight is None else weight
+
+    def h(v):
+        p = their_softmax(math.exp(v) * z, axis=0)
+        return float(w @ ((p * z).sum(axis=0) - z[y, np.arange(len(y))]))
+
+    return math.exp(brentq(h, -16.0, 16.0, xtol=1e-13, rtol=1e-14))
+
+
+def test_scores_that_need_no_change():
+    # 3 of 4 labels where p = 3/4: the likelihood equation holds at u = 1.
+    z = np.log(np.tile([[0.75], [0.25]], 4))
+    root = inverse_temperature(z, np.array([0, 0, 0, 1]))
+    assert root.value == pytest.approx(1.0, abs=1e-12)
+    assert root.bound == 0
+
+
+def test_hand_sized_temperature():
+    # Scores (1, 0) in every row, 4 labels of 5 for the first: expit(u) = 4/5, u = log 4.
+    z = np.tile([[1.0], [0.0]], 5)
+    assert inverse_temperature(z, np.array([0, 0, 0, 0, 1])).value == pytest.approx(math.log(4.0))
+
+
+@pytest.mark.parametrize("scale", [1e-5, 0.1, 1.0, 30.0, 1e5])
+@pytest.mark.parametrize(
+    ("n", "c", "weighted"), [(50, 2, False), (400, 3, False), (5000, 10, False), (6000, 4, True)]
+)
+def test_against_brent(n, c, weighted, scale):
+    z, y = scores_and_labels(n, c, seed=n, scale=scale)
+    weight = np.random.default_rng(2).exponential(size=n) if weighted else None
+    expected = root_of_the_likelihood_equation(z, y, weight)
+    assert inverse_temperature(z, y, weight).value == pytest.approx(expected, rel=1e-9)
+
+
+def test_few_passes_over_the_rows():
+    z, y = scores_and_labels(8000, 10, seed=0, scale=1.5)
+    assert inverse_temperature(z, y).n_iter == 2
+
+
+@pytest.mark.parametrize(("pick", "bound"), [("argmax", 1), ("argmin", -1)])
+def test_all_labels_on_the_largest_or_smallest_score(pick, bound):
+    z, _ = scores_and_labels(100, 3, seed=0)
+    root = inverse_temperature(z, getattr(z, pick)(axis=0))
+    assert (root.value, root.bound) == (math.exp(16.0 * bound), bound)
+
+
+def test_one_hard_row_among_easy_ones_has_a_root():
+    z, _ = scores_and_labels(500, 3, seed=0)
+    y = z.argmax(axis=0)
+    y[0] = z[:, 0].argmin()
+    expected = root_of_the_likelihood_equation(z, y)
+    assert inverse_temperature(z, y).value == pytest.approx(expected, rel=1e-9)
+
+
+def test_scores_that_never_differ_leave_u_at_one():
+    assert inverse_temperature(np.full((3, 10), 7.0), np.arange(10) % 3).value == 1.0
+
+
+def test_the_first_guess_does_not_matter():
+    # 4000 rows are worth a guess from every 8th, 3999 are not; one row twice, at half its weight.
+    z, y = scores_and_labels(3999, 5, seed=3, scale=4.0)
+    plain = inverse_temperature(z.copy(), y).value
+    rows = np.append(np.arange(3999), 0)
+    weight = np.where(rows == 0, 0.5, 1.0)
+    guessed = inverse_temperature(z[:, rows], y[rows], weight).value
+    assert guessed == pytest.approx(plain, rel=1e-11)
+
+
+@settings(deadline=None, max_examples=50)
+@given(seed=st.integers(0, 10**6), log_scale=st.floats(-10, 10), shift=st.floats(-100, 100))
+def test_scaled_and_shifted_scores(seed, log_scale, shift):
+    z, y = scores_and_labels(40, 3, seed)
+    root = inverse_temperature(z.copy(), y)
+    if root.bound == 0 and abs(math.log(root.value)) < 5.0:
+        scale = math.exp(log_scale)
+        moved = inverse_temperature(scale * (z + shift), y)
+        assert moved.value * scale == pytest.approx(root.value, rel=1e-6)
+
+
+def test_a_plateau_far_out_does_not_overflow():
+    # found by hypothesis: at exp(9.78) times the scores the slope at u = 1 all but vanishes
+    z, y = scores_and_labels(40, 3, 0)
+    root = inverse_temperature(z.copy(), y)
+    scale = math.exp(9.78125)
+    assert inverse_temperature(scale * z, y).value * scale == pytest.approx(root.value, rel=1e-6)
