@@ -19,7 +19,7 @@ values, so equal ones must count as equal (`METRIC_TIE`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -261,12 +261,9 @@ def metric_nulls(
 
 
 def written_out(predictions: Predictions) -> Predictions:
-    """Return the predictions with each row repeated as often as its weight says."""
-    repeat = whole_weights(predictions)
-    if repeat is None:
-        return predictions
-    rows = np.repeat(np.arange(predictions.n_samples), repeat)
-    return replace(predictions.take(rows), sample_weight=None)
+    """Return each row as often as its weight says; refuse weights that are not whole numbers."""
+    whole_weights(predictions)
+    return predictions.written_out()
 
 
 def _summary(observed: float, draws: Floats, level: float, seed: int) -> MetricNull:
