@@ -65,16 +65,15 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
 
 def own_file(folder: Path) -> str:
     """Return the commands that do the same to a file of one's own."""
-    columns = f"--label {LABEL}"
-    return "\n".join(
-        [
-            "The same on files of your own (these run as they stand):",
-            f"  mcllo assess {folder / 'calibration.csv'} {columns}",
-            f"  mcllo compare {folder / 'calibration.csv'} {folder / 'holdout.csv'} {columns}",
-            f"  mcllo fit {folder / 'calibration.csv'} {columns} -o {folder / 'model.json'}",
-            f"  mcllo apply {folder / 'model.json'} {folder / 'holdout.csv'} "
-            f"-o {folder / 'repaired.csv'}",
-        ]
+    learn, judge, model = (
+        folder / name for name in ("calibration.csv", "holdout.csv", "model.json")
+    )
+    return (
+        "The same on files of your own (these run as they stand):\n"
+        f"  mcllo assess {learn} --label {LABEL}\n"
+        f"  mcllo compare {learn} {judge} --label {LABEL}\n"
+        f"  mcllo fit {learn} --label {LABEL} -o {model}\n"
+        f"  mcllo apply {model} {judge} -o {folder / 'repaired.csv'}"
     )
 
 

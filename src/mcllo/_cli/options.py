@@ -58,10 +58,7 @@ class Flags(Words):
     ("--classes 'a,b c'", '--normalize')
     """
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Whose words these are."""
-        return ("shell", "python")
+    kinds = ("shell", "python")
 
     def argument(self, name: str) -> str:
         """Return the option that stands for an argument."""

@@ -42,15 +42,7 @@ MOST_LABELS = 1000
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column of a file plays which part.
-
-    Attributes
-    ----------
-    numbers : sequence of str
-        Columns with probabilities or logits, in the order of the classes.
-    label, weight, groups : str or None
-        The other columns that are used.
-    """
+    """Which column of a file plays which part; `numbers` are those of the classes, in order."""
 
     numbers: Sequence[str]
     label: str | None = None

@@ -51,24 +51,9 @@ FLOOR = Either(
 
 @dataclass(frozen=True, eq=False)
 class Simplex:
-    """Clean probabilities and what was done to them.
+    """Clean probabilities and what was done to them, as in `Predictions`.
 
-    Attributes
-    ----------
-    probs : ndarray of shape (n_samples, n_classes)
-        Rows sum to 1.
-    logits : ndarray or None
-        As given; when given they, not `probs`, define the log odds.
-    names : list of str or None
-        Column names of a frame.
-    raised : ndarray of bool or None
-        Where the zero rule raised a value; None when nowhere.
-    clip : float or None
-        The floor that was used; None when no value was raised.
-    n_zeros, n_renormalized : int
-        Zeros found; rows whose sum was off by more than 1e-9.
-    max_row_error : float
-        Largest distance of a row sum from 1.
+    Logits, when given, define the log odds; `names` are the column names of a frame.
     """
 
     probs: Floats

@@ -104,18 +104,13 @@ def resolution_of(probs: Floats) -> Resolution:
     return Resolution(coarse if no_chance else None, written.decimals)
 
 
-@dataclass(frozen=True, eq=False)
-class _Written:
-    """Rows as they stood in a file with `decimals`, before they were divided by their sums."""
+class _Written(NamedTuple):
+    """Rows as they stood in a file, before they were divided by their sums; unit last digits: 1."""
 
     rows: Floats
     decimals: int
+    unit: int
     sums_hold: bool
-
-    @property
-    def unit(self) -> int:
-        """How many last digits make 1."""
-        return int(10**self.decimals)
 
 
 def _free(rows: Floats) -> Codes:
@@ -142,7 +137,7 @@ def _as_written(rows: Floats) -> _Written | None:
             whole = np.rint(rows * (unit + shifts)[:, None])
             telling = (whole > 0.0).sum(axis=1) >= 3
             hold = bool((whole.sum(axis=1) == unit).all()) and int(telling.sum()) >= FEWEST_ROWS
-            return _Written(whole / unit, decimals, hold)
+            return _Written(whole / unit, decimals, unit, hold)
     return None
 
 
