@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
-from csv_files import CLASSES, csv_text, predictions
+from inputs import CLASSES, csv_text, predictions
 from pyarrow import parquet
 
 import mcllo

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from csv_files import CLASSES, csv_text, predictions, with_line
+from inputs import CLASSES, csv_text, predictions, with_line
 from pyarrow import parquet
 
 import mcllo

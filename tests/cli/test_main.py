@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from csv_files import CLASSES, csv_text, predictions, with_line
+from inputs import CLASSES, csv_text, predictions, with_line
 from pyarrow import parquet
 from toy import TOY_X, TOY_Y
 

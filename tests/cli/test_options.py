@@ -2,7 +2,7 @@ import shlex
 import warnings
 
 import pytest
-from refusal import refusal
+from inputs import refusal
 from toy import TOY_X, TOY_Y
 
 from mcllo import assess

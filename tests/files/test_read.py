@@ -1,11 +1,10 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from csv_files import CLASSES, csv_text, predictions
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inputs import CLASSES, csv_text, predictions, refusal
 from pyarrow import parquet
-from refusal import refusal
 
 import mcllo
 from mcllo import Predictions, read_predictions

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent import designs, draw, simplex
-from refusal import refusal
+from inputs import refusal
 from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras, load_hockey
 from toy import TOY_X, TOY_Y

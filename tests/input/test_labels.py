@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusal import refusal
+from inputs import columns_of, objects, refusal
 
 from mcllo._input.labels import (
-    check_distinct,
     class_names,
     encode,
     find_class,
@@ -22,6 +21,7 @@ from mcllo._input.labels import (
 )
 
 WORDS = ["b", "a", "b", "c"]
+LETTERS = st.characters(codec="utf-8", exclude_characters="\0")  # NumPy drops it from a word's end
 
 
 def coded(y, n_classes, names=None):
@@ -33,24 +33,13 @@ def coded(y, n_classes, names=None):
 # ---- which column is which ----------------------------------------------------------------------
 
 
-def test_integers_are_their_own_codes_and_need_not_all_occur():
+def test_which_column_is_which():
+    # integers 0 .. c-1 and truth values need not all occur; all else is sorted, or goes by names
     assert coded([2, 0, 2], 3) == ([2, 0, 2], (0, 1, 2))
-
-
-def test_other_integers_are_sorted():
+    assert coded([True, True], 2) == ([1, 1], (False, True))
     assert coded([5, -1, 5], 2) == ([1, 0, 1], (-1, 5))
     assert coded([1, 2, 1], 2) == ([0, 1, 0], (1, 2))
-
-
-def test_words_are_sorted():
     assert coded(WORDS, 3) == ([1, 0, 1, 2], ("a", "b", "c"))
-
-
-def test_truth_values_are_false_then_true_and_need_not_both_occur():
-    assert coded([True, True], 2) == ([1, 1], (False, True))
-
-
-def test_names_decide_the_order_and_may_be_absent_from_y():
     assert coded(WORDS, 4, ["c", "x", "b", "a"]) == ([2, 3, 2, 0], ("c", "x", "b", "a"))
 
 
@@ -125,35 +114,7 @@ def test_names_that_only_look_like_integers(names):
     assert refusal(encode, [1, 2], 2, names).row == 0
 
 
-def test_truth_values_in_two_spellings_are_one_class():
-    assert "'True' occurs twice" in str(refusal(encode, [True], 2, ["true", "True"]))
-
-
-@pytest.mark.parametrize(
-    "y",
-    [
-        tuple(WORDS),
-        np.array(WORDS),
-        np.array(WORDS, dtype=object),
-        np.array(WORDS, dtype="S"),
-        pd.Series(WORDS, index=[3, 3, 1, 0]),
-        pd.Series(WORDS, dtype="string"),
-        pd.Series(WORDS, dtype="category"),
-        pd.Categorical(WORDS, categories=["c", "b", "a", "unused"]),
-        pd.DataFrame({"y": WORDS}),
-        pl.Series(WORDS),
-        pl.Series(WORDS, dtype=pl.Categorical),
-        pl.Series(WORDS, dtype=pl.Enum(["c", "b", "a"])),
-        pl.DataFrame({"y": WORDS}),
-        pa.array(WORDS),
-        pa.chunked_array([pa.array(WORDS).dictionary_encode()]),
-        pa.table({"y": WORDS}),
-        [[word] for word in WORDS],
-    ],
-    ids=lambda y: (
-        f"{type(y).__module__.split('.')[0]} {type(y).__name__} {getattr(y, 'dtype', '')}"
-    ),
-)
+@pytest.mark.parametrize("y", columns_of(WORDS))
 def test_every_kind_of_column_gives_the_same_codes(y):
     assert coded(y, 3) == ([1, 0, 1, 2], ("a", "b", "c"))
 
@@ -215,8 +176,7 @@ def test_a_missing_label_is_found_in_every_kind_of_column(y, names):
 @settings(deadline=None, max_examples=50)
 @given(st.data())
 def test_permuting_names_permutes_codes(data):
-    letters = st.characters(codec="utf-8", exclude_characters="\0")
-    names = data.draw(st.lists(st.text(letters, max_size=3), min_size=2, max_size=6, unique=True))
+    names = data.draw(st.lists(st.text(LETTERS, max_size=3), min_size=2, max_size=6, unique=True))
     y = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=20))
     order = data.draw(st.permutations(range(len(names))))
     codes, _ = coded(y, len(names), names)
@@ -253,13 +213,6 @@ def test_one_hot_frames_of_truth_values_and_numbered_columns():
     assert coded(dummies, 3, ["2", "1", "0"]) == ([1, 2, 0, 1], (2, 1, 0))
 
 
-def test_one_hot_frame_of_other_names():
-    frame = pd.DataFrame(HOT, columns=["y_x", "y_y", "y_z"])
-    message = str(refusal(encode, frame, 3, ["x", "y", "z"]))
-    assert "['x', 'y', 'z']; got ['y_x', 'y_y', 'y_z']" in message
-    assert "pass an array" in message
-
-
 @pytest.mark.parametrize(
     ("row", "shown"),
     [
@@ -279,89 +232,81 @@ def test_one_hot_rows_hold_one_1(row, shown):
     assert "swapped" in str(error)
 
 
-def test_one_hot_of_another_width():
-    assert "(4); got 3 columns" in str(refusal(encode, HOT, 4, None))
-
-
-def test_one_hot_of_words():
-    message = str(refusal(encode, [["a", "b"], ["b", "a"]], 2, None))
-    assert "one-hot y must hold only 0 and 1; got 'a'" in message
-
-
 # ---- refusals -----------------------------------------------------------------------------------
 
-
-def test_an_unseen_label_is_shown_with_its_first_row():
-    error = refusal(encode, ["car", "lorry", "lorry"], 3, ["car", "ship", "truck"])
-    assert error.row == 1
-    # style.md: the model sentence
-    assert str(error) == (
-        "y contains 'lorry' (row 1), which is not a class; classes are ['car', 'ship', 'truck']."
-    )
+TYPES = ["car", "ship", "truck"]
+# style.md: the model sentence
+LORRY = "y contains 'lorry' (row 1), which is not a class; classes are ['car', 'ship', 'truck']."
+OTHER_NAMES = pd.DataFrame(HOT, columns=["y_x", "y_y", "y_z"])
 
 
-@pytest.mark.parametrize(("y", "row"), [([0, 3], 1), ([-1, 0], 0), (np.array([1, 2**63], "u8"), 1)])
-def test_unseen_integers(y, row):
-    error = refusal(encode, y, 3, ["0", "1", "2"])
+@pytest.mark.parametrize(
+    ("y", "n_classes", "names", "row", "words"),
+    [
+        (["car", "lorry", "lorry"], 3, TYPES, 1, LORRY),
+        ([0, 3], 3, ["0", "1", "2"], 1, "y contains 3 (row 1)"),
+        ([-1, 0], 3, ["0", "1", "2"], 0, "y contains -1 (row 0)"),
+        (np.array([1, 2**63], "u8"), 3, ["0", "1", "2"], 1, f"y contains {2**63} (row 1)"),
+        ([True], 2, ["true", "True"], None, "'True' occurs twice"),
+        ([], 2, None, None, "got none"),
+        (np.array([], int), 2, None, None, "got none"),
+        (np.array([], "U1"), 2, None, None, "got none"),
+        (pl.Series([]), 2, None, None, "got none"),
+        (np.zeros((2, 2, 2)), 2, None, None, "shape (2, 2, 2)"),
+        (HOT, 4, None, None, "(4); got 3 columns"),
+        ([["a", "b"], ["b", "a"]], 2, None, None, "one-hot y must hold only 0 and 1; got 'a'"),
+        (OTHER_NAMES, 3, ["x", "y", "z"], None, "['x', 'y', 'z']; got ['y_x', 'y_y', 'y_z']. Ren"),
+        (OTHER_NAMES, 3, ["x", "y", "z"], None, "pass an array"),
+    ],
+)
+def test_labels_that_are_refused(y, n_classes, names, row, words):
+    error = refusal(encode, y, n_classes, names)
     assert error.row == row
-    assert f"y contains {y[row]} (row {row})" in str(error)
-
-
-@pytest.mark.parametrize("y", [[], np.array([], int), np.array([], "U1"), pl.Series([])])
-def test_no_labels(y):
-    assert "got none" in str(refusal(encode, y, 2, None))
-
-
-def test_labels_in_three_dimensions():
-    assert "shape (2, 2, 2)" in str(refusal(encode, np.zeros((2, 2, 2)), 2, None))
+    assert words in str(error)
 
 
 # ---- classes and baseline -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "classes",
+    ("classes", "names"),
     [
-        ["a", "b"],
-        ("a", "b"),
-        np.array(["a", "b"]),
-        [b"a", b"b"],
-        [np.str_("a"), np.str_("b")],
-        pd.Index(["a", "b"]),
-        pd.Series(["a", "b"], index=[5, 4]),
-        pl.Series(["a", "b"]),
-        pa.array(["a", "b"]),
-        {"a": 0, "b": 1}.keys(),
-        (word for word in "ab"),
+        (["a", "A", "b", 1], ["a", "A", "b", 1]),
+        (("a", "b"), ["a", "b"]),
+        (np.array(["a", "b"]), ["a", "b"]),
+        ([b"a", b"b"], ["a", "b"]),
+        ([np.str_("a"), np.str_("b")], ["a", "b"]),
+        (pd.Index(["a", "b"]), ["a", "b"]),
+        (pd.Series(["a", "b"], index=[5, 4]), ["a", "b"]),
+        (pl.Series(["a", "b"]), ["a", "b"]),
+        (pa.array(["a", "b"]), ["a", "b"]),
+        ({"a": 0, "b": 1}.keys(), ["a", "b"]),
+        ((word for word in "ab"), ["a", "b"]),
+        (np.array([1.0, 2.0]), [1, 2]),
+        (range(2), [0, 1]),
     ],
     ids=lambda classes: type(classes).__name__,
 )
-def test_class_names_from_anything_in_order(classes):
-    assert class_names(classes) == ["a", "b"]
+def test_class_names_from_anything_in_order(classes, names):
+    assert class_names(classes) == names
 
 
-def test_whole_floats_name_integer_classes():
-    assert class_names(np.array([1.0, 2.0])) == [1, 2]
-    assert class_names(range(2)) == [0, 1]
+NO_ORDER = ["ab", b"ab", {"a", "b"}, frozenset("ab"), {"a": 0}, 3, len]
+NO_LABELS = [["a", bad] for bad in (None, float("nan"), pd.NA, ["a"], np.array(["a", "b"]))]
+SAME_TEXT = [["a", "b", "a"], [1, "1"], [1, 1.0], ["b", b"b"]]
 
 
-@pytest.mark.parametrize("classes", ["ab", b"ab", {"a", "b"}, frozenset("ab"), {"a": 0}, 3, len])
-def test_classes_without_order_are_refused(classes):
-    assert str(refusal(class_names, classes)).startswith("classes must be a list of labels")
-
-
-@pytest.mark.parametrize("bad", [None, float("nan"), pd.NA, ["a"], np.array(["a", "b"])], ids=repr)
-def test_class_names_must_be_labels(bad):
-    assert "as a label" in str(refusal(class_names, ["a", bad]))
-
-
-@pytest.mark.parametrize("classes", [["a", "b", "a"], [1, "1"], [1, 1.0], ["b", b"b"]], ids=repr)
-def test_class_names_must_be_distinct_as_text(classes):
-    assert "occurs twice. Rename one." in str(refusal(class_names, classes))
-
-
-def test_check_distinct_passes_distinct_names():
-    check_distinct(["a", "A", "b", 1])
+@pytest.mark.parametrize(
+    ("classes", "words"),
+    [
+        *((classes, "classes must be a list of labels") for classes in NO_ORDER),
+        *((classes, "as a label") for classes in NO_LABELS),
+        *((classes, "occurs twice. Rename one.") for classes in SAME_TEXT),
+    ],
+    ids=repr,
+)
+def test_class_names_that_are_refused(classes, words):
+    assert words in str(refusal(class_names, classes))
 
 
 @pytest.mark.parametrize(
@@ -393,17 +338,6 @@ def test_find_class_suggests_a_near_one():
 def test_find_class_lists_the_classes(label):
     message = str(refusal(find_class, label, ("a", "b"), "baseline"))
     assert message.endswith("is not a class; classes are ['a', 'b'].")
-
-
-LETTERS = st.characters(
-    codec="utf-8", exclude_characters="\0"
-)  # which NumPy drops from the end of a word
-
-
-def objects(*values):
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def unfold(labels):
@@ -477,9 +411,6 @@ def test_missing_labels_are_refused_with_their_first_row(gap, others):
     error = refusal(label_values, objects(others[0], others[1], gap, others[0], gap))
     assert error.row == 2
     assert str(error) == "every row needs a label; y[2] is missing. Drop those rows."
-
-
-def test_missing_labels_among_floats():
     assert refusal(label_values, np.array([0.0, np.nan, np.nan])).row == 1
 
 
@@ -498,18 +429,13 @@ def test_containers_are_no_labels(container):
 
 
 @pytest.mark.parametrize("dtype", ["c16", "M8[D]", "m8[s]", "i4,i4"])
-def test_kinds_that_are_no_labels(dtype):
+def test_dtypes_that_are_no_labels(dtype):
     assert "Convert the labels to text." in str(refusal(label_values, np.zeros(2, dtype)))
 
 
-@pytest.mark.parametrize("value", [*MISSING, Decimal("sNaN")], ids=repr)
-def test_is_missing(value):
-    assert is_missing(value)
-
-
-@pytest.mark.parametrize("value", [0, "", "nan", False, 0.0, ()], ids=repr)
-def test_is_not_missing(value):
-    assert not is_missing(value)
+def test_is_missing():
+    assert all(map(is_missing, [*MISSING, Decimal("sNaN")]))
+    assert not any(map(is_missing, [0, "", "nan", False, 0.0, ()]))
 
 
 class Scalar:

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusal import refusal
+from inputs import refusal
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions

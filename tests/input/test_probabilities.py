@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from refusal import refusal
+from inputs import refusal
 from toy import TOY_X
 
 from mcllo._input.probabilities import clean_logits, clean_probs

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from refusal import refusal
+from inputs import refusal
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from csv_files import CLASSES, csv_text, predictions
+from inputs import CLASSES, csv_text, predictions
 
 from mcllo import load_calibrator, read_predictions
 from mcllo._workflows import assess as _files
