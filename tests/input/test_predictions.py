@@ -42,17 +42,13 @@ def test_clean_input_passes_unchanged():
     assert (p.n_zeros, p.n_clipped, p.n_clipped_true, p.n_renormalized) == (0, 0, 0, 0)
     assert p.zero_note == ""
     assert p.absent == ()
-
-
-def test_counts_of_toy():
     # methods.md 0.3: counts 6, 5, 5
-    assert read(TOY_X, TOY_Y).class_weight.tolist() == [6.0, 5.0, 5.0]
-
-
-def test_repr_says_size_classes_and_baseline():
-    assert repr(read([[0.7, 0.3]], ["a"], classes=["a", "b"])) == (
-        "Predictions(n_samples=1, classes=('a', 'b'), baseline='b')"
-    )
+    assert p.class_weight.tolist() == [6.0, 5.0, 5.0]
+    assert repr(p) == "Predictions(n_samples=16, classes=(0, 1, 2), baseline=2)"
+    rows = np.asfortranarray(TOY_X)
+    rows.setflags(write=False)
+    np.testing.assert_array_equal(read(rows, TOY_Y).probs, p.probs)
+    np.testing.assert_array_equal(read(rows, TOY_Y).log_odds, p.log_odds)
 
 
 # ---- by hand ------------------------------------------------------------------------------------
@@ -62,6 +58,10 @@ def test_log_odds_by_hand():
     # log(0.2 / 0.8) = -log 4 and log(0.5 / 0.5) = 0
     p = read([[0.2, 0.8], [0.5, 0.5]], [0, 1])
     np.testing.assert_allclose(p.log_odds, [[-math.log(4.0), 0.0]], atol=1e-15)
+    # log(1e300) = 690.7755278982137
+    p = read([[1.0, 1e-300], [5e-324, 1.0]], [0, 1])
+    assert p.log_odds[0, 0] == pytest.approx(690.7755278982137, rel=1e-15)
+    assert np.isfinite(p.log_odds).all()
 
 
 @pytest.mark.parametrize("baseline", range(3))
@@ -78,19 +78,6 @@ def test_log_odds_and_codes_against_the_formula(baseline, given):
     np.testing.assert_allclose(p.log_odds, expected, rtol=1e-13, atol=1e-14)
     moved = [2 if label == baseline else others.index(label) for label in TOY_Y]
     assert p.model_codes.tolist() == moved
-
-
-def test_extreme_probabilities_have_finite_log_odds():
-    # log(1e300) = 690.7755278982137
-    p = read([[1.0, 1e-300], [5e-324, 1.0]], [0, 1])
-    assert p.log_odds[0, 0] == pytest.approx(690.7755278982137, rel=1e-15)
-    assert np.isfinite(p.log_odds).all()
-
-
-def test_memory_order_does_not_matter():
-    c, f = read(TOY_X, TOY_Y), read(np.asfortranarray(TOY_X), TOY_Y)
-    np.testing.assert_array_equal(c.probs, f.probs)
-    np.testing.assert_array_equal(c.log_odds, f.log_odds)
 
 
 # ---- frames, names, labels ----------------------------------------------------------------------
@@ -132,15 +119,12 @@ def test_truth_values_against_named_columns(columns):
     assert p.codes.tolist() == [1, 0]
 
 
-def test_a_class_without_rows_is_reported_not_refused():
+def test_a_class_without_rows_or_weight_is_reported_not_refused():
     seen = TOY_Y != 1
     assert read(TOY_X[seen], TOY_Y[seen]).absent == (1,)
     assert read(FRAME[seen], WORDS[seen]).absent == ("dog",)
     # words alone do not say which column has no rows
     assert "unclear" in str(refusal(read, TOY_X[seen], WORDS[seen]))
-
-
-def test_a_class_whose_rows_weigh_nothing_is_absent():
     p = read(TOY_X, TOY_Y, sample_weight=(TOY_Y != 0).astype(int))
     assert p.absent == (0,)
     assert p.class_weight.tolist() == [0.0, 5.0, 5.0]
@@ -200,13 +184,10 @@ def test_a_floor_of_ones_own_is_counted_without_a_warning():
     assert "raised to 0.0001" in p.zero_note
 
 
-def test_no_zeros_no_warning():
+def test_no_zeros_no_warning_and_clip_0_refuses():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read([[1.0 - 1e-12, 1e-12]], [0], classes=[0, 1]).n_clipped == 0
-
-
-def test_clip_0_refuses():
     assert refusal(read, ZEROS, [0, 1, 0], clip=0).row == 0
 
 
@@ -231,21 +212,12 @@ def test_logits_beside_probabilities_must_agree():
     np.testing.assert_allclose(p.log_odds, read(TOY_X, TOY_Y).log_odds, atol=1e-13)
 
 
-def test_logits_in_a_frame_are_matched_to_probabilities_by_name():
-    scores = np.log(FRAME)[["bird", "cat", "dog"]]
-    p = read(FRAME, WORDS, logits=scores)
+def test_logits_in_a_frame_name_the_classes_and_are_matched_by_name():
+    p = read(FRAME, WORDS, logits=np.log(FRAME)[["bird", "cat", "dog"]])
     assert p.classes == NAMES
     np.testing.assert_array_equal(p.logits, np.log(TOY_X))
-
-
-def test_logits_name_the_classes():
     assert read(None, WORDS, logits=np.log(FRAME)).classes == NAMES
     assert read(TOY_X, WORDS, logits=np.log(FRAME)).classes == NAMES
-
-
-def test_logits_of_another_shape():
-    message = str(refusal(read, TOY_X, TOY_Y, logits=np.zeros((16, 2))))
-    assert message == "probs and logits must have the same shape; got (16, 3) and (16, 2)."
 
 
 # ---- nothing of the caller's is kept or changed -------------------------------------------------
@@ -270,14 +242,6 @@ def test_the_callers_arrays_stay_theirs():
     np.testing.assert_array_equal(p.codes, TOY_Y)
     np.testing.assert_array_equal(p.sample_weight, np.ones(16))
     np.testing.assert_array_equal(q.logits, np.log(TOY_X))
-
-
-def test_read_only_input_is_fine():
-    frozen = TOY_X.copy()
-    frozen.setflags(write=False)
-    read(frozen, TOY_Y)
-    with pytest.warns(ZeroProbabilityWarning):
-        read(np.eye(2), [0, 1])
 
 
 # ---- weights ------------------------------------------------------------------------------------
@@ -336,19 +300,9 @@ def test_with_probs_keeps_labels_and_weights(toy):
     assert (other.classes, other.baseline) == (toy.classes, toy.baseline)
     assert other.sample_weight is toy.sample_weight
     np.testing.assert_array_equal(toy.with_probs(FRAME[["dog", "bird", "cat"]]).probs, TOY_X)
-
-
-def test_with_probs_counts_zeros_in_silence():
-    p = read([[0.6, 0.4]] * 3, [0, 1, 0]).with_probs(ZEROS)
+    assert read(None, TOY_Y, logits=np.log(TOY_X)).with_probs(TOY_X[::-1]).logits is None
+    p = read([[0.6, 0.4]] * 3, [0, 1, 0]).with_probs(ZEROS)  # counts zeros in silence
     assert (p.n_clipped, p.n_clipped_true) == (2, 1)
-
-
-def test_with_probs_forgets_logits():
-    p = read(None, TOY_Y, logits=np.log(TOY_X)).with_probs(TOY_X[::-1])
-    assert p.logits is None
-
-
-def test_with_probs_of_another_shape(toy):
     assert "shape (16, 3); got (15, 3)" in str(refusal(toy.with_probs, TOY_X[1:]))
     assert "no column 'bird'" in str(refusal(toy.with_probs, FRAME[["cat", "dog"]]))
 
@@ -364,9 +318,6 @@ def test_take(toy, rows):
     assert part.codes.tolist() == [0, 1]
     assert part.sample_weight.tolist() == [1.0, 4.0]
     assert part.classes == NAMES
-
-
-def test_take_keeps_logits():
     p = read(None, TOY_Y, logits=np.log(TOY_X)).take([5])
     np.testing.assert_array_equal(p.logits, np.log(TOY_X[[5]]))
 
@@ -437,20 +388,23 @@ def test_swapped_arguments_are_called_by_name(probs, y):
     assert "(probs, y)" in message
 
 
-@pytest.mark.parametrize("y", [TOY_Y[:-1], [0], np.eye(3)[TOY_Y[:5]]])
-def test_unequal_numbers_of_rows(y):
-    assert f"got 16 and {len(y)}" in str(refusal(read, TOY_X, y))
-
-
-@pytest.mark.parametrize("classes", [["a", "b"], range(4)], ids=str)
-def test_names_for_other_columns(classes):
-    message = str(refusal(read, TOY_X, TOY_Y, classes=classes))
-    assert message == f"classes must name each of the 3 columns; got {len(classes)} names."
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"y": WORDS[:-1]}, "got 16 and 15"),
+        ({"y": ["cat"]}, "got 16 and 1"),
+        ({"y": np.eye(3)[TOY_Y[:5]], "probs": TOY_X}, "got 16 and 5"),
+        ({"y": None}, "y must hold one label per row; got None."),
+        ({"probs": None}, "probs must be given"),
+        ({"probs": None, "y": None}, "probs must be given"),
+        (
+            {"probs": TOY_X, "classes": range(4)},
+            "classes must name each of the 3 columns; got 4 names.",
+        ),
+        (
+            {"probs": TOY_X, "classes": ["a", "b"]},
+            "classes must name each of the 3 columns; got 2 names.",
+        ),
         ({"baseline": "brid"}, "baseline='brid' is not a class; did you mean 'bird'?"),
         ({"baseline": 7}, "baseline=7 is not a class; classes are ['cat', 'dog', 'bird']."),
         ({"classes": ["cat", "dog", "dog"]}, "'dog' occurs twice"),
@@ -459,16 +413,14 @@ def test_names_for_other_columns(classes):
         ({"classes": set(NAMES)}, "classes must be a list of labels"),
         ({"clip": "small"}, "clip must be a number"),
         ({"logits": "no"}, "logits must be an array"),
+        (
+            {"probs": TOY_X, "logits": np.zeros((16, 2))},
+            "probs and logits must have the same shape; got (16, 3) and (16, 2).",
+        ),
     ],
 )
-def test_options(options, words):
-    assert words in str(refusal(read, FRAME, WORDS, **options))
-
-
-def test_missing_arguments():
-    assert "probs must be given" in str(refusal(read))
-    assert "probs must be given" in str(refusal(read, None, TOY_Y))
-    assert "y must hold one label per row; got None." in str(refusal(read, TOY_X))
+def test_arguments_that_are_refused(options, words):
+    assert words in str(refusal(read, **{"probs": FRAME, "y": WORDS, **options}))
 
 
 BROKEN_PROBS = {
@@ -573,19 +525,12 @@ def test_anything_at_all_is_read_or_refused(junk, argument):
         assert np.isfinite(p.log_odds).all()
 
 
-def test_zeros_stay_zeros():
+def test_what_is_scored_keeps_its_zeros_and_may_be_one_column(toy):
     p = scored_predictions([0, 1, 0], ZEROS)
     np.testing.assert_array_equal(p.probs, ZEROS)
     assert (p.n_zeros, p.n_clipped) == (2, 0)
-
-
-def test_one_column_is_the_second_class():
     p = scored_predictions([0, 1], np.array([0.2, 0.7]))
     np.testing.assert_allclose(p.probs, [[0.8, 0.2], [0.3, 0.7]])
-
-
-def test_the_wrong_order():
-    toy = Predictions.from_arrays(TOY_X, TOY_Y)
     assert "(y_true, y_prob)" in str(refusal(scored_predictions, TOY_X, TOY_Y))
     assert scored_predictions(None, toy) is toy
     assert "y must not be given" in str(refusal(scored_predictions, TOY_Y, toy))

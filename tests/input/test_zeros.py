@@ -19,6 +19,8 @@ from mcllo._input.zeros import (
 )
 from mcllo.exceptions import InputError
 
+pytestmark = pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
+
 
 def votes_of(probs):
     return resolution_of(probs).votes
@@ -33,10 +35,6 @@ def normalized(probs):
     return probs / probs.sum(axis=1, keepdims=True)
 
 
-def test_certain_rows_say_nothing():
-    assert resolution_of(np.eye(3)[[0, 1, 2, 2]]) == Resolution()
-
-
 def test_hand_sized():
     # thirds: 3 is the smallest T; three rows (1 of 3, 2 of 3, 0) and three of (1, 1, 1) thirds have
     # 3 + 6 = 9 free values, each on the lattice by chance with 2e-6 * 3: 1e-47 is below 1e-9
@@ -44,9 +42,9 @@ def test_hand_sized():
     assert resolution_of(thirds) == Resolution(votes=3)
     # a single row (1/3, 2/3) has one free value: 6e-6 is no evidence
     assert resolution_of(thirds[:1]) == Resolution()
-
-
-def test_toy_is_written_in_steps_of_a_twentieth():
+    # certain rows and a constant say nothing; toy is written in steps of a twentieth
+    assert resolution_of(np.eye(3)[[0, 1, 2, 2]]) == Resolution()
+    assert votes_of(np.tile([0.25, 0.75], (500, 1))) is None
     assert resolution_of(TOY_X) == Resolution(votes=20)
 
 
@@ -76,18 +74,13 @@ def test_votes_survive_single_precision(total, c):
 
 
 @pytest.mark.parametrize("total", [3, 7, 30, 60, 300])
-@pytest.mark.parametrize("decimals", [3, 4, 5])
+@pytest.mark.parametrize("decimals", [3, 4, 5, 6])
 @pytest.mark.parametrize("divided", [False, True])
 def test_votes_survive_a_file(total, decimals, divided):
     rounded = votes(np.random.default_rng(total), 300, 5, total).round(decimals)
     found = resolution_of(normalized(rounded) if divided else rounded)
-    assert found == Resolution(votes=total, decimals=decimals)
-
-
-@pytest.mark.parametrize("total", [3, 7, 30, 60, 300])
-def test_six_decimals_are_as_good_as_none(total):
-    rounded = votes(np.random.default_rng(total), 300, 5, total).round(6)
-    assert votes_of(rounded) == votes_of(normalized(rounded)) == total
+    assert found.votes == total
+    assert decimals == 6 or found.decimals == decimals  # six are as good as none
 
 
 @pytest.mark.parametrize("total", [10, 100, 1000])
@@ -101,7 +94,9 @@ def test_a_power_of_ten_is_a_vote_when_many_rows_sum_to_1(total):
 
 def test_five_neighbours_and_two_classes():
     probs = votes(np.random.default_rng(0), 200, 2, 5, 1.0)
+    before = probs.copy()
     assert resolution_of(probs) == Resolution(votes=5)
+    np.testing.assert_array_equal(probs, before)
 
 
 @pytest.mark.parametrize("decimals", [1, 2, 3, 4, 5, 6])
@@ -120,10 +115,6 @@ def test_steps_of_two_hundredths_are_found_only_with_enough_rows():
     even = np.column_stack([np.arange(2, 42, 2), 100 - np.arange(2, 42, 2)]) / 100
     assert resolution_of(even) == Resolution(decimals=2)
     assert resolution_of(np.vstack([even, even])) == Resolution(votes=50)
-
-
-def test_a_constant_is_no_vote():
-    assert votes_of(np.tile([0.25, 0.75], (500, 1))) is None
 
 
 @settings(deadline=None, max_examples=50)
@@ -154,20 +145,10 @@ def test_trees_with_large_leaves_have_no_resolution():
     assert resolution_of(mixed.predict_proba(x[1::2])) == Resolution()
 
 
-def test_the_input_is_left_alone():
-    probs = votes(np.random.default_rng(0), 50, 3, 25)
-    before = probs.copy()
-    resolution_of(probs)
-    np.testing.assert_array_equal(probs, before)
-
-
-pytestmark = pytest.mark.filterwarnings("ignore::mcllo.exceptions.ZeroProbabilityWarning")
-
-
 def votes_reclip(seed, n=80, c=4, total=25):
     rng = np.random.default_rng(seed)
-    probs = np.array([rng.multinomial(total, row) for row in rng.dirichlet([0.4] * c, size=n)])
-    return probs / total, draw(probs / total, rng)
+    probs = votes(rng, n, c, total, 0.4)
+    return probs, draw(probs, rng)
 
 
 def of(probs, y, **options):
