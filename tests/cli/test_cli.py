@@ -6,9 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+import data
 import numpy as np
 import pyarrow as pa
 import pytest
+from approval import settled_values
 from inputs import (
     CLASSES,
     csv_rows,
@@ -400,3 +402,60 @@ def test_no_floor_for_a_method_that_takes_zeros(tmp_path, good, capsys):
     output(capsys, "fit", good, *LABEL, "--method", "histogram", "-o", model)
     assert run(["apply", str(model), good, "--clip", "0.01"]) == 2
     assert "histogram takes zeros as they are. Leave it out." in capsys.readouterr().err
+
+
+# compare, reports, figures
+
+
+@pytest.fixture
+def files(tmp_path):
+    sharp = data.SETS["sharp"]()
+    sharp.write_csv(tmp_path / "train.csv")
+    sharp.holdout.write_csv(tmp_path / "holdout.csv")
+    return [tmp_path / "train.csv", tmp_path / "holdout.csv"]
+
+
+@pytest.mark.parametrize("methods", [None, ["mcllo", "histogram"]], ids=["all", "two"])
+def test_compare_prints_what_python_compares(files, capsys, methods):
+    named = [] if methods is None else ["--methods", ",".join(methods)]
+    words = ["compare", *files, *LABEL, "--seed", "0", "--json", *named]
+    train, holdout = (mcllo.read_predictions(file, label="y") for file in files)
+    direct = mcllo.compare(train, holdout, methods=methods, seed=0).to_dict()
+    # all but the seconds that fits took
+    printed = settled_values(strict(output(capsys, *words)))
+    assert printed == settled_values(json.loads(json.dumps(direct)))
+    assert set(printed["skipped"]) == (set() if methods else {"vector", "matrix"})
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "json"])
+def test_verbs_write_reports(files, tmp_path, capsys, ending):
+    folds = ["--cv", "2", "--methods", "temperature"]
+    for verb, words in (("assess", []), ("compare", folds)):
+        out = tmp_path / f"{verb}.{ending}"
+        arguments = [verb, str(files[0]), *words, *LABEL, "--seed", "0", "--html", str(out)]
+        assert run(arguments) == 0
+        printed = capsys.readouterr()
+        assert "report written" in printed.err
+        assert "400" in printed.out
+        assert "train.csv" in out.read_text()
+        assert verb == "assess" or "temperature" in out.read_text().lower()
+
+
+def test_open_needs_a_report_and_opens_it(good, tmp_path, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("typer.launch", lambda path: opened.append(path))
+    assert run(["assess", good, *LABEL, "--open"]) == 2
+    assert "--html OUT" in capsys.readouterr().err
+    out = str(tmp_path / "r.html")
+    assert run(["assess", good, *LABEL, "--html", out, "--open"]) == 0
+    assert opened == [out]
+    for name in ("r.pdf", "no/such/dir/r.html"):
+        assert run(["assess", good, *LABEL, "--html", str(tmp_path / name)]) == 2
+        assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_plot(good, tmp_path, capsys, ending):
+    out = tmp_path / f"figure.{ending}"
+    assert "reliability figure written" in output(capsys, "plot", good, *LABEL, "-o", out)
+    assert out.stat().st_size > 1000
