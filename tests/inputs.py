@@ -88,10 +88,10 @@ def parquet_table(**changes):
     return pa.table({**dict(zip(CLASSES, probs.T, strict=True)), "y": y, **changes})
 
 
-def parquet_bytes(table):
+def parquet_bytes(table, **options):
     """Return a table as the bytes of a Parquet file."""
     sink = io.BytesIO()
-    parquet.write_table(table, sink)
+    parquet.write_table(table, sink, **options)
     return sink.getvalue()
 
 

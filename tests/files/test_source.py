@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from inputs import parquet_bytes
 from pyarrow import parquet
 
 from mcllo._files import source as _source
@@ -89,9 +90,7 @@ def test_standard_input_is_copied_and_closed(monkeypatch, content):
 
 @pytest.mark.parametrize("way", ["columns", "read", "first rows", "batches", "stopped", "damaged"])
 def test_parquet_from_a_pipe_leaves_no_file_open(monkeypatch, way):
-    buffer = io.BytesIO()
-    parquet.write_table(pa.table({"cat": [0.5, 0.25], "y": ["a", "b"]}), buffer, row_group_size=1)
-    content = buffer.getvalue()
+    content = parquet_bytes(pa.table({"cat": [0.5, 0.25], "y": ["a", "b"]}), row_group_size=1)
     if way == "damaged":
         content = content[:4] + bytes(40) + content[44:]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -171,17 +170,13 @@ def test_missing_columns(tmp_path, text, column, match):
         source.require([column], "class column")
 
 
-def test_lines_longer_than_a_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(_source, "BLOCK", 1000)
-    monkeypatch.setattr(_source, "BYTES_PER_CELL", 1)
-    refused(tmp_path / "f", f"cat,y\n1,{'x' * 5000}\n", "a line is longer than 1,000 bytes")
-
-
-def test_wide_files_get_larger_blocks(tmp_path, monkeypatch):
+def test_wide_files_get_larger_blocks_and_a_line_must_fit_into_one(tmp_path, monkeypatch):
     monkeypatch.setattr(_source, "BLOCK", 1000)
     names = [f"c{j}" for j in range(300)]
     (tmp_path / "f").write_text(f"{','.join(names)}\n{','.join(['0.0033333333'] * 300)}\n")
     assert Source(tmp_path / "f").read(names).num_rows == 1
+    monkeypatch.setattr(_source, "BYTES_PER_CELL", 1)
+    refused(tmp_path / "f", f"cat,y\n1,{'x' * 5000}\n", "a line is longer than 1,000 bytes")
 
 
 @pytest.mark.parametrize(

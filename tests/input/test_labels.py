@@ -46,38 +46,37 @@ def test_which_column_is_which():
 def test_numbers_as_text_in_two_orders_are_refused():
     # as text "10" comes before "2": the columns would be mixed up in silence
     text = [str(k) for k in range(12)]
-    error = refusal(encode, text, 12, None)
-    assert "numbers written as text" in str(error)
-    assert "classes=" in str(error)
+    message = str(refusal(encode, text, 12, None))
+    assert "numbers written as text" in message
+    assert "classes=" in message
     assert coded(text, 12, range(12)) == (list(range(12)), tuple(range(12)))
     assert coded(text[:10], 10) == (list(range(10)), tuple(text[:10]))
 
 
 @pytest.mark.parametrize("y", [["a", "b"], [7, 8], [True, False], [0, 3]], ids=str)
 def test_too_few_or_too_large_labels_leave_it_unclear(y):
-    error = refusal(encode, y, 3, None)
-    assert "which column is which class is unclear" in str(error)
-    assert "3 columns" in str(error)
-    assert "2 distinct labels" in str(error)
-    assert "Pass classes=." in str(error)
+    message = str(refusal(encode, y, 3, None))
+    assert message.startswith("which column is which class is unclear: probs has 3 columns and y ")
+    assert "2 distinct labels" in message
+    assert message.endswith("Pass classes=.")
 
 
 @pytest.mark.parametrize(
-    "y", [[0, 1], np.array([0, 1], "u8"), np.array([0, 1], ">i2"), [0.0, 1.0]], ids=repr
+    "y",
+    [
+        [0, 1],
+        np.array([0, 1], np.intp),
+        np.array([0, 1], "u8"),
+        np.array([0, 1], ">i2"),
+        [0.0, 1.0],
+    ],
+    ids=repr,
 )
-def test_the_integer_path_does_not_sort(monkeypatch, y):
-    def sorts(*args, **options):
-        raise AssertionError("sorted")
-
+def test_the_integer_path_does_not_sort_and_copies(monkeypatch, y):
     for name in ("unique", "sort", "argsort", "searchsorted", "isin"):
-        monkeypatch.setattr(np, name, sorts)
-    assert encode(y, 2, None)[0].tolist() == [0, 1]
-    assert encode(y, 2, ["0", "1"])[0].tolist() == [0, 1]
-
-
-def test_the_callers_array_is_neither_changed_nor_kept():
-    y = np.array([0, 1, 0], dtype=np.intp)
+        monkeypatch.delattr(np, name)
     codes, _ = encode(y, 2, None)
+    assert codes.tolist() == encode(y, 2, ["0", "1"])[0].tolist() == [0, 1]
     assert not np.shares_memory(codes, y)
 
 
@@ -89,7 +88,6 @@ def test_the_callers_array_is_neither_changed_nor_kept():
     [
         (["0", "1"], [1, 0], [1, 0], (1, 0)),
         ([0, 1], ["1", "0"], [1, 0], (1, 0)),
-        ([0, 1], ["0", "other"], None, None),
         ([0.0, 1.0], ["1", "0"], [1, 0], (1, 0)),
         ([True, False], ["True", "False"], [0, 1], (True, False)),
         ([True, False], ["false", "true"], [1, 0], (False, True)),
@@ -101,16 +99,13 @@ def test_the_callers_array_is_neither_changed_nor_kept():
     ],
 )
 def test_labels_and_names_meet_as_text(y, names, codes, classes):
-    if codes is None:
-        assert refusal(encode, y, 2, names).row == 1
-    else:
-        found = coded(y, 2, names)
-        assert found == (codes, classes)
-        assert [type(c) for c in found[1]] == [type(c) for c in classes]
+    found = coded(y, 2, names)
+    assert found == (codes, classes)
+    assert [type(c) for c in found[1]] == [type(c) for c in classes]
 
 
-@pytest.mark.parametrize("names", [["²", "--1"], ["1_0", "٣"], ["01", "1.0"]])
-def test_names_that_only_look_like_integers(names):
+@pytest.mark.parametrize("names", [["²", "--1"], ["1_0", "٣"], ["01", "1.0"], ["other", "2"]])
+def test_names_that_are_no_integers_or_only_look_like_them(names):
     assert refusal(encode, [1, 2], 2, names).row == 0
 
 
@@ -205,10 +200,7 @@ def test_one_hot_frames_go_by_name(make):
     frame = make({name: HOT[:, j] for j, name in enumerate("xyz")})
     assert coded(frame, 3, ["z", "x", "y"]) == ([2, 1, 0, 2], ("z", "x", "y"))
     assert coded(frame, 3) == ([1, 0, 2, 1], ("x", "y", "z"))
-
-
-def test_one_hot_frames_of_truth_values_and_numbered_columns():
-    dummies = pd.get_dummies(pd.Series([1, 0, 2, 1]))
+    dummies = pd.get_dummies(pd.Series([1, 0, 2, 1]))  # truth values, numbered columns
     assert coded(dummies, 3) == ([1, 0, 2, 1], (0, 1, 2))
     assert coded(dummies, 3, ["2", "1", "0"]) == ([1, 2, 0, 1], (2, 1, 0))
 
@@ -224,9 +216,7 @@ def test_one_hot_frames_of_truth_values_and_numbered_columns():
     ],
 )
 def test_one_hot_rows_hold_one_1(row, shown):
-    bad = HOT.astype(float)
-    bad[2] = row
-    error = refusal(encode, bad, 3, None)
+    error = refusal(encode, [*HOT[:2].tolist(), row], 3, None)
     assert error.row == 2
     assert shown in str(error)
     assert "swapped" in str(error)
@@ -327,17 +317,13 @@ def test_find_class(label, classes, index):
     assert find_class(label, classes, "baseline") == index
 
 
-def test_find_class_suggests_a_near_one():
+def test_find_class_suggests_a_near_one_or_lists_the_classes():
     # style.md: the model sentence
-    assert str(refusal(find_class, "trcuk", ("car", "truck"), "baseline")) == (
-        "baseline='trcuk' is not a class; did you mean 'truck'?"
-    )
-
-
-@pytest.mark.parametrize("label", [5, -1, True, ["a"], np.array([1]), pd.NA, ("a", "b")], ids=repr)
-def test_find_class_lists_the_classes(label):
-    message = str(refusal(find_class, label, ("a", "b"), "baseline"))
-    assert message.endswith("is not a class; classes are ['a', 'b'].")
+    message = "baseline='trcuk' is not a class; did you mean 'truck'?"
+    assert str(refusal(find_class, "trcuk", ("car", "truck"), "baseline")) == message
+    for label in (5, -1, True, ["a"], np.array([1]), pd.NA, ("a", "b")):
+        message = str(refusal(find_class, label, ("a", "b"), "baseline"))
+        assert message.endswith("is not a class; classes are ['a', 'b'].")
 
 
 def unfold(labels):
@@ -350,16 +336,13 @@ class Colour(enum.Enum):
     RED = 1
 
 
-@pytest.mark.parametrize("dtype", ["i8", "u1", ">i4", "?"])
-def test_integers_and_truth_values_pass_as_they_are(dtype):
-    labels = np.array([1, 0, 1], dtype)
-    values, place = label_values(labels)
-    assert values is labels
-    assert place is None
-
-
-def test_words_are_gathered_in_order_of_appearance():
-    values, place = label_values(np.array(["b", "a", "b", "c"]))
+def test_numbers_pass_as_they_are_and_words_are_gathered_in_order_of_appearance():
+    for dtype in ("i8", "u1", ">i4", "?"):
+        labels = np.array([1, 0, 1], dtype)
+        values, place = label_values(labels)
+        assert values is labels
+        assert place is None
+    values, place = label_values(np.array(WORDS))
     assert values.tolist() == ["b", "a", "c"]
     assert place.tolist() == [0, 1, 0, 2]
 
@@ -423,14 +406,11 @@ def test_floats_that_are_no_labels(bad):
         assert "swapped" in str(error)
 
 
-@pytest.mark.parametrize("container", [[1], {"a": 1}, {1}, np.zeros(2)], ids=repr)
-def test_containers_are_no_labels(container):
-    assert "plain label" in str(refusal(label_values, objects("a", container)))
-
-
-@pytest.mark.parametrize("dtype", ["c16", "M8[D]", "m8[s]", "i4,i4"])
-def test_dtypes_that_are_no_labels(dtype):
-    assert "Convert the labels to text." in str(refusal(label_values, np.zeros(2, dtype)))
+def test_containers_and_other_dtypes_are_no_labels():
+    for container in ([1], {"a": 1}, {1}, np.zeros(2)):
+        assert "plain label" in str(refusal(label_values, objects("a", container)))
+    for dtype in ("c16", "M8[D]", "m8[s]", "i4,i4"):
+        assert "Convert the labels to text." in str(refusal(label_values, np.zeros(2, dtype)))
 
 
 def test_is_missing():

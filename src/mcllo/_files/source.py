@@ -110,28 +110,9 @@ NO_HEADER = "its first line holds numbers. Add a header line with column names."
 class Source:
     """A CSV or Parquet file, or standard input, whose rows can be read once or in batches.
 
-    Attributes
-    ----------
-    name : str
-        How messages call it.
-    kind : {'csv', 'parquet'}
-        Told from the content.
-    most_rows : int or None
-        How many rows `read` returns at most; None without `first_rows`.
-    cut : bool
-        Whether `read` left rows out.
-    columns : list of str
-        Column names in order; those of a CSV file without the spaces around them.
-    raw_columns : list of str
-        Column names as they are written.
-    separator : str
-        What stands between the cells of a CSV file.
-    path : Path
-        Where it is.
-    spool : file or None
-        The copy of a pipe; None for a file.
-    gzipped : bool
-        Whether it is gzipped.
+    `name` is what messages call it, and `spool` the copy of a pipe. `columns` of a CSV file are
+    without the spaces around them, `raw_columns` as they are written. `read` returns at most
+    `most_rows` rows after `first_rows`, and `cut` says whether it left rows out.
     """
 
     def __init__(self, path: StrPath) -> None:

@@ -57,14 +57,9 @@ GLANCE = 100
 
 @dataclass(frozen=True)
 class Resolution:
-    """How fine a forecaster speaks; None where no limit shows.
+    """How fine a forecaster speaks: the smallest T of votes k / T, and decimals rounded to.
 
-    Attributes
-    ----------
-    votes : int or None
-        The smallest T of which all probabilities are multiples 1 / T.
-    decimals : int or None
-        Decimals that probabilities were rounded to.
+    None where no limit shows.
     """
 
     votes: int | None = None
