@@ -323,7 +323,8 @@ def test_take(toy, rows):
 def test_take_nothing_or_what_is_not_there(toy):
     for rows in ([], np.array([], int), [False] * 16):
         assert str(refusal(toy.take, rows)) == "rows must choose at least one row; got none."
-    for rows in ([16], [-17], [0.5], [True, False], [[0, 1]], ["a"], 3, slice(2), None, [10**30]):
+    numbers = ([16], [-17], [0.5], [True, False], [[0, 1]], [10**30])
+    for rows in (*numbers, ["a"], 3, slice(2), None, "all"):
         assert str(refusal(toy.take, rows)).startswith("rows must be")
 
 
