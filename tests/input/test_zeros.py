@@ -184,15 +184,12 @@ def test_it_is_the_rule_of_the_door():
         )
 
 
-def test_small_values_of_other_rows_do_not_move():
+def test_small_values_of_other_rows_do_not_move_and_those_beside_a_zero_stay_in_order():
     # clip=1e-4 at the door would raise the 1e-5 of row 1; as zeros go, only row 0 has one
     probs = np.array([[0.7, 0.3, 0.0], [0.6, 0.4 - 1e-5, 1e-5]])
     moved = reclip(of(probs, [0, 1]), 1e-4)
     np.testing.assert_array_equal(moved.probs[1], probs[1])
     np.testing.assert_array_equal(of(probs, [0, 1], clip=1e-4).raised[:, 2], [True, True])
-
-
-def test_small_values_beside_a_zero_stay_in_order():
     # a floor of 1e-4 lifts 0 and 1e-5 of the same row alike: no class overtakes another
     moved = reclip(of(np.array([[1 - 1e-5, 1e-5, 0.0]]), [0]), 1e-4)
     assert moved.probs[0, 1] == moved.probs[0, 2] == pytest.approx(1e-4, rel=1e-3)
@@ -217,11 +214,8 @@ def test_what_else_predictions_hold_is_kept():
     assert moved.groups is p.groups
     assert not moved.probs.flags.writeable
     assert p.clip == 1e-6
-
-
-def test_a_subset_moves_like_the_whole():
-    probs, y = votes_reclip(2)
-    p, rows = of(probs, y), np.arange(0, 80, 3)
+    # a subset moves like the whole
+    rows = np.arange(0, 80, 3)
     np.testing.assert_array_equal(
         reclip(p.take(rows), 1e-3).probs, reclip(p, 1e-3).take(rows).probs
     )
@@ -271,13 +265,9 @@ def test_tiny_values_beside_zeros_are_no_votes():
     assert recalibration_clip(of(probs, y)) is None
 
 
-def test_a_floor_that_was_chosen_stays():
-    probs, y = votes_reclip(7)
-    p = of(probs, y, clip=1e-3)
+def test_a_floor_that_was_chosen_stays_and_one_above_1_over_c_is_refused():
+    p = of(*votes_reclip(7), clip=1e-3)
     assert for_recalibration(p) == (p, 1e-3)
-
-
-def test_a_floor_above_1_over_c_is_refused():
     with pytest.raises(InputError, match=r"clip must be a number in \[0, 1/4\)"):
         reclip(of(*votes_reclip(8)), 0.3)
 
