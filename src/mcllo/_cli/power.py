@@ -41,7 +41,8 @@ def power(
         if file is None:
             needs_file = {"--delta": delta, "--gamma": gamma, "--label": label}
             needs_file |= {f"--{name}": reading[name] for name in ("classes", "baseline")}
-            for flag in (flag for flag, value in needs_file.items() if value):
+            flag = next((flag for flag, value in needs_file.items() if value), None)
+            if flag is not None:
                 raise typer.BadParameter(
                     "it needs a FILE of predictions; without one the paper's design is simulated, "
                     "with --delta1.",

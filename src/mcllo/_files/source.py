@@ -77,12 +77,12 @@ def refuse_foreign(head: bytes, name: str, foreign: dict[bytes, str] = FOREIGN) 
 
 def first_bytes(path: Path, size: int) -> bytes:
     """Return the beginning of a file; refuse what cannot be opened."""
-    import difflib
-
     try:
         with path.open("rb") as file:
             return file.read(size)
     except FileNotFoundError:
+        import difflib
+
         names = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
         close = difflib.get_close_matches(path.name, names, n=1)
         hint = f"; did you mean {str(path.parent / close[0])!r}?" if close else ". Check the name."
@@ -149,10 +149,9 @@ class Source:
         for column in columns:
             if column not in self._places:
                 alike = [name for name in self.columns if name.lower() == column.lower()]
-                near = (
-                    f"did you mean {alike[0]!r}?" if alike else did_you_mean(column, self.columns)
-                )
-                hint = NO_HEADER if self._without_header else near
+                hint = f"did you mean {alike[0]!r}?" if alike else ""
+                hint = hint or did_you_mean(column, self.columns)
+                hint = NO_HEADER if self._without_header else hint
                 raise FileFormatError(f"{self.name} has no {role} {column!r}; {hint}")
 
     def read(self, numbers: Sequence[str], text: Sequence[str] = ()) -> Any:

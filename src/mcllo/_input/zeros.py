@@ -100,7 +100,7 @@ def resolution_of(probs: Floats) -> Resolution:
 
 
 class _Written(NamedTuple):
-    """Rows as they stood in a file, before they were divided by their sums; unit last digits: 1."""
+    """Rows as a file held them, not yet divided by their sums; `unit` last digits make 1."""
 
     rows: Floats
     decimals: int
