@@ -57,31 +57,28 @@ def run(arguments: list[str]) -> int:
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except BrokenPipeError:
-        return _no_reader(output)
+        code = NO_READER
     except OSError as error:
         _silence(output)
         return _fail(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
     except SystemExit as stop:
         if stop.code != 1:
             raise
-        return _no_reader(output)  # typer's answer to a closed pipe
+        code = NO_READER  # typer's answer to a closed pipe
     except Exception:
         traceback.print_exc()
         return _fail("this is a mistake in mcllo, not in your input. Please report it.", MISTAKE)
     if code == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
+    if code == NO_READER:
+        sys.stdout = output
+        _silence(output)
     return code if isinstance(code, int) else 0
 
 
 def _fail(message: str, code: int = BAD_INPUT) -> int:
     print(f"mcllo: {' '.join(message.split())}", file=sys.stderr)
     return code
-
-
-def _no_reader(output: Any) -> int:
-    sys.stdout = output
-    _silence(output)
-    return NO_READER
 
 
 def _silence(output: Any) -> None:

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 import pyarrow as pa
 import pytest
-from csv_files import CLASSES, csv_text, predictions
+from inputs import CLASSES, csv_text, predictions
 from pyarrow import parquet
 
 import mcllo

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from block_data import rows, same_rows, whole
-from csv_files import csv_text, replaced
+from inputs import csv_text, replaced
 from pyarrow import csv
 
 from mcllo import Predictions, read_predictions

@@ -6,10 +6,20 @@ import json
 import sys
 from pathlib import Path
 
+import data
 import numpy as np
 import pyarrow as pa
 import pytest
-from csv_files import CLASSES, csv_text, predictions, with_line
+from approval import settled_values
+from inputs import (
+    CLASSES,
+    csv_rows,
+    csv_text,
+    parquet_bytes,
+    parquet_table,
+    predictions,
+    with_line,
+)
 from pyarrow import parquet
 
 import mcllo
@@ -59,11 +69,8 @@ def write(folder, name, content):
 # help
 
 
-def test_alone_it_shows_help(capsys):
+def test_alone_it_shows_help_and_it_knows_its_version(capsys):
     assert output(capsys) == output(capsys, "--help")
-
-
-def test_version(capsys):
     assert output(capsys, "--version") == f"mcllo {mcllo.__version__}\n"
 
 
@@ -73,17 +80,9 @@ def test_version(capsys):
 def test_assess_prints_what_python_prints(good, capsys):
     probs, y = predictions()
     a = mcllo.assess(probs, y, classes=CLASSES, baseline="dog", seed=1)
-    assert output(capsys, "assess", good, *LABEL, "--baseline", "dog", "--seed", 1) == f"{a}\n"
-
-
-def test_json_is_strict_and_has_the_promised_keys(good, capsys):
-    content = strict(output(capsys, "assess", good, *LABEL, "--json", "--seed", "3"))
-    assert {"statistic", "df", "pvalue", "method"} <= set(content["test"])
-    assert {"delta", "gamma", "tau", "classes", "baseline"} <= set(content["fit"])
-    assert {"accuracy", "log_loss", "brier", "ece"} <= set(content["metrics"])
-    probs, y = predictions()
-    a = mcllo.assess(probs, y, classes=CLASSES, seed=3)
-    assert content == json.loads(json.dumps(a.to_dict()))
+    words = ["assess", good, *LABEL, "--baseline", "dog", "--seed", 1]
+    assert output(capsys, *words) == f"{a}\n"
+    assert strict(output(capsys, *words, "--json")) == json.loads(json.dumps(a.to_dict()))
 
 
 SEPARATED = "a,b,y\n" + "0.9,0.1,a\n0.8,0.2,a\n0.3,0.7,b\n0.2,0.8,b\n" * 3
@@ -101,14 +100,11 @@ def test_json_of_separated_rows_has_null_and_never_nan(tmp_path, capsys, statist
         assert content["test"]["pvalue"] is None
 
 
-def test_the_gate_does_not_open_without_a_p_value(tmp_path, capsys):
+def test_the_gate_answers_with_the_exit_code(tmp_path, capsys):
     file = write(tmp_path, "f.csv", SEPARATED)
     words = ["assess", file, *LABEL, "--statistic", "wald", "--method", "chi2"]
     assert run(words) == 0
-    assert run([*words, "--gate"]) == 1
-
-
-def test_the_gate_answers_with_the_exit_code(tmp_path, capsys):
+    assert run([*words, "--gate"]) == 1  # without a p-value it does not open
     file = write(tmp_path, "f.csv", csv_text(400))
     pvalue = strict(output(capsys, "assess", file, *LABEL, "--json"))["test"]["pvalue"]
     assert 0.0 < pvalue < 0.05
@@ -119,26 +115,20 @@ def test_the_gate_answers_with_the_exit_code(tmp_path, capsys):
     assert run(["assess", file, *LABEL, "--gate", "--alpha", repr(pvalue / 2)]) == 0
 
 
-def test_alpha_is_the_level_of_the_verdict(good, capsys):
-    assert "at level 1e-09" in output(capsys, "assess", good, *LABEL, "--alpha", "1e-9")
-
-
 def test_a_seed_makes_the_output_repeatable(good, capsys):
     words = ["assess", good, *LABEL, "--method", "exact", "--draws", "99", "--json"]
     first = output(capsys, *words, "--seed", "5")
     assert first == output(capsys, *words, "--seed", "5")
     content = strict(first)["test"]
     assert (content["method"], content["n_resamples"], content["seed"]) == ("exact", 99, 5)
+    assert "at level 1e-09" in output(capsys, "assess", good, *LABEL, "--alpha", "1e-9")
 
 
-def test_normalize_accepts_rounded_rows(tmp_path, capsys):
+def test_normalize_accepts_rounded_rows_and_clip_raises_what_is_below(tmp_path, capsys):
     file = write(tmp_path, "f.csv", with_line(9, "0.33,0.33,0.33,cat"))
     content = strict(output(capsys, "assess", file, *LABEL, "--json", "--normalize"))
     assert content["data"]["n_renormalized"] == 1
     assert "divided by their sum" in output(capsys, "assess", file, *LABEL, "--normalize")
-
-
-def test_clip_raises_what_is_below(tmp_path, capsys):
     file = write(tmp_path, "f.csv", with_line(9, "0.5,0,0.5,cat"))
     content = strict(output(capsys, "assess", file, *LABEL, "--json", "--clip", "1e-3"))
     assert content["data"]["clip"] == 1e-3
@@ -161,11 +151,7 @@ def test_weight_counts_rows(tmp_path, capsys):
 
 def test_logits_are_what_their_softmax_is(tmp_path, good, capsys):
     probs, y = predictions()
-    rows = np.log(probs) + 3.0
-    lines = [
-        f"{','.join(map(repr, row))},{label}" for row, label in zip(rows.tolist(), y, strict=True)
-    ]
-    file = write(tmp_path, "logits.csv", "\n".join(["cat,dog,truck,y", *lines]))
+    file = write(tmp_path, "logits.csv", csv_rows([*CLASSES, "y"], np.log(probs) + 3.0, y))
     words = [*LABEL, "--json", "--method", "chi2", "--seed", "0"]
     a = strict(output(capsys, "assess", good, *words))
     b = strict(output(capsys, "assess", file, *words, "--logits"))
@@ -175,10 +161,7 @@ def test_logits_are_what_their_softmax_is(tmp_path, good, capsys):
     recalibrated = mcllo.load_calibrator(model).predict_proba(probs)
     out = tmp_path / "out.parquet"
     output(capsys, "apply", model, file, "--logits", "-o", out)
-    table = parquet.read_table(out)
-    np.testing.assert_allclose(
-        np.column_stack([table[name].to_numpy() for name in CLASSES]), recalibrated, rtol=1e-9
-    )
+    np.testing.assert_allclose(written(out), recalibrated, rtol=1e-9)
 
 
 # which columns
@@ -189,42 +172,33 @@ def statistic(capsys, file, *words):
     return strict(output(capsys, *arguments))["test"]["statistic"]
 
 
+def with_ids(header, text=None):
+    """Return CSV text with another header and a column of numbers before the others."""
+    lines = (text or csv_text()).splitlines()[1:]
+    return "\n".join([header, *(f"{i:05d},{line}" for i, line in enumerate(lines))])
+
+
 def test_classes_choose_columns_among_others(tmp_path, good, capsys):
-    lines = csv_text().splitlines()
-    text = "\n".join([f"id,{lines[0]}", *(f"{i:05d},{line}" for i, line in enumerate(lines[1:]))])
-    file = write(tmp_path, "ids.csv", text)
+    file = write(tmp_path, "ids.csv", with_ids("id,cat,dog,truck,y"))
     wanted = statistic(capsys, good)
     assert statistic(capsys, file, "--classes", "cat,dog,truck") == wanted
     assert statistic(capsys, file, "--classes", " truck, cat , dog", "--baseline", "truck") == (
         pytest.approx(wanted, rel=1e-9)
     )
+    index = write(tmp_path, "index.csv", with_ids(",cat,dog,truck,y"))  # pandas wrote it
+    assert statistic(capsys, index) == wanted
 
 
 def test_class_names_may_hold_commas_and_quotes(tmp_path, good, capsys):
-    names = ['a, "b"', "ça va", "c"]
-    swap = dict(zip(CLASSES, names, strict=True))
-    rows = [line.rsplit(",", 1) for line in csv_text().splitlines()[1:]]
-    quoted = {name: '"' + name.replace('"', '""') + '"' for name in names}
-    lines = [f"{numbers},{quoted[swap[label]]}" for numbers, label in rows]
-    text = "\n".join([",".join(["id", *quoted.values(), "y"]), *(f"7,{line}" for line in lines)])
-    file = write(tmp_path, "f.csv", text)
-    assert statistic(capsys, file, "--classes", ",".join(quoted.values())) == statistic(
-        capsys, good
-    )
-
-
-def test_an_index_written_by_pandas_is_no_class(tmp_path, good, capsys):
-    lines = csv_text().splitlines()
-    text = "\n".join([f",{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))])
-    assert statistic(capsys, write(tmp_path, "f.csv", text)) == statistic(capsys, good)
+    quoted = ['"a, ""b"""', '"ça va"', '"c"']
+    probs, y = predictions()
+    text = csv_rows("", probs, [quoted[CLASSES.index(label)] for label in y])
+    file = write(tmp_path, "f.csv", with_ids(",".join(["id", *quoted, "y"]), text))
+    assert statistic(capsys, file, "--classes", ",".join(quoted)) == statistic(capsys, good)
 
 
 def test_a_prefix_of_class_columns(tmp_path, good, model, capsys):
-    lines = csv_text().splitlines()
-    text = "\n".join(
-        ["id,p_cat,p_dog,p_truck,y", *(f"{i},{line}" for i, line in enumerate(lines[1:]))]
-    )
-    file = write(tmp_path, "f.csv", text)
+    file = write(tmp_path, "f.csv", with_ids("id,p_cat,p_dog,p_truck,y"))
     assert statistic(capsys, file, "--prefix", "p_") == statistic(capsys, good)
     again = tmp_path / "again.json"
     output(capsys, "fit", file, *LABEL, "--prefix", "p_", "-o", again)
@@ -239,15 +213,12 @@ def test_labels_as_floats_and_spaces_around_names(tmp_path, capsys):
     probs, y = predictions()
     codes = [CLASSES.index(label) for label in y]
 
-    def text(header, label):
-        rows = zip(probs.tolist(), codes, strict=True)
-        return "\n".join([header, *(f"{','.join(map(repr, row))},{label(c)}" for row, c in rows)])
+    def found(header, label):
+        text = csv_rows(header.split(","), probs, [label.format(code) for code in codes])
+        return statistic(capsys, write(tmp_path, "f.csv", text))
 
-    plain = statistic(capsys, write(tmp_path, "a.csv", text("0,1,2,y", str)))
-    assert statistic(capsys, write(tmp_path, "b.csv", text("0,1,2,y", "{}.0".format))) == plain
-    assert (
-        statistic(capsys, write(tmp_path, "c.csv", text(" 0 , 1, 2 ,y ", " {} ".format))) == plain
-    )
+    plain = found("0,1,2,y", "{}")
+    assert found("0,1,2,y", "{}.0") == found(" 0 , 1, 2 ,y ", " {} ") == plain
 
 
 # kinds of files
@@ -261,47 +232,36 @@ def test_dialects_of_csv(tmp_path, good, capsys, separator, mark, end):
     assert statistic(capsys, write(tmp_path, "f.csv", text)) == statistic(capsys, good)
 
 
-def test_gzip_is_told_from_the_content(tmp_path, good, capsys):
-    file = write(tmp_path, "f.csv", gzip.compress(csv_text().encode()))
-    assert statistic(capsys, file) == statistic(capsys, good)
+Y = predictions()[1]
+CODES = [CLASSES.index(label) for label in Y]
 
 
-@pytest.mark.parametrize("labels", ["text", "int", "dictionary", "large"])
-def test_parquet_is_told_from_the_content(tmp_path, capsys, labels):
-    probs, y = predictions()
-    codes = [CLASSES.index(label) for label in y]
-    column = {
-        "text": pa.array(y),
-        "int": pa.array(codes, pa.int8()),
-        "dictionary": pa.array(y).dictionary_encode(),
-        "large": pa.array(y, pa.large_string()),
-    }[labels]
-    names = CLASSES if labels != "int" else ["0", "1", "2"]
-    table = pa.table({**dict(zip(names, probs.T, strict=True)), "y": column})
-    parquet.write_table(table, tmp_path / "f.csv")
-    expected = mcllo.assess(probs, y, classes=CLASSES, method="chi2", seed=0).test.statistic
-    assert statistic(capsys, tmp_path / "f.csv") == pytest.approx(expected, rel=1e-12)
+@pytest.mark.parametrize(
+    ("table", "within"),
+    [
+        (parquet_table(), 1e-12),
+        (parquet_table(y=pa.array(Y).dictionary_encode()), 1e-12),
+        (parquet_table(y=pa.array(Y, pa.large_string())), 1e-12),
+        (parquet_table(y=pa.array(CODES, pa.int8())).rename_columns(["0", "1", "2", "y"]), 1e-12),
+        (parquet_table(**dict(zip(CLASSES, np.float32(predictions()[0].T), strict=True))), 1e-4),
+    ],
+    ids=["text", "dictionary", "large text", "integers", "single precision"],
+)
+def test_parquet_is_told_from_the_content(tmp_path, good, capsys, table, within):
+    file = write(tmp_path, "f.csv", parquet_bytes(table))
+    assert statistic(capsys, file) == pytest.approx(statistic(capsys, good), rel=within)
 
 
-def test_parquet_of_single_precision(tmp_path, capsys):
-    probs, y = predictions()
-    table = pa.table({**dict(zip(CLASSES, probs.T.astype(np.float32), strict=True)), "y": y})
-    parquet.write_table(table, tmp_path / "f.parquet")
-    expected = mcllo.assess(probs, y, classes=CLASSES, method="chi2", seed=0).test.statistic
-    assert statistic(capsys, tmp_path / "f.parquet") == pytest.approx(expected, rel=1e-4)
-
-
-@pytest.mark.parametrize("kind", ["csv", "gzip", "parquet"])
-def test_standard_input(tmp_path, good, capsys, monkeypatch, kind):
-    probs, y = predictions()
-    sink = io.BytesIO()
-    parquet.write_table(pa.table({**dict(zip(CLASSES, probs.T, strict=True)), "y": y}), sink)
-    raw = {
-        "csv": csv_text().encode(),
-        "gzip": gzip.compress(csv_text().encode()),
-        "parquet": sink.getvalue(),
-    }[kind]
+@pytest.mark.parametrize(
+    "raw",
+    [csv_text().encode(), gzip.compress(csv_text().encode()), parquet_bytes(parquet_table())],
+    ids=["csv", "gzip", "parquet"],
+)
+def test_standard_input_and_files_are_told_from_the_content(
+    tmp_path, good, capsys, monkeypatch, raw
+):
     wanted = statistic(capsys, good)
+    assert statistic(capsys, write(tmp_path, "f.csv", raw)) == wanted
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
     assert statistic(capsys, "-") == wanted
 
@@ -320,11 +280,14 @@ def test_fit_apply_and_python_agree(tmp_path, good, model, capsys):
     np.testing.assert_array_equal(np.array(written), direct.predict_proba(probs))
 
 
-def test_fit_says_what_it_learned(tmp_path, good, capsys):
+def test_fit_and_apply_say_what_they_did(tmp_path, good, model, capsys):
     out = tmp_path / "m.json"
     text = output(capsys, "fit", good, *LABEL, "--baseline", "dog", "-o", out)
     assert text == f"{out}: map of 3 classes (baseline: dog) from 60 rows\n"
     assert mcllo.load_calibrator(out).fit_.baseline == "dog"
+    out = tmp_path / "out.csv"
+    assert output(capsys, "apply", model, good, "-o", out) == f"{out}: 60 rows recalibrated\n"
+    assert out.read_text() == output(capsys, "apply", model, good)
 
 
 def test_fit_notes_what_cannot_be_estimated_and_the_remedy_works(tmp_path, capsys):
@@ -340,28 +303,19 @@ def test_fit_notes_what_cannot_be_estimated_and_the_remedy_works(tmp_path, capsy
 def test_a_model_may_come_through_a_pipe(good, model, capsys, monkeypatch):
     text = output(capsys, "fit", good, *LABEL, "-o", "-")
     assert text == Path(model).read_text()
+    assert text == output(capsys, "fit", good, *LABEL, "-o", "-", "--json")  # it is JSON already
     strict(text)
     expected = output(capsys, "apply", model, good)
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     assert output(capsys, "apply", "-", good) == expected
 
 
-def test_apply_says_how_many_rows(tmp_path, good, model, capsys):
-    out = tmp_path / "out.csv"
-    assert output(capsys, "apply", model, good, "-o", out) == f"{out}: 60 rows recalibrated\n"
-    assert out.read_text() == output(capsys, "apply", model, good)
-
-
-def test_apply_needs_no_labels(tmp_path, good, model, capsys):
+def test_apply_needs_no_labels_and_can_write_over_the_file_it_reads(tmp_path, good, model, capsys):
     bare = "\n".join(line.rsplit(",", 1)[0] for line in csv_text().splitlines())
     file = write(tmp_path, "bare.csv", bare)
-    with_labels = output(capsys, "apply", model, good).splitlines()
-    expected = [line.rsplit(",", 1)[0] for line in with_labels]
-    assert output(capsys, "apply", model, file).splitlines() == expected
-
-
-def test_apply_can_write_over_the_file_it_reads(tmp_path, good, model, capsys):
     expected = output(capsys, "apply", model, good)
+    without_labels = [line.rsplit(",", 1)[0] for line in expected.splitlines()]
+    assert output(capsys, "apply", model, file).splitlines() == without_labels
     output(capsys, "apply", model, good, "-o", good)
     assert Path(good).read_text() == expected
 
@@ -410,7 +364,7 @@ def test_methods_of_logits(tmp_path, capsys, method):
     probs, y = predictions(150)
     rows = 2.0 * np.log(probs) + 1.0
     file, model, out = tmp_path / "in.parquet", tmp_path / "m.json", tmp_path / "out.parquet"
-    parquet.write_table(pa.table({**dict(zip(CLASSES, rows.T, strict=True)), "y": y}), file)
+    parquet.write_table(pa.table([*rows.T, y], names=[*CLASSES, "y"]), file)
     output(capsys, "fit", file, *LABEL, "--method", method, "--logits", "-o", model)
     output(capsys, "apply", model, file, "--logits", "-o", out)
     direct = mcllo.CALIBRATORS[method](on="logits").fit(
@@ -435,20 +389,69 @@ def test_auto_says_what_is_in_it_and_keeps_its_gate(tmp_path, good, capsys):
     assert content["weights"] == made.weights_
 
 
-def test_the_default_method_is_mcllo(good, model, tmp_path, capsys):
-    again = tmp_path / "again.json"
+def test_the_default_method_is_mcllo_and_only_some_have_a_floor(good, model, tmp_path, capsys):
+    again = str(tmp_path / "again.json")
     output(capsys, "fit", good, *LABEL, "--method", "mcllo", "-o", again)
-    assert again.read_text() == Path(model).read_text()
+    assert Path(again).read_text() == Path(model).read_text()
     content = strict(output(capsys, "fit", good, *LABEL, "-o", again, "--json"))
     assert (content["method"], content["n_samples"]) == ("mcllo", 60)
-
-
-def test_a_model_on_standard_output_is_json_already(good, model, capsys):
-    assert output(capsys, "fit", good, *LABEL, "-o", "-", "--json") == Path(model).read_text()
-
-
-def test_no_floor_for_a_method_that_takes_zeros(tmp_path, good, capsys):
-    model = tmp_path / "m.json"
-    output(capsys, "fit", good, *LABEL, "--method", "histogram", "-o", model)
-    assert run(["apply", str(model), good, "--clip", "0.01"]) == 2
+    output(capsys, "fit", good, *LABEL, "--method", "histogram", "-o", again)
+    assert run(["apply", again, good, "--clip", "0.01"]) == 2
     assert "histogram takes zeros as they are. Leave it out." in capsys.readouterr().err
+
+
+# compare, reports, figures
+
+
+@pytest.fixture
+def files(tmp_path):
+    sharp = data.SETS["sharp"]()
+    sharp.write_csv(tmp_path / "train.csv")
+    sharp.holdout.write_csv(tmp_path / "holdout.csv")
+    return [tmp_path / "train.csv", tmp_path / "holdout.csv"]
+
+
+@pytest.mark.parametrize("methods", [None, ["mcllo", "histogram"]], ids=["all", "two"])
+def test_compare_prints_what_python_compares(files, capsys, methods):
+    named = [] if methods is None else ["--methods", ",".join(methods)]
+    words = ["compare", *files, *LABEL, "--seed", "0", "--json", *named]
+    train, holdout = (mcllo.read_predictions(file, label="y") for file in files)
+    direct = mcllo.compare(train, holdout, methods=methods, seed=0).to_dict()
+    # all but the seconds that fits took
+    printed = settled_values(strict(output(capsys, *words)))
+    assert printed == settled_values(json.loads(json.dumps(direct)))
+    assert set(printed["skipped"]) == (set() if methods else {"vector", "matrix"})
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "json"])
+def test_verbs_write_reports(files, tmp_path, capsys, ending):
+    folds = ["--cv", "2", "--methods", "temperature"]
+    for verb, words in (("assess", []), ("compare", folds)):
+        out = tmp_path / f"{verb}.{ending}"
+        arguments = [verb, str(files[0]), *words, *LABEL, "--seed", "0", "--html", str(out)]
+        assert run(arguments) == 0
+        printed = capsys.readouterr()
+        assert "report written" in printed.err
+        assert "400" in printed.out
+        assert "train.csv" in out.read_text()
+        assert verb == "assess" or "temperature" in out.read_text().lower()
+
+
+def test_open_needs_a_report_and_opens_it(good, tmp_path, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("typer.launch", lambda path: opened.append(path))
+    assert run(["assess", good, *LABEL, "--open"]) == 2
+    assert "--html OUT" in capsys.readouterr().err
+    out = str(tmp_path / "r.html")
+    assert run(["assess", good, *LABEL, "--html", out, "--open"]) == 0
+    assert opened == [out]
+    for name in ("r.pdf", "no/such/dir/r.html"):
+        assert run(["assess", good, *LABEL, "--html", str(tmp_path / name)]) == 2
+        assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_plot(good, tmp_path, capsys, ending):
+    out = tmp_path / f"figure.{ending}"
+    assert "reliability figure written" in output(capsys, "plot", good, *LABEL, "-o", out)
+    assert out.stat().st_size > 1000

@@ -1,12 +1,17 @@
+"""Options in the words of the command line, and the verb with the most of its own."""
+
+import json
 import shlex
 import warnings
 
+import numpy as np
 import pytest
-from refusal import refusal
+from inputs import csv_text, refusal
 from toy import TOY_X, TOY_Y
+from typer.testing import CliRunner
 
-from mcllo import assess
-from mcllo._cli.app import command
+from mcllo import assess, simulate
+from mcllo._cli.app import app, command
 from mcllo._cli.options import (
     FLAG_WORDS,
     FLAGS,
@@ -16,16 +21,17 @@ from mcllo._cli.options import (
     notes,
     split_names,
 )
+from mcllo._cli.power import parsed_effect
+from mcllo._files.read import read_probs
 from mcllo.exceptions import MclloWarning, Option, Phrase
 
 
-def test_names_are_split_at_commas_outside_quotes():
+def test_what_is_typed_and_printed():
     assert split_names(None) is None
     assert split_names("a, b") == ["a", "b"]
     assert split_names('"a,b",c') == ["a,b", "c"]
-
-
-def test_json_is_strict_and_keeps_letters():
+    assert parsed_effect(["0.8"], "--gamma") == 0.8
+    assert parsed_effect(["a=b=2"], "--gamma") == {"a=b": 2.0}
     assert as_json_text({"é": 1}) == '{\n "é": 1\n}'
     with pytest.raises(ValueError, match="not JSON compliant"):
         as_json_text({"x": float("nan")})
@@ -82,3 +88,64 @@ def test_every_option_exists_in_some_verb():
 def test_a_weight_is_named_without_its_row():
     error = refusal(assess, TOY_X, TOY_Y, sample_weight=[0.5] * 16, method="exact")
     assert error.text(FLAG_WORDS).endswith("; got the weight 0.5. Use --method chi2.")
+
+
+# mcllo power
+
+RUN = CliRunner().invoke
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text(csv_text(80, header=("cat", "dog", "emu", "id")))
+    return str(path)
+
+
+def test_the_papers_design_as_json():
+    flags = ["--n", "60", "--n", "90", "--delta1", "1.0", "--delta1", "1.4", "--n-classes", "3"]
+    done = RUN(app, ["power", *flags, "--reps", "20", "--seed", "5", "--json"])
+    rows = json.loads(done.stdout)["rows"]
+    study = simulate.power(n_samples=(60, 90), delta_1=(1.0, 1.4), n_classes=3, reps=20, seed=5)
+    assert [(r["n"], r["delta_1"], r["power"]) for r in rows] == [
+        (cell.n, cell.delta_1, cell.power) for cell in study.rows
+    ]
+    assert all(r["low"] <= r["power"] <= r["high"] for r in rows)
+
+
+def test_planning_from_a_file(table):
+    flags = ["--gamma", "0.3", "--n", "50", "--n", "400", "--reps", "20", "--seed", "1"]
+    done = RUN(app, ["power", table, "--classes", "cat,dog,emu", *flags])
+    assert done.exit_code == 0, done.output
+    assert "Truth: gamma 0.30 (baseline emu)" in done.stdout
+    assert "The smallest n above with an estimated power of 80 %: 400." in done.stdout
+    # one class only
+    flags = ["--delta", "dog=3", "--n", "50", "--reps", "10", "--baseline", "cat", "--json"]
+    done = RUN(app, ["power", table, "--classes", "cat,dog,emu", *flags])
+    effect = json.loads(done.stdout)["effect"]
+    assert effect["baseline"] == "cat"
+    np.testing.assert_allclose(np.exp(effect["tau"]), [3.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--gamma", "0.8"], "it needs a FILE"),
+        (["p.csv", "--n", "5", "--gamma", "much"], "must be a number such as 0.8"),
+        (["p.csv", "--n", "5", "--gamma", "1", "--gamma", "cat=2"], "one number for all classes"),
+        (["p.csv", "--n", "5"], "say how wrong the predictions are"),
+    ],
+)
+def test_refusals(table, flags, words):
+    given = [table if flag == "p.csv" else flag for flag in flags]
+    if table in given:
+        given += ["--classes", "cat,dog,emu"]
+    done = RUN(app, ["power", *given])
+    assert done.exit_code == 2
+    assert words in " ".join(done.output.replace("│", " ").split())
+
+
+def test_bad_values_are_placed_in_the_file(tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("cat,dog\n0.5,0.5\n0.9,0.3\n")
+    assert f"line 3 of {path}" in str(refusal(read_probs, path))

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from inputs import parquet_bytes
 from pyarrow import parquet
 
 from mcllo._files import source as _source
-from mcllo._files.source import GZIPPED, Source, first_bytes, refuse_foreign
+from mcllo._files.source import FOREIGN, GZIPPED, Source, first_bytes, refuse_foreign
 from mcllo.exceptions import FileFormatError
 
 TEXT = "id, cat ,dog,y\n007,0.5,0.5,cat\n,0.25,0.75,\n"
@@ -41,21 +42,15 @@ def test_a_small_file_by_hand(file):
     table = source.read(["dog", "cat"], ["y"])
     assert table.to_pydict() == {"dog": [0.5, 0.75], "cat": [0.5, 0.25], "y": ["cat", None]}
     assert source.index("dog") == 2
-
-
-def test_other_columns_stay_text(file):
-    (batch,) = Source(file).batches(["cat", "dog"])
+    assert source.read(["cat"]) == source.read(["cat"])
+    # other columns stay text
+    (batch,) = source.batches(["cat", "dog"])
     assert batch.to_pydict() == {
         "id": ["007", None],
         " cat ": [0.5, 0.25],
         "dog": [0.5, 0.75],
         "y": ["cat", None],
     }
-
-
-def test_a_file_can_be_read_again(file):
-    source = Source(file)
-    assert source.read(["cat"]) == source.read(["cat"])
 
 
 def test_parquet(tmp_path):
@@ -95,9 +90,7 @@ def test_standard_input_is_copied_and_closed(monkeypatch, content):
 
 @pytest.mark.parametrize("way", ["columns", "read", "first rows", "batches", "stopped", "damaged"])
 def test_parquet_from_a_pipe_leaves_no_file_open(monkeypatch, way):
-    buffer = io.BytesIO()
-    parquet.write_table(pa.table({"cat": [0.5, 0.25], "y": ["a", "b"]}), buffer, row_group_size=1)
-    content = buffer.getvalue()
+    content = parquet_bytes(pa.table({"cat": [0.5, 0.25], "y": ["a", "b"]}), row_group_size=1)
     if way == "damaged":
         content = content[:4] + bytes(40) + content[44:]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -160,40 +153,37 @@ def test_the_rest_of_the_file_is_not_read(tmp_path, monkeypatch):
         Source(path).read(["cat"])
 
 
-def test_missing_columns(file):
-    source = Source(file)
-    source.require(["cat", "y"], "class column")
-    with pytest.raises(FileFormatError, match=r"has no label column 'Y'; did you mean 'y'\?$"):
-        source.require(["Y"], "label column")
-    with pytest.raises(FileFormatError, match=r"has no class column 'catt'; did you mean 'cat'\?$"):
-        source.require(["catt"], "class column")
-    with pytest.raises(FileFormatError, match=r"it has \['id', 'cat', 'dog', 'y'\]\.$"):
-        source.require(["zebra"], "class column")
+@pytest.mark.parametrize(
+    ("text", "column", "match"),
+    [
+        (TEXT, "Y", r"has no class column 'Y'; did you mean 'y'\?$"),
+        (TEXT, "catt", r"has no class column 'catt'; did you mean 'cat'\?$"),
+        (TEXT, "zebra", r"it has \['id', 'cat', 'dog', 'y'\]\.$"),
+        ("0.6,0.4,cat\n0.25,0.75,dog\n", "y", "Add a header line"),
+    ],
+)
+def test_missing_columns(tmp_path, text, column, match):
+    (tmp_path / "f.csv").write_text(text)
+    source = Source(tmp_path / "f.csv")
+    source.require(source.columns, "class column")
+    with pytest.raises(FileFormatError, match=match):
+        source.require([column], "class column")
 
 
-def test_a_file_without_a_header(tmp_path):
-    (tmp_path / "f.csv").write_text("0.5,0.5,cat\n0.25,0.75,dog\n")
-    with pytest.raises(FileFormatError, match="Add a header line"):
-        Source(tmp_path / "f.csv").require(["y"], "label column")
-
-
-def test_lines_longer_than_a_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(_source, "BLOCK", 1000)
-    monkeypatch.setattr(_source, "BYTES_PER_CELL", 1)
-    refused(tmp_path / "f", f"cat,y\n1,{'x' * 5000}\n", "a line is longer than 1,000 bytes")
-
-
-def test_wide_files_get_larger_blocks(tmp_path, monkeypatch):
+def test_wide_files_get_larger_blocks_and_a_line_must_fit_into_one(tmp_path, monkeypatch):
     monkeypatch.setattr(_source, "BLOCK", 1000)
     names = [f"c{j}" for j in range(300)]
     (tmp_path / "f").write_text(f"{','.join(names)}\n{','.join(['0.0033333333'] * 300)}\n")
     assert Source(tmp_path / "f").read(names).num_rows == 1
+    monkeypatch.setattr(_source, "BYTES_PER_CELL", 1)
+    refused(tmp_path / "f", f"cat,y\n1,{'x' * 5000}\n", "a line is longer than 1,000 bytes")
 
 
 @pytest.mark.parametrize(
     ("content", "match"),
     [
         ("cat\n1\n", "at least two columns"),
+        ("0.5,0.5,cat\n0.25,0.75,dog\n", "Add a header line"),
         ("cat,cat\n1,1\n", "'cat' occurs twice"),
         ("cat, cat\n1,1\n", "'cat' occurs twice"),
         (",,cat\n1,1,1\n", "two columns have no name"),
@@ -216,11 +206,15 @@ def test_a_header_without_a_line_end_has_no_rows(tmp_path):
     assert list(Source(tmp_path / "f").batches(["cat"])) == []
 
 
-@pytest.mark.parametrize(
-    "head", [b"a,b\n", b"\xef\xbb\xbfa,b\n", b"\n\na;b\n", b"PAR1\x00\x01", b"\x1f\x8b\x08\x00"]
-)
-def test_what_is_read_passes(head):
-    refuse_foreign(head, "f")
+def test_what_is_read_passes():
+    for head in (
+        b"a,b\n",
+        b"\xef\xbb\xbfa,b\n",
+        b"\n\na;b\n",
+        b"PAR1\x00\x01",
+        b"\x1f\x8b\x08\x00",
+    ):
+        refuse_foreign(head, "f")
 
 
 @pytest.mark.parametrize(
@@ -249,34 +243,35 @@ def test_what_is_not_read_is_called_by_its_name(head, what):
     assert f"looks like {what}. Save it as CSV (UTF-8) or Parquet." in str(caught.value)
 
 
-@pytest.mark.parametrize("head", [b"", b"\xef\xbb\xbf", b" \r\n\t\n"])
-def test_nothing_is_refused(head):
-    with pytest.raises(FileFormatError, match="it is empty"):
-        refuse_foreign(head, "f")
+@pytest.mark.parametrize(
+    ("head", "foreign", "match"),
+    [
+        (b"", FOREIGN, "it is empty"),
+        (b"\xef\xbb\xbf", FOREIGN, "it is empty"),
+        (b" \r\n\t\n", FOREIGN, "it is empty"),
+        (b"PAR1", GZIPPED, "gzipped Parquet"),
+        (b"\x1f\x8b", GZIPPED, "gzipped twice"),
+    ],
+)
+def test_nothing_and_what_gzip_may_not_hold_are_refused(head, foreign, match):
+    with pytest.raises(FileFormatError, match=match):
+        refuse_foreign(head, "f", foreign)
 
 
-def test_inside_gzip_parquet_and_gzip_are_refused():
-    with pytest.raises(FileFormatError, match="gzipped Parquet"):
-        refuse_foreign(b"PAR1", "f", GZIPPED)
-    with pytest.raises(FileFormatError, match="gzipped twice"):
-        refuse_foreign(b"\x1f\x8b", "f", GZIPPED)
-
-
-def test_first_bytes(tmp_path):
-    (tmp_path / "f").write_bytes(b"abcdef")
-    assert first_bytes(tmp_path / "f", 3) == b"abc"
-
-
-def test_what_cannot_be_opened(tmp_path, monkeypatch):
-    (tmp_path / "holdout.csv").touch()
-    with pytest.raises(FileFormatError, match=r"no such file; did you mean '.*holdout.csv'\?$"):
-        first_bytes(tmp_path / "holdout.cvs", 3)
-    with pytest.raises(FileFormatError, match=r"no such file\. Check the name\.$"):
-        first_bytes(tmp_path / "nothing" / "x", 3)
-    with pytest.raises(FileFormatError, match="it is a directory"):
-        first_bytes(tmp_path, 3)
-    with pytest.raises(FileFormatError, match=r"cannot be opened: .*null"):
-        first_bytes(Path("a\0b"), 3)
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("holdout.cvs", r"no such file; did you mean '.*holdout.csv'\?$"),
+        ("nothing/x", r"no such file\. Check the name\.$"),
+        (".", "it is a directory"),
+        ("a\0b", r"cannot be opened: .*null"),
+    ],
+)
+def test_what_cannot_be_opened(tmp_path, name, match):
+    (tmp_path / "holdout.csv").write_bytes(b"abcdef")
+    assert first_bytes(tmp_path / "holdout.csv", 3) == b"abc"
+    with pytest.raises(FileFormatError, match=match):
+        first_bytes(tmp_path / name, 3)
 
 
 def test_permission_denied(tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcllo._ground.means import error_of_mean
 from mcllo._ground.text import (
     Table,
     align,
@@ -148,14 +147,3 @@ def test_empty_tables():
 def test_refuses_columns_of_unequal_length():
     with pytest.raises(ValueError, match="one length"):
         Table({"a": [1], "b": [1, 2]})
-
-
-def test_the_error_of_a_mean_by_hand():
-    # Groups sum to 2 and -2 in 4 rows: sqrt(2 / (2 - 1) * (4 + 4)) / 4 = 1.
-    deviations, unit = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
-    assert error_of_mean(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx((1.0, 2))
-    assert error_of_mean(deviations, unit, np.zeros(4, dtype=int)) == (np.inf, 1)
-    # Single rows: sqrt(4 / 3 * 4) / 4 = 1 / sqrt(3); a count of 2 is two rows.
-    assert error_of_mean(deviations, unit) == pytest.approx((1.0 / np.sqrt(3.0), 4))
-    twice = error_of_mean(np.array([1.0, -1.0]), np.array([2.0, 2.0]))
-    assert twice == pytest.approx((1.0 / np.sqrt(3.0), 4))

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from independent import draw
-from refusal import refusal
+from inputs import refusal
 from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras, load_hockey
 from toy import TOY_X, TOY_Y

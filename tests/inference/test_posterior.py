@@ -14,7 +14,7 @@ from independent import (
     sample,
     simplex,
 )
-from refusal import refusal
+from inputs import refusal
 from scipy.optimize import brentq
 from scipy.stats import chi2
 from shared_data import load_cifar10_vgg16_keras, load_hockey

@@ -10,11 +10,12 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusal import refusal
+from inputs import objects, refusal
 from toy import TOY_X, TOY_Y
 
-from mcllo import Predictions
+from mcllo import Predictions, calibration_test
 from mcllo._input.predictions import as_predictions, scored_predictions
+from mcllo._input.weights import clean_groups, clean_rows, counted_labels, is_count_table
 from mcllo.exceptions import InputError, ZeroProbabilityWarning
 
 read = Predictions.from_arrays
@@ -42,17 +43,13 @@ def test_clean_input_passes_unchanged():
     assert (p.n_zeros, p.n_clipped, p.n_clipped_true, p.n_renormalized) == (0, 0, 0, 0)
     assert p.zero_note == ""
     assert p.absent == ()
-
-
-def test_counts_of_toy():
     # methods.md 0.3: counts 6, 5, 5
-    assert read(TOY_X, TOY_Y).class_weight.tolist() == [6.0, 5.0, 5.0]
-
-
-def test_repr_says_size_classes_and_baseline():
-    assert repr(read([[0.7, 0.3]], ["a"], classes=["a", "b"])) == (
-        "Predictions(n_samples=1, classes=('a', 'b'), baseline='b')"
-    )
+    assert p.class_weight.tolist() == [6.0, 5.0, 5.0]
+    assert repr(p) == "Predictions(n_samples=16, classes=(0, 1, 2), baseline=2)"
+    rows = np.asfortranarray(TOY_X)
+    rows.setflags(write=False)
+    np.testing.assert_array_equal(read(rows, TOY_Y).probs, p.probs)
+    np.testing.assert_array_equal(read(rows, TOY_Y).log_odds, p.log_odds)
 
 
 # ---- by hand ------------------------------------------------------------------------------------
@@ -62,6 +59,10 @@ def test_log_odds_by_hand():
     # log(0.2 / 0.8) = -log 4 and log(0.5 / 0.5) = 0
     p = read([[0.2, 0.8], [0.5, 0.5]], [0, 1])
     np.testing.assert_allclose(p.log_odds, [[-math.log(4.0), 0.0]], atol=1e-15)
+    # log(1e300) = 690.7755278982137
+    p = read([[1.0, 1e-300], [5e-324, 1.0]], [0, 1])
+    assert p.log_odds[0, 0] == pytest.approx(690.7755278982137, rel=1e-15)
+    assert np.isfinite(p.log_odds).all()
 
 
 @pytest.mark.parametrize("baseline", range(3))
@@ -78,19 +79,6 @@ def test_log_odds_and_codes_against_the_formula(baseline, given):
     np.testing.assert_allclose(p.log_odds, expected, rtol=1e-13, atol=1e-14)
     moved = [2 if label == baseline else others.index(label) for label in TOY_Y]
     assert p.model_codes.tolist() == moved
-
-
-def test_extreme_probabilities_have_finite_log_odds():
-    # log(1e300) = 690.7755278982137
-    p = read([[1.0, 1e-300], [5e-324, 1.0]], [0, 1])
-    assert p.log_odds[0, 0] == pytest.approx(690.7755278982137, rel=1e-15)
-    assert np.isfinite(p.log_odds).all()
-
-
-def test_memory_order_does_not_matter():
-    c, f = read(TOY_X, TOY_Y), read(np.asfortranarray(TOY_X), TOY_Y)
-    np.testing.assert_array_equal(c.probs, f.probs)
-    np.testing.assert_array_equal(c.log_odds, f.log_odds)
 
 
 # ---- frames, names, labels ----------------------------------------------------------------------
@@ -117,12 +105,10 @@ def test_classes_choose_and_order_the_columns_of_a_frame():
 
 def test_integer_columns_and_text_labels_and_the_reverse():
     numbered = pd.DataFrame(TOY_X[:, ::-1], columns=[2, 1, 0])
-    p = read(numbered, TOY_Y)
-    assert p.classes == (2, 1, 0)
-    np.testing.assert_array_equal(p.codes, 2 - TOY_Y)
-    q = read(numbered, TOY_Y.astype(str))
-    assert q.classes == ("2", "1", "0")
-    np.testing.assert_array_equal(q.codes, 2 - TOY_Y)
+    for y, classes in ((TOY_Y, (2, 1, 0)), (TOY_Y.astype(str), ("2", "1", "0"))):
+        p = read(numbered, y)
+        assert p.classes == classes
+        np.testing.assert_array_equal(p.codes, 2 - TOY_Y)
 
 
 @pytest.mark.parametrize("columns", [("True", "False"), ("true", "false")])
@@ -132,15 +118,12 @@ def test_truth_values_against_named_columns(columns):
     assert p.codes.tolist() == [1, 0]
 
 
-def test_a_class_without_rows_is_reported_not_refused():
+def test_a_class_without_rows_or_weight_is_reported_not_refused():
     seen = TOY_Y != 1
     assert read(TOY_X[seen], TOY_Y[seen]).absent == (1,)
     assert read(FRAME[seen], WORDS[seen]).absent == ("dog",)
     # words alone do not say which column has no rows
     assert "unclear" in str(refusal(read, TOY_X[seen], WORDS[seen]))
-
-
-def test_a_class_whose_rows_weigh_nothing_is_absent():
     p = read(TOY_X, TOY_Y, sample_weight=(TOY_Y != 0).astype(int))
     assert p.absent == (0,)
     assert p.class_weight.tolist() == [0.0, 5.0, 5.0]
@@ -200,13 +183,10 @@ def test_a_floor_of_ones_own_is_counted_without_a_warning():
     assert "raised to 0.0001" in p.zero_note
 
 
-def test_no_zeros_no_warning():
+def test_no_zeros_no_warning_and_clip_0_refuses():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read([[1.0 - 1e-12, 1e-12]], [0], classes=[0, 1]).n_clipped == 0
-
-
-def test_clip_0_refuses():
     assert refusal(read, ZEROS, [0, 1, 0], clip=0).row == 0
 
 
@@ -231,21 +211,12 @@ def test_logits_beside_probabilities_must_agree():
     np.testing.assert_allclose(p.log_odds, read(TOY_X, TOY_Y).log_odds, atol=1e-13)
 
 
-def test_logits_in_a_frame_are_matched_to_probabilities_by_name():
-    scores = np.log(FRAME)[["bird", "cat", "dog"]]
-    p = read(FRAME, WORDS, logits=scores)
+def test_logits_in_a_frame_name_the_classes_and_are_matched_by_name():
+    p = read(FRAME, WORDS, logits=np.log(FRAME)[["bird", "cat", "dog"]])
     assert p.classes == NAMES
     np.testing.assert_array_equal(p.logits, np.log(TOY_X))
-
-
-def test_logits_name_the_classes():
     assert read(None, WORDS, logits=np.log(FRAME)).classes == NAMES
     assert read(TOY_X, WORDS, logits=np.log(FRAME)).classes == NAMES
-
-
-def test_logits_of_another_shape():
-    message = str(refusal(read, TOY_X, TOY_Y, logits=np.zeros((16, 2))))
-    assert message == "probs and logits must have the same shape; got (16, 3) and (16, 2)."
 
 
 # ---- nothing of the caller's is kept or changed -------------------------------------------------
@@ -270,14 +241,6 @@ def test_the_callers_arrays_stay_theirs():
     np.testing.assert_array_equal(p.codes, TOY_Y)
     np.testing.assert_array_equal(p.sample_weight, np.ones(16))
     np.testing.assert_array_equal(q.logits, np.log(TOY_X))
-
-
-def test_read_only_input_is_fine():
-    frozen = TOY_X.copy()
-    frozen.setflags(write=False)
-    read(frozen, TOY_Y)
-    with pytest.warns(ZeroProbabilityWarning):
-        read(np.eye(2), [0, 1])
 
 
 # ---- weights ------------------------------------------------------------------------------------
@@ -318,6 +281,120 @@ def test_weights_that_are_none(weight, words, row):
     assert error.row == row
 
 
+# ---- counts and groups --------------------------------------------------------------------------
+
+PROBS = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]])
+COUNTS = np.array([[2, 1], [0, 3], [1, 0]])
+
+
+def test_counts_become_weighted_rows():
+    p = read(PROBS, COUNTS)
+    np.testing.assert_array_equal(p.probs, PROBS[[0, 0, 1, 2]])
+    np.testing.assert_array_equal(p.codes, [0, 1, 1, 0])
+    np.testing.assert_array_equal(p.sample_weight, [2.0, 1.0, 3.0, 1.0])
+
+
+@pytest.mark.parametrize("method", ["chi2", "exact"])
+def test_counts_test_like_the_rows_they_stand_for(method):
+    rng = np.random.default_rng(3)
+    probs = rng.dirichlet([1, 1, 1], size=30)
+    counts = np.array([rng.multinomial(4, row) for row in probs])
+    rows, columns, times = counted_labels(counts)
+    plain = np.repeat(rows, times.astype(int))
+    by_counts = calibration_test(probs, counts, method=method, n_resamples=199, seed=1)
+    by_rows = calibration_test(
+        probs[plain], np.repeat(columns, times.astype(int)), method=method, n_resamples=199, seed=1
+    )
+    assert by_counts.statistic == pytest.approx(by_rows.statistic, rel=1e-9)
+    assert by_counts.pvalue == pytest.approx(by_rows.pvalue, abs=0.0 if method == "exact" else 1e-9)
+
+
+def test_counts_in_a_frame_are_matched_by_name():
+    frame = pd.DataFrame(PROBS, columns=["cat", "dog"])
+    p = read(frame, pd.DataFrame({"dog": [1, 3, 0], "cat": [2, 0, 1]}))
+    np.testing.assert_array_equal(p.codes, [0, 1, 1, 0])
+    assert p.classes == ("cat", "dog")
+
+
+def test_counts_multiply_weights_and_repeat_groups():
+    p = read(PROBS, COUNTS, sample_weight=[1, 2, 3], groups=["a", "b", "a"])
+    np.testing.assert_array_equal(p.sample_weight, [2.0, 1.0, 6.0, 3.0])
+    np.testing.assert_array_equal(p.groups, [0, 0, 1, 0])
+
+
+def test_a_one_hot_table_is_no_count_table():
+    assert not is_count_table(np.eye(3)[TOY_Y])
+    assert not is_count_table(TOY_X)
+    assert is_count_table(COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("counts", "row", "words"),
+    [
+        ([[2, 1], [0, 0], [1, 0]], 1, "row 1 holds none"),
+        ([[2, 1, 0], [0, 3, 0], [1, 0, 0]], None, "a column per class (2); got 3 columns"),
+        (COUNTS[:2], None, "same number of rows; got 3 and 2"),
+    ],
+)
+def test_counts_refused(counts, row, words):
+    error = refusal(read, PROBS, counts)
+    assert words in str(error)
+    assert error.row == row
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [["b", "a", "b"], np.array([7, 3, 7]), pd.Series(["x", "y", "x"]), objects((1, 2), 3, (1, 2))],
+)
+def test_groups_of_any_kind(groups):
+    codes = clean_groups(groups, 3)
+    assert codes[0] == codes[2] != codes[1]
+
+
+def test_groups_follow_their_rows():
+    p = read(TOY_X, TOY_Y, groups=np.arange(len(TOY_Y)) // 2)
+    np.testing.assert_array_equal(p.take([5, 0]).groups, [1, 0])  # numbered anew
+    np.testing.assert_array_equal(p.with_probs(TOY_X).groups, p.groups)
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        (["a", "a", "a"], "at least two groups"),
+        (["a", None, "b"], "groups[1] is missing"),
+        (["a", "b"], "one name per row"),
+    ],
+)
+def test_groups_refused(groups, words):
+    assert words in str(refusal(clean_groups, groups, 3))
+
+
+def test_survey_weights_are_not_repetitions():
+    weight = np.full(len(TOY_Y), 2.0)
+    counted = read(TOY_X, TOY_Y, sample_weight=weight)
+    sampled = read(TOY_X, TOY_Y, sample_weight=weight, weight_kind="survey")
+    assert counted.has_whole_weights
+    assert not sampled.has_whole_weights
+    message = str(refusal(clean_rows, 3, None, "freq"))
+    assert "'frequency' or 'survey'; got weight_kind='freq'" in message
+
+
+def test_rows_are_written_out_by_weight():
+    p = read(PROBS, COUNTS, groups=["a", "b", "a"]).written_out()
+    np.testing.assert_array_equal(p.probs, PROBS[[0, 0, 0, 1, 1, 1, 2]])
+    assert (p.codes.tolist(), p.groups.tolist()) == ([0, 0, 1, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1, 0])
+    assert p.sample_weight is None
+    assert p.written_out() is p
+
+
+@pytest.mark.parametrize("word", ["auto", "all"])
+def test_reserved_names(word):
+    message = str(refusal(read, PROBS[:2], [word, "b"], classes=[word, "b"]))
+    assert f"must not be named {word!r}, a reserved word of baseline=" in message
+    message = str(refusal(read, TOY_X, TOY_Y, baseline=word))
+    assert "understood by assess" in message
+
+
 # ---- derived predictions ------------------------------------------------------------------------
 
 
@@ -336,19 +413,9 @@ def test_with_probs_keeps_labels_and_weights(toy):
     assert (other.classes, other.baseline) == (toy.classes, toy.baseline)
     assert other.sample_weight is toy.sample_weight
     np.testing.assert_array_equal(toy.with_probs(FRAME[["dog", "bird", "cat"]]).probs, TOY_X)
-
-
-def test_with_probs_counts_zeros_in_silence():
-    p = read([[0.6, 0.4]] * 3, [0, 1, 0]).with_probs(ZEROS)
+    assert read(None, TOY_Y, logits=np.log(TOY_X)).with_probs(TOY_X[::-1]).logits is None
+    p = read([[0.6, 0.4]] * 3, [0, 1, 0]).with_probs(ZEROS)  # counts zeros in silence
     assert (p.n_clipped, p.n_clipped_true) == (2, 1)
-
-
-def test_with_probs_forgets_logits():
-    p = read(None, TOY_Y, logits=np.log(TOY_X)).with_probs(TOY_X[::-1])
-    assert p.logits is None
-
-
-def test_with_probs_of_another_shape(toy):
     assert "shape (16, 3); got (15, 3)" in str(refusal(toy.with_probs, TOY_X[1:]))
     assert "no column 'bird'" in str(refusal(toy.with_probs, FRAME[["cat", "dog"]]))
 
@@ -364,23 +431,16 @@ def test_take(toy, rows):
     assert part.codes.tolist() == [0, 1]
     assert part.sample_weight.tolist() == [1.0, 4.0]
     assert part.classes == NAMES
-
-
-def test_take_keeps_logits():
     p = read(None, TOY_Y, logits=np.log(TOY_X)).take([5])
     np.testing.assert_array_equal(p.logits, np.log(TOY_X[[5]]))
 
 
-@pytest.mark.parametrize("rows", [[], np.array([], int), [False] * 16], ids=repr)
-def test_take_nothing(toy, rows):
-    assert str(refusal(toy.take, rows)) == "rows must choose at least one row; got none."
-
-
-@pytest.mark.parametrize(
-    "rows", [[16], [-17], [0.5], [True, False], [[0, 1]], ["a"], 3, slice(2), None, "all", [10**30]]
-)
-def test_take_what_is_not_there(toy, rows):
-    assert str(refusal(toy.take, rows)).startswith("rows must be")
+def test_take_nothing_or_what_is_not_there(toy):
+    for rows in ([], np.array([], int), [False] * 16):
+        assert str(refusal(toy.take, rows)) == "rows must choose at least one row; got none."
+    numbers = ([16], [-17], [0.5], [True, False], [[0, 1]], [10**30])
+    for rows in (*numbers, ["a"], 3, slice(2), None, "all"):
+        assert str(refusal(toy.take, rows)).startswith("rows must be")
 
 
 def test_as_predictions_passes_its_own_kind(toy):
@@ -388,25 +448,12 @@ def test_as_predictions_passes_its_own_kind(toy):
     assert as_predictions(toy, None, normalize=False, clip=None, classes=None) is toy
     assert as_predictions(toy, baseline="cat").baseline == "cat"
     assert as_predictions(TOY_X, TOY_Y, baseline=0).baseline == 0
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [
-        {"y": TOY_Y},
-        {"sample_weight": np.ones(16)},
-        {"classes": np.array(NAMES)},
-        {"logits": TOY_X},
-        {"clip": 0.0},
-        {"clip": 1e-4},
-        {"normalize": True},
-    ],
-    ids=lambda extra: next(iter(extra)),
-)
-def test_as_predictions_refuses_what_it_holds_already(toy, extra):
-    message = str(refusal(as_predictions, toy, **extra))
-    assert message.startswith(next(iter(extra)))
-    assert message.endswith("must not be given beside a Predictions; it holds its own.")
+    # it refuses what it holds already
+    extra = {"y": TOY_Y, "sample_weight": np.ones(16), "classes": np.array(NAMES), "logits": TOY_X}
+    for name, value in [*extra.items(), ("clip", 0.0), ("clip", 1e-4), ("normalize", True)]:
+        message = str(refusal(as_predictions, toy, **{name: value}))
+        assert message.startswith(name)
+        assert message.endswith("must not be given beside a Predictions; it holds its own.")
 
 
 # ---- refusals -----------------------------------------------------------------------------------
@@ -437,20 +484,23 @@ def test_swapped_arguments_are_called_by_name(probs, y):
     assert "(probs, y)" in message
 
 
-@pytest.mark.parametrize("y", [TOY_Y[:-1], [0], np.eye(3)[TOY_Y[:5]]])
-def test_unequal_numbers_of_rows(y):
-    assert f"got 16 and {len(y)}" in str(refusal(read, TOY_X, y))
-
-
-@pytest.mark.parametrize("classes", [["a", "b"], range(4)], ids=str)
-def test_names_for_other_columns(classes):
-    message = str(refusal(read, TOY_X, TOY_Y, classes=classes))
-    assert message == f"classes must name each of the 3 columns; got {len(classes)} names."
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"y": WORDS[:-1]}, "got 16 and 15"),
+        ({"y": ["cat"]}, "got 16 and 1"),
+        ({"y": np.eye(3)[TOY_Y[:5]], "probs": TOY_X}, "got 16 and 5"),
+        ({"y": None}, "y must hold one label per row; got None."),
+        ({"probs": None}, "probs must be given"),
+        ({"probs": None, "y": None}, "probs must be given"),
+        (
+            {"probs": TOY_X, "classes": range(4)},
+            "classes must name each of the 3 columns; got 4 names.",
+        ),
+        (
+            {"probs": TOY_X, "classes": ["a", "b"]},
+            "classes must name each of the 3 columns; got 2 names.",
+        ),
         ({"baseline": "brid"}, "baseline='brid' is not a class; did you mean 'bird'?"),
         ({"baseline": 7}, "baseline=7 is not a class; classes are ['cat', 'dog', 'bird']."),
         ({"classes": ["cat", "dog", "dog"]}, "'dog' occurs twice"),
@@ -459,16 +509,14 @@ def test_names_for_other_columns(classes):
         ({"classes": set(NAMES)}, "classes must be a list of labels"),
         ({"clip": "small"}, "clip must be a number"),
         ({"logits": "no"}, "logits must be an array"),
+        (
+            {"probs": TOY_X, "logits": np.zeros((16, 2))},
+            "probs and logits must have the same shape; got (16, 3) and (16, 2).",
+        ),
     ],
 )
-def test_options(options, words):
-    assert words in str(refusal(read, FRAME, WORDS, **options))
-
-
-def test_missing_arguments():
-    assert "probs must be given" in str(refusal(read))
-    assert "probs must be given" in str(refusal(read, None, TOY_Y))
-    assert "y must hold one label per row; got None." in str(refusal(read, TOY_X))
+def test_arguments_that_are_refused(options, words):
+    assert words in str(refusal(read, **{"probs": FRAME, "y": WORDS, **options}))
 
 
 BROKEN_PROBS = {
@@ -573,19 +621,12 @@ def test_anything_at_all_is_read_or_refused(junk, argument):
         assert np.isfinite(p.log_odds).all()
 
 
-def test_zeros_stay_zeros():
+def test_what_is_scored_keeps_its_zeros_and_may_be_one_column(toy):
     p = scored_predictions([0, 1, 0], ZEROS)
     np.testing.assert_array_equal(p.probs, ZEROS)
     assert (p.n_zeros, p.n_clipped) == (2, 0)
-
-
-def test_one_column_is_the_second_class():
     p = scored_predictions([0, 1], np.array([0.2, 0.7]))
     np.testing.assert_allclose(p.probs, [[0.8, 0.2], [0.3, 0.7]])
-
-
-def test_the_wrong_order():
-    toy = Predictions.from_arrays(TOY_X, TOY_Y)
     assert "(y_true, y_prob)" in str(refusal(scored_predictions, TOY_X, TOY_Y))
     assert scored_predictions(None, toy) is toy
     assert "y must not be given" in str(refusal(scored_predictions, TOY_Y, toy))
@@ -599,3 +640,10 @@ def test_counts_are_scored_as_repeated_rows():
     by_counts = log_loss([[2, 1], [0, 1]], probs)
     by_rows = log_loss([0, 0, 1, 1], [probs[0]] * 3 + [probs[1]])
     assert by_counts == pytest.approx(by_rows, rel=1e-14)
+
+
+def test_chosen_rows_number_their_groups_anew():
+    groups = list("aabbccddeeffgghh")
+    p = Predictions.from_arrays(TOY_X, TOY_Y, groups=groups).take([14, 15, 2, 9])
+    assert p.groups.tolist() == [2, 2, 0, 1]
+    assert int(p.groups.max()) + 1 == len(set(p.groups.tolist())) == 3

@@ -23,6 +23,7 @@ from mcllo.metrics import (
     tcal_squared_calibration_error,
 )
 from mcllo.metrics._binned import ClasswiseECE, TopLabelECE
+from mcllo.metrics._scores import error_of_mean
 from mcllo.metrics._unbinned import KernelError, bandwidth_of
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -315,3 +316,14 @@ def test_zeros_are_raised_with_a_warning():
     with pytest.warns(ZeroProbabilityWarning, match="1 of 48 probabilities were 0"):
         parts = decompose_log_loss(TOY_Y, probs)
     assert np.isfinite(parts.score)
+
+
+def test_the_error_of_a_mean_by_hand():
+    # Groups sum to 2 and -2 in 4 rows: sqrt(2 / (2 - 1) * (4 + 4)) / 4 = 1.
+    deviations, unit = np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4)
+    assert error_of_mean(deviations, unit, np.array([4, 4, 7, 7])) == pytest.approx((1.0, 2))
+    assert error_of_mean(deviations, unit, np.zeros(4, dtype=int)) == (np.inf, 1)
+    # Single rows: sqrt(4 / 3 * 4) / 4 = 1 / sqrt(3); a count of 2 is two rows.
+    assert error_of_mean(deviations, unit) == pytest.approx((1.0 / np.sqrt(3.0), 4))
+    twice = error_of_mean(np.array([1.0, -1.0]), np.array([2.0, 2.0]))
+    assert twice == pytest.approx((1.0 / np.sqrt(3.0), 4))

@@ -1,7 +1,7 @@
 import data
 import numpy as np
 import pytest
-from refusal import refusal
+from inputs import refusal
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOCalibrator, Predictions, calibration_test, load_calibrator

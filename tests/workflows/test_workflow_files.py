@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from csv_files import CLASSES, csv_text, predictions
+from inputs import CLASSES, csv_text, predictions
 
 from mcllo import Assessment, assess, load_calibrator, read_predictions
 from mcllo.__main__ import run

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._files.read import Roles, in_file_words, prefix_hint
-from .._files.source import Source, StrPath
+from .._files.source import Source
 from .._files.write import writing
 from .._fit.map import MCLLOMap
-from .._ground.files import progress
+from .._ground.files import StrPath, progress
 from .._ground.statements import quiet
 from .._input.probabilities import clean_logits
 from ..exceptions import FileFormatError, InputError, Phrase

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files.read import explained, find_roles, labels_in, without_prefix
-from .._files.source import Source, StrPath
+from .._files.source import Source
+from .._ground.files import StrPath
 from .._ground.results import Codes
 from .._input.frames import shorten
 from .._input.labels import Classes, class_names

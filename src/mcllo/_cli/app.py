@@ -7,53 +7,19 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from .._files.read import read_predictions
 from .._ground.statements import quiet
-from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._input.labels import RESERVED
 from .._version import __version__
 from .._workflows.assess import assess_file
 from .._workflows.fit_file import fit_method
-from .options import (
-    FLAG_WORDS,
-    PLAIN,
-    READING,
-    Alpha,
-    AnyBaseline,
-    AsJson,
-    Center,
-    Draws,
-    EveryBaseline,
-    File,
-    FitMethod,
-    Full,
-    Gate,
-    GateLevel,
-    Html,
-    Label,
-    Method,
-    ModelOut,
-    Open,
-    Penalty,
-    Seed,
-    Statistic,
-    Workers,
-    as_json_text,
-    check_alpha,
-    check_apply,
-    check_model,
-    check_order,
-    notes,
-    parsed_penalty,
-    reads,
-    split_names,
-    write_report,
-)
+from . import options
+from .options import COMPARED, FLAG_WORDS, PLAIN, READING, notes, reads, split_names
 from .power import power
 
 Abort = typer.Abort
@@ -81,38 +47,39 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
+VERSION = typer.Option(
+    False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+)
+
+
 @app.callback()
-def _main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
+def _main(version: bool = VERSION) -> None:
     pass
 
 
 @app.command(
     epilog="Example: mcllo assess holdout.csv --label y --classes cat,dog,truck --baseline truck"
 )
-@reads(*READING, baseline=AnyBaseline)
+@reads(*READING, baseline=f"{COMPARED}; auto takes the likeliest, and the p-value pays for it.")
 def assess(
-    file: File,
-    label: Label,
+    file: str = options.FILE,
+    label: str = options.LABEL,
+    *,
     reading: Any,
-    full: Full = False,
-    as_json: AsJson = False,
-    html: Html = None,
-    show: Open = False,
-    alpha: Alpha = 0.05,
-    gate: Gate = False,
-    statistic: Statistic = "lr",
-    method: Method = "auto",
-    draws: Draws = N_RESAMPLES,
-    seed: Seed = None,
-    workers: Workers = None,
+    full: bool = options.FULL,
+    as_json: bool = options.JSON,
+    html: str | None = options.HTML,
+    show: bool = options.OPEN,
+    alpha: float = options.ALPHA,
+    gate: bool = options.GATE,
+    statistic: str = options.STATISTIC,
+    method: str = options.METHOD,
+    draws: int = options.DRAWS,
+    seed: int | None = options.SEED,
+    workers: int | None = options.WORKERS,
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
-    check_alpha(alpha)
+    options.check_alpha(alpha)
     rule, named = split_baseline(reading["baseline"])
     with quiet():  # the report says the same in its notes
         result = assess_file(
@@ -127,64 +94,54 @@ def assess(
             seed=seed,
         )
     text = "" if as_json else result.text(alpha, full=full, words=FLAG_WORDS)
-    typer.echo(as_json_text(result.to_dict()) if as_json else text)
-    write_report(result, html, show, alpha, [file])
+    typer.echo(options.as_json_text(result.to_dict()) if as_json else text)
+    options.write_report(result, html, show, alpha, [file])
     if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
         raise typer.Exit(1)
 
 
 @app.command(epilog="Example: mcllo fit train.csv --label y --method auto -o model.json")
-@reads(*PLAIN, baseline=EveryBaseline)
+@reads(*PLAIN, baseline=f"{COMPARED}; auto takes the likeliest, all averages over every class.")
 def fit(
-    file: File,
-    label: Label,
-    output: ModelOut,
+    file: str = options.FILE,
+    label: str = options.LABEL,
+    output: str = options.MODEL_OUT,
+    method: str = options.FIT_METHOD,
     *,
-    method: FitMethod = "mcllo",
     reading: Any,
-    penalty: Penalty = None,
-    center: Center = None,
-    gate: GateLevel = None,
-    as_json: AsJson = False,
-    workers: Workers = None,
+    penalty: str | None = options.PENALTY,
+    center: str | None = options.CENTER,
+    gate: float | None = options.GATE_LEVEL,
+    as_json: bool = options.JSON,
+    workers: int | None = options.WORKERS,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
-    check_model(output, file)
+    options.check_model(output, file)
     rule, named = split_baseline(reading["baseline"], allowed=RESERVED)
     reading |= {"label": label, "baseline": named}
-    given = {"penalty": parsed_penalty(penalty), "center": center, "gate": gate}
+    given = {"penalty": options.parsed_penalty(penalty), "center": center, "gate": gate}
     with notes():
         fitted = fit_method(file, reading, method, given, rule=rule, workers=workers)
     fitted.calibrator.save(output)
     if output != "-":  # else the model itself is what is printed
         content = {"model": output, **fitted.to_dict()}
-        typer.echo(as_json_text(content) if as_json else f"{output}: {fitted}")
+        typer.echo(options.as_json_text(content) if as_json else f"{output}: {fitted}")
 
 
 @app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
 @reads(*PLAIN)
 def compare(
-    train: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="CSV or Parquet file to learn from.")
-    ],
-    label: Label,
+    train: str = options.TRAIN,
+    label: str = options.LABEL,
+    holdout: str | None = options.HOLDOUT,
+    methods: str | None = options.METHODS,
+    cv: int | None = options.FOLDS,
     *,
-    holdout: Annotated[
-        str | None,
-        typer.Argument(metavar="HOLDOUT", help="File to judge on; or give --cv instead."),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(help="Which ones, as in mcllo,temperature. Default: all that suit the data."),
-    ] = None,
-    cv: Annotated[
-        int | None, typer.Option(help="Cross-validate TRAIN with so many folds, no holdout.")
-    ] = None,
     reading: Any,
-    as_json: AsJson = False,
-    html: Html = None,
-    show: Open = False,
-    seed: Seed = None,
+    as_json: bool = options.JSON,
+    html: str | None = options.HTML,
+    show: bool = options.OPEN,
+    seed: int | None = options.SEED,
 ) -> None:
     """Fit every recalibration method on one file, judge them on another, and recommend one."""
     from .._workflows.compare import compare as run_compare
@@ -196,40 +153,27 @@ def compare(
             reading |= {"classes": list(map(str, learn.classes)), "baseline": None}
             judge = read_predictions(holdout, label=label, **reading)
         result = run_compare(learn, judge, methods=split_names(methods), cv=cv, seed=seed)
-    typer.echo(as_json_text(result.to_dict()) if as_json else str(result))
-    write_report(result, html, show, 0.05, [train] if holdout is None else [train, holdout])
+    typer.echo(options.as_json_text(result.to_dict()) if as_json else str(result))
+    options.write_report(result, html, show, 0.05, [train] if holdout is None else [train, holdout])
 
 
 @app.command(epilog="Example: mcllo apply model.json new.csv -o repaired.csv")
 @reads("prefix", "normalize", "logits", "clip")
 def apply(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL", help="JSON file written by mcllo fit; - is standard input."
-        ),
-    ],
-    file: File,
+    model: str = options.MODEL,
+    file: str = options.FILE,
+    output: str = options.TABLE_OUT,
     *,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="CSV or Parquet file, by its ending; - is standard output.",
-        ),
-    ] = "-",
     reading: Any,
 ) -> None:
     """Recalibrate the class columns of a file; all other columns pass through untouched."""
     from .._blocks.apply import apply_file
     from ..calibrators import load_calibrator
 
-    check_order(model, file)
+    options.check_order(model, file)
     calibrator = load_calibrator(model)
     prefix, logits, clip = reading["prefix"], reading["logits"], reading["clip"]
-    check_apply(calibrator, logits, clip)
+    options.check_apply(calibrator, logits, clip)
     if reading["normalize"]:
         calibrator.set_params(normalize=True)
     if clip is not None:
@@ -242,19 +186,13 @@ def apply(
 @app.command(epilog="Example: mcllo plot holdout.csv --label y -o reliability.svg")
 @reads(*PLAIN)
 def plot(
-    file: File,
-    label: Label,
-    output: Annotated[
-        str,
-        typer.Option("--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."),
-    ],
+    file: str = options.FILE,
+    label: str = options.LABEL,
+    output: str = options.FIGURE_OUT,
+    kind: str = options.KIND,
     *,
-    kind: Annotated[
-        str,
-        typer.Option(help="reliability, by_class, parameters, map, ladder or baselines."),
-    ] = "reliability",
     reading: Any,
-    seed: Seed = None,
+    seed: int | None = options.SEED,
 ) -> None:
     """Draw one figure: reliability, parameters, the map of the repair, nested models, baselines."""
     from .demo import draw
@@ -270,15 +208,10 @@ app.command(
 
 
 @app.command(epilog="Example: mcllo demo")
-def demo(
-    directory: Annotated[
-        str, typer.Argument(metavar="DIRECTORY", help="Where to put its files.")
-    ] = "mcllo-demo",
-    show: Open = False,
-) -> None:
+def demo(directory: str = options.DIRECTORY, show: bool = options.OPEN) -> None:
     """Do the whole job on predictions of images: assess, compare, repair, report."""
     from .demo import run_demo
 
-    made = run_demo(directory, typer.echo)
+    page = run_demo(directory, typer.echo)
     if show:
-        typer.launch(str(made.directory / "report.html"))
+        typer.launch(str(page))

@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._assessment.assessment import Assessment, assess_predictions
+from .._assessment.assessment import assess_predictions
 from .._blocks.apply import apply_file
 from .._ground.files import replacing
 from .._input.frames import did_you_mean
 from .._input.predictions import Predictions
 from .._report import report
 from .._workflows.compare import compare
-from .._workflows.comparison import Comparison
 from ..calibrators import CALIBRATORS
 from ..datasets import load_cifar10_vgg
 from ..exceptions import InputError, Phrase
@@ -33,33 +31,14 @@ LABEL = "class"
 METHODS = ("auto", "mcllo", "temperature", "dirichlet", "histogram", "xu_davoine", "isotonic")
 
 
-@dataclass(frozen=True, eq=False)
-class Demo:
-    """What the demo made.
-
-    Attributes
-    ----------
-    directory : Path
-        Where its files are.
-    assessment : Assessment
-        Of the rows to learn from.
-    comparison : Comparison
-        Of the methods, judged on the other rows.
-    """
-
-    directory: Path
-    assessment: Assessment
-    comparison: Comparison
-
-
 def image_predictions() -> tuple[Predictions, Predictions]:
     """Return probabilities of a VGG's classes: rows to learn from, rows to judge on."""
     data = load_cifar10_vgg()
     return data.train.with_probs(data.train.probs), data.holdout.with_probs(data.holdout.probs)
 
 
-def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Demo:
-    """Assess, compare, recalibrate and report; files go to `directory`, words to `say`."""
+def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
+    """Assess, compare, recalibrate and write a report, which is returned; words go to `say`."""
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     learn, judge = image_predictions()
@@ -81,21 +60,20 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Demo:
     page = folder / "report.html"
     report(comparison, source=[train, holdout], command="mcllo demo").write(page)
     say(f"\n4. The report: {page}\n\n{own_file(folder)}")
-    return Demo(folder, assessment, comparison)
+    return page
 
 
 def own_file(folder: Path) -> str:
     """Return the commands that do the same to a file of one's own."""
-    columns = f"--label {LABEL}"
-    return "\n".join(
-        [
-            "The same on files of your own (these run as they stand):",
-            f"  mcllo assess {folder / 'calibration.csv'} {columns}",
-            f"  mcllo compare {folder / 'calibration.csv'} {folder / 'holdout.csv'} {columns}",
-            f"  mcllo fit {folder / 'calibration.csv'} {columns} -o {folder / 'model.json'}",
-            f"  mcllo apply {folder / 'model.json'} {folder / 'holdout.csv'} "
-            f"-o {folder / 'repaired.csv'}",
-        ]
+    learn, judge, model = (
+        folder / name for name in ("calibration.csv", "holdout.csv", "model.json")
+    )
+    return (
+        "The same on files of your own (these run as they stand):\n"
+        f"  mcllo assess {learn} --label {LABEL}\n"
+        f"  mcllo compare {learn} {judge} --label {LABEL}\n"
+        f"  mcllo fit {learn} --label {LABEL} -o {model}\n"
+        f"  mcllo apply {model} {judge} -o {folder / 'repaired.csv'}"
     )
 
 

@@ -23,11 +23,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from .._ground.files import check_writable
+from .._inference.budget import N_RESAMPLES
 from ..exceptions import MclloWarning, Words, show_number
 
 SAME = (
@@ -57,10 +58,7 @@ class Flags(Words):
     ("--classes 'a,b c'", '--normalize')
     """
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Whose words these are."""
-        return ("shell", "python")
+    kinds = ("shell", "python")
 
     def argument(self, name: str) -> str:
         """Return the option that stands for an argument."""
@@ -87,159 +85,145 @@ class Flags(Words):
 
 FLAG_WORDS = Flags()
 
-File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="CSV or Parquet file with a column of probabilities for each class; "
-        "- is standard input.",
-    ),
-]
-Label = Annotated[
-    str, typer.Option("--label", "-l", help="Column with the true class of each row.")
-]
-Classes = Annotated[
-    str | None,
-    typer.Option(
-        help="The class columns, as in cat,dog,truck. Default: every column but the label; "
-        "needed when there are others, such as ids."
-    ),
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option(help="The class that the others are compared with. Default: the last one."),
-]
-AnyBaseline = Annotated[
-    str | None,
-    typer.Option(
-        help="The class that the others are compared with. Default: the last one; auto takes the "
-        "likeliest, and the p-value pays for it."
-    ),
-]
-EveryBaseline = Annotated[
-    str | None,
-    typer.Option(
-        help="The class that the others are compared with. Default: the last one; auto takes the "
-        "likeliest, all averages over every class."
-    ),
-]
-Weight = Annotated[
-    str | None,
-    typer.Option(help="Column with row weights: a row of weight 3 counts as three rows."),
-]
-WeightKind = Annotated[
-    str,
-    typer.Option(help="What weights mean: frequency (a row counts so often) or survey."),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        help="Column with groups (animals, patients) whose rows may depend on each other."
-    ),
-]
-Prefix = Annotated[
-    str,
-    typer.Option(
-        help="What stands before a class in its column's name: p_ for columns p_cat, p_dog and "
-        "labels cat, dog."
-    ),
-]
-Normalize = Annotated[
-    bool,
-    typer.Option(
-        "--normalize", help="Divide each row by its sum, for rounded files that miss 1 a little."
-    ),
-]
-Logits = Annotated[
-    bool,
-    typer.Option("--logits", help="Columns hold scores before the softmax, not probabilities."),
-]
-Clip = Annotated[
-    float | None,
-    typer.Option(help="Floor for small probabilities. Default: 1e-6, in rows that hold a 0."),
-]
-Seed = Annotated[
-    int | None, typer.Option(help="A whole number that makes simulated p-values repeatable.")
-]
-Html = Annotated[
-    str | None,
-    typer.Option("--html", metavar="OUT", help="Also write a report: .html, .md or .json."),
-]
-Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Alpha = Annotated[float, typer.Option(help="Level of the verdict and of --gate.")]
-ModelOut = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", metavar="MODEL", help="JSON file to write; - is standard output."
-    ),
-]
-FitMethod = Annotated[
-    str,
-    typer.Option(
-        help="mcllo; auto, a mean of repairs weighed by cross-validation; temperature, vector, "
-        "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity."
-    ),
-]
-Penalty = Annotated[
-    str | None,
-    typer.Option(
-        help="Pull towards no change; 0 is maximum likelihood (the default), 1 is safe, auto "
-        "chooses from the data, firth is Firth's."
-    ),
-]
-Center = Annotated[
-    str | None,
-    typer.Option(help="Where the pull leads: identity (no change, the default) or temperature."),
-]
-GateLevel = Annotated[
-    float | None,
-    typer.Option(help="Recalibrate only if calibration is rejected at this level, say 0.05."),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(help="Threads for files too large to be read at once. Default: all that pay."),
-]
-Full = Annotated[
-    bool, typer.Option("--full", help="Show every detail: nested models, classes, baselines.")
-]
-Gate = Annotated[
-    bool, typer.Option("--gate", help="Exit with code 1 when calibration is rejected.")
-]
-Statistic = Annotated[str, typer.Option(help="lr, score or wald.")]
-Method = Annotated[
-    str, typer.Option(help="How to get the p-value: auto, chi2, exact or sequential.")
-]
-Draws = Annotated[int, typer.Option(help="Simulated data sets of an exact p-value, at most.")]
+FILE = typer.Argument(
+    metavar="FILE",
+    help="CSV or Parquet file with a column of probabilities for each class; - is standard input.",
+)
+FILE_OR_NONE = typer.Argument(
+    None,
+    metavar="FILE",
+    help="CSV or Parquet file with predicted probabilities, no labels needed. "
+    "Without it, the paper's design is simulated.",
+)
+TRAIN = typer.Argument(metavar="TRAIN", help="CSV or Parquet file to learn from.")
+HOLDOUT = typer.Argument(None, metavar="HOLDOUT", help="File to judge on; or give --cv instead.")
+MODEL = typer.Argument(metavar="MODEL", help="JSON file written by mcllo fit; - is standard input.")
+DIRECTORY = typer.Argument("mcllo-demo", metavar="DIRECTORY", help="Where to put its files.")
 
+LABEL = typer.Option(..., "--label", "-l", help="Column with the true class of each row.")
+NO_LABEL = typer.Option(None, "--label", "-l", help="Column to leave out: the labels.")
+MODEL_OUT = typer.Option(
+    ..., "--output", "-o", metavar="MODEL", help="JSON file to write; - is standard output."
+)
+TABLE_OUT = typer.Option(
+    "-",
+    "--output",
+    "-o",
+    metavar="OUT",
+    help="CSV or Parquet file, by its ending; - is standard output.",
+)
+FIGURE_OUT = typer.Option(
+    ..., "--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."
+)
+HTML = typer.Option(None, "--html", metavar="OUT", help="Also write a report: .html, .md or .json.")
+OPEN = typer.Option(False, "--open", help="Open the report in a browser.")
+JSON = typer.Option(False, "--json", help="Print JSON instead of text.")
+FULL = typer.Option(False, "--full", help="Show every detail: nested models, classes, baselines.")
+GATE = typer.Option(False, "--gate", help="Exit with code 1 when calibration is rejected.")
+GATE_LEVEL = typer.Option(
+    None, help="Recalibrate only if calibration is rejected at this level, say 0.05."
+)
+ALPHA = typer.Option(0.05, help="Level of the verdict and of --gate.")
+STATISTIC = typer.Option("lr", help="lr, score or wald.")
+METHOD = typer.Option("auto", help="How to get the p-value: auto, chi2, exact or sequential.")
+DRAWS = typer.Option(N_RESAMPLES, help="Simulated data sets of an exact p-value, at most.")
+SEED = typer.Option(None, help="A whole number that makes simulated p-values repeatable.")
+WORKERS = typer.Option(
+    None, help="Threads for files too large to be read at once. Default: all that pay."
+)
+FIT_METHOD = typer.Option(
+    "mcllo",
+    help="mcllo; auto, a mean of repairs weighed by cross-validation; temperature, vector, "
+    "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity.",
+)
+PENALTY = typer.Option(
+    None,
+    help="Pull towards no change; 0 is maximum likelihood (the default), 1 is safe, auto "
+    "chooses from the data, firth is Firth's.",
+)
+CENTER = typer.Option(
+    None, help="Where the pull leads: identity (no change, the default) or temperature."
+)
+METHODS = typer.Option(
+    None, help="Which ones, as in mcllo,temperature. Default: all that suit the data."
+)
+FOLDS = typer.Option(None, help="Cross-validate TRAIN with so many folds, no holdout.")
+KIND = typer.Option(
+    "reliability", help="reliability, by_class, parameters, map, ladder or baselines."
+)
+SIZES = typer.Option(None, "--n", help="Number of labelled rows; give it more than once.")
+EFFECT = typer.Option(
+    None,
+    metavar="NUMBER|CLASS=NUMBER",
+    help="How wrong the predictions are, for all classes or for one; 1 is right.",
+)
+DELTA_1 = typer.Option(None, "--delta1", help="Without FILE: the first class's delta.")
+N_CLASSES = typer.Option(10, help="Without FILE: number of classes.")
+REPS = typer.Option(None, help="Repetitions of each setting.")
+EXACT = typer.Option(False, "--exact", help="Without FILE: exact p-values instead of chi-square's.")
+PROCESSES = typer.Option(1, help="Processes; -1 is one per processor.")
+RESUME = typer.Option(
+    None, metavar="CELLS", help="Without FILE: file that keeps finished settings, to go on from."
+)
 
-READING: dict[str, tuple[Any, Any]] = {
-    "classes": (Classes, None),
-    "baseline": (Baseline, None),
-    "weight": (Weight, None),
-    "weight_kind": (WeightKind, "frequency"),
-    "groups": (Groups, None),
-    "prefix": (Prefix, ""),
-    "normalize": (Normalize, False),
-    "logits": (Logits, False),
-    "clip": (Clip, None),
+COMPARED = "The class that the others are compared with. Default: the last one"
+READING: dict[str, tuple[Any, Any, str]] = {
+    "classes": (
+        str | None,
+        None,
+        "The class columns, as in cat,dog,truck. Default: every column but the label; needed when "
+        "there are others, such as ids.",
+    ),
+    "baseline": (str | None, None, f"{COMPARED}."),
+    "weight": (
+        str | None,
+        None,
+        "Column with row weights: a row of weight 3 counts as three rows.",
+    ),
+    "weight_kind": (
+        str,
+        "frequency",
+        "What weights mean: frequency (a row counts so often) or survey.",
+    ),
+    "groups": (
+        str | None,
+        None,
+        "Column with groups (animals, patients) whose rows may depend on each other.",
+    ),
+    "prefix": (
+        str,
+        "",
+        "What stands before a class in its column's name: p_ for columns p_cat, p_dog and labels "
+        "cat, dog.",
+    ),
+    "normalize": (
+        bool,
+        False,
+        "Divide each row by its sum, for rounded files that miss 1 a little.",
+    ),
+    "logits": (bool, False, "Columns hold scores before the softmax, not probabilities."),
+    "clip": (
+        float | None,
+        None,
+        "Floor for small probabilities. Default: 1e-6, in rows that hold a 0.",
+    ),
 }
-"""How a file is read: options with their defaults, in the order in which help shows them."""
+"""How a file is read: type, default and help of each option, in the order of the pages of help."""
 PLAIN = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip")
 
 
-def reads(*names: str, **kinds: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a verb options of `READING`, which it gets as one dictionary, its parameter `reading`.
 
-    `kinds` are options with a help of their own.
+    `helps` take the place of the table's.
     """
 
-    def given(verb: Callable[..., None]) -> Callable[..., None]:
-        def run(**options: Any) -> None:
-            reading = {name: options.pop(name) for name in names}
+    def with_options(verb: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            reading = {name: given.pop(name) for name in names}
             if "classes" in reading:
                 reading["classes"] = split_names(reading["classes"])
-            verb(reading=reading, **options)
+            verb(reading=reading, **given)
 
         signature, parameters = inspect.signature(verb, eval_str=True), []
         for parameter in signature.parameters.values():
@@ -247,17 +231,16 @@ def reads(*names: str, **kinds: Any) -> Callable[[Callable[..., None]], Callable
                 parameters.append(parameter)
                 continue
             for name in names:
-                kind, default = READING[name]
-                shared = parameter.replace(
-                    name=name, annotation=kinds.get(name, kind), default=default
-                )
-                parameters.append(shared)
+                kind, default, words = READING[name]
+                flag = [f"--{name}"] if kind is bool else []  # without a --no-name
+                option = typer.Option(default, *flag, help=helps.get(name, words))
+                parameters.append(parameter.replace(name=name, annotation=kind, default=option))
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         run.__name__, run.__doc__ = verb.__name__, verb.__doc__
         return run
 
-    return given
+    return with_options
 
 
 def check_alpha(alpha: float) -> None:

@@ -26,6 +26,8 @@ MISSING = {"na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "
 PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
 WHOLE = re.compile(r"([+-]?\d+)\.0*")
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
+FOREIGN_BYTES = re.compile("[\udc80-\udcff]")
+"""Bytes that are not UTF-8, as ``errors="surrogateescape"`` reads them."""
 
 
 def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
@@ -52,7 +54,13 @@ def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
 
 def records(stream: IO[bytes], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each row of data begins, and its cells."""
-    return islice(_numbered(_text(stream), separator), 1, None)
+    reader = csv.reader(_text(stream), delimiter=separator)
+    line, header = 1, True
+    for cells in reader:
+        if cells and not header:
+            yield line, cells
+        header = header and not cells
+        line = reader.line_num + 1
 
 
 def line_of_row(stream: IO[bytes], separator: str, row: int) -> int:
@@ -85,13 +93,19 @@ def first_fault(
     where = [(place[name], name) for name in numbers]
     try:
         for line, cells in records(stream, separator):
-            if len(cells) != len(columns):
-                return _ragged(line, len(cells), len(columns), separator)
+            found, wanted = len(cells), len(columns)
+            if found != wanted:
+                quotes = f"Put quotes around cells that hold {SEPARATORS[separator]}."
+                return Fault(
+                    f"each line must have {wanted} cells, as the header has; line {line} has "
+                    f"{found}.",
+                    quotes if found > wanted else "Complete that line or drop it.",
+                )
             for j, name in where:
                 if (fault := number_fault(cells[j])) is not None:
                     rule = f"column {name!r} must hold numbers; line {line} has {fault[0]}."
                     return Fault(rule, fault[1], name)
-            if any(map(_has_foreign_bytes, cells)):
+            if any(not cell.isascii() and FOREIGN_BYTES.search(cell) for cell in cells):
                 rule = f"line {line} must be UTF-8 text; it holds other bytes."
                 return Fault(rule, "Save it as UTF-8.")
     except csv.Error:
@@ -149,43 +163,15 @@ def clean_labels(labels: Any, names: Sequence[str]) -> Any:
     """Return text labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class."""
     import pyarrow as pa
 
-    encoded = labels.combine_chunks().dictionary_encode()
-    known = set(names)
-    words = [_clean(word, known) for word in encoded.dictionary.to_pylist()]
+    def clean(word: str) -> str | None:
+        bare = word if word in known else word.strip()
+        whole = None if bare in known else WHOLE.fullmatch(bare)
+        return whole[1] if whole is not None and whole[1] in known else bare or None
+
+    encoded, known = labels.combine_chunks().dictionary_encode(), set(names)
+    words = [clean(word) for word in encoded.dictionary.to_pylist()]
     return pa.array(words, pa.string()).take(encoded.indices)
-
-
-def _clean(word: str, known: set[str]) -> str | None:
-    if word in known:
-        return word
-    word = word.strip()
-    whole = WHOLE.fullmatch(word)
-    if word not in known and whole is not None and whole[1] in known:
-        return whole[1]
-    return word or None
-
-
-def _ragged(line: int, found: int, wanted: int, separator: str) -> Fault:
-    what = SEPARATORS[separator]
-    remedy = "Complete that line or drop it."
-    if found > wanted:
-        remedy = f"Put quotes around cells that hold {what}."
-    rule = f"each line must have {wanted} cells, as the header has; line {line} has {found}."
-    return Fault(rule, remedy)
-
-
-def _numbered(text: IO[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(text, delimiter=separator)
-    line = 1
-    for cells in reader:
-        if cells:
-            yield line, cells
-        line = reader.line_num + 1
 
 
 def _text(stream: IO[bytes]) -> io.TextIOWrapper:
     return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
-def _has_foreign_bytes(cell: str) -> bool:
-    return not cell.isascii() and any("\udc80" <= letter <= "\udcff" for letter in cell)

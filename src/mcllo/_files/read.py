@@ -15,6 +15,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._ground.files import StrPath
 from .._input.frames import shorten
 from .._input.labels import A_CLASS, class_names
 from .._input.predictions import Predictions
@@ -31,7 +32,7 @@ from ..exceptions import (
     show_number,
 )
 from .csv_text import clean_labels, is_index
-from .source import Source, StrPath
+from .source import Source
 
 MOST_NAMES = 12
 """Longest list of columns that a remedy spells out."""
@@ -41,15 +42,7 @@ MOST_LABELS = 1000
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column of a file plays which part.
-
-    Attributes
-    ----------
-    numbers : sequence of str
-        Columns with probabilities or logits, in the order of the classes.
-    label, weight, groups : str or None
-        The other columns that are used.
-    """
+    """Which column of a file plays which part; `numbers` are those of the classes, in order."""
 
     numbers: Sequence[str]
     label: str | None = None
@@ -167,7 +160,13 @@ def read_predictions(
     roles = find_roles(source, label, classes, prefix, weight=weight, groups=groups)
     names = without_prefix(prefix, roles.numbers)
     try:
-        table = _read_table(source, roles)
+        others = [column for column in (label, groups) if column is not None]
+        table = source.read([*roles.numbers, *([] if weight is None else [weight])], others)
+        if table.num_rows == 0:
+            raise FileFormatError(
+                f"{source.name} must have at least one row; it has only a header. "
+                "Check what wrote it."
+            )
         values = table.select(roles.numbers).rename_columns(names)
         return Predictions.from_arrays(
             None if logits else values,
@@ -194,10 +193,7 @@ def read_probs(
 ) -> tuple[Any, list[str]]:
     """Read the class columns alone: clean probabilities, and the classes they stand for."""
     source = Source(path)
-    if classes is None:
-        columns = default_columns(source, prefix, [] if label is None else [label])
-    else:
-        columns = [f"{prefix}{name}" for name in class_names(classes)]
+    columns = class_columns(source, classes, prefix, [] if label is None else [label])
     source.require(columns, "class column")
     names = without_prefix(prefix, columns)
     try:
@@ -223,17 +219,10 @@ def find_roles(
         if column is not None:
             source.require([column], part)
             aside.append(column)
-    if classes is None:
-        numbers = default_columns(source, prefix, aside)
-    else:
-        numbers = [f"{prefix}{name}" for name in class_names(classes)]
+    numbers = class_columns(source, classes, prefix, aside)
     if not numbers:
-        raise InputError(
-            argument="classes",
-            rule="name at least two columns",
-            value=Phrase("none"),
-            remedy=Phrase("Leave {} out.", Option("classes")),
-        )
+        rule, remedy = "name at least two columns", Phrase("Leave {} out.", Option("classes"))
+        raise InputError(argument="classes", rule=rule, value=Phrase("none"), remedy=remedy)
     source.require(numbers, "class column")
     used = [*aside, *numbers]
     for column in aside:
@@ -248,8 +237,12 @@ def find_roles(
     return Roles(numbers, label, weight, groups)
 
 
-def default_columns(source: Source, prefix: str, aside: Sequence[str]) -> list[str]:
-    """Return the class columns when none are named: all that begin with `prefix`."""
+def class_columns(
+    source: Source, classes: Sequence[Hashable] | None, prefix: str, aside: Sequence[str]
+) -> list[str]:
+    """Return the columns of the classes; when none are named, all that begin with `prefix`."""
+    if classes is not None:
+        return [f"{prefix}{name}" for name in class_names(classes)]
     columns = [
         column
         for column in source.columns
@@ -278,18 +271,6 @@ def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> A
     return clean_labels(column, names) if source.kind == "csv" else column
 
 
-def _read_table(source: Source, roles: Roles) -> Any:
-    assert roles.label is not None
-    weights = [] if roles.weight is None else [roles.weight]
-    words = [roles.label] if roles.groups is None else [roles.label, roles.groups]
-    table = source.read([*roles.numbers, *weights], words)
-    if table.num_rows == 0:
-        raise FileFormatError(
-            f"{source.name} must have at least one row; it has only a header. Check what wrote it."
-        )
-    return table
-
-
 def explained(
     error: MclloError, source: Source, roles: Roles, prefix: str, by_default: bool
 ) -> MclloError:
@@ -302,13 +283,11 @@ def explained(
     if not (of_label or suspects):
         return error
     labels = _distinct_labels(source, roles, names)
+    hint = None
     if by_default:
         hint = stray_hint(names, labels, suspects) or prefix_hint(roles.numbers, labels)
-    else:
-        left_out = left_out_hint(names, without_prefix(prefix, source.columns), labels)
-        if left_out is not None:
-            return error.but(remedy=left_out)
-        hint = None
+    elif left_out := left_out_hint(names, without_prefix(prefix, source.columns), labels):
+        return error.but(remedy=left_out)
     if of_label:
         hint = hint or label_hint(names, labels)
     if hint is not None:
@@ -354,10 +333,9 @@ def left_out_hint(
     classes: Sequence[str], known: Sequence[str], labels: Sequence[str]
 ) -> Phrase | None:
     """Return which label is a column too, and yet not among the classes."""
-    left_out = next((word for word in labels if word not in classes and word in known), None)
-    if left_out is None:
-        return None
-    return Phrase("Add {!r}, which is a label, to {}.", left_out, Option("classes"))
+    left_out = (word for word in labels if word not in classes and word in known)
+    says = "Add {!r}, which is a label, to {}."
+    return next((Phrase(says, word, Option("classes")) for word in left_out), None)
 
 
 def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Phrase | None:

@@ -20,10 +20,11 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
+from .._ground.files import StrPath
 from .._input.frames import did_you_mean, shorten
 from ..exceptions import FileFormatError
 from .csv_text import (
@@ -42,10 +43,7 @@ FOREIGN = {
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
     b"\x93NUMPY": "a NumPy array",
-    b"\x80\x02": "a pickle",
-    b"\x80\x03": "a pickle",
-    b"\x80\x04": "a pickle",
-    b"\x80\x05": "a pickle",
+    **{bytes([0x80, protocol]): "a pickle" for protocol in (2, 3, 4, 5)},
     b"ARROW1": "an Arrow IPC file",
     b"\x89HDF": "an HDF5 file",
     b"SQLite format 3": "an SQLite database",
@@ -83,7 +81,12 @@ def first_bytes(path: Path, size: int) -> bytes:
         with path.open("rb") as file:
             return file.read(size)
     except FileNotFoundError:
-        raise FileFormatError(f"{path} must exist; there is no such file{_near(path)}") from None
+        import difflib
+
+        names = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
+        close = difflib.get_close_matches(path.name, names, n=1)
+        hint = f"; did you mean {str(path.parent / close[0])!r}?" if close else ". Check the name."
+        raise FileFormatError(f"{path} must exist; there is no such file{hint}") from None
     except IsADirectoryError:
         raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
     except PermissionError:
@@ -91,23 +94,9 @@ def first_bytes(path: Path, size: int) -> bytes:
             f"{path} must be readable; permission was denied. Check its permissions."
         ) from None
     except (OSError, ValueError) as error:
-        raise FileFormatError(f"{path} cannot be opened: {_reason(error)}.") from None
+        reason = getattr(error, "strerror", None) or error
+        raise FileFormatError(f"{path} cannot be opened: {reason}.") from None
 
-
-def _near(path: Path) -> str:
-    """Return a file of nearly that name, as a question."""
-    import difflib
-
-    names = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f"; did you mean {str(path.parent / close[0])!r}?" if close else ". Check the name."
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)
-
-
-StrPath = str | os.PathLike[str]
 
 HEAD = 4096
 BLOCK = 1 << 20
@@ -121,28 +110,9 @@ NO_HEADER = "its first line holds numbers. Add a header line with column names."
 class Source:
     """A CSV or Parquet file, or standard input, whose rows can be read once or in batches.
 
-    Attributes
-    ----------
-    name : str
-        How messages call it.
-    kind : {'csv', 'parquet'}
-        Told from the content.
-    most_rows : int or None
-        How many rows `read` returns at most; None without `first_rows`.
-    cut : bool
-        Whether `read` left rows out.
-    columns : list of str
-        Column names in order; those of a CSV file without the spaces around them.
-    raw_columns : list of str
-        Column names as they are written.
-    separator : str
-        What stands between the cells of a CSV file.
-    path : Path
-        Where it is.
-    spool : file or None
-        The copy of a pipe; None for a file.
-    gzipped : bool
-        Whether it is gzipped.
+    `name` is what messages call it, and `spool` the copy of a pipe. `columns` of a CSV file are
+    without the spaces around them, `raw_columns` as they are written. `read` returns at most
+    `most_rows` rows after `first_rows`, and `cut` says whether it left rows out.
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -159,7 +129,16 @@ class Source:
         strip = self.kind == "csv"
         self.columns = [name.strip() if strip else name for name in self.raw_columns]
         self._places = {name: j for j, name in enumerate(self.columns)}
-        self._check_columns()
+        if len(self.columns) < 2:
+            raise FileFormatError(
+                f"{self.name} must have a header line with at least two columns; "
+                f"got {shorten(self.columns)}. Separate columns by commas, semicolons or tabs."
+            )
+        twice = next((name for j, name in enumerate(self.columns) if self.index(name) != j), None)
+        if twice is not None:
+            what = f"{twice!r} occurs twice" if twice else "two columns have no name"
+            what = NO_HEADER if self._without_header else f"{what}. Rename one."
+            raise FileFormatError(f"{self.name} must have distinct column names; {what}")
 
     def index(self, column: str) -> int:
         """Return the position of a column."""
@@ -169,7 +148,9 @@ class Source:
         """Refuse when a column is missing."""
         for column in columns:
             if column not in self._places:
-                hint = _same_but_case(column, self.columns) or did_you_mean(column, self.columns)
+                alike = [name for name in self.columns if name.lower() == column.lower()]
+                hint = f"did you mean {alike[0]!r}?" if alike else ""
+                hint = hint or did_you_mean(column, self.columns)
                 hint = NO_HEADER if self._without_header else hint
                 raise FileFormatError(f"{self.name} has no {role} {column!r}; {hint}")
 
@@ -227,6 +208,7 @@ class Source:
             return f"line {line_of_row(stream, self.separator, row)} of {self.name}"
 
     def _csv_schema(self, numbers: Sequence[str], columns: Sequence[str]) -> Any:
+        """Return the raw names with their types: numbers are float64, all others text."""
         import pyarrow as pa
 
         types = dict.fromkeys(columns, pa.string()) | dict.fromkeys(numbers, pa.float64())
@@ -267,11 +249,8 @@ class Source:
         """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
         from pyarrow import parquet
 
-        if self.spool is None:
-            with parquet.ParquetFile(self.path) as file:
-                yield file
-            return
-        with self._reopened() as stream, parquet.ParquetFile(stream) as file:
+        whole = nullcontext(self.path) if self.spool is None else self._reopened()
+        with whole as raw, parquet.ParquetFile(raw) as file:
             yield file
 
     def _stream(self) -> Any:
@@ -289,17 +268,13 @@ class Source:
 
     def _spooled(self) -> IO[bytes] | None:
         """Return a copy of standard input or of a named pipe; None for a file."""
-        if self.name == "standard input":
-            return self._copied(sys.stdin.buffer)
-        if not self.path.exists() or self.path.is_file() or self.path.is_dir():
+        standard = self.name == "standard input"
+        if not standard and (not self.path.exists() or self.path.is_file() or self.path.is_dir()):
             return None
-        with self.path.open("rb") as pipe:
-            return self._copied(pipe)
-
-    def _copied(self, stream: IO[bytes]) -> IO[bytes]:
         copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, copy.close)
-        shutil.copyfileobj(stream, copy, BLOCK)
+        with nullcontext(sys.stdin.buffer) if standard else self.path.open("rb") as pipe:
+            shutil.copyfileobj(pipe, copy, BLOCK)
         copy.flush()
         return copy
 
@@ -327,18 +302,6 @@ class Source:
     @property
     def _without_header(self) -> bool:
         return self.kind == "csv" and looks_like_data(self.columns)
-
-    def _check_columns(self) -> None:
-        if len(self.columns) < 2:
-            raise FileFormatError(
-                f"{self.name} must have a header line with at least two columns; "
-                f"got {shorten(self.columns)}. Separate columns by commas, semicolons or tabs."
-            )
-        for j, column in enumerate(self.columns):
-            if self.index(column) != j:
-                what = f"{column!r} occurs twice" if column else "two columns have no name"
-                what = NO_HEADER if self._without_header else f"{what}. Rename one."
-                raise FileFormatError(f"{self.name} must have distinct column names; {what}")
 
     def _refuse_open_quote(self) -> None:
         with self._stream() as stream:
@@ -387,8 +350,3 @@ class Source:
         if "straddl" in first:
             first = f"a line is longer than {self._block:,} bytes. Use Parquet"
         return FileFormatError(f"{self.name} cannot be read: {first}.")
-
-
-def _same_but_case(column: str, columns: Sequence[str]) -> str:
-    found = (name for name in columns if name.lower() == column.lower())
-    return next((f"did you mean {name!r}?" for name in found), "")

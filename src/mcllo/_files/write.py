@@ -14,17 +14,14 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from .._ground.files import replacing
+from .._ground.files import StrPath, replacing
 from ..exceptions import FileFormatError
-
-StrPath = str | os.PathLike[str]
 
 PARQUET = {".parquet", ".pq"}
 TABS = {".tsv", ".tab"}
@@ -72,7 +69,8 @@ class CsvRows:
 def writing(path: StrPath, separator: str = ",") -> Iterator[CsvRows | ParquetRows]:
     """Give a writer for `path`; the file appears, whole, when the block ends well."""
     if str(path) == "-":
-        yield CsvRows(_standard_output(), separator)
+        sys.stdout.flush()
+        yield CsvRows(sys.stdout.buffer, separator)
         return
     endings = check_ending(path)
     with replacing(path) as temporary:
@@ -83,7 +81,8 @@ def writing(path: StrPath, separator: str = ",") -> Iterator[CsvRows | ParquetRo
             finally:
                 rows.close()
         else:
-            with _opened(temporary, endings) as sink:
+            opened: Any = gzip.open if endings[-1] == ".gz" else open
+            with opened(temporary, "wb") as sink:
                 yield CsvRows(sink, "\t" if TABS & set(endings) else separator)
 
 
@@ -99,17 +98,6 @@ def check_ending(path: StrPath) -> list[str]:
     return endings
 
 
-def _opened(path: Path, endings: Sequence[str]) -> Any:
-    if endings[-1] == ".gz":
-        return gzip.open(path, "wb")
-    return path.open("wb")
-
-
-def _standard_output() -> Any:
-    sys.stdout.flush()
-    return sys.stdout.buffer
-
-
 def csv_header(names: Sequence[str], separator: str = ",") -> str:
     """Return the header line, quoted where needed."""
     line = io.StringIO()
@@ -123,10 +111,8 @@ def csv_lines(batch: Any, separator: str = ",") -> str:
 
     if batch.num_rows == 0:
         return ""
-    columns = [
-        csv_cells(column, name, separator)
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    ]
+    named = zip(batch.schema.names, batch.columns, strict=True)
+    columns = [csv_cells(column, name, separator) for name, column in named]
     lines = compute.binary_join_element_wise(*columns, separator)
     return "\n".join(lines.to_pylist()) + "\n"
 

@@ -8,7 +8,7 @@ among words stays a NaN, and containers that are not arrays are refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,7 @@ def as_matrix(
     if frame is None:
         return as_numbers(_to_array(table, name), name), None
     names = [str(column) for column in frame.columns]
-    duplicate = _first_duplicate(names)
-    if duplicate is not None:
+    if (duplicate := first_duplicate(names)) is not None:
         raise _repeated(duplicate, name)
     if columns is not None:
         chosen = _choose(names, columns, name)
@@ -40,14 +39,13 @@ def as_matrix(
         names = chosen
     for column, dtype in frame.schema.items():
         if not dtype.is_numeric():
+            rule = "{argument} must hold numbers only; column {} is {}."
+            remedy = "Choose the probability columns with {}, or convert that one to numbers."
             raise InputError(
-                Phrase("{argument} must hold numbers only; column {} is {}.", show(column), dtype),
+                Phrase(rule, show(column), dtype),
                 argument=name,
                 column=column,
-                remedy=Phrase(
-                    "Choose the probability columns with {}, or convert that one to numbers.",
-                    Option("classes"),
-                ),
+                remedy=Phrase(remedy, Option("classes")),
             )
     return as_numbers(_values(frame, name), name), names
 
@@ -69,7 +67,9 @@ def as_column(values: Any, name: str) -> Array:
         return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if series.dtype.is_numeric():
         return _values(series, name)
-    return _objects(series.to_list())
+    objects = np.empty(len(series), dtype=object)
+    objects[:] = series.to_list()
+    return objects
 
 
 def n_columns(values: Any) -> int:
@@ -116,7 +116,7 @@ def _as_frame(values: Any, name: str) -> Any:
             return frame
     except nw.exceptions.DuplicateError:
         native = getattr(values, "column_names", None) or list(getattr(values, "columns", []))
-        raise _repeated(_first_duplicate(list(map(str, native))), name) from None
+        raise _repeated(first_duplicate(map(str, native)), name) from None
     if any(hasattr(type(values), word) for word in ("columns", "column_names")):
         raise _unreadable(values, name)  # read as an array it would lose its column names
     return None
@@ -141,12 +141,8 @@ def _to_array(values: Any, name: str) -> Array:
         array = np.asarray(values)
     except Exception:  # other libraries' arrays raise what they like
         if isinstance(values, (list, tuple)):
-            raise InputError(
-                Phrase(
-                    "{argument} must be a rectangular table; its rows differ in length or kind."
-                ),
-                argument=name,
-            ) from None
+            rule = "{argument} must be a rectangular table; its rows differ in length or kind."
+            raise InputError(Phrase(rule), argument=name) from None
         raise _unreadable(values, name) from None
     if array.ndim == 0:
         raise _unreadable(values, name)
@@ -159,26 +155,16 @@ def _values(data: Any, name: str) -> Array:
     try:
         return np.asarray(data.to_numpy())
     except Exception:  # say, 128-bit integers
-        raise InputError(
-            Phrase("{argument} must hold numbers that NumPy knows; convert its columns to floats."),
-            argument=name,
-        ) from None
-
-
-def _objects(values: list[Any]) -> Array:
-    """Return a one-dimensional array of the very objects in `values`."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+        rule = "{argument} must hold numbers that NumPy knows; convert its columns to floats."
+        raise InputError(Phrase(rule), argument=name) from None
 
 
 def _unreadable(values: Any, name: str) -> InputError:
-    kind = type(values).__name__
     verb = next((verb for verb in ("toarray", "collect", "compute") if hasattr(values, verb)), "")
     return InputError(
         argument=name,
         rule="be an array, a list or an eager frame",
-        value=Phrase("{}", kind),
+        value=Phrase("{}", type(values).__name__),
         remedy=f"Pass {name}.{verb}()." if verb else None,
     )
 
@@ -203,15 +189,16 @@ def _choose(names: list[str], wanted: Sequence[Hashable], name: str) -> list[str
         if isinstance(column, (bool, np.bool_)) and text not in names:
             text = any_case.get(text.lower(), text)  # True also finds "true" and "TRUE"
         if text not in names:
+            hint = did_you_mean(text, names)
             raise InputError(
-                Phrase("{argument} has no column {}; {}", show(text), did_you_mean(text, names)),
-                argument=name,
+                Phrase("{argument} has no column {}; {}", show(text), hint), argument=name
             )
         chosen.append(text)
     return chosen
 
 
-def _first_duplicate(names: Sequence[str]) -> str | None:
+def first_duplicate(names: Iterable[str]) -> str | None:
+    """Return the first name that occurs a second time."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

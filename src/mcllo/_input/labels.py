@@ -27,7 +27,15 @@ from numpy.typing import NDArray
 
 from .._ground.results import Codes
 from ..exceptions import Either, InputError, Option, Phrase, show
-from .frames import as_column, as_numbers, column_names, did_you_mean, first_word, shorten
+from .frames import (
+    as_column,
+    as_numbers,
+    column_names,
+    did_you_mean,
+    first_duplicate,
+    first_word,
+    shorten,
+)
 
 Classes = tuple[Hashable, ...]
 
@@ -60,11 +68,8 @@ def label_values(labels: NDArray[Any]) -> tuple[NDArray[Any], Codes | None]:
     try:
         place = np.array([seen.setdefault(v, len(seen)) for v in labels.tolist()], dtype=np.intp)
     except TypeError:
-        raise InputError(
-            argument="y",
-            rule="hold one plain label per row",
-            value=Phrase("lists or other containers in it"),
-        ) from None
+        rule, found = "hold one plain label per row", Phrase("lists or other containers in it")
+        raise InputError(argument="y", rule=rule, value=found) from None
     return _one_type(list(seen), place), place
 
 
@@ -92,7 +97,7 @@ def is_missing(value: Any) -> bool:
 def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
     for k, value in enumerate(values):
         if is_missing(value):
-            raise _missing(_row_of(k, place))
+            raise _missing(k, place)
     kinds = {type(value) for value in values}
     if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
         return np.array(values, dtype=bool)
@@ -109,17 +114,12 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
 def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
     missing = np.isnan(labels)
     if missing.any():
-        raise _missing(_row_of(int(np.argmax(missing)), place))
+        raise _missing(int(np.argmax(missing)), place)
     broken = (labels != np.floor(labels)) | (np.abs(labels) > EXACT_WHOLE)
     if broken.any():
-        k = int(np.argmax(broken))
-        raise InputError(
-            argument="y",
-            rule="hold class labels",
-            value=float(labels[k]),
-            row=_row_of(k, place),
-            remedy=SWAPPED,
-        )
+        k, rule = int(np.argmax(broken)), "hold class labels"
+        value, row = float(labels[k]), _row_of(k, place)
+        raise InputError(argument="y", rule=rule, value=value, row=row, remedy=SWAPPED)
     return labels.astype(np.int64)
 
 
@@ -128,17 +128,18 @@ def _row_of(k: int, place: Codes | None) -> int:
     return k if place is None else int(np.argmax(place == k))
 
 
-def _missing(row: int) -> InputError:
-    return InputError(
-        Phrase("every row needs a label; {gap}."), argument="y", row=row, remedy="Drop those rows."
-    )
+def _missing(k: int, place: Codes | None) -> InputError:
+    rule, remedy = Phrase("every row needs a label; {gap}."), "Drop those rows."
+    return InputError(rule, argument="y", row=_row_of(k, place), remedy=remedy)
 
 
 def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
     """Return the codes of `y` and the classes in column order."""
     labels = as_column(y, "y")
     if labels.ndim == 2:
-        return _from_one_hot(labels, column_names(y, "y"), n_classes, names)
+        codes = _decode_one_hot(labels, n_classes)
+        order, classes = column_order(column_names(y, "y"), n_classes, names)
+        return (codes if order is None else order[codes]), classes
     if labels.ndim != 1:
         found = Phrase("an array of shape {}", labels.shape)
         raise InputError(argument="y", rule="be one label per row", value=found)
@@ -207,19 +208,16 @@ def check_not_reserved(classes: Sequence[Hashable]) -> None:
     for label in classes:
         if isinstance(label, str) and label in RESERVED:
             rule = "a class must not be named {value}, a reserved word of {}."
-            message, remedy = Phrase(rule, Option("baseline")), "Rename the class, say to {!r}."
-            again = Phrase(remedy, label.capitalize())
-            raise InputError(message, argument="classes", value=label, remedy=again)
+            message = Phrase(rule, Option("baseline"))
+            remedy = Phrase("Rename the class, say to {!r}.", label.capitalize())
+            raise InputError(message, argument="classes", value=label, remedy=remedy)
 
 
 def check_distinct(classes: Sequence[Hashable]) -> None:
     """Refuse two classes of one name."""
-    seen: set[str] = set()
-    for text in map(str, classes):
-        if text in seen:
-            message = Phrase("class names must be distinct; {value} occurs twice.")
-            raise InputError(message, argument="classes", value=text, remedy="Rename one.")
-        seen.add(text)
+    if (text := first_duplicate(map(str, classes))) is not None:
+        message = Phrase("class names must be distinct; {value} occurs twice.")
+        raise InputError(message, argument="classes", value=text, remedy="Rename one.")
 
 
 def encode_counts(
@@ -236,22 +234,13 @@ def encode_counts(
     return (counts if order is None else counts[:, np.argsort(order)]), classes
 
 
-def _from_one_hot(
-    labels: NDArray[Any],
-    columns: list[str] | None,
-    n_classes: int,
-    names: Sequence[Hashable] | None,
-) -> tuple[Codes, Classes]:
-    """Decode a one-hot y; a frame's columns are found by name, an array's by position."""
-    codes = _decode_one_hot(labels, n_classes)
-    order, classes = column_order(columns, n_classes, names)
-    return (codes if order is None else order[codes]), classes
-
-
 def column_order(
     columns: list[str] | None, n_classes: int, names: Sequence[Hashable] | None
 ) -> tuple[Codes | None, Classes]:
-    """Return the class of each column of a table y (None: in order), and the classes."""
+    """Return the class of each column of a table y (None: in order), and the classes.
+
+    A frame's columns are found by name, an array's by position.
+    """
     if names is None:
         return None, _as_written(columns) if columns else tuple(range(n_classes))
     if columns is None:
@@ -283,16 +272,18 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
         rule = "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {}."
         message = Phrase(rule, shorten([round(v, 3) for v in hot[row].tolist()]))
         raise InputError(message, argument="y", row=row, remedy=SWAPPED)
-    codes: Codes = hot.argmax(axis=1)
-    return codes
+    return hot.argmax(axis=1)
 
 
 def classes_of(values: NDArray[Any], n_classes: int, names: Sequence[Hashable] | None) -> Classes:
+    """Return the classes in column order; names get the type of the labels if all of them can."""
+    kind, truth = values.dtype.kind, {"true": True, "false": False}
     if names is not None:
-        classes = _typed_like(values, names)
+        classes = _as_written(names) if kind in "iu" else tuple(names)
+        if kind == "b" and all(str(name).lower() in truth for name in names):
+            classes = tuple(truth[str(name).lower()] for name in names)
         check_distinct(classes)
         return classes
-    kind = values.dtype.kind
     if kind == "b" and n_classes == 2:
         return (False, True)
     if kind in "iu" and values.min() >= 0 and values.max() < n_classes:
@@ -319,16 +310,6 @@ def _as_written(names: Sequence[Hashable]) -> Classes:
     """Return names as integers when all of them are integers as text."""
     if all(isinstance(name, str) and _is_int(name) for name in names):
         return tuple(int(str(name)) for name in names)
-    return tuple(names)
-
-
-def _typed_like(values: NDArray[Any], names: Sequence[Hashable]) -> Classes:
-    """Give class names the labels' type when all of them are numbers (or truth values) as text."""
-    if values.dtype.kind in "iu":
-        return _as_written(names)
-    truth = {"true": True, "false": False}
-    if values.dtype.kind == "b" and all(str(name).lower() in truth for name in names):
-        return tuple(truth[str(name).lower()] for name in names)
     return tuple(names)
 
 

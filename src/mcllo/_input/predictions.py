@@ -24,7 +24,7 @@ from typing import Any, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._math.likelihood import log_odds_of_rows
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning
 from .frames import n_columns
@@ -111,13 +111,13 @@ class Predictions:
     """
 
     probs: Floats
-    codes: NDArray[np.intp]
+    codes: Codes
     classes: Classes
     baseline: Hashable
     logits: Floats | None = None
     sample_weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
-    groups: NDArray[np.intp] | None = None
+    groups: Codes | None = None
     raised: NDArray[np.bool_] | None = None
     clip: float | None = None
     n_zeros: int = 0
@@ -181,7 +181,10 @@ class Predictions:
             One sentence: what must hold, what was found and where, what to do.
         """
         if n_columns(probs) == 1 and n_columns(y) > 1:
-            raise _swapped("probs must be a table and y its labels", "(probs, y)")
+            raise InputError(
+                "probs must be a table and y its labels; they seem to be swapped. "
+                "Call with (probs, y)."
+            )
         classes = None if classes is None else class_names(classes)
         simplex = _simplex(probs, logits, classes, normalize, clip)
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups)
@@ -205,14 +208,15 @@ class Predictions:
             raise names_missing(n_classes, len(names))
         if y is None:
             raise no_labels("None")
-        if n_columns(y) > 1 and is_count_table(y):
-            counts, labels = encode_counts(y, n_classes, names)
-            same_length(n_samples, len(counts))
-            rows, codes, times = counted_labels(counts)
+        counted = n_columns(y) > 1 and is_count_table(y)
+        codes, labels = (encode_counts if counted else encode)(y, n_classes, names)
+        if len(codes) != n_samples:
+            raise InputError(
+                f"probs and y must have the same number of rows; got {n_samples} and {len(codes)}."
+            )
+        if counted:
+            rows, codes, times = counted_labels(codes)
             simplex, facts = simplex.take(rows), facts.take(rows, times)
-        else:
-            codes, labels = encode(y, n_classes, names)
-            same_length(n_samples, len(codes))
         check_not_reserved(labels)
         index = n_classes - 1 if baseline is None else baseline_column(baseline, labels)
         return cls._build(simplex, codes, labels, index, facts)
@@ -221,7 +225,7 @@ class Predictions:
     def _build(
         cls,
         simplex: Simplex,
-        codes: NDArray[np.intp],
+        codes: Codes,
         classes: Classes,
         baseline_index: int,
         facts: RowFacts,
@@ -275,11 +279,10 @@ class Predictions:
     @cached_property
     def class_weight(self) -> Floats:
         """Total weight of the rows of each class (counts when there are no weights)."""
-        counts: Floats = np.bincount(
-            self.codes, weights=self.sample_weight, minlength=self.n_classes
-        ).astype(np.float64)
-        counts.setflags(write=False)
-        return counts
+        counts = np.bincount(self.codes, weights=self.sample_weight, minlength=self.n_classes)
+        weight = counts.astype(np.float64)
+        weight.setflags(write=False)
+        return weight
 
     @property
     def absent(self) -> Classes:
@@ -297,7 +300,7 @@ class Predictions:
         return odds
 
     @cached_property
-    def model_codes(self) -> NDArray[np.intp]:
+    def model_codes(self) -> Codes:
         """Labels as rows of `log_odds`; the baseline is ``n_classes - 1``."""
         b = self.baseline_index
         if b == self.n_classes - 1:
@@ -418,19 +421,8 @@ def zeros_raised(found: Any, n_entries: int) -> Phrase:
 
 def names_missing(n_classes: int, n_names: int) -> InputError:
     """Return the error of a list of classes that is too short or too long."""
-    return InputError(
-        argument="classes",
-        rule=f"name each of the {n_classes} columns",
-        value=Phrase("{} names", n_names),
-    )
-
-
-def same_length(n_probs: int, n_labels: int) -> None:
-    """Refuse tables and labels that do not go together."""
-    if n_probs != n_labels:
-        raise InputError(
-            f"probs and y must have the same number of rows; got {n_probs} and {n_labels}."
-        )
+    rule, found = f"name each of the {n_classes} columns", Phrase("{} names", n_names)
+    return InputError(argument="classes", rule=rule, value=found)
 
 
 def _simplex(
@@ -452,18 +444,11 @@ def _simplex(
         )
     apart = np.abs(given.probs - scores.probs).max(axis=1)
     if apart.max() > 1e-3:
-        row = int(np.argmax(apart))
-        says = (
-            "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by {:.3g}."
-        )
-        remedy = "Pass only one of them."
-        raise InputError(Phrase(says, apart[row]), argument="probs", row=row, remedy=remedy)
+        row, remedy = int(np.argmax(apart)), "Pass only one of them."
+        says = "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
+        message = Phrase(says + "{:.3g}.", apart[row])
+        raise InputError(message, argument="probs", row=row, remedy=remedy)
     return replace(scores, names=given.names or scores.names)
-
-
-def _swapped(rule: str, order: str) -> InputError:
-    """Return the error of labels that stand where probabilities belong."""
-    return InputError(f"{rule}; they seem to be swapped. Call with {order}.")
 
 
 def scored_predictions(
@@ -481,14 +466,14 @@ def scored_predictions(
     scikit-learn's binary scorers, the probability of the second of two classes.
     """
     options = {"sample_weight": sample_weight, "classes": classes, "baseline": baseline}
-    if isinstance(y_prob, Predictions):
-        return as_predictions(y_prob, y_true, **options)
-    if n_columns(y_true) > 1 and n_columns(y_prob) == 1:
-        rule = "y_true must be labels and y_prob a table of probabilities"
-        raise _swapped(rule, "(y_true, y_prob)")
+    if not isinstance(y_prob, Predictions) and n_columns(y_true) > 1 and n_columns(y_prob) == 1:
+        raise InputError(
+            "y_true must be labels and y_prob a table of probabilities; they seem to be swapped. "
+            "Call with (y_true, y_prob)."
+        )
     if isinstance(y_prob, np.ndarray) and y_prob.ndim == 1 and y_prob.dtype.kind == "f":
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
-    if not keep_zeros:
+    if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)
     classes = None if classes is None else class_names(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)

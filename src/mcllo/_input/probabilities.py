@@ -51,24 +51,9 @@ FLOOR = Either(
 
 @dataclass(frozen=True, eq=False)
 class Simplex:
-    """Clean probabilities and what was done to them.
+    """Clean probabilities and what was done to them, as in `Predictions`.
 
-    Attributes
-    ----------
-    probs : ndarray of shape (n_samples, n_classes)
-        Rows sum to 1.
-    logits : ndarray or None
-        As given; when given they, not `probs`, define the log odds.
-    names : list of str or None
-        Column names of a frame.
-    raised : ndarray of bool or None
-        Where the zero rule raised a value; None when nowhere.
-    clip : float or None
-        The floor that was used; None when no value was raised.
-    n_zeros, n_renormalized : int
-        Zeros found; rows whose sum was off by more than 1e-9.
-    max_row_error : float
-        Largest distance of a row sum from 1.
+    Logits, when given, define the log odds; `names` are the column names of a frame.
     """
 
     probs: Floats
@@ -104,7 +89,8 @@ def clean_probs(
     """
     values, names = as_matrix(probs, "probs", columns)
     check_shape(values, "probs")
-    sums = _row_sums(values)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused by name later
+        sums = values.astype(np.float64, copy=False) @ np.ones(values.shape[1])
     error = np.abs(sums - 1.0)
     tolerance = TOLERANCE if values.dtype.itemsize >= 8 else TOLERANCE_FLOAT32
     if not (values.min() >= 0.0 and error.max() <= tolerance):
@@ -127,11 +113,8 @@ def clean_logits(logits: Any, *, columns: Sequence[Hashable] | None = None) -> S
     values, names = as_matrix(logits, "logits", columns)
     check_shape(values, "logits")
     values = values.astype(np.float64)
-    bad = ~(np.abs(values) <= LARGEST_LOGIT)
-    if bad.any():
-        _refuse_first(
-            bad, values, "logits", f"be finite, at most {LARGEST_LOGIT:g} in size", REPAIR
-        )
+    rule = f"be finite, at most {LARGEST_LOGIT:g} in size"
+    _refuse_first(~(np.abs(values) <= LARGEST_LOGIT), values, "logits", rule, REPAIR)
     shifted = np.exp(values - values.max(axis=1, keepdims=True))
     shifted /= shifted.sum(axis=1, keepdims=True)
     return Simplex(shifted, values, names, None, None, 0, 0, 0.0)
@@ -152,18 +135,8 @@ def check_shape(values: Array, name: str) -> None:
     if len(values) == 0:
         raise InputError(argument=name, rule="have at least one row", value=Phrase("none"))
     if values.shape[1] < 2:
-        raise InputError(
-            argument=name,
-            rule="have at least two columns, one for each class",
-            value=Phrase("{}", values.shape[1]),
-        )
-
-
-def _row_sums(values: Array) -> Floats:
-    ones = np.ones(values.shape[1])
-    with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused by name later
-        sums: Floats = values.astype(np.float64, copy=False) @ ones
-    return sums
+        rule, found = "have at least two columns, one for each class", Phrase("{}", values.shape[1])
+        raise InputError(argument=name, rule=rule, value=found)
 
 
 def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> None:
@@ -184,24 +157,35 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
         elif abs(sums[row] - 1.0) > ROUNDED:
             chosen = Phrase("Choose the columns that are classes with {}", Option("classes"))
             remedy = Phrase("{}, or pass {}.", chosen, whole)
-        rule = "each row of {argument} must sum to 1 (tolerance {:g}); {row} sums to {:.6g}."
-        fields: dict[str, Any] = {"rule": "sum to 1", "value": float(sums[row]), "row": row}
-        message = Phrase(rule, tolerance, sums[row])
-        raise InputError(message, argument="probs", remedy=remedy, **fields)
+        says = "each row of {argument} must sum to 1 (tolerance {:g}); {row} sums to {:.6g}."
+        raise InputError(
+            Phrase(says, tolerance, sums[row]),
+            argument="probs",
+            rule="sum to 1",
+            value=float(sums[row]),
+            row=row,
+            remedy=remedy,
+        )
 
 
 def _refuse_first(bad: Array, values: Array, name: str, rule: Any, remedy: str | Phrase) -> None:
     """Refuse the first value that breaks a rule, if one does."""
     if bad.any():
         row, column = (int(k) for k in np.argwhere(bad)[0])
-        found: dict[str, Any] = {"row": row, "column": column, "value": values[row, column].item()}
-        raise InputError(argument=name, rule=rule, remedy=remedy, **found)
+        value = values[row, column].item()
+        raise InputError(
+            argument=name, rule=rule, value=value, row=row, column=column, remedy=remedy
+        )
 
 
 def _raise_zeros(
     probs: Floats, clip: float | None
 ) -> tuple[Floats, NDArray[np.bool_] | None, int, float | None]:
-    _check_clip(clip, probs.shape[1])
+    number = isinstance(clip, (int, float, np.integer, np.floating)) and not isinstance(clip, bool)
+    n_classes = probs.shape[1]
+    if clip is not None and not (number and 0.0 <= clip < 1.0 / n_classes):
+        allowed = f"be a number in [0, 1/{n_classes})"
+        raise InputError(argument="clip", rule=allowed, value=clip)
     n_zeros = 0 if probs.min() > 0.0 else int((probs == 0.0).sum())
     if clip == 0.0:
         rule = Phrase("be positive when {}", Option("clip", 0))
@@ -218,12 +202,3 @@ def _raise_zeros(
     touched = raised.any(axis=1)  # the other rows keep their digits, whatever their company
     lifted /= np.where(touched, lifted.sum(axis=1), 1.0)[:, None]
     return lifted, raised, n_zeros, floor
-
-
-def _check_clip(clip: float | None, n_classes: int) -> None:
-    if clip is None:
-        return
-    number = isinstance(clip, (int, float, np.integer, np.floating)) and not isinstance(clip, bool)
-    if not number or not 0.0 <= clip < 1.0 / n_classes:
-        rule = f"be a number in [0, 1/{n_classes})"
-        raise InputError(argument="clip", rule=rule, value=clip)

@@ -36,11 +36,16 @@ class RowFacts:
     groups: Codes | None = None
 
     def take(self, rows: Codes, times: Floats | None = None) -> RowFacts:
-        """Return the facts of the chosen rows, their weight multiplied by `times`."""
+        """Return the facts of the chosen rows, their weight multiplied by `times`.
+
+        Groups are numbered anew, so that their largest number counts them.
+        """
         weight = None if self.weight is None else self.weight[rows]
         if times is not None:
             weight = times if weight is None else weight * times
-        groups = None if self.groups is None else self.groups[rows]
+        groups = self.groups
+        if groups is not None:
+            groups = np.unique(groups[rows], return_inverse=True)[1].ravel().astype(np.intp)
         return RowFacts(weight, self.weight_kind, groups)
 
 
@@ -89,13 +94,22 @@ def _one_each(name: str, rule: str, values: NDArray[Any]) -> InputError:
 
 
 def clean_groups(groups: Any, n_samples: int) -> Codes | None:
-    """Return each row's group as a number 0 .. n_groups - 1."""
+    """Return each row's group as a number 0 .. n_groups - 1; none may be missing."""
     if groups is None:
         return None
     names = as_column(groups, "groups")
     if names.shape != (n_samples,):
         raise _one_each("groups", f"one name per row ({n_samples})", names)
-    codes = _group_codes(names)
+    if names.dtype.kind in "biu":
+        codes = np.unique(names, return_inverse=True)[1].astype(np.intp)
+    else:
+        seen: dict[Any, int] = {}
+        for row, name in enumerate(names.tolist()):
+            if is_missing(name):
+                rule = Phrase("every row needs a group; {gap}.")
+                raise InputError(rule, argument="groups", row=row, remedy="Drop those rows.")
+            seen.setdefault(name, len(seen))
+        codes = np.array([seen[name] for name in names.tolist()], dtype=np.intp)
     if codes.max() == 0:
         raise InputError(
             Phrase("{argument} must name at least two groups; all rows are in one."),
@@ -103,19 +117,6 @@ def clean_groups(groups: Any, n_samples: int) -> Codes | None:
             remedy=Phrase("Leave {} out.", Option("groups")),
         )
     return codes
-
-
-def _group_codes(names: NDArray[Any]) -> Codes:
-    """Number the groups; any hashable name will do, but none may be missing."""
-    if names.dtype.kind in "biu":
-        return np.unique(names, return_inverse=True)[1].astype(np.intp)
-    seen: dict[Any, int] = {}
-    for row, name in enumerate(names.tolist()):
-        if is_missing(name):
-            rule, remedy = Phrase("every row needs a group; {gap}."), "Drop those rows."
-            raise InputError(rule, argument="groups", row=row, remedy=remedy)
-        seen.setdefault(name, len(seen))
-    return np.array([seen[name] for name in names.tolist()], dtype=np.intp)
 
 
 def row_numbers(rows: Any, n_samples: int) -> Codes:
@@ -149,12 +150,8 @@ def counted_labels(counts: NDArray[Any]) -> tuple[Codes, Codes, Floats]:
     """Return (row, column, count) of every positive count, row by row."""
     empty = counts.sum(axis=1) == 0
     if empty.any():
-        row = int(np.argmax(empty))
-        raise InputError(
-            Phrase("each row of label counts must hold at least one label; {row} holds none."),
-            argument="y",
-            row=row,
-            remedy="Drop that row.",
-        )
+        rule = "each row of label counts must hold at least one label; {row} holds none."
+        row, remedy = int(np.argmax(empty)), "Drop that row."
+        raise InputError(Phrase(rule), argument="y", row=row, remedy=remedy)
     rows, columns = np.nonzero(counts)
     return rows, columns, counts[rows, columns].astype(np.float64)

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .predictions import Predictions
 from .probabilities import DEFAULT_CLIP, clean_probs
 
@@ -57,14 +57,9 @@ GLANCE = 100
 
 @dataclass(frozen=True)
 class Resolution:
-    """How fine a forecaster speaks; None where no limit shows.
+    """How fine a forecaster speaks: the smallest T of votes k / T, and decimals rounded to.
 
-    Attributes
-    ----------
-    votes : int or None
-        The smallest T of which all probabilities are multiples 1 / T.
-    decimals : int or None
-        Decimals that probabilities were rounded to.
+    None where no limit shows.
     """
 
     votes: int | None = None
@@ -104,23 +99,18 @@ def resolution_of(probs: Floats) -> Resolution:
     return Resolution(coarse if no_chance else None, written.decimals)
 
 
-@dataclass(frozen=True, eq=False)
-class _Written:
-    """Rows as they stood in a file with `decimals`, before they were divided by their sums."""
+class _Written(NamedTuple):
+    """Rows as a file held them, not yet divided by their sums; `unit` last digits make 1."""
 
     rows: Floats
     decimals: int
+    unit: int
     sums_hold: bool
 
-    @property
-    def unit(self) -> int:
-        """How many last digits make 1."""
-        return int(10**self.decimals)
 
-
-def _free(rows: Floats) -> NDArray[np.intp]:
-    inner: NDArray[np.intp] = ((rows > 0.0) & (rows < 1.0)).sum(axis=1) - 1
-    return np.maximum(inner, 0)
+def _free(rows: Floats) -> Codes:
+    """Return how many values of each row its sum leaves free."""
+    return np.maximum(((rows > 0.0) & (rows < 1.0)).sum(axis=1) - 1, 0)
 
 
 def _reach(rows: Floats) -> int:
@@ -139,14 +129,14 @@ def _as_written(rows: Floats) -> _Written | None:
             continue
         shifts = _shifts(rows, unit, reach)
         if shifts is not None:
-            whole: Floats = np.rint(rows * (unit + shifts)[:, None])
+            whole = np.rint(rows * (unit + shifts)[:, None])
             telling = (whole > 0.0).sum(axis=1) >= 3
             hold = bool((whole.sum(axis=1) == unit).all()) and int(telling.sum()) >= FEWEST_ROWS
-            return _Written(whole / unit, decimals, hold)
+            return _Written(whole / unit, decimals, unit, hold)
     return None
 
 
-def _shifts(rows: Floats, unit: int, reach: int) -> NDArray[np.intp] | None:
+def _shifts(rows: Floats, unit: int, reach: int) -> Codes | None:
     """Return each row's m that makes ``x (unit + m)`` whole numbers; None if a row has none."""
     least, found = np.full(len(rows), np.inf), np.zeros(len(rows), dtype=np.intp)
     for m in sorted(range(max(-reach, 1 - unit), reach + 1), key=abs):
@@ -160,28 +150,21 @@ def _distance(counts: Floats) -> Floats:
     """Return how far counts are from whole numbers, where only a 0 may count as 0."""
     nearest = np.rint(counts)
     np.maximum(nearest, 1.0, out=nearest, where=counts > 0.0)
-    distance: Floats = np.abs(counts - nearest)
-    return distance
+    return np.abs(counts - nearest)
 
 
 def _smallest(rows: Floats, most: int, error: float) -> int | None:
     """Return the smallest T <= most that all rows are multiples 1 / T of, within `error`."""
-    for votes in _promising(rows, np.arange(2, most + 1), error):
+    candidates, values = np.arange(2, most + 1), np.unique(rows[:GLANCE])
+    values = values[:: -(-len(values) // GLANCE)]
+    off = _distance(values[None, :] * candidates[:, None]).max(axis=1)
+    for votes in candidates[off <= error * candidates].tolist():  # not ruled out by a glance
         if _distance(rows * votes).max() > error * votes:
             continue
         shown = np.bincount(np.rint(rows * votes).astype(np.intp).ravel(), minlength=votes + 1)
         if (shown[1:votes] > 0).sum() >= min(votes - 1, FEWEST_VALUES):
-            return votes
+            return int(votes)
     return None
-
-
-def _promising(rows: Floats, candidates: NDArray[np.intp], error: float) -> list[int]:
-    """Return the candidates that a glance at some values does not rule out."""
-    values = np.unique(rows[:GLANCE])
-    values = values[:: -(-len(values) // GLANCE)]
-    distance = _distance(values[None, :] * candidates[:, None]).max(axis=1)
-    kept: list[int] = candidates[distance <= error * candidates].tolist()
-    return kept
 
 
 def _is_no_chance(votes: int | None, coverage: float, free: int) -> bool:
@@ -200,7 +183,7 @@ def zero_cells(predictions: Predictions) -> Mask:
     """Return where a probability was 0 or was raised as one; nowhere when logits are given."""
     if predictions.raised is not None:
         return predictions.raised
-    zero: Mask = predictions.probs == 0.0
+    zero = predictions.probs == 0.0
     return zero if predictions.logits is None else np.zeros_like(zero)
 
 
@@ -218,7 +201,7 @@ def unraised(predictions: Predictions) -> Floats:
     if predictions.raised is None:
         return predictions.probs
     touched = predictions.raised.any(axis=1)
-    kept: Floats = np.where(predictions.raised, 0.0, predictions.probs)
+    kept = np.where(predictions.raised, 0.0, predictions.probs)
     kept /= np.where(touched, kept.sum(axis=1), 1.0)[:, None]
     return kept
 

@@ -15,7 +15,7 @@ from .._blocks.dask import blocks_of_dask, is_dask
 from .._blocks.files import blocks_of_files
 from .._blocks.fit import fit_blocks
 from .._files.read import read_predictions
-from .._files.source import StrPath
+from .._ground.files import StrPath
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._inference.draws import Seed

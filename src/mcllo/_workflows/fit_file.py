@@ -13,7 +13,7 @@ from typing import Any
 
 from .._blocks.files import blocks_of_files
 from .._files.read import read_predictions
-from .._files.source import StrPath
+from .._ground.files import StrPath
 from .._ground.results import none_for_nan
 from .._ground.text import format_count, listed
 from ..calibrators import CALIBRATORS

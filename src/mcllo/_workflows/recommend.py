@@ -31,11 +31,11 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.means import error_of_mean
 from .._ground.results import Floats, Result
 from .._ground.statements import Statement
 from .._ground.text import format_count, listed
 from .._input.predictions import Predictions
+from ..metrics._scores import error_of_mean
 
 LEVEL = 0.95
 SHOWN = 5e-5

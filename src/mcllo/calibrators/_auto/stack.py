@@ -48,12 +48,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._ground.means import error_of_mean
 from ..._ground.results import Codes as Rows
 from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._input.predictions import Predictions
 from ..._math.newton import minimize_sets, newton_directions
+from ...metrics._scores import error_of_mean
 from .._linear_fit import transposed_scores
 from .members import Members, MembersFit
 
