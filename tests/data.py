@@ -208,3 +208,8 @@ def hostile() -> DataSet:
 SETS: dict[str, Callable[[], DataSet]] = {
     make.__name__: make for make in (toy, sharp, calm, separated, votes, grouped, many, hostile)
 }
+
+
+def fitted(predictions: mcllo.Predictions, **options: Any) -> mcllo.MCLLOFit:
+    """Return the fit of MCLLO to predictions, by its public name."""
+    return mcllo.MCLLOCalibrator(**options).fit(predictions).fit_

@@ -1,28 +1,16 @@
 """`class_tests`, Holm's adjustment and closed testing."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from independent import direct_nll, draw, log_odds_of, power_formula, simplex
+from independent import direct_nll, log_odds_of
 from scipy.optimize import minimize
 from scipy.stats import binom, chi2, norm
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, class_tests
 from mcllo._diagnosis.class_tests import closed_test, holm, in_the_large
-from mcllo._fit.fit import fit_predictions
-from mcllo.exceptions import InputError, SeparationWarning
-
-
-def test_rows_that_equal_their_expectation():
-    # four rows at (1/2, 1/2), two labels each: nothing is off, and the log odds never vary
-    found = class_tests([[0.5, 0.5]] * 4, [0, 0, 1, 1], method="chi2").table
-    assert found["statistic"][0] == pytest.approx(0.0, abs=1e-9)
-    assert found["df"] == [1, 0]
-    assert found["large_pvalue"] == [1.0, 1.0]
 
 
 def test_in_the_large_by_hand():
@@ -71,115 +59,6 @@ def test_statistics_against_independent_restricted_fits(baseline):
     assert np.isnan(found["statistic"][baseline])
     expected = holm([found["pvalue"][j] for j in order])
     assert [found["adjusted"][j] for j in order] == pytest.approx(expected.tolist())
-
-
-def test_the_class_that_is_off_is_found():
-    rng = np.random.default_rng(3)
-    probs = simplex(rng, 4000, 4)
-    y = draw(power_formula(probs, np.array([1.0, 2.0, 1.0]), np.array([1.0, 0.5, 1.0])), rng)
-    found = class_tests(probs, np.array(list("abcd"))[y], classes=list("abcd"))
-    assert found.method == "chi2"
-    assert found.rejected(alpha=0.01) == ("b",)
-    assert "b" in found.rejected_in_the_large(alpha=0.01)
-
-
-def test_little_information_is_bootstrapped_and_repeatable():
-    first, again = (class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99) for _ in range(2))
-    assert first.method == "bootstrap"
-    assert 0 < first.n_resamples <= 99
-    assert first.to_dict() == again.to_dict()
-    assert first.rejected() == ()
-
-
-def test_every_class_says_how_it_was_tested():
-    found = class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99, baseline=1)
-    assert found.table["method"] == ["bootstrap", "", "bootstrap"]
-    expected = class_tests(TOY_X, TOY_Y, method="chi2", baseline=1)
-    assert expected.table["method"] == ["chi2", "", "chi2"]
-    for j in (0, 2):
-        assert found.table["chi2_pvalue"][j] == pytest.approx(expected.table["pvalue"][j])
-        assert found.table["pvalue"][j] != found.table["chi2_pvalue"][j]
-
-
-def test_little_work_is_spent_on_scores_and_none_on_chi_square():
-    # 48 cells a draw, 2 tests: 96 cells of work for a draw of each
-    few = class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99, work=96 * 20)
-    assert few.method == "score"
-    assert 0 < few.n_resamples <= 99
-    none = class_tests(TOY_X, TOY_Y, seed=5, n_resamples=99, work=96.0)  # and no fit less
-    assert (none.method, none.n_resamples) == ("chi2", 0)
-    assert "too costly" in none.reason
-
-
-def test_where_fits_would_take_too_long_the_statistic_is_walds():
-    # 48 cells, two fits: 96 cells at 4 for one of work. a' V^-1 a with V of the estimate
-    p = Predictions.from_arrays(TOY_X, TOY_Y)
-    fit = fit_predictions(p)
-    found = class_tests(TOY_X, TOY_Y, work=20.0)
-    assert found.method == "wald"
-    assert "too long" in found.reason
-    for j in range(2):
-        a = np.array([fit.tau[j], fit.gamma[j] - 1.0])
-        own = fit.cov_theta[np.ix_([j, 2 + j], [j, 2 + j])]
-        assert found.table["statistic"][j] == pytest.approx(a @ np.linalg.inv(own) @ a)
-        assert found.table["pvalue"][j] == pytest.approx(chi2.sf(found.table["statistic"][j], 2))
-    assert class_tests(TOY_X, TOY_Y, work=25.0).method != "wald"
-    assert class_tests(TOY_X, TOY_Y, work=20.0, method="chi2").method == "chi2"
-
-
-def test_separated_rows_have_finite_statistics():
-    with pytest.warns(SeparationWarning):
-        found = class_tests(TOY_X, TOY_X.argmax(axis=1), seed=0, n_resamples=99).table
-    assert np.isfinite(found["statistic"][:2]).all()
-    assert all(0.0 < p <= 1.0 for p in found["pvalue"][:2])
-
-
-def test_results_as_dict_frame_and_text():
-    found = class_tests(TOY_X, TOY_Y, method="chi2", seed=1)
-    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert [row["class"] for row in content["rows"]] == [0, 1, 2]
-    assert content["rows"][2]["pvalue"] is None
-    assert len(found.to_frame()) == 3
-    lines = str(found).splitlines()
-    assert lines[0] == "Shift and slope against '2'; share of the class"
-    assert lines[1].split()[:3] == ["class", "statistic", "df"]
-    assert len(lines) == 5
-    assert repr(found) == "<ClassTests of 3 classes, baseline 2>"
-
-
-def test_arguments_are_checked():
-    with pytest.raises(InputError, match="method must be"):
-        class_tests(TOY_X, TOY_Y, method="wald")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
-@pytest.mark.parametrize(("work", "method"), [(1e9, "bootstrap"), (1e4, "score")])
-def test_size_with_few_rows(work, method):
-    # H0 true, class 1's parameters far from the identity: class 0's p-value is at most 0.1 in about
-    # a tenth of 120 samples (sd .027); refits and scores
-    rng = np.random.default_rng(21)
-    probs = simplex(rng, 60, 3, 1.5)
-    truth = power_formula(probs, np.array([1.0, 2.0]), np.array([1.0, 0.5]))
-    options = {"classes": [0, 1, 2], "n_resamples": 39, "work": work}
-    found = [class_tests(probs, draw(truth, rng), seed=k, **options) for k in range(120)]
-    own = np.array([tests.table["pvalue"][0] for tests in found])
-    assert {tests.table["method"][0] for tests in found} == {method}
-    assert abs(np.mean(own <= 0.1) - 0.1) < 3 * 0.027
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
-@pytest.mark.parametrize("work", [1e9, 1e4])
-def test_any_false_rejection_after_holm(work):
-    # all classes calibrated, 60 sharp rows: any rejection at .1 in at most a tenth of 80 samples
-    # (sd .034), for shift and slope and for the share
-    rng = np.random.default_rng(22)
-    probs = simplex(rng, 60, 3, 2.5)
-    options = {"classes": [0, 1, 2], "n_resamples": 39, "work": work}
-    found = [class_tests(probs, draw(probs, rng), seed=k, **options) for k in range(80)]
-    assert np.mean([len(tests.rejected(0.1)) > 0 for tests in found]) < 0.1 + 3 * 0.034
-    assert np.mean([len(tests.rejected_in_the_large(0.1)) > 0 for tests in found]) < 0.1 + 3 * 0.034
 
 
 PVALUES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12)

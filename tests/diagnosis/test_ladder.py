@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from approval import check_text, sections
-from independent import draw, power_formula, sample, simplex
+from independent import draw, sample, simplex
 from scipy.stats import chi2
-from shared_data import load_cifar10_vgg16_keras, load_hpc_cv, load_soccer_538
+from shared_data import load_hpc_cv, load_soccer_538
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test, ladder
@@ -31,17 +30,9 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._ground.statements import pick
 from mcllo._ground.text import p_words
 from mcllo._inference.likelihood_tests import run_test
-from mcllo.exceptions import InputError, SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, np.array(["a", "b", "c"])[TOY_Y])
 LADDER = ladder(TOY, method="chi2")
-
-
-def distorted(n, delta, gamma, seed, c=3):
-    """Rows and labels that follow the map (delta, gamma) of the rows, not the rows."""
-    rng = np.random.default_rng(seed)
-    probs = simplex(rng, n, c, 1.5)
-    return probs, draw(power_formula(probs, np.array(delta), np.array(gamma)), rng)
 
 
 def test_toy():
@@ -62,66 +53,6 @@ def test_toy():
     assert [row.larger_df for row in rows] == [4, 3, 2, 2, 1, 2, 0]
 
 
-def test_information_criteria_by_hand():
-    # temperature: one parameter, NLL 12.302730003, n = 16
-    row = LADDER.row("temperature")
-    assert row.aic == pytest.approx(2 + 2 * 12.302730003, abs=1e-7)
-    assert row.bic == pytest.approx(math.log(16) + 2 * 12.302730003, abs=1e-7)
-
-
-@pytest.mark.parametrize("method", ["chi2", "exact"])
-@pytest.mark.parametrize("baseline", [0, 2])
-def test_mcllo_row_is_the_calibration_test(method, baseline):
-    options = {"method": method, "baseline": baseline, "n_resamples": 99, "seed": 4}
-    found, test = ladder(TOY_X, TOY_Y, **options), calibration_test(TOY_X, TOY_Y, **options)
-    row = found.row("mcllo")
-    assert (row.statistic, row.df, row.pvalue) == (test.statistic, test.df, test.pvalue)
-    assert found.row("identity").larger_pvalue == test.pvalue
-    fit = fit_predictions(Predictions.from_arrays(TOY_X, TOY_Y, baseline=baseline))
-    assert row.log_likelihood == fit.log_likelihood
-
-
-def test_cifar_statistics():
-    # methods specification 8b: CIFAR train lambda: temp 946.4, common 991.5, full 1173.4; 7: 1028.6
-    rows = np.random.default_rng(0).permutation(10_000)[:8000]
-    found = ladder(load_cifar10_vgg16_keras().take(rows), method="chi2")
-    expected = {"temperature": 946.4, "common_slope": 991.5, "mcllo": 1028.6, "full": 1173.4}
-    for model, value in expected.items():
-        assert found.row(model).statistic == pytest.approx(value, abs=0.05)
-    assert [row.df for row in found.rows] == [0, 1, 9, 9, 10, 18, 90]
-
-
-@pytest.mark.parametrize(
-    ("delta", "gamma", "chosen"),
-    [
-        ([1.0, 1.0], [0.5, 0.5], "temperature"),
-        ([2.0, 0.5], [1.0, 1.0], "shift"),
-        ([2.0, 0.5], [0.5, 0.5], "common_slope"),
-        ([1.0, 1.0], [0.4, 1.4], "scale"),
-        ([2.0, 0.5], [0.4, 1.4], "mcllo"),
-    ],
-)
-def test_the_kind_of_miscalibration_is_found(delta, gamma, chosen):
-    assert ladder(*distorted(4000, delta, gamma, seed=1), alpha=0.01).chosen == chosen
-
-
-def test_the_full_map_is_found():
-    rng = np.random.default_rng(5)
-    probs = simplex(rng, 4000, 3, 1.5)
-    odds = np.log(probs[:, :2] / probs[:, 2:])
-    mixed = np.column_stack([odds @ [[1.0, 0.8], [-0.6, 1.0]], np.zeros(4000)])
-    mixed = np.exp(mixed) / np.exp(mixed).sum(axis=1, keepdims=True)
-    assert ladder(probs, draw(mixed, rng)).chosen == "full"
-
-
-def test_little_information_is_simulated_and_repeatable():
-    first, again = (ladder(TOY_X, TOY_Y, n_resamples=99, seed=3) for _ in range(2))
-    assert first.to_dict() == again.to_dict()
-    assert [row.method for row in first.rows] == ["exact"] * 7
-    assert [row.larger_method for row in first.rows] == ["exact", *["bootstrap"] * 5, None]
-    assert (first.method, first.chosen) == ("simulated", "identity")
-
-
 def test_a_fit_and_a_test_made_already_are_used():
     p = Predictions.from_arrays(TOY_X, TOY_Y)
     fit, test = fit_predictions(p), calibration_test(p, method="exact", n_resamples=49, seed=9)
@@ -131,35 +62,6 @@ def test_a_fit_and_a_test_made_already_are_used():
     again = ladder_of(p, fit, test=score, n_resamples=99, seed=3)  # not a likelihood ratio
     assert again.row("mcllo").n_resamples != 49
     assert again.to_dict() == ladder(TOY_X, TOY_Y, n_resamples=99, seed=3).to_dict()
-
-
-def test_little_work_is_spent_on_scores_and_none_on_chi_square():
-    # 48 cells a draw, 10 tests: 480 cells of work for a draw of each
-    few = ladder(TOY_X, TOY_Y, n_resamples=99, seed=3, work=480 * 50)
-    assert {row.larger_method for row in few.rows[1:5]} == {"score"}
-    assert few.method == "simulated"
-    assert "scores were simulated" in few.reason
-    none = ladder(TOY_X, TOY_Y, n_resamples=99, seed=3, work=100.0)
-    assert [row.larger_method for row in none.rows] == ["exact", *["chi2"] * 4, "chi2", None]
-    assert none.method == "mixed"
-    assert [row.larger_too_costly for row in none.rows] == [False, *[True] * 5, False]
-    assert LADDER.method == "chi2"
-
-
-def test_separated_rows_have_a_ladder():
-    with pytest.warns(SeparationWarning):
-        found = ladder(TOY_X, TOY_X.argmax(axis=1), n_resamples=99, seed=0)
-    assert all(np.isfinite(row.statistic) for row in found.rows)
-    statistics = [found.row(m).statistic for m in ("identity", "temperature", "scale", "mcllo")]
-    assert statistics == sorted(statistics)
-
-
-def test_weights_count_rows():
-    twice = ladder(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0), method="chi2")
-    rows = ladder(np.repeat(TOY_X, 2, axis=0), np.repeat(TOY_Y, 2), method="chi2")
-    for ours, theirs in zip(twice.rows, rows.rows, strict=True):
-        assert ours.statistic == pytest.approx(theirs.statistic, abs=1e-8)
-        assert ours.bic == pytest.approx(theirs.bic, abs=1e-8)
 
 
 def test_results_as_dict_frame_and_text():
@@ -197,44 +99,6 @@ def ladder_pvalues(predictions, seed):
     null = restricted_fit(family, bases.pop("identity"))
     values = {m: gain(null, restricted_fit(family, basis)) for m, basis in bases.items()}
     return [against_identity(plan, family, bases[m], value).pvalue for m, value in values.items()]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.SeparationWarning")
-def test_closed_testing_seldom_rejects_a_true_model():
-    # the truth is a temperature: it and what holds it must survive in 95 % of 150 samples (sd .018)
-    wrong = 0
-    for k in range(150):
-        probs, y = distorted(300, [1.0, 1.0], [0.5, 0.5], seed=5000 + k)
-        found = ladder(probs, y, method="chi2")
-        true = ("temperature", "scale", "common_slope", "mcllo")
-        wrong += any(found.row(model).rejected for model in true)
-    assert wrong / 150 < 0.05 + 3 * 0.018
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
-@pytest.mark.parametrize("work", [1e9, 2e4])
-def test_closed_testing_with_few_sharp_rows(work):
-    # 60 sharp rows, so few errors that all is simulated, with refits or by scores; the truth is a
-    # temperature: it and what holds it must survive in 90 % of 60 samples at level .1 (sd .039)
-    wrong, methods = 0, set()
-    for k in range(60):
-        probs, y = distorted(60, [1.0, 1.0], [0.5, 0.5], seed=7000 + k)
-        found = ladder(probs, y, classes=[0, 1, 2], n_resamples=39, seed=k, alpha=0.1, work=work)
-        rows = [found.row(m) for m in ("temperature", "scale", "common_slope", "mcllo")]
-        wrong += any(row.rejected for row in rows)
-        methods |= {row.larger_method for row in rows[:3]}
-    assert methods <= ({"bootstrap", "bound"} if work > 1e6 else {"score", "bound"})
-    assert wrong / 60 < 0.1 + 3 * 0.039
-
-
-def test_arguments_are_checked():
-    for options, words in (({"alpha": 1.5}, "alpha must lie in"), ({"method": "b"}, "method must")):
-        with pytest.raises(InputError, match=words):
-            ladder(TOY_X, TOY_Y, **options)
-    with pytest.raises(InputError, match="model must be one of 'identity'"):
-        LADDER.row("vector")
 
 
 def models_of(probs, y, **options):

@@ -43,14 +43,6 @@ def evidence_at(predictions, rho, exponent=1.0):
 # --- fixed points
 
 
-def test_an_endless_penalty_leaves_the_centre_and_none_forgets_it():
-    for center, gamma in (("identity", 1.0), ("temperature", 1.38386)):
-        found = fit_predictions(TOY, penalty=1e9, center=center)
-        np.testing.assert_allclose(found.theta, [0.0, 0.0, gamma, gamma], atol=1e-5)
-    found = fit_predictions(TOY, center="temperature")
-    np.testing.assert_array_equal(found.theta, fit_predictions(TOY).theta)
-
-
 # --- hand-sized examples and independent implementations
 
 
@@ -116,17 +108,6 @@ def test_auto_is_the_best_of_a_fine_grid():
     np.testing.assert_allclose(found.theta, again.theta, atol=1e-8)
 
 
-def test_calibrated_rows_are_left_alone_and_distorted_rows_are_not():
-    probs, labels = sample(300, 3, 4, 1.5)
-    sharp = probs**3 / (probs**3).sum(axis=1, keepdims=True)
-    calm = fit_predictions(predictions_of(probs, labels), penalty="auto")
-    moved = fit_predictions(predictions_of(sharp, labels), penalty="auto")
-    assert calm.penalty > 30.0 > moved.penalty
-    tempered = fit_predictions(predictions_of(sharp, labels), penalty="auto", center="temperature")
-    assert tempered.center_gamma == pytest.approx(1 / 3, abs=0.1)
-    assert tempered.penalty > moved.penalty
-
-
 # --- properties
 
 
@@ -165,13 +146,6 @@ def test_the_strength_stays_in_its_range():
 
 
 # --- warnings and errors
-
-
-def test_no_exponent_means_the_identity():
-    with pytest.warns(SeparationWarning, match="pulls to the identity instead"):
-        found = fit_predictions(predictions_of(TOY_X, ARGMAX), penalty=1.0, center="temperature")
-    assert found.center == "identity"
-    np.testing.assert_allclose(found.theta, [0.129659, -0.109633, 2.275252, 1.926731], atol=6e-7)
 
 
 # --- Firth's
@@ -258,33 +232,7 @@ def test_toy(labels, theta):
     np.testing.assert_allclose(found.cov_theta, inverse, rtol=1e-9)
 
 
-def test_an_absent_class_has_a_finite_estimate():
-    labels = np.where(TOY_Y == 1, 0, TOY_Y)
-    found = fit_predictions(predictions_of(TOY_X, labels), penalty="firth")  # no warning: an error
-    assert found.converged
-    assert np.abs(found.theta).max() < 10.0
-
-
 def test_rows_of_weight_two_count_twice():
     doubled = solve(np.vstack([TOY_X, TOY_X]), np.append(TOY_Y, TOY_Y))
     weighted = solve(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0))
     np.testing.assert_allclose(weighted.x, doubled.x, atol=1e-7)
-
-
-def test_constant_log_odds_fix_gamma():
-    # 30 of 40 labels are class 0 at constant log odds: tau alone moves, log|H| = log(n g (1 - g)),
-    # so n (g - 3/4) = (1 - 2 g) / 2 and g = 30.5 / 41 (half a row is added to each class)
-    probs = np.full((40, 2), 0.5)
-    found = fit_predictions(predictions_of(probs, np.repeat([0, 1], [30, 10])), penalty="firth")
-    assert found.tau[0] == pytest.approx(np.log(30.5 / 10.5), abs=1e-8)
-    assert found.gamma[0] == 1.0
-    assert found.df == 1
-
-
-def test_saturated_rows_do_not_stop_it():
-    logits = np.column_stack([np.tile([700.0, -700.0], 5), np.zeros(10)])
-    predictions = Predictions.from_arrays(None, np.tile([0, 1], 5), logits=logits)
-    found = fit_predictions(predictions, penalty="firth")
-    assert found.converged
-    # as in the first example: 10 (g - 1) = 1 - 2 g, so g = 11 / 12 at log odds 700
-    assert found.gamma[0] == pytest.approx(np.log(11.0) / 700.0, rel=1e-6)

@@ -8,7 +8,7 @@ from independent import sample as rows_and_labels
 from scipy.optimize import minimize
 from toy import TOY_X, TOY_Y
 
-from mcllo import BootstrapFits, MCLLOMap, Predictions, bootstrap_fits
+from mcllo import MCLLOMap, Predictions, bootstrap_fits
 from mcllo._fit.existence import separating_direction
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import read_simplex
@@ -42,21 +42,6 @@ def test_the_labels_themselves_give_the_fit_back():
         theta, left = refits(p, fit).estimates(statistic(p, p.codes)[None])
         np.testing.assert_allclose(theta[0], fit.theta, atol=1e-9)
         assert left[0] > 0.0
-
-
-def test_quantiles_by_hand():
-    # c = 2, gamma = 1, x = (1/2, 1/2): g = expit(tau). Of B = 39 draws the interval of level .95
-    # runs from the (39 + 1) .025 = 1st to the 39th: expit(-1.9) = .130108, expit(1.9) = .869892;
-    # that of level .8 from the 4th, tau = -1.6: .167982, to the 36th: .832018
-    fit = fit_predictions(sample(50, c=2))
-    tau = np.random.default_rng(0).permutation(np.linspace(-1.9, 1.9, 39))
-    fits = BootstrapFits(fit, np.column_stack([tau, np.ones(39)]), 0, 0)
-    found = fits.recalibrate([[0.5, 0.5]], interval=0.95)
-    np.testing.assert_allclose([found.low[0, 0], found.high[0, 0]], [0.130108, 0.869892], atol=1e-6)
-    found = fits.recalibrate([[0.5, 0.5]], interval=0.8)
-    np.testing.assert_allclose([found.low[0, 0], found.high[0, 0]], [0.167982, 0.832018], atol=1e-6)
-    np.testing.assert_allclose(found.low[:, 1], 1.0 - found.high[:, 0], rtol=1e-12)
-    assert found.method == "bootstrap"
 
 
 @pytest.mark.parametrize("baseline", [0, 1, 2])

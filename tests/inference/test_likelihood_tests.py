@@ -6,7 +6,7 @@ import pytest
 from independent import draw
 from inputs import refusal
 from scipy.stats import chi2
-from shared_data import load_cifar10_vgg16_keras, load_hockey
+from shared_data import load_cifar10_vgg16_keras
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, assess, calibration_test, robust_test
@@ -20,7 +20,6 @@ from mcllo._inference.likelihood_tests import (
 )
 from mcllo._inference.max_score import best_baseline
 from mcllo._inference.pvalue import Ground, Limit, Note, Reason
-from mcllo.exceptions import InputError
 
 
 def honest(n, c, seed, concentration=1.0):
@@ -30,72 +29,12 @@ def honest(n, c, seed, concentration=1.0):
     return probs, draw(probs, rng)
 
 
-def test_data_that_equal_their_expectation_give_statistic_zero():
-    # four rows at (1/2, 1/2), two labels each: shares equal predictions, the log odds never vary
-    test = calibration_test([[0.5, 0.5]] * 4, [0, 0, 1, 1], method="chi2")
-    assert test.statistic == pytest.approx(0.0, abs=1e-12)
-    assert test.df == 1  # constant log odds: gamma cannot be told from tau
-    assert test.pvalue == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("baseline", "lr", "p", "score", "wald"),
-    [
-        (2, 1.1462114203, 0.88687265, 0.9895584940, 0.9515609514),
-        (0, 1.1250835514, 0.89027227, 0.9559480156, 0.9099841956),
-        (1, 0.9305895999, 0.92013181, 0.8315366381, 0.8052434186),
-    ],
-)
-def test_toy_statistics(baseline, lr, p, score, wald):
-    # methods specification 0.4, TOY
-    for statistic, value in {"lr": lr, "score": score, "wald": wald}.items():
-        options = {"baseline": baseline, "statistic": statistic, "method": "chi2"}
-        test = calibration_test(TOY_X, TOY_Y, **options)
-        assert test.statistic == pytest.approx(value, abs=1e-6)
-        assert statistic != "lr" or test.pvalue == pytest.approx(p, abs=1e-6)
-        assert test.df == 4
-
-
-@pytest.mark.parametrize(("statistic", "p"), [("lr", 0.907), ("score", 0.9185)])
-def test_toy_exact_p_values(statistic, p):
-    # methods specification 8e: B = 1999, seed 0
-    test = calibration_test(TOY_X, TOY_Y, statistic=statistic, method="exact", seed=0)
-    assert test.pvalue == pytest.approx(p, abs=1e-12)
-    assert (test.method, test.n_resamples, test.sequential) == ("exact", 1999, False)
-
-
-def test_sequential_agrees_with_all_draws_and_makes_fewer():
-    full = calibration_test(TOY_X, TOY_Y, method="exact", seed=0)
-    some = calibration_test(TOY_X, TOY_Y, method="sequential", seed=0)
-    assert some.n_resamples < full.n_resamples
-    assert some.sequential
-    # 50 exceedances: the relative standard error is at most 1/7
-    assert some.pvalue == pytest.approx(full.pvalue, rel=0.3)
-
-
 def test_chi_square_p_is_scipys_tail():
     probs, y = honest(600, 4, 1)
     test = calibration_test(probs**2 / (probs**2).sum(axis=1, keepdims=True), y)
     assert test.method == "chi2"
     assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 6), rel=1e-9)
     assert 0.0 < test.pvalue < 1e-20  # a survival function, not 1 - cdf
-
-
-def test_exact_p_is_never_zero_and_says_how_many_draws():
-    wrong = np.roll(TOY_Y, 1)
-    probs = TOY_X**8 / (TOY_X**8).sum(axis=1, keepdims=True)
-    test = calibration_test(probs, wrong, method="exact", n_resamples=99, seed=1)
-    assert test.pvalue == pytest.approx(1 / 100)
-    assert "exact, 99 simulated" in str(test)
-    assert "p = 0.01" in str(test)
-
-
-def test_rejects():
-    test = calibration_test(TOY_X, TOY_Y, method="chi2")
-    assert not test.rejects(0.05)
-    assert test.rejects(0.9)
-    with pytest.raises(InputError, match="alpha must lie in"):
-        test.rejects(5)
 
 
 def test_auto_looks_at_the_information_not_at_n():
@@ -145,38 +84,6 @@ def test_reasons_say_what_they_know():
     assert (asked.asked, asked.in_doubt, asked.too_costly) == (True, False, True)
 
 
-def test_hockey():
-    # BRcal's data: methods specification 0.4, checked with VGAM (tests/reference/vgam.json)
-    test = calibration_test(load_hockey(), method="chi2")
-    assert test.statistic == pytest.approx(4.26743065, abs=1e-7)
-    assert test.pvalue == pytest.approx(0.11839659, abs=1e-7)
-    assert calibration_test(load_hockey(), statistic="score").statistic == pytest.approx(
-        4.16134009, abs=1e-6
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"statistic": "lrt"}, "statistic must be 'lr', 'score' or 'wald'; got 'lrt'"),
-        ({"method": "bootstrap"}, "method must be 'auto', 'chi2', 'exact' or 'sequential'"),
-        ({"statistic": "wald", "method": "exact"}, "Wald statistic has no exact p-value"),
-        (
-            {"sample_weight": [0.5] * 16, "method": "exact"},
-            r"whole-number weights .* sample_weight\[0\]=0.5",
-        ),
-        ({"baseline": "all"}, r"is for recalibration \(MCLLOCalibrator\)"),
-        (
-            {"baseline": "auto", "groups": np.arange(16) // 2},
-            "must not be combined with groups",
-        ),
-    ],
-)
-def test_errors(options, message):
-    with pytest.raises(InputError, match=message):
-        calibration_test(TOY_X, TOY_Y, **options)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
 def test_size_of_the_default_p_value_on_a_sharp_network():
@@ -205,14 +112,6 @@ def test_size_of_the_default_p_value_on_flat_predictions():
     for alpha in (0.05, 0.1, 0.2):
         error = 2.6 * np.sqrt(alpha * (1 - alpha) / reps)
         assert abs(np.mean(np.array(pvalues) <= alpha) - alpha) < error
-
-
-def test_a_fit_that_was_read_from_a_file_has_no_score():
-    predictions = Predictions.from_arrays(TOY_X, TOY_Y)
-    fit = fit_predictions(predictions)
-    copy = type(fit).from_dict(fit.to_dict())
-    assert copy.statistic == fit.statistic
-    assert copy.null_terms is None
 
 
 def test_where_refits_are_too_many_and_errors_too_few_the_score_stands_in():
@@ -304,13 +203,6 @@ def test_auto_is_the_likeliest_baseline_and_pays_for_it():
     assert (found.test.statistic, found.test.pvalue) == (chosen.statistic, chosen.pvalue)
     assert found.test.kind == "max_score"
     assert str(found.test).startswith("largest score (over all baselines) statistic 0.990 on")
-
-
-def test_permuting_classes_does_not_change_the_answer_of_auto():
-    order = [2, 0, 1]
-    here = calibration_test(TOY_X, TOY_Y, baseline="auto", seed=1)
-    there = calibration_test(TOY_X[:, order], TOY_Y, classes=order, baseline="auto", seed=1)
-    assert there.statistic == pytest.approx(here.statistic, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -185,17 +185,6 @@ def test_frequencies_are_repeated_rows(grouped):
     assert se == pytest.approx(robust_se(TOY_X[again], TOY_Y[again], **longer))
 
 
-def test_label_counts_with_their_rows_as_groups_are_repeated_rows():
-    counts = np.array([[3, 1, 0], [0, 2, 0], [1, 0, 4], [0, 0, 1], [2, 2, 1]])
-    probs = TOY_X[:5]
-    rows, labels = np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5)
-    rows, labels = (np.repeat(values, counts.ravel()) for values in (rows, labels))
-    a = robust_test(probs, counts, groups=np.arange(5), seed=1)
-    b = robust_test(probs[rows], labels, groups=rows, seed=1)
-    assert a.to_dict() == pytest.approx(b.to_dict())
-    assert a.n_groups == 5
-
-
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from(["frequency", "survey"]))
 def test_order_of_rows_and_names_of_groups_change_nothing(seed, kind):
@@ -223,12 +212,6 @@ def test_the_scale_of_survey_weights_does_not_matter(method, groups):
     assert tests[0].to_dict() == pytest.approx(tests[1].to_dict())
     se = [robust_se(TOY_X, TOY_Y, sample_weight=s * WEIGHT, **options) for s in (1.0, 10.0)]
     assert se[0] == pytest.approx(se[1])
-
-
-def test_for_two_classes_the_baseline_does_not_matter():
-    options = {"groups": GROUPS, "seed": 1}
-    a, b = (robust_test(BINARY_X, BINARY_Y, baseline=k, **options).to_dict() for k in (0, 1))
-    assert a == pytest.approx(b)
 
 
 def test_the_baseline_of_the_fit_counts():
@@ -259,44 +242,7 @@ def test_it_sees_wrong_predictions():
 # --- choices and words
 
 
-def test_auto_flips_few_groups_and_not_many():
-    rng = np.random.default_rng(0)
-    probs, y = rng.dirichlet([1, 1], 1200), rng.integers(0, 2, 1200)
-    assert robust_test(probs[:1000], y[:1000], seed=1).method == "flip"
-    many = robust_test(probs, y)
-    assert (many.method, many.reason, many.n_resamples) == ("f", "1,200 rows", 0)
-
-
-def test_fractional_frequencies_are_not_flipped():
-    test = robust_test(TOY_X, TOY_Y, sample_weight=WEIGHT / 2)
-    assert test.method == "f"
-    assert test.reason.startswith("14 rows with fractional weights")
-    with pytest.raises(InputError, match="whole-number weights"):
-        robust_test(TOY_X, TOY_Y, sample_weight=WEIGHT / 2, method="flip")
-
-
-def test_few_groups_say_what_they_cannot_show():
-    test = robust_test(TOY_X, TOY_Y, groups=np.arange(16) % 4, seed=1)
-    assert test.limits[0] == "so few can give no p-value below 0.12"
-    assert test.reason == "; ".join(["4 groups", *test.limits])
-    assert test.pvalue > 0.1
-
-
-def test_no_surprise_yet_is_no_evidence():
-    # Eight sharp rows, all right: every score points one way, so flips alone would give 1 / 128.
-    test = robust_test([[0.97, 0.03], [0.03, 0.97]] * 4, [0, 1] * 4, seed=1)
-    assert test.pvalue > 0.5
-    assert test.limits[-1] == "the p-value of independent rows is larger"
-
-
 # --- errors
-
-
-def test_errors():
-    with pytest.raises(InputError, match="method must be 'auto', 'flip' or 'f'; got 'chi2'"):
-        robust_test(TOY_X, TOY_Y, method="chi2")
-    with pytest.raises(InputError, match="groups= must not be given beside"):
-        robust_test(Predictions.from_arrays(TOY_X, TOY_Y), groups=GROUPS)
 
 
 # --- simulations

@@ -1,7 +1,6 @@
 """Reliability curves: bins, Wilson intervals, bands."""
 
 import json
-from statistics import NormalDist
 
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -14,61 +13,10 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, reliability_curve
 from mcllo._ground.text import Table
 from mcllo._inference.draws import draw_labels
-from mcllo.exceptions import InputError
-from mcllo.metrics import expected_calibration_error
 from mcllo.metrics._bins import bin_index, width_edges
 from mcllo.metrics._reliability import central_range, poisson_binomial
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
-
-
-def test_points_on_the_diagonal_and_far_off():
-    curve = reliability_curve([[0.75, 0.25]] * 4, ["a", "a", "a", "b"], n_bins=4)
-    assert curve.observed[2] == curve.mean_predicted[2] == 0.75
-    assert not curve.outside.any()
-    far = reliability_curve([[0.9, 0.1]] * 50, [0] * 20 + [1] * 30)
-    assert far.outside.tolist() == [False] * 8 + [True, False]
-
-
-def test_by_hand():
-    # confidences .9 .8 | .6 .7 in the bins (.75, 1] and (.5, .75]; hits 1 1 | 1 0
-    p = Predictions.from_arrays([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.7, 0.3]], [0, 0, 1, 1])
-    curve = reliability_curve(p, n_bins=4)
-    assert curve.edges.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert curve.counts.tolist() == [0, 0, 2, 2]
-    np.testing.assert_allclose(curve.mean_predicted, [np.nan, np.nan, 0.65, 0.85])
-    np.testing.assert_allclose(curve.observed, [np.nan, np.nan, 0.5, 1.0])
-    # in the last bin no hit has probability .1 * .2 = .02 < .025, one or none .28: at least 1 of 2
-    np.testing.assert_allclose(curve.band_low, [np.nan, np.nan, 0.0, 0.5])
-    np.testing.assert_allclose(curve.band_high, [np.nan, np.nan, 1.0, 1.0])
-
-
-def test_wilson_solves_its_equation():
-    # both ends q of Wilson's interval satisfy (f - q)^2 = z^2 q (1 - q) / n
-    curve = reliability_curve(TOY, n_bins=3, level=0.9)
-    z = NormalDist().inv_cdf(0.95)
-    used = curve.counts > 0
-    for q in (curve.low[used], curve.high[used]):
-        f, n = curve.observed[used], curve.counts[used]
-        np.testing.assert_allclose((f - q) ** 2, z**2 * q * (1 - q) / n, atol=1e-12)
-    assert (curve.low[used] <= curve.observed[used]).all()
-    assert (curve.high[used] >= curve.observed[used]).all()
-
-
-def test_one_class():
-    curve = reliability_curve(TOY, label=1, n_bins=4)
-    # methods.md 2, TOY B=4: frequencies of class 1 (.166667, .285714, .5, 1)
-    np.testing.assert_allclose(curve.observed, [1 / 6, 2 / 7, 1 / 2, 1.0])
-    assert curve.label == 1
-    assert curve.counts.sum() == 16
-
-
-@pytest.mark.parametrize("binning", ["width", "mass"])
-def test_gaps_make_up_the_expected_calibration_error(binning):
-    curve = reliability_curve(TOY, n_bins=10, binning=binning)
-    gaps = np.nan_to_num(np.abs(curve.observed - curve.mean_predicted))
-    error = expected_calibration_error(TOY_Y, TOY_X, n_bins=10, binning=binning)
-    assert curve.counts @ gaps / 16 == pytest.approx(error)
 
 
 def test_band_is_that_of_simulated_labels():
@@ -86,29 +34,6 @@ def test_band_is_that_of_simulated_labels():
         assert (rate >= curve.band_high[m] - 1e-12).mean() > 0.05 - 0.011
 
 
-def test_weights_are_rows():
-    w = np.arange(16) % 4
-    short = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=w)
-    long = Predictions.from_arrays(np.repeat(TOY_X, w, axis=0), np.repeat(TOY_Y, w))
-    for binning in ("width", "mass"):
-        a = reliability_curve(short, binning=binning, n_bins="sqrt").to_dict()
-        b = reliability_curve(long, binning=binning, n_bins="sqrt").to_dict()
-        assert a.keys() == b.keys()
-        for name in ("edges", "counts"):
-            assert a[name] == b[name]
-        for name in ("observed", "mean_predicted", "low", "band_low", "band_high"):
-            np.testing.assert_allclose(*(np.array(d[name], dtype=float) for d in (a, b)))
-
-
-def test_fractional_weights_have_intervals_and_no_band():
-    p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
-    curve = reliability_curve(p, n_bins=2)
-    assert np.isnan(curve.band_low).all()
-    assert not np.isnan(curve.low[1])
-    assert not curve.outside.any()
-    assert reliability_curve(p, n_bins=1).to_table()["counts"] == [8]
-
-
 def test_tables_and_dicts():
     curve = reliability_curve(TOY)
     table = curve.to_table()
@@ -119,19 +44,6 @@ def test_tables_and_dicts():
     assert plain["observed"][0] is None
     assert plain["level"] == 0.95
     assert plain["label"] is None
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"label": "cat"}, "label='cat' is not a class"),
-        ({"level": 95}, r"level must lie in \(0, 1\); got level=95"),
-        ({"n_bins": 0}, "n_bins must be"),
-    ],
-)
-def test_errors(options, message):
-    with pytest.raises(InputError, match=message):
-        reliability_curve(TOY, **options)
 
 
 probabilities = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1))
