@@ -2,6 +2,7 @@
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tokenize
@@ -200,6 +201,14 @@ def test_templates_hold_no_names(path):
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Phrase":
             assert not isinstance(node.args[0], ast.JoinedStr), f"line {node.lineno}"
+
+
+def test_cards_and_pages_name_files_that_exist():
+    rooms = "|".join(room for room in ROOMS if (SRC / room).is_dir())
+    for path in [*MODULES, *(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md"]:
+        for name in re.findall(rf"`((?:{rooms})/[a-z_/]+)", path.read_text()):
+            found = SRC / name.rstrip("/")
+            assert found.exists() or found.with_suffix(".py").exists(), f"{path.name}: {name}"
 
 
 def test_import_is_light():

@@ -3,7 +3,7 @@
 ==============  ================================================================================
 difference      mean of ``g_i``, a row's log loss under a method less that under the best one:
                 what the two share cancels
-standard error  `_ground/means.error_of_mean` of ``g_i``: weights count rows, or survey weights and
+standard error  `metrics/_scores.error_of_mean` of ``g_i``: weights count rows; survey weights and
                 groups by their sums
 interval        ``g +- t se``, t the quantile ``1 - 0.05 / (2 k)`` for k methods
 equal           differences up to `SAME` are 0; of equal methods the simplest is the best
