@@ -5,9 +5,9 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("hand", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "hand")  # the same examples in CI
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("fresh", deadline=None)
+settings.load_profile("fresh" if os.environ.get("FRESH") else "same")  # the same examples in CI
 
 
 def pytest_addoption(parser):

@@ -38,6 +38,8 @@ __all__ = [
 
 LONGEST = 40
 """Characters of a value that a message shows."""
+LONGEST_LIST = 120
+"""Characters of a list of labels, which a reader may want to copy."""
 
 
 def show(value: object) -> str:
@@ -72,7 +74,9 @@ class Words:
         """Return an argument with its value; without one, as in ``choose it with clip=``."""
         if value is ...:
             return f"{name}="
-        return f"{name}={value!r}" if isinstance(value, list) else f"{name}={show(value)}"
+        whole = isinstance(value, list) and all(isinstance(item, (str, Real)) for item in value)
+        shown = repr(value) if whole else ""
+        return f"{name}={shown if 0 < len(shown) <= LONGEST_LIST else show(value)}"
 
     def row(self, row: int) -> str:
         """Return where a row stands."""
