@@ -1,6 +1,7 @@
 """`report`: an assessment or a comparison as one page to read, send and print.
 
-Pipeline: `summarize` (all computation) -> `render` (none) -> HTML, Markdown or JSON.
+Pipeline: `summarize` (all computation) -> `render` (none) -> HTML, Markdown or JSON. The room
+imports Jinja2, `plot`, results and their statements; it parses no sentence.
 """
 
 from __future__ import annotations

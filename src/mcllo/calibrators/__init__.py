@@ -1,4 +1,7 @@
-"""Recalibration methods, one file each, one contract; `CALIBRATORS` is the registry."""
+"""Recalibration methods, one file each, one contract; `CALIBRATORS` is the registry.
+
+The room imports scikit-learn and the rooms above it; its base class is in `calibrators/_base`.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@
 
 Each returns a `Dataset`: rows to learn a repair from (`train`) and others to judge it on
 (`holdout`). The files are made by ``studies/*/make_predictions.py`` and ``studies/cifar10``; a file
-whose checksum differs from ``data/SHA256SUMS`` is not read.
+whose checksum differs from ``data/SHA256SUMS`` is not read. The room imports `_input` alone.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ All take ``(y_true, y_prob, *, sample_weight=None, classes=None, ...)``, the ord
 `sklearn.metrics`, and work in ``make_scorer(metric, response_method="predict_proba")``.
 Probabilities may be 0; row i counts as ``sample_weight[i]`` rows. `y_prob` may also be a
 `Predictions`, with ``y_true=None``.
+
+The room imports SciPy and the rooms above it (`_ground`, `_math`, `_input`, `_fit`).
 """
 
 from __future__ import annotations

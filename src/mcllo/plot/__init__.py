@@ -14,6 +14,7 @@
 
 `save` writes a figure, `to_svg` returns it for a page, `caption` says how to read it. In a notebook
 end the cell with ``.figure``. Nothing needs a screen, pyplot is not used, settings are not changed.
+The room imports matplotlib and results of the rooms above it; raw rows reach it through a result.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 `draw` makes predictions whose labels follow the MCLLO map with parameters that you choose; `power`
 repeats the paper's study; `power_for` asks the same of your own predictions: how many labelled rows
 would show this much miscalibration?
+
+The room imports all rooms above it: rows, fits and draws are the package's own.
 """
 
 from __future__ import annotations
