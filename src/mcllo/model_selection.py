@@ -34,8 +34,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from ._ground.results import Floats
-from ._input.probabilities import DEFAULT_CLIP, clean_probs
+from ._input.probabilities import clean_probs
 from ._input.weights import clean_weight
+from ._input.zeros import DEFAULT_CLIP
 from .calibrators import MCLLOCalibrator
 from .exceptions import InputError, MclloWarning
 

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from mcllo import MCLLOCalibrator, Predictions, calibration_test, zero_sensitivity
 from mcllo._diagnosis.zero_sensitivity import FLOORS, _floors, zero_sensitivity_of
 from mcllo._fit.fit import fit_predictions
-from mcllo._input.zeros import for_recalibration
+from mcllo._input.votes import for_recalibration
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

@@ -13,7 +13,7 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import free_parameters
 from mcllo._math.likelihood import LogPartition
 from mcllo._math.many_labels import BatchedRatio
-from mcllo.simulate._fits import evaluate, fit_together, statistics_of
+from mcllo.simulate._run import evaluate, fit_together, statistics_of
 
 
 def stacked(tables):

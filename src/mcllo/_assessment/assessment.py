@@ -26,7 +26,8 @@ from .._inference.draws import MetricNull, Seed, entropy_of, metric_nulls
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
 from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
 from .._input.labels import Classes
-from .._input.predictions import Predictions, zeros_raised
+from .._input.predictions import Predictions
+from .._input.zeros import zeros_raised
 from ..exceptions import PYTHON, Phrase, Words
 from ..metrics import (
     accuracy,

@@ -42,9 +42,10 @@ from .._assessment.assessment import DataFacts
 from .._ground.files import progress
 from .._ground.results import Codes, Floats
 from .._ground.threads import one_blas_thread, ordered_map, threads_for
-from .._input.predictions import Predictions, zeros_raised
+from .._input.predictions import Predictions
 from .._input.probabilities import clean_logits
 from .._input.weights import no_weight
+from .._input.zeros import zeros_raised
 from .._math.likelihood import Terms
 from .._math.many_classes import MOST_PARAMETERS, has_whole_hessian
 from ..exceptions import InputError, ZeroProbabilityWarning

@@ -7,7 +7,7 @@ baseline makes all log odds of its row large, and forces all gamma to be equal a
 ===============  ==========================================================================
 for the test     the smallest change: 1e-6, in rows that hold a 0; beside it the answers at
                  1e-12 and at 1e-4, from the same draws
-to recalibrate   `_input/zeros`: ``1 / (2 T)`` when the probabilities are votes k / T
+to recalibrate   `_input/votes`: ``1 / (2 T)`` when the probabilities are votes k / T
 ===============  ==========================================================================
 """
 
@@ -27,14 +27,14 @@ from .._inference.calibration_test import fit_and_test
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
 from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
-from .._input.probabilities import DEFAULT_CLIP
-from .._input.zeros import (
+from .._input.votes import (
     clip_for_votes,
     only_zeros,
     raw_resolution,
     reclip,
     zero_cells,
 )
+from .._input.zeros import DEFAULT_CLIP
 from ..exceptions import ZeroProbabilityWarning
 
 FLOORS = (1e-12, DEFAULT_CLIP, 1e-4)

@@ -40,6 +40,7 @@ from .labels import (
 )
 from .probabilities import Simplex, clean_logits, clean_probs
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
+from .zeros import zeros_raised
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -405,18 +406,6 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
         extra = "y" if y is not None else f"{given[0]}="
         raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
     return probs if baseline is None else probs.with_baseline(baseline)
-
-
-def zeros_raised(found: Any, n_entries: int) -> Phrase:
-    """Return what the zero rule did to so many probabilities, as `found` counts it."""
-    if not found.n_clipped:
-        return Phrase("")
-    return Phrase(
-        "{} of {} probabilities were 0; {} were raised to {:g}, {} of them of the class that came "
-        "true. The statistic and the p-value depend on this floor; choose it with {}.",
-        *(found.n_zeros, n_entries, found.n_clipped, found.clip, found.n_clipped_true),
-        Option("clip"),
-    )
 
 
 def names_missing(n_classes: int, n_names: int) -> InputError:

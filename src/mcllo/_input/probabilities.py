@@ -6,8 +6,7 @@ Rules, applied in this order and nowhere else:
 2. rows sum to 1 within 1e-6 (float32 and float16 input: 1e-3; ``normalize=True``: any positive
    sum); rows off by more than 1e-9 are divided by their sum (the others keep their digits: 0.7
    stays on the edge of a bin);
-3. zeros: with ``clip=None`` a row that holds a 0 has its values below 1e-6 raised to 1e-6 and is
-   divided by its sum; with ``clip=e > 0`` every value below e in every row is; ``clip=0`` refuses.
+3. zeros are raised to a floor, `clip`, by the rule of `_input/zeros`; ``clip=0`` refuses them.
 
 The rules look at one row at a time, so any partition of the rows gives the same numbers.
 """
@@ -24,10 +23,10 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from ..exceptions import Either, InputError, Option, Phrase
 from .frames import as_matrix
+from .zeros import check_clip, raise_zeros
 
 Array = NDArray[Any]
 
-DEFAULT_CLIP = 1e-6
 TOLERANCE = 1e-6
 TOLERANCE_FLOAT32 = 1e-3
 NOTEWORTHY_ROW_ERROR = 1e-9
@@ -102,7 +101,11 @@ def clean_probs(
     if keep_zeros:
         raised, n_zeros, used = None, int((clean == 0.0).sum()), None
     else:
-        clean, raised, n_zeros, used = _raise_zeros(clean, clip)
+        check_clip(clip, clean.shape[1])
+        if clip == 0.0:
+            rule = Phrase("be positive when {}", Option("clip", 0))
+            _refuse_first(clean == 0.0, clean, "probs", rule, FLOOR)
+        clean, raised, n_zeros, used = raise_zeros(clean, clip)
     return Simplex(
         clean, None, names, raised, used, n_zeros, int(noteworthy.sum()), float(error.max())
     )
@@ -176,29 +179,3 @@ def _refuse_first(bad: Array, values: Array, name: str, rule: Any, remedy: str |
         raise InputError(
             argument=name, rule=rule, value=value, row=row, column=column, remedy=remedy
         )
-
-
-def _raise_zeros(
-    probs: Floats, clip: float | None
-) -> tuple[Floats, NDArray[np.bool_] | None, int, float | None]:
-    number = isinstance(clip, (int, float, np.integer, np.floating)) and not isinstance(clip, bool)
-    n_classes = probs.shape[1]
-    if clip is not None and not (number and 0.0 <= clip < 1.0 / n_classes):
-        allowed = f"be a number in [0, 1/{n_classes})"
-        raise InputError(argument="clip", rule=allowed, value=clip)
-    n_zeros = 0 if probs.min() > 0.0 else int((probs == 0.0).sum())
-    if clip == 0.0:
-        rule = Phrase("be positive when {}", Option("clip", 0))
-        _refuse_first(probs == 0.0, probs, "probs", rule, FLOOR)
-    if clip == 0.0 or (clip is None and n_zeros == 0):
-        return probs, None, n_zeros, None
-    floor = DEFAULT_CLIP if clip is None else float(clip)
-    raised = probs < floor
-    if clip is None:
-        raised &= (probs == 0.0).any(axis=1)[:, None]
-    if not raised.any():
-        return probs, None, n_zeros, None
-    lifted = np.where(raised, floor, probs)
-    touched = raised.any(axis=1)  # the other rows keep their digits, whatever their company
-    lifted /= np.where(touched, lifted.sum(axis=1), 1.0)[:, None]
-    return lifted, raised, n_zeros, floor

@@ -39,8 +39,8 @@ from .._input.frames import column_names, shorten
 from .._input.labels import RESERVED, class_names
 from .._input.predictions import Predictions, as_predictions
 from .._input.probabilities import Simplex, clean_probs
+from .._input.votes import reclip
 from .._input.weights import clean_rows
-from .._input.zeros import reclip
 from .._version import __version__
 from ..exceptions import AbsentClassWarning, FileFormatError, InputError
 

@@ -33,7 +33,7 @@ from .._inference.max_score import likeliest_baseline, max_score_test
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from .._input.zeros import for_recalibration
+from .._input.votes import for_recalibration
 from ..exceptions import InputError
 from ._base import Calibrator
 

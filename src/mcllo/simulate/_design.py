@@ -32,7 +32,8 @@ from .._ground.text import format_count
 from .._input.frames import as_numbers, did_you_mean
 from .._input.labels import Classes, class_names, find_class
 from .._input.predictions import Predictions, as_predictions, names_missing
-from .._input.probabilities import DEFAULT_CLIP, clean_probs
+from .._input.probabilities import clean_probs
+from .._input.zeros import DEFAULT_CLIP
 from .._math.likelihood import log_odds_from_logs, softmax_against_zero
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 

@@ -8,7 +8,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._input.probabilities import clean_probs
-from mcllo._input.zeros import (
+from mcllo._input.votes import (
     Resolution,
     for_recalibration,
     recalibration_clip,
