@@ -19,7 +19,6 @@ from mcllo._diagnosis.families import Family, RestrictedFit, restricted_fit
 from mcllo._diagnosis.ladder import kind_words, ladder_of
 from mcllo._diagnosis.ladder_models import (
     INSIDE,
-    MODELS,
     LadderRow,
     Models,
     ladder_rows,
@@ -33,6 +32,8 @@ from mcllo._inference.likelihood_tests import run_test
 
 TOY = Predictions.from_arrays(TOY_X, np.array(["a", "b", "c"])[TOY_Y])
 LADDER = ladder(TOY, method="chi2")
+
+MODELS = ("identity", "temperature", "shift", "scale", "common_slope", "mcllo", "full")
 
 
 def test_toy():

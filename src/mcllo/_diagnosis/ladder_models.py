@@ -30,7 +30,6 @@ from .class_tests import closed_test
 from .families import Family, restricted_fit, whole_fit
 from .nested import Plan, against_identity, against_larger, gain
 
-MODELS = ("identity", "temperature", "shift", "scale", "common_slope", "mcllo", "full")
 INSIDE: dict[str, tuple[str, ...]] = {
     "identity": (),
     "temperature": ("identity",),
