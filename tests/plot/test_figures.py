@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 import mcllo
 from mcllo import MCLLOMap, Predictions, baseline_sensitivity, reliability_curve
 from mcllo import ladder as climb
-from mcllo._diagnosis.ladder_models import MODELS
+from mcllo._diagnosis.ladder_models import INSIDE
 from mcllo._ground.text import Table, format_number
 from mcllo.exceptions import InputError
 from mcllo.plot import (
@@ -476,7 +476,7 @@ def test_marks_are_the_statistics_of_the_models():
 
 
 @pytest.mark.parametrize("numbers", [True, False])
-@pytest.mark.parametrize("chosen", MODELS)
+@pytest.mark.parametrize("chosen", INSIDE)
 def test_every_choice_is_readable(chosen, numbers):
     ax = ladder(replace(climbed(), chosen=chosen), numbers=numbers)
     assert f"smallest not rejected: {model_name(chosen)}" in assert_readable(ax)
