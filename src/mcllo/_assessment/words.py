@@ -196,7 +196,10 @@ def departures(fit: MCLLOFit, level: float = 0.95) -> list[Statement]:
     Or one statement that says why there is none.
     """
     if not fit.converged:
-        words = "The classes cannot be told apart: the estimates do not exist."
+        words = (
+            "These rows cannot say which classes are off, nor by how much: no finite shifts and "
+            "slopes fit them best."
+        )
         return [Statement("departure.none", words, "doubt")]
     interval, found = fit.confidence_interval(level), []
     for j in np.argsort(-departure_sizes(fit), kind="stable"):
