@@ -24,6 +24,7 @@ details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_B
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
+law of a size               `N_RESAMPLES_SIZE`            any size, of some hundred rows
 ==========================  ============================  ========================================
 
 Memory: `BATCH_ENTRIES` labels are drawn at once, `HELD_ENTRIES` probabilities kept for quantiles.
@@ -39,6 +40,8 @@ N_RESAMPLES_DETAILS = 499
 N_RESAMPLES_COMPARE = 499
 N_RESAMPLES_STUDY = 199
 """In a study each repetition needs its own draws; a p-value is exact at any number."""
+N_RESAMPLES_SIZE = 400
+"""Draws of an estimate; labels are not drawn."""
 FEWEST_NULL_DRAWS = 199
 FEWEST_REFITS = 99
 """Draws of a nested test below which refits, and then scores, are not worth it."""
