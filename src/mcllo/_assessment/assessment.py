@@ -1,10 +1,10 @@
 """Validated predictions -> `Assessment`, everything a person needs to act.
 
 The verdict (`_assessment/verdict`) rests on one test, chosen for the rows and the baseline
-(`_inference/calibration_test`), and on the size of the departure; beside it stand omnibus tests, metrics with what they would show
-under calibration, each class's share, and the `Details`: which kind of miscalibration, which
-classes, and what the answer hangs on. `DataFacts` are all that is kept of rows that are not in
-memory; everything an assessment says of its data is in them.
+(`_inference/calibration_test`), and on the size of the departure; beside it stand omnibus tests,
+metrics with what they would show under calibration, each class's share, and the `Details`: whose
+fault it is, which kind of miscalibration, and what the answer hangs on. `DataFacts` are all that is
+kept of rows that are not in memory; everything an assessment says of its data is in them.
 """
 
 from __future__ import annotations

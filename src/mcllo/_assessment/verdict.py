@@ -108,8 +108,10 @@ def decide(
         )
     rejected = test.rejects(alpha)
     practically = size.within(tolerance)
-    reason = cannot or _without_answer(test, alpha)
-    if not (reason or rejected or practically) and size.power < LEAST_POWER:
+    reason = f"{cannot}." if cannot else _without_answer(test, alpha)
+    if not (reason or rejected or practically) and math.isnan(size.power):
+        reason = "How large a departure they could hide cannot be computed from these rows."
+    elif not (reason or rejected or practically) and size.power < LEAST_POWER:
         reason = (
             f"These rows are too few: an average error of {100 * LARGE:.0f} percentage points "
             f"would be found with a chance of only {100 * size.power:.0f} %."

@@ -36,7 +36,8 @@ from .._ground.statements import Level, Statement, pick
 from .._ground.text import align, ellipsis, format_count, format_interval, format_number, p_words
 from .._inference.likelihood_tests import CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
-from .._inference.size import Size, points_of
+from .._inference.size import Size
+from .._inference.size_words import bare, percent, points
 from .._input.predictions import Predictions
 from ..exceptions import PYTHON, Words
 from .verdict import Kind, Verdict
@@ -44,6 +45,8 @@ from .verdict import Kind, Verdict
 if TYPE_CHECKING:
     from .assessment import Assessment
 
+MOST_NAMED = 4
+"""Most classes that a sentence names."""
 MOST_CLASSES = 12
 """Most classes that a table or list of the text shows."""
 
@@ -54,8 +57,7 @@ def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> li
     read = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
     read += "" if p.sample_weight is None else f", {p.weight_kind} weights"
     read += "" if p.groups is None else f", {format_count(int(p.groups.max()) + 1)} groups"
-    said = [Statement("heading", read), *_verdict(a, verdict), *a.size.statements()]
-    said += d.hints
+    said = [Statement("heading", read), *_verdict(a, verdict), *d.hints, *_size(a, verdict)]
     if verdict.rejected and (culprits := d.culprits_at(alpha)) is not None:
         said += culprits.statements()
     said += _remedy(a, verdict)
@@ -85,8 +87,8 @@ HEADLINES: dict[Kind, tuple[str, Level]] = {
 def _verdict(a: Assessment, verdict: Verdict) -> list[Statement]:
     """Return the answer, and what it does and does not say."""
     words, level = HEADLINES[verdict.kind]
-    size, points = a.size, f"{100 * verdict.tolerance:g} percentage points"
-    points = "one percentage point" if verdict.tolerance == 0.01 else points
+    tolerated = f"{100 * verdict.tolerance:g} percentage points"
+    tolerated = "one percentage point" if verdict.tolerance == 0.01 else tolerated
     if verdict.kind == "cannot_tell":
         meaning = verdict.reason
     elif verdict.kind == "matters":
@@ -94,12 +96,12 @@ def _verdict(a: Assessment, verdict: Verdict) -> list[Statement]:
     elif verdict.kind == "little":
         meaning = (
             "Labels do not quite follow these probabilities, but the average error is below "
-            f"{points}: with so many rows the test sees what hardly matters."
+            f"{tolerated}: with so many rows the test sees what hardly matters."
         )
     else:
-        meaning = f"That is not proof of calibration: {excluded(size)}"
+        meaning = f"That is not proof of calibration: {excluded(a.size)}"
         if verdict.practically:
-            meaning = f"Practically calibrated: the average error is below {points}."
+            meaning = f"Practically calibrated: the average error is below {tolerated}."
     said = [Statement("verdict", f"{words}.", level, none_for_nan(verdict.to_dict()))]
     said.append(Statement("meaning", meaning, level))
     if verdict.other:
@@ -116,8 +118,19 @@ def excluded(size: Size) -> str:
     """Return how large an error these rows exclude."""
     if not size.high < 1.0:
         return "these rows exclude no size of error."
-    confidence = f"{50 * (1 + size.confidence):g} % confidence"
-    return f"these rows exclude an average error above {points_of(size.high)} ({confidence})."
+    sure = f"{50 * (1 + size.confidence):g} % confidence"
+    bound = f"an average error above {points(size.high)} ({sure})"
+    return f"these rows exclude {bound}, no smaller one."
+
+
+def _size(a: Assessment, verdict: Verdict) -> list[Statement]:
+    """Return how large it is, where that is known and not said yet."""
+    said = a.size.statements()
+    if verdict.kind == "cannot_tell":
+        return [] if a.details.robust is not None else pick(said, "size")[:1]
+    if verdict.kind == "none_found" and a.size.low == 0.0:
+        return pick(said, "size.level")
+    return said
 
 
 def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
@@ -209,7 +222,9 @@ def _metrics(a: Assessment) -> list[Statement]:
             f"p {p_words(null.pvalue)}"
         )
     return [
-        Statement(f"metric.{name}", text, numbers={"value": m[name], "promised": promised.get(name)})
+        Statement(
+            f"metric.{name}", text, numbers={"value": m[name], "promised": promised.get(name)}
+        )
         for name, text in words.items()
     ]
 
@@ -229,7 +244,7 @@ def assessment_text(
     kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
     tests = "; ".join(test.text for test in pick(said, "companion"))
     noted = [note for note in pick(said, "note") if not (zeros and note.kind == "note.zeros")]
-    behind = [
+    behind: list[str | Statement] = [
         *pick(said, "test", "subsample"),
         *([f"Any other departure: {tests}"] if tests else []),
         *([f"Kind: {kind}"] if kind else []),
@@ -237,18 +252,21 @@ def assessment_text(
         *([f"Zeros: {zeros}"] if zeros else []),
         *(f"Note: {_small(note)}" for note in noted),
     ]
+    size = [s for s in pick(said, "size") if s.kind != "size.level"]
     some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
     parts = [
         said[0].text,
         *_wrapped([_verdict_line(said, a.test)]),
-        *_indented(_wrapped([*pick(said, "other"), *_size_lines(said)])),
+        *_indented(_wrapped([*pick(said, "other", "hint"), *size])),
+        *_indented(_levels(said)),
     ]
     wrong = pick(said, "culprit")
     if wrong:
         rest = len(wrong) - MOST_CLASSES
-        lines = [*wrong[:MOST_CLASSES], *([f"... and {rest} more classes"] if rest > 0 else [])]
+        more = [f"... and {rest} more classes"] if rest > 0 else []
+        lines: list[str | Statement] = [*wrong[:MOST_CLASSES], *more]
         parts += ["", "What is wrong", *_indented(_wrapped(lines))]
-    if not verdict.kind == "none_found":
+    if verdict.kind != "none_found":
         parts += ["", f"What to do: {' '.join(_small(r) for r in pick(said, 'remedy'))}"]
     parts += [
         "",
@@ -275,11 +293,14 @@ def _verdict_line(said: list[Statement], test: CalibrationTest) -> str:
     return f"Verdict: {_small(verdict)[:-1]}{p}. {meaning.text}"
 
 
-def _size_lines(said: list[Statement]) -> list[str]:
-    """Return hints, how large it is, and at a few levels how often it is right."""
-    levels = " ".join(level.text for level in pick(said, "size.level"))
-    size = [s.text for s in pick(said, "size") if s.kind != "size.level"]
-    return [*(hint.text for hint in pick(said, "hint")), *size, *filter(None, [levels])]
+def _levels(said: list[Statement]) -> list[str]:
+    """Return how often it is right at a few levels, as two lines below each other."""
+    found = [level.numbers for level in pick(said, "size.level")]
+    if not found:
+        return []
+    says = ["When it says", *(f"{percent(v['says'])}" for v in found)]
+    right = [f"{percent(v['right'])} ({bare(v['low'])} to {bare(v['high'])})" for v in found]
+    return align([says, ["it is right about", *right]]).splitlines()
 
 
 def _small(said: Statement) -> str:

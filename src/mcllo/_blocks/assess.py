@@ -151,7 +151,9 @@ def assess_blocks(
     deciles = np.arange(1, N_GROUPS) / N_GROUPS
     bins = _bins(blocks, np.quantile(1.0 - some.probs[:, some.baseline_index], deciles))
     scores = sums.scores
-    left_out = ["culprits", "ladder", "class_tests", "baselines"] + ["zeros"] * bool(facts.n_clipped)
+    left_out = ["culprits", "ladder", "class_tests", "baselines"] + ["zeros"] * bool(
+        facts.n_clipped
+    )
     posterior = posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
     columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
     return BlockAssessment(

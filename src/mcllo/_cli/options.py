@@ -123,7 +123,7 @@ FULL = typer.Option(False, "--full", help="Show every detail: nested models, cla
 GATE = typer.Option(
     False,
     "--gate",
-    help="Exit with code 1 when the verdict is that it matters, with 3 when these rows cannot tell.",
+    help="Exit with code 1 when miscalibration matters, with 3 when these rows cannot tell.",
 )
 STRICT = typer.Option(
     False, "--strict", help="As --gate, and exit with code 1 also when it is off by little."
@@ -275,7 +275,7 @@ def check_model(output: str, file: str) -> None:
 
 
 def write_report(
-    result: Any, out: str | None, show: bool, source: Sequence[str], **judged: float
+    result: Any, out: str | None, show: bool, source: Sequence[str], **judged: Any
 ) -> None:
     """Write a report of an assessment or a comparison, and open it when asked."""
     if out is None:

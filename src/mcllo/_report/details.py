@@ -23,7 +23,6 @@ from .._assessment.details import INDEPENDENT
 from .._assessment.words import MOST_NAMED
 from .._diagnosis.class_tests import StandsOut
 from .._diagnosis.zero_sensitivity import floor_text
-from .._ground.statements import Statement, pick
 from .._ground.text import format_count, format_number
 from .._inference.calibration_test import needs_robust
 from .._inference.posterior import bic_warning, format_posterior

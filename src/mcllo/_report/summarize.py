@@ -27,10 +27,9 @@ from .repairs import repair_steps, repairs_of
 from .verdict import Command, Sources
 from .views import DetailsView, Summary
 
-
 CLASSES_LEAD = (
-    "Each class is compared with the baseline class here, so a fault of the baseline shows in every "
-    "row. Whose fault it is stands above; this table is what the repair does."
+    "Each class is compared with the baseline class here, so a fault of the baseline shows in "
+    "every row. Whose fault it is stands above; this table is what the repair does."
 )
 
 

@@ -29,7 +29,7 @@ from .._ground.statements import Statement, pick
 from .._ground.text import ellipsis, format_count, format_number
 from .._inference.likelihood_tests import NAMES, WAYS, CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
-from .._inference.size import points_of
+from .._inference.size_words import bare, points
 from .._version import __version__
 from .._workflows.comparison import Comparison
 from .views import (
@@ -188,7 +188,7 @@ def verdict_of(a: Assessment, said: list[Statement]) -> Verdict:
 def levels_of(a: Assessment) -> tuple[Right, ...]:
     """Return how often it is right, at the levels that the rows support."""
     return tuple(
-        Right(f"{100 * v.says:.0f} %", f"{100 * v.right:.0f} %", f"{100 * v.low:.0f} to {100 * v.high:.0f}")
+        Right(f"{bare(v.says)} %", f"{bare(v.right)} %", f"{bare(v.low)} to {bare(v.high)}")
         for v in a.size.levels
     )
 
@@ -315,13 +315,16 @@ def headline_facts(a: Assessment) -> tuple[Fact, ...]:
     """Return the few numbers of the first screen."""
     size, m, promised = a.size, a.metrics, a.promised
     facts = [
-        Fact("accuracy", "Accuracy", percent(m["accuracy"]), f"they promise {percent(promised['accuracy'])}")
+        Fact(
+            "accuracy",
+            "Accuracy",
+            percent(m["accuracy"]),
+            f"they promise {percent(promised['accuracy'])}",
+        )
     ]
     if math.isfinite(size.mean_change):
-        span = f"{points_of(size.low)} to {points_of(size.high)}" if size.low > 0 else ""
-        facts.insert(0, Fact("size", "Average error", points_of(size.mean_change), span))
-        large = f"{points_of(size.p95_change)} or less"
+        span = f"{points(size.low)} to {points(size.high)}" if size.low > 0 else ""
+        facts.insert(0, Fact("size", "Average error", points(size.mean_change), span))
+        large = f"{points(size.p95_change)} or less"
         facts.append(Fact("p95", "Error of 95 % of rows", large))
     return tuple(facts)
-
-
