@@ -94,9 +94,10 @@ class Details:
             return None
         known: dict[float, Culprits | None] = vars(self).setdefault("_culprits", {})
         if alpha not in known:
-            f, options = self.fitted, {"test": self.fitted.test, "ladder": self.ladder}
-            args = (f.predictions, f.fit)
-            known[alpha] = self._part("culprits", culprits_of, *args, alpha=alpha, **options)
+            f = self.fitted
+            options: dict[str, Any] = {"test": f.test, "ladder": self.ladder}
+            options["alpha"] = alpha
+            known[alpha] = self._part("culprits", culprits_of, f.predictions, **options)
         return known[alpha]
 
     @cached_property

@@ -125,7 +125,7 @@ def summarize(
         lead=f"{pick(said, 'heading')[0]}.",
         verdict=verdict,
         levels=first.levels_of(a),
-        wrong=first.wrong_of(said),
+        wrong=tuple(culprit.text for culprit in pick(said, "culprit")),
         alerts=alerts,
         notes=notes,
         steps=steps,

@@ -35,7 +35,6 @@ from .._workflows.comparison import Comparison
 from .views import (
     Fact,
     Right,
-    Sentence,
     Step,
     Verdict,
     capital,
@@ -190,17 +189,6 @@ def levels_of(a: Assessment) -> tuple[Right, ...]:
     return tuple(
         Right(f"{bare(v.says)} %", f"{bare(v.right)} %", f"{bare(v.low)} to {bare(v.high)}")
         for v in a.size.levels
-    )
-
-
-def wrong_of(said: list[Statement]) -> tuple[Sentence, ...]:
-    """Return whose fault it is, names apart from words."""
-    return tuple(
-        Sentence(
-            culprit.numbers.get("words", culprit.text),
-            tuple(map(name_cell, culprit.numbers.get("names", ()))),
-        )
-        for culprit in pick(said, "culprit")
     )
 
 

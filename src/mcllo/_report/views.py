@@ -69,14 +69,6 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """Words about some classes, the names kept apart so that they cannot disturb the words."""
-
-    words: str
-    names: tuple[Cell, ...] = ()
-
-
-@dataclass(frozen=True)
 class Names:
     """Words, then classes each with words of its own, then how many more; names kept apart."""
 
@@ -185,7 +177,7 @@ class Summary:
         The answer.
     levels : tuple of Right
         How often it is right, at a few levels.
-    wrong : tuple of Sentence
+    wrong : tuple of str
         Whose fault it is, and how; or why nobody can be named.
     alerts, notes : tuple of str
         What must be known before trusting the numbers: prominent, and beside the data.
@@ -218,7 +210,7 @@ class Summary:
     lead: str
     verdict: Verdict
     levels: tuple[Right, ...]
-    wrong: tuple[Sentence, ...]
+    wrong: tuple[str, ...]
     alerts: tuple[str, ...]
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
