@@ -86,7 +86,8 @@ class Details:
     @cached_property
     def hints(self) -> list[Statement]:
         """What looks like a mistake in the rows."""
-        return hints_of(self.fitted.predictions, self.fitted.test)
+        f = self.fitted
+        return hints_of(f.predictions, f.fit, f.test)
 
     def culprits_at(self, alpha: float) -> Culprits | None:
         """Return whose fault it is, at level `alpha`; None where it is left out."""

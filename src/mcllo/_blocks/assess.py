@@ -175,7 +175,7 @@ def assess_blocks(
         in_the_large=shares_table(facts.classes, columns),
         details=Details.without_rows(
             size_of(some, fit, seed=entropy),
-            hints_of(some, test),
+            hints_of(some, fit, test),
             posterior,
             dict.fromkeys(left_out, TOO_LARGE),
         ),

@@ -29,7 +29,7 @@ from .._ground.statements import Statement, pick
 from .._ground.text import ellipsis, format_count, format_number
 from .._inference.likelihood_tests import NAMES, WAYS, CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
-from .._inference.size_words import bare, points
+from .._inference.size_words import bare
 from .._version import __version__
 from .._workflows.comparison import Comparison
 from .views import (
@@ -311,8 +311,8 @@ def headline_facts(a: Assessment) -> tuple[Fact, ...]:
         )
     ]
     if math.isfinite(size.mean_change):
-        span = f"{points(size.low)} to {points(size.high)}" if size.low > 0 else ""
-        facts.insert(0, Fact("size", "Average error", points(size.mean_change), span))
-        large = f"{points(size.p95_change)} or less"
+        span = f"{bare(size.low)} to {bare(size.high)} percentage points"
+        facts.insert(0, Fact("size", "Average error", f"{bare(size.mean_change)} points", span))
+        large = f"below {bare(size.p95_change)} points"
         facts.append(Fact("p95", "Error of 95 % of rows", large))
     return tuple(facts)
