@@ -27,6 +27,7 @@ do not contradict it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -78,6 +79,8 @@ class Ladder:
         What draws were made from.
     why : Reason or None
         What `reason` says, as facts.
+    slope : tuple of float
+        The slope of all classes under one temperature, with a 95 % interval.
     """
 
     rows: tuple[LadderRow, ...]
@@ -89,6 +92,7 @@ class Ladder:
     skipped: str
     seed: int
     why: Reason | None = None
+    slope: tuple[float, float, float] = (math.nan, math.nan, math.nan)
 
     def row(self, model: str) -> LadderRow:
         """Return the row of a model."""
@@ -277,6 +281,7 @@ def ladder_of(
         skipped=models.skipped,
         seed=plan.seed,
         why=why,
+        slope=models.slope(),
     )
 
 

@@ -45,6 +45,9 @@ FULL_PRICE = 200.0
 """Products of a Hessian of the full map, ``n (c (c - 1))^2``, that a cell of `work` pays for."""
 
 
+Z95, SMALLEST = 1.959963984540054, 1e-300
+
+
 class Models:
     """The fitted models of the ladder; the full map if `work` pays for it (`_diagnosis/nested`)."""
 
@@ -69,6 +72,16 @@ class Models:
             self.full = Family(predictions, full=True)
             basis = self.full.identified(np.eye(len(self.full.identity)))
             self.fits["full"] = restricted_fit(self.full, basis)
+
+    def slope(self) -> tuple[float, float, float]:
+        """Return the slope of one temperature with its 95 % interval; NaN where there is none."""
+        fit = self.fits["temperature"]
+        if fit.df == 0 or not fit.settled:
+            return math.nan, math.nan, math.nan
+        direction = mcllo_bases(len(self.mcllo.log_odds))["temperature"][:, 0]
+        curvature = float(direction @ self.mcllo.partition()(fit.theta).hessian @ direction)
+        value, half = float(fit.theta[-1]), Z95 / math.sqrt(max(curvature, SMALLEST))
+        return value, value - half, value + half
 
     def larger(self, name: str) -> str | None:
         """Return the model that says whether this one is enough."""

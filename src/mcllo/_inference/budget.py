@@ -21,9 +21,11 @@ Hosmer-Lemeshow             least `FEWEST_NULL_DRAWS`     chi-square for Hosmer-
 kernel test                 `FEWEST_NULL_DRAWS`           `MOST_KERNEL_ENTRIES`, `MOST_KERNEL_ROWS`
 omnibus test, asked for     `N_RESAMPLES_OMNIBUS`         any size
 details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_BASELINE_ENTRIES`
+classes left out            `N_RESAMPLES_CULPRITS`        `CULPRITS_WORK`; beyond: fewer rows
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
+law of a size               `N_RESAMPLES_SIZE`            any size, of some hundred rows
 ==========================  ============================  ========================================
 
 Memory: `BATCH_ENTRIES` labels are drawn at once, `HELD_ENTRIES` probabilities kept for quantiles.
@@ -37,8 +39,11 @@ N_RESAMPLES_BOOTSTRAP = 999
 N_RESAMPLES_ZEROS = 499
 N_RESAMPLES_DETAILS = 499
 N_RESAMPLES_COMPARE = 499
+N_RESAMPLES_CULPRITS = 399
 N_RESAMPLES_STUDY = 199
 """In a study each repetition needs its own draws; a p-value is exact at any number."""
+N_RESAMPLES_SIZE = 400
+"""Draws of an estimate; labels are not drawn."""
 FEWEST_NULL_DRAWS = 199
 FEWEST_REFITS = 99
 """Draws of a nested test below which refits, and then scores, are not worth it."""
@@ -63,6 +68,8 @@ SCORES_PER_REFIT, FULL_SCORES_PER_REFIT = 25.0, 150.0
 ZEROS_WORK = 2e7
 """Some seconds in all: every floor is simulated up to here."""
 NULLS_WORK = 2e8
+CULPRITS_WORK = 1e8
+"""A second or two for all sets of classes that are left out."""
 
 MOST_NULLS_ENTRIES = 2e6
 MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS = 200_000, 2000
