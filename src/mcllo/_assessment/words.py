@@ -237,9 +237,14 @@ def departure_sizes(fit: MCLLOFit) -> Floats:
 
 
 def assessment_text(
-    a: Assessment, verdict: Verdict, *, full: bool = False, called: Words = PYTHON
+    a: Assessment,
+    verdict: Verdict,
+    *,
+    brief: bool = False,
+    full: bool = False,
+    called: Words = PYTHON,
 ) -> str:
-    """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
+    """Return the report that ``print(assessment)`` and ``mcllo assess`` show; brief: its top."""
     said = statements_of(a, verdict, called)
     kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
     tests = "; ".join(test.text for test in pick(said, "companion"))
@@ -268,6 +273,8 @@ def assessment_text(
         parts += ["", "What is wrong", *_indented(_wrapped(lines))]
     if verdict.kind != "none_found":
         parts += ["", f"What to do: {' '.join(_small(r) for r in pick(said, 'remedy'))}"]
+    if brief:
+        return "\n".join(parts)
     parts += [
         "",
         "Behind it",
