@@ -34,7 +34,7 @@ import numpy as np
 from .._fit.fit import fit_predictions
 from .._ground.results import Floats, Result, none_for_nan
 from .._ground.statements import Statement, quiet
-from .._ground.text import PStyle, Table, align, ellipsis, format_number, listed, p_words
+from .._ground.text import PStyle, Table, align, ellipsis, format_number, p_words
 from .._inference.budget import CULPRITS_WORK, N_RESAMPLES_CULPRITS
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest
