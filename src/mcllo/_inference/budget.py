@@ -25,6 +25,7 @@ classes left out            `N_RESAMPLES_CULPRITS`        `CULPRITS_WORK`; beyon
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
+law of a size               `N_RESAMPLES_SIZE`            any size, of some hundred rows
 ==========================  ============================  ========================================
 
 Memory: `BATCH_ENTRIES` labels are drawn at once, `HELD_ENTRIES` probabilities kept for quantiles.
@@ -41,6 +42,8 @@ N_RESAMPLES_COMPARE = 499
 N_RESAMPLES_CULPRITS = 399
 N_RESAMPLES_STUDY = 199
 """In a study each repetition needs its own draws; a p-value is exact at any number."""
+N_RESAMPLES_SIZE = 400
+"""Draws of an estimate; labels are not drawn."""
 FEWEST_NULL_DRAWS = 199
 FEWEST_REFITS = 99
 """Draws of a nested test below which refits, and then scores, are not worth it."""
