@@ -37,7 +37,7 @@ from .._ground.text import align, ellipsis, format_count, format_interval, forma
 from .._inference.likelihood_tests import CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
 from .._inference.size import Size
-from .._inference.size_words import bare, percent, points
+from .._inference.size_words import points, shown_level
 from .._input.predictions import Predictions
 from ..exceptions import PYTHON, Words
 from .verdict import Kind, Verdict
@@ -119,7 +119,7 @@ def excluded(size: Size) -> str:
     if not size.high < 1.0:
         return "these rows exclude no size of error."
     sure = f"{50 * (1 + size.confidence):g} % confidence"
-    bound = f"an average error above {points(size.high)} ({sure})"
+    bound = f"an average error above {points(size.high)} percentage points ({sure})"
     return f"these rows exclude {bound}, no smaller one."
 
 
@@ -252,18 +252,22 @@ def assessment_text(
     behind: list[str | Statement] = [
         *pick(said, "test", "subsample"),
         *([f"Any other departure: {tests}"] if tests else []),
+        *([f"Size: {more[:1].lower()}{more[1:]}"] if more else []),
         *([f"Kind: {kind}"] if kind else []),
         *(f"Baseline: {_small(baseline)}" for baseline in pick(said, "baseline")),
         *([f"Zeros: {zeros}"] if zeros else []),
         *(f"Note: {_small(note)}" for note in noted),
     ]
-    size = [s for s in pick(said, "size") if s.kind != "size.level"]
+    size, more = (
+        " ".join(s.text for s in said if s.kind in kinds)
+        for kinds in (("size", "size.p95", "size.reason"), ("size.top", "size.gain"))
+    )
     some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
     parts = [
         said[0].text,
         *_wrapped([_verdict_line(said, a.test)]),
-        *_indented(_wrapped([*pick(said, "other", "hint"), *size])),
-        *_indented(_levels(said)),
+        *_indented(_wrapped([*pick(said, "other", "hint"), size])),
+        *_indented(_levels(said, a.size)),
     ]
     wrong = pick(said, "culprit")
     if wrong:
@@ -300,13 +304,13 @@ def _verdict_line(said: list[Statement], test: CalibrationTest) -> str:
     return f"Verdict: {_small(verdict)[:-1]}{p}. {meaning.text}"
 
 
-def _levels(said: list[Statement]) -> list[str]:
+def _levels(said: list[Statement], size: Size) -> list[str]:
     """Return how often it is right at a few levels, as two lines below each other."""
-    found = [level.numbers for level in pick(said, "size.level")]
-    if not found:
+    found = [shown_level(level) for level in size.levels]
+    if not found or not pick(said, "size.level"):
         return []
-    says = ["When it says", *(f"{percent(v['says'])}" for v in found)]
-    right = [f"{percent(v['right'])} ({bare(v['low'])} to {bare(v['high'])})" for v in found]
+    right = [f"{right} ({ends})" if ends else right for _, right, ends in found]
+    says = ["When it says", *(says for says, _, _ in found)]
     return align([says, ["it is right about", *right]]).splitlines()
 
 

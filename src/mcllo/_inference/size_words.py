@@ -99,12 +99,24 @@ def _amount(
 
 def _level(level: RightAt) -> Statement:
     """Return how often predictions of one level are right."""
+    says, right, ends = shown_level(level)
+    words = f"When it says {says}, it is right about {right}{f' ({ends})' if ends else ''}."
+    return Statement("size.level", words, numbers=level.to_dict())
+
+
+def shown_level(level: RightAt) -> tuple[str, str, str]:
+    """Return what it says, how often it is right, and the ends of the interval, if there is one."""
     width = level.high - level.low
     decimals = _decimals(0.04 if math.isnan(width) else width, PERCENT)
     right, low, high = (_number(p, PERCENT, decimals) for p in (level.right, level.low, level.high))
-    words = f"When it says {100.0 * level.says:g} %, it is right about {right} %"
-    words += "." if math.isnan(width) else f" ({low} to {high})."
-    return Statement("size.level", words, numbers=level.to_dict())
+    ends = "" if math.isnan(width) else f"{low} to {high}"
+    return f"{100.0 * level.says:g} %", f"{right} %", ends
+
+
+def points(share: float, width: float = math.nan) -> str:
+    """Return a change in percentage points, as a number; `width` is that of its interval."""
+    decimals = _decimals(share if math.isnan(width) else width, POINTS)
+    return _number(share, POINTS, decimals)
 
 
 def _decimals(width: float, unit: Unit) -> int:
