@@ -246,55 +246,60 @@ def assessment_text(
 ) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show; brief: its top."""
     said = statements_of(a, verdict, called)
-    kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
-    tests = "; ".join(test.text for test in pick(said, "companion"))
-    noted = [note for note in pick(said, "note") if not (zeros and note.kind == "note.zeros")]
-    behind: list[str | Statement] = [
-        *pick(said, "test", "subsample"),
-        *([f"Any other departure: {tests}"] if tests else []),
-        *([f"Size: {more[:1].lower()}{more[1:]}"] if more else []),
-        *([f"Kind: {kind}"] if kind else []),
-        *(f"Baseline: {_small(baseline)}" for baseline in pick(said, "baseline")),
-        *([f"Zeros: {zeros}"] if zeros else []),
-        *(f"Note: {_small(note)}" for note in noted),
-    ]
-    size, more = (
-        " ".join(s.text for s in said if s.kind in kinds)
-        for kinds in (("size", "size.p95", "size.reason"), ("size.top", "size.gain"))
-    )
-    some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
+    parts = _answer(a, verdict, said)
+    if not brief:
+        some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
+        parts += [
+            "",
+            "Behind it",
+            *_indented(_wrapped(_behind(said))),
+            "",
+            "   ".join(metric.text for metric in some),
+            *(metric.text for metric in pick(said, "metric.ece", "metric.classwise_ece")),
+            "",
+            f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
+            "(95 % intervals)",
+            parameter_table(a.fit) if a.fit.converged else "  (no estimates: see the note above)",
+        ]
+    for block in full_sections(a) if full else ():
+        parts += ["", block]
+    return "\n".join(parts)
+
+
+def _answer(a: Assessment, verdict: Verdict, said: list[Statement]) -> list[str]:
+    """Return the top: the verdict, how large it is, what is wrong, what to do."""
+    size = " ".join(s.text for s in said if s.kind in ("size", "size.p95", "size.reason"))
     parts = [
         said[0].text,
         *_wrapped([_verdict_line(said, a.test)]),
         *_indented(_wrapped([*pick(said, "other", "hint"), size])),
         *_indented(_levels(said, a.size)),
     ]
-    wrong = pick(said, "culprit")
-    if wrong:
+    if wrong := pick(said, "culprit"):
         rest = len(wrong) - MOST_CLASSES
         more = [f"... and {rest} more classes"] if rest > 0 else []
         lines: list[str | Statement] = [*wrong[:MOST_CLASSES], *more]
         parts += ["", "What is wrong", *_indented(_wrapped(lines))]
     if verdict.kind != "none_found":
         parts += ["", f"What to do: {' '.join(_small(r) for r in pick(said, 'remedy'))}"]
-    if brief:
-        return "\n".join(parts)
-    parts += [
-        "",
-        "Behind it",
-        *_indented(_wrapped(behind)),
-        "",
-        "   ".join(metric.text for metric in some),
-        *(metric.text for metric in pick(said, "metric.ece", "metric.classwise_ece")),
-        "",
-        f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
-        "(95 % intervals)",
-        parameter_table(a.fit) if a.fit.converged else "  (no estimates: see the note above)",
+    return parts
+
+
+def _behind(said: list[Statement]) -> list[str]:
+    """Return what the answer rests and hangs on, a line for each."""
+    kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
+    tests = "; ".join(test.text for test in pick(said, "companion"))
+    sizes = " ".join(size.text for size in pick(said, "size.top", "size.gain"))
+    noted = [note for note in pick(said, "note") if not (zeros and note.kind == "note.zeros")]
+    return [
+        *(test.text for test in pick(said, "test", "subsample")),
+        *([f"Any other departure: {tests}"] if tests else []),
+        *([f"Size: {sizes}"] if sizes else []),
+        *([f"Kind: {kind}"] if kind else []),
+        *(f"Baseline: {_small(baseline)}" for baseline in pick(said, "baseline")),
+        *([f"Zeros: {zeros}"] if zeros else []),
+        *(f"Note: {_small(note)}" for note in noted),
     ]
-    if full:
-        for block in full_sections(a):
-            parts += ["", block]
-    return "\n".join(parts)
 
 
 def _verdict_line(said: list[Statement], test: CalibrationTest) -> str:
