@@ -374,7 +374,8 @@ def _slope(gamma: float) -> str:
 
 
 def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
-    tau = fit.theta[: len(predictions.compared)]
-    j = int(np.argmax(np.abs(tau)))
-    pair = f"{ellipsis(predictions.compared[j])!r} against {ellipsis(predictions.baseline)!r}"
-    return f"most for {pair}, odds times {format_number(float(np.exp(tau[j])))}"
+    """Return the pair of classes whose odds are off most, whatever the baseline."""
+    tau = np.insert(fit.theta[: len(predictions.compared)], predictions.baseline_index, 0.0)
+    up, down = int(np.argmax(tau)), int(np.argmin(tau))
+    pair = f"{ellipsis(predictions.classes[up])!r} against {ellipsis(predictions.classes[down])!r}"
+    return f"most for {pair}, odds times {format_number(float(np.exp(tau[up] - tau[down])))}"
