@@ -53,6 +53,7 @@ predictions, 60 groups, 25 % against 49 %.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack, get_args
@@ -270,8 +271,13 @@ class RobustTest(Tested):
         Whether groups were given, or every row is its own.
     n_groups : int
         Groups, or rows that count.
+    n_effective : float
+        As many equal ones of them as would tell as much, by their weights (Kish):
+        ``(sum w)^2 / sum w^2``.
     design_effect : float
         How many times larger the groups make the variance of the score; 1 without groups.
+    smallest_pvalue : float
+        No labels of such rows could give a p-value below it.
     n_resamples, seed : int, int or None
         Flips made, and what they were made from.
     reason : str
@@ -286,20 +292,46 @@ class RobustTest(Tested):
     method: str
     kind: str
     n_groups: int
+    n_effective: float
     design_effect: float
+    smallest_pvalue: float
     n_resamples: int
     seed: int | None
     reason: str
     limits: tuple[str, ...] = field(default=(), repr=False)
     left_out = ("limits",)
 
+    def cannot_tell(self, alpha: float = 0.05) -> str:
+        """Return why these rows cannot reject at level `alpha`, in words; empty where they can.
+
+        Examples
+        --------
+        >>> test = robust_test([[0.9, 0.1]] * 3, [0, 1, 1], groups=[0, 1, 2], seed=0)
+        >>> test.cannot_tell(0.05)
+        '3 groups give no p-value below 0.25; level 0.05 needs at least 6'
+        """
+        self.rejects(alpha)
+        if self.smallest_pvalue <= alpha:
+            return ""
+        found = f"{format_count(self.n_groups)} {self.unit}"
+        if 2.0 ** (1.0 - self.n_groups) <= alpha:
+            found, needed = f"{format_count(self.n_resamples)} flips", math.ceil(1.0 / alpha) - 1
+        else:
+            needed = 1 + math.ceil(-math.log2(alpha))
+        least = format_number(self.smallest_pvalue)
+        return f"{found} give no p-value below {least}; level {alpha:g} needs at least {needed}"
+
+    @property
+    def unit(self) -> str:
+        """What is independent: groups, or rows."""
+        return "groups" if self.kind == "cluster" else "rows"
+
     def __str__(self) -> str:
-        unit = "groups" if self.kind == "cluster" else "rows"
         flips = f"{format_count(self.n_resamples)} sign flips"
         return (
             f"robust score statistic {format_number(self.statistic, 4)} on {self.df} df, "
             f"p {format_p(self.pvalue)} ({'F' if self.method == 'f' else flips}; "
-            f"{format_count(self.n_groups)} {unit}, design effect "
+            f"{format_count(self.n_groups)} {self.unit}, design effect "
             f"{format_number(self.design_effect)})"
         )
 
@@ -377,7 +409,9 @@ def robust_test(
         method=chosen,
         kind="cluster" if grouped else "sandwich",
         n_groups=round(sums.n_units),
+        n_effective=_n_effective(predictions),
         design_effect=_design_effect(predictions, root, sums) if grouped else 1.0,
+        smallest_pvalue=_smallest(null, n_flips),
         n_resamples=n_flips,
         seed=entropy,
         reason="; ".join([reason, *limits]),
@@ -407,6 +441,28 @@ def _choose(
     if method == "flip" and 2.0 ** (1.0 - n_units) > 1.0 / (n_resamples + 1.0):
         limits = (f"so few can give no p-value below {2.0 ** (1.0 - n_units):.2g}",)
     return method, reason, limits
+
+
+def kish(weight: Floats) -> float:
+    """Return how many equal weights would average as well: ``(sum w)^2 / sum w^2``."""
+    return float(weight.sum() ** 2 / (weight @ weight))
+
+
+def _n_effective(predictions: Predictions) -> float:
+    """Return the effective number of groups, of rows with survey weights, or of counted rows."""
+    weight = predictions.sample_weight
+    if predictions.groups is not None:
+        return kish(np.bincount(predictions.groups, weights=weight).astype(np.float64))
+    if weight is None:
+        return float(predictions.n_samples)
+    return kish(weight) if is_survey(predictions) else float(weight.sum())
+
+
+def _smallest(null: Mixture, n_flips: int) -> float:
+    """Return the least p-value that units such as these can give, whatever their labels are."""
+    if n_flips:
+        return max(2.0 ** (1.0 - null.n_units), 1.0 / (n_flips + 1.0))
+    return replace(null, score=null.n_units * float(null.eigenvalues.sum())).f_pvalue
 
 
 def is_survey(predictions: Predictions) -> bool:

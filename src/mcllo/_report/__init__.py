@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .._assessment.assessment import Assessment
+from .._assessment.verdict import TOLERANCE
 from .._ground.files import StrPath, check_writable, write_text
 from .._workflows.comparison import Comparison
 from ..exceptions import InputError
@@ -35,11 +36,15 @@ class Report:
         What it reports on.
     assessment : Assessment
         The same, or of a comparison that of the judged rows as they were predicted.
+    alpha, tolerance : float
+        What the verdict was decided with.
     """
 
     summary: Summary
     result: Assessment | Comparison
     assessment: Assessment = field(repr=False)
+    alpha: float = 0.05
+    tolerance: float = TOLERANCE
 
     @cached_property
     def pictures(self) -> Mapping[str, Picture]:
@@ -63,11 +68,12 @@ class Report:
 
     def json(self) -> str:
         """Return the words and every number as strict JSON."""
-        content = {"summary": self.summary.to_dict(), "result": self.result.to_dict()}
+        assessed = self.assessment.to_dict(self.alpha, self.tolerance)
+        content = {"summary": self.summary.to_dict(), "result": assessed}
         if content["summary"]["repairs"]:
             del content["summary"]["repairs"]["recommendation"]  # that of the result
-        if self.result is not self.assessment:
-            content["assessment"] = self.assessment.to_dict()
+        if isinstance(self.result, Comparison):
+            content |= {"result": self.result.to_dict(), "assessment": assessed}
         return json.dumps(content, indent=1, allow_nan=False, default=str) + "\n"
 
     def write(self, path: StrPath) -> None:
@@ -98,6 +104,8 @@ def report(
     command: Command = None,
     source: Sources = None,
     alpha: float = 0.05,
+    tolerance: float = TOLERANCE,
+    date: str | None = None,
 ) -> Report:
     """Make a report that a person who is no statistician can read.
 
@@ -111,8 +119,11 @@ def report(
         What to run to get the same numbers; the Python call when not given.
     source : path or sequence of paths, optional
         Files the predictions came from; their names and checksums are shown.
-    alpha : float
-        Level of the verdict.
+    alpha, tolerance : float
+        Level of the verdict, and the average error of the probabilities that is too little to
+        matter.
+    date : str, optional
+        When it was made; today when not given.
 
     Returns
     -------
@@ -124,13 +135,20 @@ def report(
     >>> import mcllo
     >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
     >>> r = report(a, title="Four rows")
-    >>> r.summary.verdict.status
-    'not_rejected'
+    >>> r.summary.verdict.kind
+    'cannot_tell'
     >>> print(r.markdown().splitlines()[0])
     # Four rows
     """
     assessment = assessment_of(result)
     summary = summarize(
-        result, assessment, title=title, command=command, source=source, alpha=alpha
+        result,
+        assessment,
+        title=title,
+        command=command,
+        source=source,
+        alpha=alpha,
+        tolerance=tolerance,
+        date=date,
     )
-    return Report(summary, result, assessment)
+    return Report(summary, result, assessment, alpha, tolerance)

@@ -23,7 +23,6 @@ from .._assessment.details import INDEPENDENT
 from .._assessment.words import MOST_NAMED
 from .._diagnosis.class_tests import StandsOut
 from .._diagnosis.zero_sensitivity import floor_text
-from .._ground.statements import Statement, pick
 from .._ground.text import format_count, format_number
 from .._inference.calibration_test import needs_robust
 from .._inference.posterior import bic_warning, format_posterior
@@ -102,15 +101,6 @@ def ladder_part(a: Assessment, alpha: float) -> Part:
     return Part(" ".join(said.text for said in ladder.statements(typeset)), table, tuple(notes))
 
 
-def kind_headline(said: list[Statement]) -> str:
-    """Return the kind in a sentence, for the first screen; empty where nothing was rejected.
-
-    Also where another test than the ladder's rejected.
-    """
-    kinds = [s.text for s in pick(said, "kind.name") if s.numbers["model"] != "identity"]
-    return kinds[0] if kinds else ""
-
-
 def _left_out(a: Assessment, what: str, name: str) -> str:
     """Return a sentence that says what is missing, and why."""
     why = a.details.skipped.get(name, "the weights do not count rows")
@@ -180,17 +170,6 @@ def class_names(a: Assessment, alpha: float) -> tuple[Names, ...]:
     if not a.test.rejects(alpha):
         found.insert(0, Names("The main test did not reject, so read these with doubt"))
     return tuple(part for part in found if part.names or part is found[0])
-
-
-def worst_classes(a: Assessment, alpha: float) -> Names | None:
-    """Return the classes whose shift or slope is off, for the first screen."""
-    tests = a.details.class_tests
-    if tests is None or not a.test.rejects(alpha):
-        return None
-    found = tests.standing_out(alpha)
-    if not found:
-        return Names("No single class stands out, allowing for their number")
-    return _names(found, "Classes that stand out, allowing for their number")
 
 
 def _names(found: list[StandsOut], lead: str) -> Names:

@@ -8,10 +8,12 @@ and the table agree.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 from .._assessment.assessment import Assessment, assess_predictions
 from .._assessment.details import PARTS, Details
+from .._assessment.verdict import TOLERANCE
 from .._ground.statements import pick, quiet
 from .._inference.budget import N_RESAMPLES_COMPARE
 from .._inference.likelihood_tests import CalibrationTest, choose_method
@@ -24,6 +26,11 @@ from .method import method_facts, references
 from .repairs import repair_steps, repairs_of
 from .verdict import Command, Sources
 from .views import DetailsView, Summary
+
+CLASSES_LEAD = (
+    "Each class is compared with the baseline class here, so a fault of the baseline shows in "
+    "every row. Whose fault it is stands above; this table is what the repair does."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +81,8 @@ def summarize(
     command: Command = None,
     source: Sources = None,
     alpha: float = 0.05,
+    tolerance: float = TOLERANCE,
+    date: str | None = None,
 ) -> Summary:
     """Return everything a report says.
 
@@ -83,7 +92,7 @@ def summarize(
         What was found.
     assessment : Assessment, optional
         What `assessment_of` gave for `result`, so as not to compute it again.
-    title, command, source, alpha
+    title, command, source, alpha, tolerance, date
         As in `mcllo.report`.
     """
     a = assessment_of(result) if assessment is None else assessment
@@ -93,16 +102,15 @@ def summarize(
         title = "Repairs compared" if comparison else "Calibration report"
         files = [path.rsplit("/", 1)[-1] for path in first.sources(source)]
         title += f": {', '.join(files)}" if files else ""
-    said = a.statements(alpha)
+    said = a.statements(alpha, tolerance=tolerance)
     verdict = first.verdict_of(a, said)
     alerts, notes = first.alerts_and_notes(a, said)
-    method, steps, behind = method_facts(a, comparison), first.next_steps(a, verdict.status), None
-    if comparison is not None and verdict.status != "unknown":
+    shell = command is not None
+    method, steps, behind = method_facts(a, comparison), first.next_steps(a, verdict, shell), None
+    if comparison is not None and verdict.kind != "cannot_tell":
         steps = repair_steps(comparison)
     if comparison is None:
         behind = DetailsView(
-            headline=details.kind_headline(said),
-            worst=details.worst_classes(a, alpha),
             ladder=details.ladder_part(a, alpha),
             classes=details.class_names(a, alpha),
             classes_note=details.classes_note(a, alpha),
@@ -116,12 +124,13 @@ def summarize(
         title=title,
         lead=f"{pick(said, 'heading')[0]}.",
         verdict=verdict,
+        levels=first.levels_of(a),
+        wrong=tuple(culprit.text for culprit in pick(said, "culprit")),
         alerts=alerts,
         notes=notes,
         steps=steps,
         facts=first.headline_facts(a),
-        classes_lead=tables.classes_lead(a, alpha),
-        departures=tables.departure_sentences(a.fit) if a.test.rejects(alpha) else (),
+        classes_lead=CLASSES_LEAD,
         parameters=tables.parameters_table(a.fit),
         null_lead=tables.null_lead(a),
         null_table=tables.null_table(a),
@@ -133,4 +142,5 @@ def summarize(
         references=references(method),
         reproduce=first.reproduce_facts(a, comparison, command, source),
         version=__version__,
+        date=f"{datetime.now().astimezone():%-d %B %Y}" if date is None else date,
     )

@@ -12,48 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from .._assessment.assessment import Assessment
-from .._assessment.words import MOST_CLASSES, departure_sizes, departures
+from .._assessment.words import departure_sizes
 from .._fit.fit import MCLLOFit
 from .._ground.text import ellipsis, format_count, format_interval, format_number
 from .._inference.calibration_test import needs_robust
 from .._inference.omnibus import NAMES
-from .verdict import expected_metrics
-from .views import Cell, Column, Sentence, TableView, capital, name_cell, percent, typeset
-
-
-def departure_sentences(fit: MCLLOFit) -> tuple[Sentence, ...]:
-    """Return a sentence for each class that departs, the largest first, at most `MOST_CLASSES`."""
-    found = [said.numbers for said in departures(fit) if said.kind == "departure"]
-    return tuple(
-        Sentence(name_cell(f["class"]), name_cell(f["baseline"]), f["words"])
-        for f in found[:MOST_CLASSES]
-    )
-
-
-def classes_lead(a: Assessment, alpha: float) -> str:
-    """Return how many classes depart and in which way, or why none can be named."""
-    fit, departing = a.fit, departures(a.fit)
-    if fit.converged and not a.test.rejects(alpha):
-        return (
-            "The main test did not reject, so no single class stands accused; the intervals show "
-            "how much room these rows leave."
-        )
-    if departing[0].kind == "departure.none":
-        return departing[0].text
-    found = len(departing)
-    slope, shift = fit.confidence_interval().gamma, fit.confidence_interval().delta
-    kinds = {
-        "too extreme": (slope[:, 1] < 1.0) & (fit.gamma > 0.0),
-        "too timid": slope[:, 0] > 1.0,
-        "ranked the wrong way": (slope[:, 1] < 1.0) & (fit.gamma <= 0.0),
-        "with shifted odds": (shift[:, 1] < 1.0) | (shift[:, 0] > 1.0),
-    }
-    counts = ", ".join(f"{int(which.sum())} {kind}" for kind, which in kinds.items() if which.any())
-    rest = f" The {MOST_CLASSES} largest departures:" if found > MOST_CLASSES else ""
-    return (
-        f"{found} of {len(fit.compared)} classes {'departs' if found == 1 else 'depart'} from what "
-        f"was predicted, measured against {ellipsis(fit.baseline)!r}: {counts}.{rest}"
-    )
+from .views import Cell, Column, TableView, capital, name_cell, percent, typeset
 
 
 def parameters_table(fit: MCLLOFit) -> TableView:
@@ -135,21 +99,20 @@ def null_table(a: Assessment) -> TableView:
             p = p_cell(null.pvalue)
         rows.append((Cell(title), Cell(f"{m[key]:.4f}", m[key]), span, p))
     for kind, test in a.companions.items():
-        name = Cell(f"{capital(NAMES[kind])} statistic")
-        about = Cell(f"about {format_number(test.expected)}", test.expected)
-        rows.append((name, number_cell(test.statistic), about, p_cell(test.pvalue)))
-    expected = expected_metrics(a.predictions)
+        name = Cell(f"{capital(NAMES[kind])} statistic ({test.how})")
+        value = Cell(test.statistic_text, or_none(test.statistic))
+        rows.append((name, value, Cell(test.null_text, or_none(test.high)), p_cell(test.pvalue)))
     for key, title, show in (
         ("accuracy", "Accuracy", percent),
         ("log_loss", "Log loss", "{:.4f}".format),
         ("brier", "Brier score", "{:.4f}".format),
     ):
-        about = Cell(f"about {show(expected[key])}")
+        about = Cell(f"about {show(a.promised[key])}")
         rows.append((Cell(title), Cell(show(m[key])), about, Cell("-")))
     return TableView(
         "nulls",
         "Measured, and what calibrated predictions of the same values would show. p: share of "
-        "simulated calibrated data sets that look at least as bad.",
+        "calibrated data sets that look at least as bad.",
         (Column("Measure", "name"), Column("Here"), Column("If calibrated"), Column("p")),
         tuple(rows),
     )

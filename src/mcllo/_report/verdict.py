@@ -1,9 +1,10 @@
 """The first screen and the last: the verdict and what to do next; the rows, and how to repeat it.
 
 ==================  ===========================================================================
-verdict, steps      by the status of the assessment's statement "verdict" (`_assessment/words`)
+verdict, steps      by the kind of the assessment's verdict (`_assessment/verdict`)
+levels, wrong       how often it is right at a few levels; whose fault it is
 alerts              grave notes, labels that had probability 0, a chi-square p-value in doubt
-headline facts      metrics beside their mean if the predictions were calibrated
+headline facts      the size, and accuracy beside what is promised
 data facts          what was read and what was changed
 reproduce facts     version, command, seed, checksums
 ==================  ===========================================================================
@@ -24,16 +25,25 @@ from pathlib import Path
 import numpy as np
 
 from .._assessment.assessment import Assessment
-from .._assessment.words import Status
-from .._fit.fit import MCLLOFit
 from .._ground.statements import Statement, pick
 from .._ground.text import ellipsis, format_count, format_number
 from .._inference.likelihood_tests import NAMES, WAYS, CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
-from .._input.predictions import Predictions
+from .._inference.size_words import points, shown_level
 from .._version import __version__
 from .._workflows.comparison import Comparison
-from .views import Fact, Step, Verdict, capital, format_weight, name_cell, percent, show_p
+from .views import (
+    Fact,
+    Right,
+    Step,
+    Verdict,
+    capital,
+    format_weight,
+    name_cell,
+    percent,
+    show_p,
+    uncapital,
+)
 
 Sources = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 Command = str | Sequence[str] | None
@@ -154,24 +164,29 @@ def source_fact(path: str) -> Fact:
 def verdict_of(a: Assessment, said: list[Statement]) -> Verdict:
     """Return the answer in words."""
     (verdict,), (meaning,) = pick(said, "verdict"), pick(said, "meaning")
-    headline, sentence = verdict.text, meaning.text
-    if verdict.numbers["status"] == "other":
-        (other,), alpha = pick(said, "other"), verdict.numbers["alpha"]
-        pvalues = {kind: show_p(a.companions[kind].pvalue) for kind in other.numbers["kinds"]}
-        found = "; ".join(f"{OMNIBUS[kind]}, p {shown}" for kind, shown in pvalues.items())
-        headline = "The main test finds nothing, but an omnibus test rejects."
-        sentence = (
-            f"{other.text} ({found}.) Asked two questions at level {alpha:g}, calibrated "
-            f"predictions fail one of them in up to {200 * alpha:g} % of cases."
+    but = "".join(other.text for other in pick(said, "other"))
+    if but:
+        kinds, alpha = verdict.numbers["other"], verdict.numbers["alpha"]
+        found = (f"{OMNIBUS[kind]}, p {show_p(a.companions[kind].pvalue)}" for kind in kinds)
+        but += (
+            f" ({'; '.join(found)}. Asked two questions at level {alpha:g}, calibrated "
+            f"predictions fail one of them in up to {200 * alpha:g} % of cases.)"
         )
     return Verdict(
-        status=verdict.numbers["status"],
-        headline=headline,
-        sentence=sentence,
+        kind=verdict.numbers["kind"],
+        headline=verdict.text,
+        sentence=meaning.text,
+        size=" ".join(size.text for size in said if size.kind == "size"),
+        but=but,
         pvalue=f"p {show_p(a.test.pvalue, a.test.method)}",
         how=how_tested(a.test),
         why=_why_so(a),
     )
+
+
+def levels_of(a: Assessment) -> tuple[Right, ...]:
+    """Return how often it is right, at the levels that the rows support."""
+    return tuple(Right(*shown_level(level)) for level in a.size.levels)
 
 
 def how_tested(test: CalibrationTest) -> str:
@@ -255,70 +270,49 @@ def alerts_and_notes(
     return tuple(alerts), tuple(note.text for note in notes if note.level != "bad")
 
 
-def next_steps(a: Assessment, status: Status) -> tuple[Step, ...]:
-    """Return what to do about the verdict."""
-    compare = Step(
-        "Compare repairs: fit them on one set of rows, judge them on another.",
-        "found = mcllo.compare(train, holdout)\nmcllo.report(found).write('repairs.html')",
-    )
-    if status == "rejected":
-        first = "Do not read these probabilities as frequencies until they are repaired."
-        if not a.fit.converged:
-            fit = "mcllo.MCLLOCalibrator(penalty=1.0).fit(train_probs, train_y)"
-            return (Step(first), Step("A plain fit fails on these rows: use a penalty.", fit))
-        return (Step(first), compare)
-    if status == "other":
+def next_steps(a: Assessment, verdict: Verdict, shell: bool) -> tuple[Step, ...]:
+    """Return what to do about the verdict, in the words of the shell or of Python."""
+    code = "found = mcllo.compare(train, holdout)\nmcllo.report(found).write('repairs.html')"
+    if shell:
+        code = "mcllo compare TRAIN.csv HOLDOUT.csv --label LABEL --html repairs.html"
+    compare = Step("Compare repairs: fit them on one set of rows, judge them on another.", code)
+    if verdict.kind == "matters":
+        first = Step("Do not read these probabilities as frequencies until they are repaired.")
+        if a.fit.converged:
+            return (first, compare)
+        code = "mcllo.MCLLOCalibrator(penalty=1.0).fit(train_probs, train_y)"
+        if shell:
+            code = "mcllo fit TRAIN.csv --label LABEL --penalty 1 -o model.json"
+        return (first, Step("A plain fit fails on these rows: use a penalty.", code))
+    if verdict.kind == "little":
+        leave = "For most uses leave them as they are: the error is smaller than the tolerance."
+        return (Step(leave), Step(f"If it matters to you: {uncapital(compare.text)}", compare.code))
+    if verdict.kind == "cannot_tell":
+        collect = "Collect more rows with labels, or more groups, and ask again."
+        return (Step(collect), Step("Until then, do not call these probabilities calibrated."))
+    if verdict.but:
         look = "Look at the reliability diagrams, class by class, for bins outside their band."
         return (Step(look), compare)
-    if status == "unknown":
-        return (Step("Read the notes on the data below: they say why there is no answer."),)
-    watch = "--gate makes a pipeline stop when calibration is rejected."
-    return (
-        Step(f"Nothing to repair on this evidence. {room_left(a.fit)}"),
-        Step(
-            f"Ask again when there are new rows; {watch}",
-            "mcllo assess NEW.csv --label LABEL --gate",
-        ),
-    )
-
-
-def room_left(fit: MCLLOFit) -> str:
-    """Return how large a departure these rows cannot exclude."""
-    slopes = fit.confidence_interval().gamma
-    if not fit.converged or not np.isfinite(slopes).any():
-        return "But these rows do not determine the slopes at all."
-    low, high = float(np.nanmin(slopes)), float(np.nanmax(slopes))
-    return (
-        f"These rows cannot exclude slopes between {format_number(low)} and {format_number(high)} "
-        "(1 changes nothing); more rows would narrow that."
-    )
+    return (Step("Nothing to repair on this evidence; keep using them, and keep the labels."),)
 
 
 def headline_facts(a: Assessment) -> tuple[Fact, ...]:
     """Return the few numbers of the first screen."""
-    m, expected = a.metrics, expected_metrics(a.predictions)
-    accuracy, loss = percent(expected["accuracy"]), expected["log_loss"]
-    ece = ""
-    if "ece" in a.nulls:
-        ece = f"{a.nulls['ece'].low:.4f} to {a.nulls['ece'].high:.4f} if calibrated"
-    return (
-        Fact("accuracy", "Accuracy", percent(m["accuracy"]), f"{accuracy} if calibrated"),
-        Fact("log_loss", "Log loss", f"{m['log_loss']:.4f}", f"{loss:.4f} if calibrated"),
-        Fact("ece", "Calibration error (ECE)", f"{m['ece']:.4f}", ece),
-    )
-
-
-def expected_metrics(predictions: Predictions) -> dict[str, float]:
-    """Return the metrics that calibrated predictions of these values have on average.
-
-    Accuracy is then the mean confidence, log loss the mean entropy, and the Brier score the mean
-    of ``1 - sum_j x_ij^2``.
-    """
-    x = predictions.probs
-    by_row = {
-        "accuracy": x.max(axis=1),
-        "log_loss": -np.einsum("ij,ij->i", x, np.log(x)),
-        "brier": 1.0 - np.einsum("ij,ij->i", x, x),
-    }
-    weight = predictions.sample_weight
-    return {name: float(np.average(v, weights=weight)) for name, v in by_row.items()}
+    size, m, promised = a.size, a.metrics, a.promised
+    facts = [
+        Fact(
+            "accuracy",
+            "Accuracy",
+            percent(m["accuracy"]),
+            f"they promise {percent(promised['accuracy'])}",
+        )
+    ]
+    if math.isfinite(size.mean_change):
+        low, value, high = (
+            points(v, size.high - size.low) for v in (size.low, size.mean_change, size.high)
+        )
+        span = f"{low} to {high} percentage points"
+        facts.insert(0, Fact("size", "Average error", f"{value} points", span))
+        large = f"below {points(size.p95_change)} points"
+        facts.append(Fact("p95", "Error of 95 % of rows", large))
+    return tuple(facts)

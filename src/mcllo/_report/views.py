@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal
 
-from .._assessment.words import Status
+from .._assessment.verdict import Kind
 from .._ground.text import PStyle, ellipsis, format_count, p_words
 from .._workflows.recommend import Recommendation
 
@@ -69,15 +69,6 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """Words about a pair of classes, the names kept apart so that they cannot disturb the words."""
-
-    label: Cell
-    baseline: Cell
-    words: str
-
-
-@dataclass(frozen=True)
 class Names:
     """Words, then classes each with words of its own, then how many more; names kept apart."""
 
@@ -100,12 +91,9 @@ class Part:
 class DetailsView:
     """What lies behind the verdict, as `details` tells it.
 
-    `headline` and `worst` are for the first screen; `classes_note` says how the p-values of single
-    classes were computed, or why there are none.
+    `classes_note` says how the p-values of single classes were computed, or why there are none.
     """
 
-    headline: str
-    worst: Names | None
     ladder: Part
     classes: tuple[Names, ...]
     classes_note: str
@@ -125,14 +113,29 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer, in one sentence that does not say more than the test does."""
+    """The answer, in sentences that do not say more than the test does.
 
-    status: Status
+    `size` says how large the departure is, `but` what speaks against the headline; `pvalue`, `how`
+    and `why` are the evidence, for further down.
+    """
+
+    kind: Kind
     headline: str
     sentence: str
+    size: str
+    but: str
     pvalue: str
     how: str
     why: str
+
+
+@dataclass(frozen=True)
+class Right:
+    """What it says, and how often it is right then."""
+
+    says: str
+    right: str
+    interval: str
 
 
 @dataclass(frozen=True)
@@ -172,14 +175,18 @@ class Summary:
         Heading, and what was read.
     verdict : Verdict
         The answer.
+    levels : tuple of Right
+        How often it is right, at a few levels.
+    wrong : tuple of str
+        Whose fault it is, and how; or why nobody can be named.
     alerts, notes : tuple of str
         What must be known before trusting the numbers: prominent, and beside the data.
     steps : tuple of Step
         What to do next.
     facts : tuple of Fact
         The few numbers of the first screen.
-    classes_lead, departures : str, tuple of Sentence
-        Which classes depart, and how.
+    classes_lead : str
+        What the table of estimates shows.
     parameters, null_table, shares : TableView
         Estimates; what calibration would show; predicted and observed shares.
     null_lead : str
@@ -194,18 +201,21 @@ class Summary:
         The method in plain words, formulas as values.
     references : tuple of Fact
         Whom to cite; the value is an address.
+    version, date : str
+        What made it, and when.
     """
 
     kind: Literal["assessment", "comparison"]
     title: str
     lead: str
     verdict: Verdict
+    levels: tuple[Right, ...]
+    wrong: tuple[str, ...]
     alerts: tuple[str, ...]
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
     facts: tuple[Fact, ...]
     classes_lead: str
-    departures: tuple[Sentence, ...]
     parameters: TableView
     null_lead: str
     null_table: TableView
@@ -217,6 +227,7 @@ class Summary:
     references: tuple[Fact, ...]
     reproduce: tuple[Fact, ...]
     version: str
+    date: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -252,3 +263,8 @@ def format_weight(weight: float) -> str:
 def capital(text: str) -> str:
     """Return `text` with a capital at its beginning."""
     return text[:1].upper() + text[1:]
+
+
+def uncapital(text: str) -> str:
+    """Return `text` with a small letter at its beginning."""
+    return text[:1].lower() + text[1:]

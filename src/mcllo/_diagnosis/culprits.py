@@ -1,0 +1,448 @@
+"""`Culprits`: whose fault is it? Classes are named by leaving them out.
+
+A parameter of class j compares j with the baseline and cannot say which of the two is off. But if
+only the classes of S* are off, the others are calibrated among themselves: H_S* is true, whatever
+the baseline (`_diagnosis/left_out`). Leaving out other classes instead leaves the fault in.
+
+===============  ===========================================================================
+size             the smallest number s for which some H_S, S of s classes, is not rejected
+rivals           sets of s + 1 classes without class k whose H_S is not rejected, not even at
+                 `RIVALS` times the level
+named            a class that lies in all S of size s and has no rivals
+one of           what else lies in one of them, or in a rival: the rows cannot tell them apart
+nobody           if there is none up to half of the classes: it is no matter of single classes
+temperature      if one slope for all classes is enough (the ladder), it is said once; unless
+                 sets of classes explain more, by BIC
+===============  ===========================================================================
+
+If s classes are off, an innocent one is named only if H_S* is wrongly rejected, or if fewer classes
+seem to be enough, where rivals speak up: docs/explanation/whose-fault.md has the measured
+frequencies. Sets grow by the classes that are most off once the others are left out, and an
+accepted set is compared with all that differ from it in one class.
+
+How a named class is wrong is read from its odds against the classes that are not named, ``logit q_k
+-> tau + gamma logit q_k`` on the rows that have one of these, and from its share of all rows;
+intervals hold for all named classes together (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.results import Result, none_for_nan
+from .._ground.statements import Statement, quiet
+from .._ground.text import PStyle, Table, align, ellipsis, format_number, p_words
+from .._inference.budget import CULPRITS_WORK, N_RESAMPLES_CULPRITS
+from .._inference.draws import Seed, entropy_of
+from .._inference.likelihood_tests import CalibrationTest
+from .._input.predictions import Predictions
+from ..metrics._reliability import wilson
+from .ladder import Ladder
+from .left_out import LEAST, LeaveOut, LeftOut
+
+Kind = Literal["classes", "one_of", "temperature", "shift", "spread", "two", "none"]
+BRANCHES = 3
+"""Classes by which a set grows at most, the most off first."""
+RIVALS = 2.0
+"""Times alpha: level at which larger sets without a class must be rejected for it to be named."""
+MOST_ALTERNATIVES = 4
+"""Sets beyond which "one of these" would say nothing."""
+MOST_NAMED = 8
+"""Classes that a sentence lists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Culprit(Result):
+    """How one class is wrong; intervals hold for all culprits together.
+
+    Attributes
+    ----------
+    label : label
+        The class.
+    delta, gamma, delta_interval, gamma_interval
+        Its odds against the classes that are not named: ``odds -> delta odds^gamma``; NaN where
+        the rows do not determine them.
+    predicted, observed, low, high : float
+        Its share of the rows: the mean prediction, how often it came true, and an interval.
+    change : float
+        Mean |change| of its probability by these odds: what culprits are ordered by.
+    """
+
+    label: Any
+    delta: float
+    gamma: float
+    delta_interval: tuple[float, float]
+    gamma_interval: tuple[float, float]
+    predicted: float
+    observed: float
+    low: float
+    high: float
+    change: float
+
+    @property
+    def slope_kind(self) -> str:
+        """'extreme', 'timid', 'wrong_way', or '' where the rows cannot say."""
+        low, high = self.gamma_interval
+        if high < 1.0:
+            return "wrong_way" if high < 0.0 else "extreme"
+        return "timid" if low > 1.0 else ""
+
+    @property
+    def share_kind(self) -> str:
+        """'low' where it comes true more often than predicted, 'high' where less, or ''."""
+        if self.predicted < self.low:
+            return "low"
+        return "high" if self.predicted > self.high else ""
+
+    def statement(self, level: float) -> Statement:
+        """Return in a sentence or two how it is wrong."""
+        name = repr(ellipsis(self.label))
+        ways = {"low": f"{name} is predicted too rarely", "high": f"{name} is predicted too often"}
+        lead = ways.get(self.share_kind, f"{name} is predicted about as often as it comes true")
+        shares = f"in {_percent(self.predicted)} of the rows on average, and it comes true in "
+        shares += f"{_percent(self.observed)} ({_range(self.low, self.high)})"
+        words = f"{lead}: {shares}."
+        low, high = self.gamma_interval
+        slope = f"(slope {format_number(self.gamma)}, {format_number(low)} to "
+        slope += f"{format_number(high)}; 1 would be right)"
+        how = {
+            "extreme": f" Its probabilities are too extreme {slope}.",
+            "timid": f" Its probabilities are too timid {slope}.",
+            "wrong_way": f" It comes true less often where it is predicted more {slope}.",
+        }
+        words += how.get(self.slope_kind, "")
+        if not (self.share_kind or self.slope_kind):
+            words += " These rows do not show in which way it is off."
+        numbers = {**self.to_dict(), "level": level, "slope": self.slope_kind}
+        return Statement("culprit", words, "bad", {**numbers, "share": self.share_kind})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Culprits(Result):
+    """The classes that are to blame, in order of size; ``for label in culprits``.
+
+    Attributes
+    ----------
+    labels : tuple
+        Named classes.
+    one_of : tuple of tuple
+        Alternatives beside them that the rows cannot tell apart: one of these (each is a class,
+        or several together).
+    kind : str
+        'classes' or 'one_of'; 'temperature' or 'shift' where all classes are off in one way;
+        'spread' where single classes do not explain it; 'two' for two classes, which are always
+        off together; 'none' where the main test does not reject.
+    details : tuple of Culprit
+        How each named class is wrong.
+    table : Table
+        For each class the test of all others without it: ``class``, ``pvalue``, ``method``,
+        ``statistic`` and ``most_off``, the class that is then most off.
+    slope, slope_low, slope_high : float
+        The slope of all classes where `kind` is 'temperature'.
+    beyond : bool
+        Whether that is not all: how classes are confused matters too.
+    alpha, level : float
+        Level of the tests; joint level of the intervals.
+    n_samples, seed : int
+        Rows that were used, and what draws were made from.
+    """
+
+    labels: tuple[Any, ...]
+    one_of: tuple[tuple[Any, ...], ...]
+    kind: Kind
+    details: tuple[Culprit, ...]
+    table: Table
+    slope: float
+    slope_low: float
+    slope_high: float
+    beyond: bool
+    alpha: float
+    level: float
+    n_samples: int
+    seed: int
+    left_out = ("table",)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.labels)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __contains__(self, label: object) -> bool:
+        return label in self.labels
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        return {**super().to_dict(), "left_out": none_for_nan(self.table.rows())}
+
+    def to_frame(self) -> Any:
+        """Return `table` as a pandas ``DataFrame``."""
+        return self.table.to_frame()
+
+    def statements(self, p: PStyle = p_words) -> list[Statement]:
+        """Return who is to blame and how, or why nobody can be named.
+
+        Kinds: culprit (one for each named class), culprit.one_of, culprit.all, culprit.spread,
+        culprit.none. Empty where the main test does not reject.
+        """
+        said = [culprit.statement(self.level) for culprit in self.details]
+        if self.one_of:
+            said.append(self._one_of())
+        if self.kind in ("temperature", "shift"):
+            said.append(self._all())
+        elif self.kind == "two":
+            words = "With two classes no single one can be blamed: what one has too much of, the "
+            said.append(Statement("culprit.none", f"{words}other has too little of.", "bad"))
+        elif self.kind == "spread":
+            words = "No single classes are to blame: the others do not agree with the labels "
+            words += "either, whichever few are left out."
+            said.append(Statement("culprit.spread", words, "bad"))
+        return said
+
+    def _one_of(self) -> Statement:
+        sets = [" with ".join(repr(ellipsis(label)) for label in some) for some in self.one_of]
+        numbers = {"alternatives": self.one_of}
+        more = "Besides, one" if self.labels else "One"
+        if len(sets) > MOST_ALTERNATIVES:
+            more = f"{more} class" if all(len(s) == 1 for s in self.one_of) else f"{more} or more"
+            words = f"{more} of {len({label for s in self.one_of for label in s})} is off; "
+            words += "these rows cannot tell which."
+            return Statement("culprit.one_of", words, "doubt", numbers)
+        words = f"{more} of these is off, and these rows cannot tell which: {', or '.join(sets)}."
+        return Statement("culprit.one_of", words, "doubt", numbers)
+
+    def _all(self) -> Statement:
+        numbers = {"kind": self.kind, "slope": self.slope, "beyond": self.beyond}
+        last = "No single class is to blame."
+        if self.beyond:
+            last += " That is not all: how classes are confused matters too."
+        if self.kind == "shift":
+            words = "Many classes are off, in how often they are predicted: their shares have "
+            return Statement("culprit.all", f"{words}shifted. {last}", "bad", numbers)
+        numbers |= {"low": self.slope_low, "high": self.slope_high}
+        if self.slope <= 0.0:
+            words = "All classes are ranked the wrong way: what is predicted more comes true less."
+        elif self.slope < 1.0:
+            words = f"All classes are too extreme, alike: divide the logits by {self._factor(-1)}."
+        else:
+            words = f"All classes are too timid, alike: multiply the logits by {self._factor(1)}."
+        return Statement("culprit.all", f"{words} {last}", "bad", numbers)
+
+    def _factor(self, power: int) -> str:
+        value, *ends = (s**power for s in (self.slope, self.slope_low, self.slope_high))
+        low, high = sorted(ends)
+        if not 0.0 < low <= high < math.inf:
+            return format_number(value)
+        return f"{format_number(value)} ({format_number(low)} to {format_number(high)})"
+
+    def __str__(self) -> str:
+        rows = [["without", "p", "then most off"]]
+        rows += [
+            [ellipsis(row["class"]), format_number(row["pvalue"]), ellipsis(row["most_off"])]
+            for row in self.table.rows()
+        ]
+        said = [said.text for said in self.statements()] or ["Nobody: nothing was rejected."]
+        return "\n".join([*said, *([align(rows)] if len(rows) > 1 else [])])
+
+    def __repr__(self) -> str:
+        return f"<Culprits: {self.kind}, {list(self.labels)}>"
+
+
+def culprits_of(
+    predictions: Predictions,
+    *,
+    test: CalibrationTest,
+    ladder: Ladder | None = None,
+    alpha: float = 0.05,
+    n_resamples: int = N_RESAMPLES_CULPRITS,
+    seed: Seed = None,
+    work: float = CULPRITS_WORK,
+) -> Culprits:
+    """Name the classes that are to blame, given the main test and the ladder of its rows."""
+    p, entropy = predictions, entropy_of(seed)
+    if not test.rejects(alpha) or p.n_classes == 2:
+        return _nobody(p, "none" if p.n_classes > 2 else "two", alpha, entropy)
+    draws = min(n_resamples, N_RESAMPLES_CULPRITS)
+    leave_out = LeaveOut(p, alpha=alpha, seed=entropy, n_resamples=draws, work=work)
+    singles = [leave_out([k]) for k in range(p.n_classes)]
+    accepted = smallest_sets(leave_out, singles, alpha)
+    named, others = told_apart(leave_out, accepted, alpha)
+    one_of = tuple(tuple(p.classes[j] for j in sorted(own)) for own in others)
+    kind: Kind = "classes" if named else "one_of" if one_of else "spread"
+    slope = (math.nan, math.nan, math.nan)
+    if ladder is not None and _tells(ladder, alpha):
+        if ladder.simple == "temperature" and not _explain_more(p, accepted, ladder):
+            kind, named, one_of, slope = "temperature", frozenset(), (), ladder.slope
+        elif kind == "spread" and ladder.simple == "shift":
+            kind = "shift"
+    beyond = kind in ("temperature", "shift") and ladder is not None and ladder.chosen == "full"
+    details = [how_wrong(p, sorted(named), k, 1.0 - alpha / max(1, len(named))) for k in named]
+    details.sort(key=lambda culprit: -culprit.change)
+    return Culprits(
+        labels=tuple(culprit.label for culprit in details),
+        one_of=one_of,
+        kind=kind,
+        details=tuple(details),
+        table=_table(p, singles),
+        slope=slope[0],
+        slope_low=slope[1],
+        slope_high=slope[2],
+        beyond=beyond,
+        alpha=alpha,
+        level=1.0 - alpha,
+        n_samples=leave_out.n_samples,
+        seed=entropy,
+    )
+
+
+def _nobody(predictions: Predictions, kind: Kind, alpha: float, seed: int) -> Culprits:
+    """Return what there is to say without a single test."""
+    nan = math.nan
+    table, n = _table(predictions, []), predictions.n_samples
+    return Culprits((), (), kind, (), table, nan, nan, nan, False, alpha, 1.0 - alpha, n, seed)
+
+
+def _table(predictions: Predictions, singles: list[LeftOut]) -> Table:
+    classes, found = predictions.classes, [(k, t) for t in singles for k in t.classes]
+    return Table(
+        {
+            "class": [classes[k] for k, _ in found],
+            "pvalue": [t.pvalue for _, t in found],
+            "method": [t.method for _, t in found],
+            "statistic": [t.statistic for _, t in found],
+            "most_off": [classes[int(t.suspects[0])] for _, t in found],
+        }
+    )
+
+
+def smallest_sets(leave_out: LeaveOut, singles: list[LeftOut], alpha: float) -> list[LeftOut]:
+    """Return the smallest sets whose H_S is not rejected; empty beyond half of the classes."""
+    frontier, c = sorted(singles, key=lambda t: t.strength), leave_out.n_classes
+    width = c
+    for size in range(1, max(2, c // 2 + 1)):
+        if accepted := [t for t in frontier if t.pvalue > alpha]:
+            return _swapped(leave_out, accepted, alpha) if size > 1 else accepted
+        if leave_out.left < 0.0 or size + 1 > c // 2:
+            break
+        frontier = grown(leave_out, frontier[:width])
+        width = max(BRANCHES, width // 2)
+    return []
+
+
+def grown(leave_out: LeaveOut, sets: list[LeftOut], without: int = -1) -> list[LeftOut]:
+    """Return sets with one class more, one of those most off but `without`; the best first."""
+    own: dict[frozenset[int], None] = {}
+    for t in sets:
+        more = [j for j in t.suspects.tolist() if j != without][:BRANCHES]
+        own |= dict.fromkeys(t.classes | {j} for j in more)
+    found = [leave_out(classes) for classes in own if leave_out.left >= 0.0]
+    return sorted(found, key=lambda t: t.strength)
+
+
+def _swapped(leave_out: LeaveOut, accepted: list[LeftOut], alpha: float) -> list[LeftOut]:
+    """Add the sets that differ in one class from one of these, where they are not rejected."""
+    every = {t.classes: t for t in accepted}
+    for own in list(every):
+        for j in own:
+            for k in range(leave_out.n_classes):
+                other = (own - {j}) | {k}
+                if k not in own and leave_out.left >= 0.0:
+                    every[other] = leave_out(other)
+    return [t for _, t in sorted(every.items(), key=lambda e: sorted(e[0])) if t.pvalue > alpha]
+
+
+def told_apart(
+    leave_out: LeaveOut, accepted: list[LeftOut], alpha: float
+) -> tuple[frozenset[int], list[frozenset[int]]]:
+    """Return the classes that are named, and the alternatives beside them."""
+    if not accepted:
+        return frozenset(), []
+    common = frozenset.intersection(*(t.classes for t in accepted))
+    rivals: dict[frozenset[int], None] = {}
+    doubted = set()
+    for k in sorted(common):
+        found = _rivals(leave_out, accepted[0].classes, k, RIVALS * alpha)
+        if found:
+            doubted.add(k)
+            rivals |= dict.fromkeys(t.classes for t in found)
+    named = common - doubted
+    others = [t.classes - named for t in accepted] + [own - named for own in rivals]
+    return named, [own for own in others if own]
+
+
+def _rivals(leave_out: LeaveOut, own: frozenset[int], k: int, level: float) -> list[LeftOut]:
+    """Return the sets without k, of one class more than `own`, that are not rejected at `level`."""
+    if len(own) + 1 > leave_out.n_classes // 2:
+        return []
+    rest = [(own - {k}) | {j} for j in range(leave_out.n_classes) if j not in own]
+    smaller = sorted((leave_out(other) for other in rest), key=lambda t: t.strength)
+    found = grown(leave_out, smaller, without=k)
+    return [t for t in found if t.pvalue > level]
+
+
+def _tells(ladder: Ladder, alpha: float) -> bool:
+    """Whether the ladder says what is wrong with all classes."""
+    return not ladder.separated and ladder.row(ladder.simple).pvalue <= alpha
+
+
+def _explain_more(predictions: Predictions, accepted: list[LeftOut], ladder: Ladder) -> bool:
+    """Whether a set of classes, each with a shift and a slope, beats one temperature by BIC."""
+    total = float(predictions.class_weight.sum())
+    rival = ladder.row("temperature").statistic - math.log(total)
+    for t in accepted:
+        own = sorted(t.classes)
+        gain = sum(_odds_fit(predictions, own[i:], k).statistic for i, k in enumerate(own))
+        if gain - 2.0 * len(own) * math.log(total) > rival:
+            return True
+    return False
+
+
+def how_wrong(predictions: Predictions, named: list[int], k: int, level: float) -> Culprit:
+    """Return how class k is wrong against the classes that are not named."""
+    p, weight = predictions, predictions.sample_weight
+    total = float(p.n_samples if weight is None else weight.sum())
+    predicted = float(np.average(p.probs[:, k], weights=weight))
+    observed = float(p.class_weight[k]) / total
+    low, high = (float(e[0]) for e in wilson(np.array([observed]), np.array([total]), level))
+    fit = _odds_fit(p, named, k)
+    change, unknown = abs(observed - predicted), (math.nan, math.nan)
+    odds = (math.nan, math.nan, unknown, unknown)
+    if fit.converged:
+        interval = fit.confidence_interval(level)
+        (d, g), x = (e[0].tolist() for e in (interval.delta, interval.gamma)), p.probs[:, k]
+        odds = (float(fit.delta[0]), float(fit.gamma[0]), (d[0], d[1]), (g[0], g[1]))
+        moved = fit.recalibrate(np.column_stack([x, 1.0 - x]))[:, 0] - x
+        change = float(np.average(np.abs(moved), weights=weight))
+    return Culprit(p.classes[k], *odds, predicted, observed, low, high, change)
+
+
+def _odds_fit(predictions: Predictions, out: list[int], k: int) -> MCLLOFit:
+    """Fit the odds of class k against all classes that are not in `out`, on their rows."""
+    p, free = predictions, np.ones(predictions.n_classes, dtype=bool)
+    free[out] = False
+    rows = np.flatnonzero(free[p.codes] | (p.codes == k))
+    own, rest = p.probs[rows, k], p.probs[np.ix_(rows, np.flatnonzero(free))].sum(axis=1)
+    rest = np.maximum(rest, LEAST * own)
+    binary = Predictions(
+        probs=np.column_stack([own, rest]) / (own + rest)[:, None],
+        codes=np.where(p.codes[rows] == k, 0, 1),
+        classes=("it", "the others"),
+        baseline="the others",
+        sample_weight=None if p.sample_weight is None else p.sample_weight[rows],
+    )
+    with quiet():
+        return fit_predictions(binary)
+
+
+def _percent(value: float) -> str:
+    return f"{100.0 * value:.1f} %"
+
+
+def _range(low: float, high: float) -> str:
+    return f"{100.0 * low:.1f} to {100.0 * high:.1f}"

@@ -1,0 +1,302 @@
+"""`size_of`: how far predictions are off, with intervals, in units that people use.
+
+A p-value says whether labels contradict the predictions, which with enough rows they always do. A
+size says by how much, from the fitted map g, and does not depend on how many rows there are:
+
+====================  ==========================================================================
+`mean_change`         mean over rows of ``1/2 sum_j |g_j - x_j|``: the probability that stands on
+                      the wrong classes; for two classes, how far a probability should move
+`top_mean_change`     the same of the most probable class alone, ``|g_top - x_top|``
+`gain`                mean of ``KL(g || x)``: log loss (nats a row) that the repair would save
+`levels`              "when it says 94 %, it is right about 84 %" (`_inference/size_levels`)
+`power`               chance that the test would have seen a change of `LARGE` by one temperature
+====================  ==========================================================================
+
+Sizes are corrected for chance and 0 where calibrated rows would show as much (`size_law`). An
+interval of 95 % is two-sided, so that `high` alone is an upper bound of 97.5 %: `Size.within` says
+"practically calibrated at this tolerance" where it lies below, wrongly in about 2.5 % of data sets
+at most.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.linalg import pseudo_inverse
+from .._ground.results import Floats, Result
+from .._ground.statements import OF_ESTIMATES, Statement, quiet
+from .._input.predictions import Predictions
+from .._math.likelihood import LogPartition, identity_theta
+from .budget import N_RESAMPLES_SIZE
+from .draws import Seed, entropy_of
+from .size_law import SIZES, Moved, covariance_root, limits
+from .size_levels import RightAt, levels_of
+
+NAMES = (
+    ("mean_change", "low", "high"),
+    ("top_mean_change", "top_low", "top_high"),
+    ("gain", "gain_low", "gain_high"),
+)
+"""What estimate, low and high of each of the `SIZES` are called."""
+LARGE = 0.10
+"""Mean change that the power is about."""
+ALPHA = 0.05
+"""Level of the test that the power is about."""
+MOST_ENTRIES, MOST_ROWS = 400_000, 20_000
+"""Probabilities, and rows, from which sizes are computed; of more rows a sample is taken."""
+LAW_ENTRIES, LAW_ROWS, FEWEST_LAW_ROWS = 5_000, 600, 60
+"""The same for the law of a size, which is computed for each draw."""
+RIDGE = 1.0
+"""Penalty of the map that stands in where there is no maximum likelihood estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Size(Result):
+    """How far predictions are off; every number is NaN where it cannot be given.
+
+    Attributes
+    ----------
+    mean_change : float
+        Mean over rows of the probability that stands on the wrong classes, corrected for chance.
+    low, high : float
+        Its two-sided interval; `high` alone is a bound of level ``(1 + confidence) / 2``.
+    p95_change : float
+        95 % of the rows change by less.
+    top_mean_change, top_low, top_high, top_p95_change : float
+        The same for the most probable class of each row.
+    gain, gain_low, gain_high : float
+        Log loss a row that the repair would save, in nats.
+    confidence : float
+        Of each interval.
+    power : float
+        Chance that the test at level 0.05 rejects if the mean change were 0.10 by one temperature.
+    levels : tuple of RightAt
+        How often predictions near a few levels are right.
+    method : {"ray", "ridge", "none"}
+        "ray": the intervals of `size_law`; "ridge": there is no maximum likelihood estimate, and
+        the sizes are those of a penalised map, without intervals; "none": nothing can be said.
+    n_resamples, seed : int
+        Draws of the law of an estimate, and what they were made from.
+    reason : str
+        Why numbers are missing or rough; empty where they are neither.
+    """
+
+    mean_change: float
+    low: float
+    high: float
+    p95_change: float
+    top_mean_change: float
+    top_low: float
+    top_high: float
+    top_p95_change: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    confidence: float
+    power: float
+    levels: tuple[RightAt, ...]
+    method: str
+    n_resamples: int
+    seed: int | None
+    reason: str = ""
+
+    def within(self, tolerance: float) -> bool:
+        """Whether the mean change is below `tolerance` with confidence: practically calibrated.
+
+        It is an equivalence test of one-sided level ``(1 - confidence) / 2``.
+        """
+        return bool(self.high < tolerance)
+
+    def statements(self) -> list[Statement]:
+        """Return what the sizes say: kinds size, size.top, size.gain and size.level."""
+        from .size_words import size_statements
+
+        return size_statements(self)
+
+
+def size_of(
+    predictions: Predictions,
+    fit: MCLLOFit,
+    *,
+    confidence: float = 0.95,
+    seed: Seed = None,
+    n_resamples: int = N_RESAMPLES_SIZE,
+    covariance: Floats | None = None,
+) -> Size:
+    """Return how far predictions are off by a map that was fitted to them.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The rows, or a random sample of those that were fitted.
+    fit : MCLLOFit
+        The map; where rows depend on each other, with its robust covariance (`robust_fit`).
+    confidence : float
+        Of the intervals.
+    seed, n_resamples
+        Of the draws from the law of the estimate.
+    covariance : ndarray, optional
+        Of ``(tau, gamma)``, instead of that of the fit.
+    """
+    entropy = entropy_of(seed)
+    rows = sampled(predictions.with_baseline(fit.baseline), entropy)
+    moved = Moved(rows.log_odds, _weight(rows))
+    given = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
+    power = power_of(moved, rows, fit, given)
+    theta = fit.theta
+    if not fit.converged or given.shape != (len(theta), len(theta)):
+        return _without_intervals(rows, moved, fit, confidence, power, entropy)
+    few = law_rows(moved)
+    root = covariance_root(given)
+    draws = np.random.default_rng(entropy).standard_normal((n_resamples, root.shape[1]))
+    found = limits(few, theta, draws @ root.T, confidence)
+    theta0 = identity_theta(len(theta) // 2)
+    numbers: dict[str, Any] = {}
+    for j, names in enumerate(NAMES):
+        for name, t in zip(names, (found.middle[j], found.low[j], found.high[j]), strict=True):
+            most = np.inf if SIZES[j] == "gain" else 1.0
+            at = theta0 + t * found.direction
+            numbers[name] = most if math.isinf(t) else float(moved.sizes(at)[j])
+    change, top = (theta0 + min(t, 1e3) * found.direction for t in found.middle[:2])
+    return Size(
+        **numbers,
+        p95_change=_p95(moved, change)[0],
+        top_p95_change=_p95(moved, top)[1],
+        confidence=confidence,
+        power=power,
+        levels=levels_of(rows, moved, theta, given, confidence),
+        method="ray",
+        n_resamples=n_resamples,
+        seed=entropy,
+    )
+
+
+def _without_intervals(
+    rows: Predictions, moved: Moved, fit: MCLLOFit, confidence: float, power: float, seed: int
+) -> Size:
+    """Return the sizes of a map that has no covariance: penalised where no maximum exists."""
+    method, reason = "ridge", "these labels determine no map (no finite estimate is best)"
+    theta = fit.theta
+    if fit.converged:
+        method, reason = "blocks", "the map has too many parameters for their covariance"
+    else:
+        with quiet(*OF_ESTIMATES):
+            theta = fit_predictions(rows, penalty=RIDGE).theta
+    numbers: dict[str, Any] = dict.fromkeys((name for names in NAMES for name in names), np.nan)
+    for names, value in zip(NAMES, moved.sizes(theta), strict=True):
+        numbers[names[0]] = float(value)
+    p95_change, top_p95_change = _p95(moved, theta)
+    return Size(
+        **numbers,
+        p95_change=p95_change,
+        top_p95_change=top_p95_change,
+        confidence=confidence,
+        power=power,
+        levels=levels_of(rows, moved, theta, None, confidence),
+        method=method,
+        n_resamples=0,
+        seed=seed,
+        reason=reason,
+    )
+
+
+def sampled(predictions: Predictions, seed: int) -> Predictions:
+    """Return the rows, or so many of them as sizes need: drawn by weight, and equal in it.
+
+    One row is drawn from each of so many stretches of equal weight.
+    """
+    most = min(MOST_ROWS, max(2_000, MOST_ENTRIES // predictions.n_classes))
+    if predictions.n_samples <= most:
+        return predictions
+    places = (np.arange(most) + np.random.default_rng([seed, 1]).random(most)) / most
+    upto = np.cumsum(_weight(predictions))
+    picked = np.searchsorted(upto, places * upto[-1], side="right")
+    taken = predictions.take(np.minimum(picked, predictions.n_samples - 1))
+    return replace(taken, sample_weight=None)
+
+
+def law_rows(moved: Moved) -> Moved:
+    """Return a few rows, evenly spaced by top probability, since each draw needs all of them."""
+    k, n = moved.odds.shape
+    most = min(LAW_ROWS, max(FEWEST_LAW_ROWS, LAW_ENTRIES // (k + 1)))
+    if n <= most:
+        return moved
+    order = np.argsort(moved.top_probs, kind="stable")
+    upto = np.cumsum(moved.weight[order])
+    picked = order[np.searchsorted(upto, (np.arange(most) + 0.5) / most * upto[-1])]
+    return Moved(np.ascontiguousarray(moved.odds[:, picked]), np.ones(most))
+
+
+def _weight(predictions: Predictions) -> Floats:
+    weight = predictions.sample_weight
+    return np.ones(predictions.n_samples) if weight is None else weight
+
+
+def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
+    """Return the 95th percentile over rows of both changes."""
+    change, top = moved.by_row(theta)
+    top = np.abs(top - moved.top_probs)
+    weight = moved.weight
+    return _quantile(change, weight, 0.95), _quantile(top, weight, 0.95)
+
+
+def _quantile(values: Floats, weight: Floats, level: float) -> float:
+    order = np.argsort(values, kind="stable")
+    place = np.searchsorted(np.cumsum(weight[order]), level * weight.sum() - 1e-12)
+    return float(values[order[min(int(place), len(order) - 1)]])
+
+
+def power_of(moved: Moved, rows: Predictions, fit: MCLLOFit, covariance: Floats) -> float:
+    """Return the chance that the test would see a mean change of `LARGE` by one temperature.
+
+    Noncentral chi-square with ``2 n KL``, divided by the design effect where rows depend on each
+    other; the smaller of the two chances where both sharper and flatter rows change by so much.
+    """
+    from scipy.stats import chi2, ncx2
+
+    total = fit.n_samples / rows.n_samples * float(_weight(rows).sum())
+    effect = design_effect(moved, rows, fit, covariance, total)
+    gains = [gain for gain in (_gain_at(moved, 1.0), _gain_at(moved, -1.0)) if gain is not None]
+    if not gains or fit.df < 1 or not effect > 0.0:
+        return float("nan")
+    critical = chi2.isf(ALPHA, fit.df)
+    return float(min(ncx2.sf(critical, fit.df, 2.0 * total * gain / effect) for gain in gains))
+
+
+def _gain_at(moved: Moved, sign: float) -> float | None:
+    """Return the gain of the temperature that changes by `LARGE`; None where none does."""
+    k = len(moved.odds)
+
+    def sizes(log_slope: float) -> Floats:
+        theta = np.concatenate([np.zeros(k), np.full(k, np.exp(sign * log_slope))])
+        return moved.sizes(theta)
+
+    low, high = 0.0, 0.125
+    while sizes(high)[0] < LARGE:
+        low, high = high, 2.0 * high
+        if high > 6.0:
+            return None
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if sizes(middle)[0] < LARGE else (low, middle)
+    return float(sizes(high)[2])
+
+
+def design_effect(
+    moved: Moved, rows: Predictions, fit: MCLLOFit, covariance: Floats, total: float
+) -> float:
+    """Return how many dependent rows are worth one independent row, for one temperature."""
+    plain = rows.groups is None and (rows.sample_weight is None or rows.weight_kind != "survey")
+    if plain or not fit.converged:
+        return 1.0
+    free = ~np.isnan(np.diagonal(covariance))
+    slope = np.concatenate([np.zeros(len(moved.odds)), np.ones(len(moved.odds))])[free]
+    hessian: Any = LogPartition(moved.odds, moved.weight * total)(fit.theta).hessian
+    own = np.ix_(free, free)
+    robust = float(slope @ pseudo_inverse(covariance[own]) @ slope)
+    return float(slope @ hessian[own] @ slope) / robust if robust > 0.0 else float("nan")
