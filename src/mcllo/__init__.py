@@ -23,9 +23,11 @@ _NAMES = {
     "_fit.profile": "profile_intervals",
     "_fit.repaired": "RepairedProbabilities",
     "metrics._reliability": "ReliabilityCurve reliability_curve",
+    "metrics._smooth": "SmoothCurve smooth_curve",
     "_inference.likelihood_tests": "CalibrationTest",
     "_inference.calibration_test": "calibration_test",
     "_inference.robust": "RobustTest robust_test",
+    "_inference.consistency": "IsotonicCurve isotonic_curve",
     "_inference.omnibus": "OmnibusTest omnibus_test",
     "_inference.size": "Size",
     "_inference.posterior": "CalibrationPosterior calibration_posterior",
@@ -84,6 +86,8 @@ if TYPE_CHECKING:
     from ._inference.bootstrap import BootstrapFits as BootstrapFits
     from ._inference.bootstrap import bootstrap_fits as bootstrap_fits
     from ._inference.calibration_test import calibration_test as calibration_test
+    from ._inference.consistency import IsotonicCurve as IsotonicCurve
+    from ._inference.consistency import isotonic_curve as isotonic_curve
     from ._inference.likelihood_tests import CalibrationTest as CalibrationTest
     from ._inference.omnibus import OmnibusTest as OmnibusTest
     from ._inference.omnibus import omnibus_test as omnibus_test
@@ -105,6 +109,8 @@ if TYPE_CHECKING:
     from .calibrators import load_calibrator as load_calibrator
     from .metrics._reliability import ReliabilityCurve as ReliabilityCurve
     from .metrics._reliability import reliability_curve as reliability_curve
+    from .metrics._smooth import SmoothCurve as SmoothCurve
+    from .metrics._smooth import smooth_curve as smooth_curve
     from .model_selection import RecalibratedClassifierCV as RecalibratedClassifierCV
 
 

@@ -350,15 +350,16 @@ UNTOLD = (
 def kind_words(model: str, fit: RestrictedFit, predictions: Predictions, sure: bool = True) -> str:
     """Name the kind of miscalibration; not `sure` where AIC or BIC prefers another."""
     baseline = repr(ellipsis(predictions.baseline))
-    slope = fit.theta[-1]
+    slope, shifts = fit.theta[-1], model in ("shift", "common_slope")
+    shift = _largest_shift(fit, predictions) if shifts else ""
     words = {
         "identity": "No departure found.",
         "temperature": f"One temperature {'is' if sure else 'may be'} enough: all log odds are "
         f"{_slope(slope)}.",
-        "shift": f"Class priors have shifted: {_largest_shift(fit, predictions)}.",
+        "shift": f"Class priors have shifted: {shift}.",
         "scale": f"Classes differ in slope against {baseline}; no shift is needed.",
-        "common_slope": f"Class priors have shifted ({_largest_shift(fit, predictions)}), and "
-        f"all log odds are {_slope(slope)}.",
+        "common_slope": f"Class priors have shifted ({shift}), and all log odds are "
+        f"{_slope(slope)}.",
         "mcllo": f"Classes differ in slope: each needs its own shift and slope against {baseline}.",
         "full": "Shifts and slopes class by class are not enough: the odds of a class also depend "
         "on the probabilities of the others.",
