@@ -37,6 +37,7 @@ _NAMES = {
     "_diagnosis.class_tests": "ClassTests class_tests",
     "_diagnosis.culprits": "Culprits",
     "_diagnosis.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
+    "_diagnosis.calibration_table": "CalibrationTable calibration_table",
     "_diagnosis.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     from ._assessment.verdict import Verdict as Verdict
     from ._diagnosis.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
     from ._diagnosis.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity
+    from ._diagnosis.calibration_table import CalibrationTable as CalibrationTable
+    from ._diagnosis.calibration_table import calibration_table as calibration_table
     from ._diagnosis.class_tests import ClassTests as ClassTests
     from ._diagnosis.class_tests import class_tests as class_tests
     from ._diagnosis.culprits import Culprits as Culprits

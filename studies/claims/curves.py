@@ -133,7 +133,7 @@ def _coverage(
         y = labels(probs, label, uniform, TRUTHS[truth](own))
         rows = mcllo.Predictions.from_arrays(probs, y, classes=range(c), groups=groups)
         curve = mcllo.smooth_curve(rows, label=label)
-        points = np.quantile(own, QUANTILES).clip(1e-6, 1.0 - 1e-6)
+        points = np.quantile(own, QUANTILES).clip(1e-12, 1.0 - 1e-12)
         at, right = curve.at(points), TRUTHS[truth](points)
         held.append((np.array(at["low"]) <= right) & (right <= np.array(at["high"])))
         distance.append(curve.ici)

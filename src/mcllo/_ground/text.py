@@ -303,13 +303,22 @@ def latex_text(text: object) -> str:
     return "".join(LATEX.get(letter, letter) for letter in words if letter.isprintable())
 
 
-def latex_p(pvalue: float) -> str:
-    r"""Return a p-value: ``0.034``, ``$2.1 \times 10^{-5}$``, ``$< 10^{-300}$`` or a dash."""
+def latex_p(pvalue: float, name: str = "") -> str:
+    r"""Return a p-value, after its `name` if given; a dash where there is none.
+
+    Examples
+    --------
+    >>> print(latex_p(0.0341), latex_p(2.14e-5), latex_p(0.0, "p"))
+    0.034 $2.1 \times 10^{-5}$ $p < 10^{-300}$
+    """
     if math.isnan(pvalue):
         return "--"
-    if pvalue < SMALLEST:
-        return "$< 10^{-300}$"
-    return f"{pvalue:.2g}" if pvalue >= 0.0001 else _latex_power(pvalue, 2)
+    tiny = pvalue < SMALLEST
+    words = f"{pvalue:.2g}" if pvalue >= 0.0001 else _latex_power(pvalue, 2)
+    number = "10^{-300}" if tiny else words.strip("$")
+    if name or tiny:
+        return f"${name} {'<' if tiny else '='} {number}$".replace("$ ", "$")
+    return words
 
 
 def _latex_power(value: float, digits: int) -> str:
@@ -328,7 +337,9 @@ def _latex_column(values: list[Any], form: str, digits: int) -> list[str]:
 def _latex_cell(value: Any, form: str, digits: int) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
         return latex_text(value)
-    if value is None or math.isnan(value):
+    if value is None:
+        return ""
+    if math.isnan(value):
         return "--"
     if math.isinf(value):
         return r"$\infty$" if value > 0 else r"$-\infty$"

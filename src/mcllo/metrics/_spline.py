@@ -3,12 +3,12 @@
 Predictions x of something that happened (hit 1) or not (0), with weights w:
 
 ================  ==========================================================================
-log odds          ``l = log(x / (1 - x))``, x within [1e-6, 1 - 1e-6]
+log odds          ``l = log(x / (1 - x))``, x within [1e-12, 1 - 1e-12]
 curve             ``log odds of a hit = l + B(l) b``: a departure from "right as predicted"
 B                 1 and a natural cubic spline: straight lines beyond the outer knots; columns
                   made independent, of unit variance under the weights ``w x (1 - x)``
-knots             quantiles 5 % to 95 % of l under the weights ``w sqrt(x (1 - x))``: where the
-                  uncertain rows are; 5 of them, to 10 with many rows (`n_knots_for`)
+knots             quantiles of l under the weights ``w sqrt(x (1 - x))``: where the uncertain
+                  rows are; 5 of them from 5 to 95 %, with many rows to 10 from 2.5 to 97.5 %
 estimate          least ``Q(b) = sum w log(1 + exp(-+ log odds)) + |b|^2 / 2``: a weak pull
                   towards the predictions keeps b finite where labels are separated
 band at l         lowest and highest ``l + B(l) b`` among all b with ``2 (Q(b) - Q) <= z^2``:
@@ -38,13 +38,13 @@ from .._ground.results import Codes, Floats
 from .._math.likelihood import Terms
 from .._math.newton import minimize
 
-FLOOR = 1e-6
+FLOOR = 1e-12
 """Smallest probability, and smallest distance from 1, that log odds are taken of."""
 RIDGE = 1.0
 """Strength of the pull: a prior standard deviation of 1 log odds in each direction."""
 FEWEST_KNOTS, MOST_KNOTS = 5, 10
-OUTER = 0.05
-"""Quantile of the first knot, and of the last one from above."""
+OUTER = 0.25
+"""Quantile of the first knot, and of the last one from above, times the number of knots."""
 MOST_CELLS, CELL = 2000, 0.01
 VARIES = 1e-9
 """Range of a column up to which it counts as the same in every row."""
@@ -125,11 +125,12 @@ class Basis:
 
 
 def _quantiles(x: Floats, weight: Floats, count: int) -> Floats:
-    """Return the distinct ones of the weighted quantiles `OUTER` to ``1 - OUTER``."""
+    """Return the distinct ones of evenly spaced weighted quantiles."""
     order = np.argsort(x, kind="stable")
     reach = np.cumsum(weight[order])
     places = (reach - 0.5 * weight[order]) / reach[-1]
-    found = np.interp(np.linspace(OUTER, 1.0 - OUTER, count), places, x[order])
+    first = OUTER / max(count, FEWEST_KNOTS)
+    found = np.interp(np.linspace(first, 1.0 - first, count), places, x[order])
     return np.unique(found.round(9))
 
 
