@@ -11,6 +11,7 @@ remedy                      what to do
 test, subsample             the test behind it; of rows in blocks also that of some of them
 companion                   omnibus tests
 kind.*                      after a rejection: the kind, the evidence for it, its rivals (`Ladder`)
+by, by.*                    each subgroup by itself, where rows are divided (`Subgroups`)
 baseline, zeros.*           what the answer hangs on
 note.*                      what must be known of data and fit before trusting the numbers
 metric.*                    accuracy, log loss, Brier score, and each ECE beside its null
@@ -60,6 +61,8 @@ def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> li
     said = [Statement("heading", read), *_verdict(a, verdict), *d.hints, *_size(a, verdict)]
     if verdict.rejected and (culprits := d.culprits_at(alpha)) is not None:
         said += culprits.statements()
+    if d.subgroups is not None:
+        said += d.subgroups.statements(alpha, verdict.tolerance, verdict)
     said += _remedy(a, verdict)
     said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
     said += [Statement("companion", str(t), numbers=t.to_dict()) for t in a.companions.values()]
@@ -143,6 +146,8 @@ def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
     }[verdict.kind]
     if verdict.rejected and not a.fit.converged:
         words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
+    if own := "" if a.subgroups is None else a.subgroups.remedy(verdict.alpha, verdict.tolerance):
+        words = f"{words} {own}" if verdict.rejected else own
     return [Statement("remedy", words)]
 
 
@@ -266,8 +271,12 @@ def assessment_text(
         more = [f"... and {rest} more classes"] if rest > 0 else []
         lines: list[str | Statement] = [*wrong[:MOST_CLASSES], *more]
         parts += ["", "What is wrong", *_indented(_wrapped(lines))]
-    if verdict.kind != "none_found":
-        parts += ["", f"What to do: {' '.join(_small(r) for r in pick(said, 'remedy'))}"]
+    if (divided := a.subgroups) is not None:
+        table = divided.table_lines(verdict.alpha, verdict.tolerance, full)
+        found = [*_wrapped(pick(said, "by")[:2]), *table[:-1], *_wrapped(table[-1:])]
+        parts += ["", f"By {ellipsis(divided.by)}", *_indented(found)]
+    if verdict.kind != "none_found" or pick(said, "other.by"):
+        parts += ["", *_wrapped([f"What to do: {' '.join(_small(r) for r in pick(said, 'remedy'))}"])]
     parts += [
         "",
         "Behind it",

@@ -164,7 +164,7 @@ def source_fact(path: str) -> Fact:
 def verdict_of(a: Assessment, said: list[Statement]) -> Verdict:
     """Return the answer in words."""
     (verdict,), (meaning,) = pick(said, "verdict"), pick(said, "meaning")
-    but = "".join(other.text for other in pick(said, "other"))
+    but = "".join(other.text for other in said if other.kind == "other")
     if but:
         kinds, alpha = verdict.numbers["other"], verdict.numbers["alpha"]
         found = (f"{OMNIBUS[kind]}, p {show_p(a.companions[kind].pvalue)}" for kind in kinds)
@@ -172,6 +172,7 @@ def verdict_of(a: Assessment, said: list[Statement]) -> Verdict:
             f" ({'; '.join(found)}. Asked two questions at level {alpha:g}, calibrated "
             f"predictions fail one of them in up to {200 * alpha:g} % of cases.)"
         )
+    but = " ".join(filter(None, [but, *(by.text for by in pick(said, "other.by"))]))
     return Verdict(
         kind=verdict.numbers["kind"],
         headline=verdict.text,
