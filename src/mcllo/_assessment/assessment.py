@@ -204,14 +204,18 @@ class Assessment:
         alpha: float = 0.05,
         *,
         tolerance: float = TOLERANCE,
+        brief: bool = False,
         full: bool = False,
         words: Words = PYTHON,
     ) -> str:
         """Return the report, its verdict at level `alpha`; `full` adds every detail.
 
+        `brief` leaves it at what to do, without what lies behind it.
+
         `words` are what arguments are called: Python's names, or the command line's options.
         """
-        return assessment_text(self, self.decide(alpha, tolerance), full=full, called=words)
+        verdict = self.decide(alpha, tolerance)
+        return assessment_text(self, verdict, brief=brief, full=full, called=words)
 
     def statements(
         self, alpha: float = 0.05, words: Words = PYTHON, *, tolerance: float = TOLERANCE

@@ -97,7 +97,7 @@ def assess(
             n_resamples=draws,
             seed=seed,
         )
-    judged = {"alpha": alpha, "tolerance": tolerance}
+    judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     text = "" if as_json else result.text(**judged, full=full, words=FLAG_WORDS)
     typer.echo(options.as_json_text(result.to_dict(**judged)) if as_json else text)
     options.write_report(result, html, show, [file], **judged)

@@ -179,7 +179,7 @@ RESUME = typer.Option(
     None, metavar="CELLS", help="Without FILE: file that keeps finished settings, to go on from."
 )
 
-COMPARED = "The class that the others are compared with. Default: the last one"
+COMPARED = "The class that the others are compared with. Default: the last that occurs"
 READING: dict[str, tuple[Any, Any, str]] = {
     "classes": (
         str | None,

@@ -39,7 +39,9 @@ LEAST = 1e-15
 ENOUGH_VARIANCE, ENOUGH_PER_CLASS = 20.0, 2.0
 """Variance of a class, and for each class, from which chi-square is trusted."""
 FAR_VARIANCE, FAR_OFF = 5.0, 1e-6
-"""Variance from which a chi-square p-value below the second number is not simulated: it is small."""
+"""Variance from which a chi-square p-value below the second number needs no draws."""
+TIE = 1e-9
+"""Relative difference of statistics that counts as none."""
 CONSTANT = 1e-10
 """Determinant of V, relative to its diagonal, below which a slope cannot be told from a shift."""
 
@@ -136,12 +138,11 @@ class LeaveOut:
         def exceeds(start: int, size: int) -> NDArray[np.bool_]:
             labels = draw_labels(q, self.seed, start, size)
             cells = (labels + m * np.arange(size)[:, None]).ravel()
-            counts = np.bincount(cells, minlength=size * m).reshape(size, m)
             own = columns[(labels * n + places).ravel()]
-            sums = np.bincount(cells, weights=own, minlength=size * m).reshape(size, m)
-            found = rest.scores(counts, sums).max(axis=1)
+            counts, sums = _sums(cells, None, size * m), _sums(cells, own, size * m)
+            drawn = rest.scores(counts.reshape(size, m), sums.reshape(size, m)).max(axis=1)
             self.left -= size * (n + m)
-            return np.asarray(found >= statistic * (1.0 - 1e-9), np.bool_)
+            return np.asarray(drawn >= statistic * (1.0 - TIE), np.bool_)
 
         return monte_carlo_p(
             exceeds,
@@ -150,6 +151,10 @@ class LeaveOut:
             seed=self.seed,
             stop_at=max(1, math.floor(self.alpha * (self.n_resamples + 1))),
         ).pvalue
+
+
+def _sums(cells: Codes, weights: Floats | None, size: int) -> Floats:
+    return np.bincount(cells, weights=weights, minlength=size).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +190,8 @@ class Rest:
         return cls(
             q=x,
             features=features,
-            counts=np.bincount(labels, weights=w, minlength=len(kept)),
-            sums=np.bincount(labels, weights=w * own, minlength=len(kept)),
+            counts=_sums(labels, w, len(kept)),
+            sums=_sums(labels, w * own, len(kept)),
             mean=(x @ w, np.einsum("jn,jn,n->j", x, features, w)),
             variance=(spread @ w, steep @ w, np.einsum("jn,jn,n->j", steep, features, w)),
         )

@@ -63,8 +63,10 @@ class Moved:
         self.top_probs = self.probs[self._own]
 
     def repaired(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return g of shape (K + 1, n), the baseline last, valid until the next call; and the log
-        of what the exponentials were divided by."""
+        """Return g of shape (K + 1, n), the baseline last, and the log partition of each row.
+
+        The next call overwrites g.
+        """
         total = softmax_against_zero(theta, self.odds, out=self._g[:-1])
         np.exp(-total, out=self._g[-1])
         return self._g, total

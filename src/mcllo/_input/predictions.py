@@ -28,12 +28,13 @@ from .._ground.results import Codes, Floats
 from .._math.likelihood import log_odds_of_rows
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning
 from .by import By, by_column, clean_by
-from .frames import n_columns
+from .frames import check_index, n_columns
 from .labels import (
     Classes,
     baseline_column,
     check_not_reserved,
     class_names,
+    default_baseline,
     encode,
     encode_counts,
     find_class,
@@ -155,6 +156,9 @@ class Predictions:
     ) -> Predictions:
         """Validate predictions and labels.
 
+        Rows belong together by position. Indexes of pandas that say otherwise are refused, but for
+        one that only counts 0 .. n-1 beside labels of other rows.
+
         Parameters
         ----------
         probs : array-like or frame of shape (n_samples, n_classes)
@@ -168,7 +172,7 @@ class Predictions:
             The label of each column; for a frame, the columns to use. Default: the frame's column
             names, else 0 .. c-1 for such integers, else the sorted distinct labels.
         baseline : label, optional
-            Reference class of the log odds. Default: the last class.
+            Reference class of the log odds. Default: the last class that occurs in `y`.
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
         weight_kind : {"frequency", "survey"}
@@ -194,6 +198,8 @@ class Predictions:
                 "probs must be a table and y its labels; they seem to be swapped. "
                 "Call with (probs, y)."
             )
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by}
+        check_index(probs=probs, logits=logits, **beside)
         classes = None if classes is None else class_names(classes)
         by, probs, logits = by_column(by, probs, logits)
         simplex = _simplex(probs, logits, classes, normalize, clip)
@@ -228,7 +234,10 @@ class Predictions:
             rows, codes, times = counted_labels(codes)
             simplex, facts = simplex.take(rows), facts.take(rows, times)
         check_not_reserved(labels)
-        index = n_classes - 1 if baseline is None else baseline_column(baseline, labels)
+        if baseline is not None:
+            index = baseline_column(baseline, labels)
+        else:
+            index = default_baseline(np.bincount(codes, facts.weight, n_classes))
         return cls._build(simplex, codes, labels, index, facts)
 
     @classmethod
@@ -480,6 +489,7 @@ def scored_predictions(
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
     if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)
+    check_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
     classes = None if classes is None else class_names(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
     facts = clean_rows(len(simplex.probs), sample_weight)

@@ -29,7 +29,7 @@ from .._ground.statements import Statement, pick
 from .._ground.text import ellipsis, format_count, format_number
 from .._inference.likelihood_tests import NAMES, WAYS, CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
-from .._inference.size_words import bare
+from .._inference.size_words import points, shown_level
 from .._version import __version__
 from .._workflows.comparison import Comparison
 from .views import (
@@ -187,10 +187,7 @@ def verdict_of(a: Assessment, said: list[Statement]) -> Verdict:
 
 def levels_of(a: Assessment) -> tuple[Right, ...]:
     """Return how often it is right, at the levels that the rows support."""
-    return tuple(
-        Right(f"{bare(v.says)} %", f"{bare(v.right)} %", f"{bare(v.low)} to {bare(v.high)}")
-        for v in a.size.levels
-    )
+    return tuple(Right(*shown_level(level)) for level in a.size.levels)
 
 
 def how_tested(test: CalibrationTest) -> str:
@@ -312,8 +309,11 @@ def headline_facts(a: Assessment) -> tuple[Fact, ...]:
         )
     ]
     if math.isfinite(size.mean_change):
-        span = f"{bare(size.low)} to {bare(size.high)} percentage points"
-        facts.insert(0, Fact("size", "Average error", f"{bare(size.mean_change)} points", span))
-        large = f"below {bare(size.p95_change)} points"
+        low, value, high = (
+            points(v, size.high - size.low) for v in (size.low, size.mean_change, size.high)
+        )
+        span = f"{low} to {high} percentage points"
+        facts.insert(0, Fact("size", "Average error", f"{value} points", span))
+        large = f"below {points(size.p95_change)} points"
         facts.append(Fact("p95", "Error of 95 % of rows", large))
     return tuple(facts)

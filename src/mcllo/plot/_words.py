@@ -193,8 +193,9 @@ CAPTIONS = {
     "about 1 for each parameter. Models further down contain those above them, but shifts contain "
     "no slope and slopes no shift. Enough? tests the model against shifts and slopes for every "
     "class (these against the full matrix); diamonds are rejected by closed testing at level "
-    "{of.alpha:g}. The smallest model not rejected is ringed: what these labels do not contradict, "
-    "not what is proven.",
+    "{of.alpha:g}, which needs a small p-value of the model and of every model inside it (hollow: "
+    "only its own is small). The smallest model not rejected is ringed: what these labels do not "
+    "contradict, not what is proven.",
     "baselines": "The same rows with each class as the baseline. Left: the likelihood ratio "
     "statistic, by chi-square rejected or not; picking the baseline with the smallest p-value is "
     "not a valid test, the p-value over all of them is (p {p}). Right: how far a repaired "
