@@ -223,8 +223,8 @@ class Assessment:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
         Kinds: heading, verdict, meaning, other, size.*, hint.*, culprit.*, remedy, test, subsample,
-        companion, kind.*, by.*, baseline, zeros.*, note.* and metric.*. Text and report print what they
-        pick.
+        companion, kind.*, by.*, baseline, zeros.*, note.* and metric.*. Text and report print what
+        they pick.
         """
         return statements_of(self, self.decide(alpha, tolerance), words)
 

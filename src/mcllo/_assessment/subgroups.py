@@ -43,7 +43,8 @@ from .._inference.calibration_test import (
 )
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import Method, Statistic
-from .._inference.size_words import bare, points
+from .._inference.size import Size
+from .._inference.size_words import points
 from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
 from ..exceptions import InputError, Option, Phrase
 from .verdict import TOLERANCE, Kind, Verdict, decide
@@ -280,9 +281,7 @@ def _tested(s: Subgroups, alpha: float) -> str:
 def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
     """Return what is wrong in one subgroup."""
     size, name = group.size, ellipsis(group.name)
-    words = f"{name}: off by {points(size.mean_change)} on average"
-    if not math.isnan(size.high):
-        words += f" ({bare(size.low)} to {bare(size.high)})"
+    words = f"{name}: off by {size_words(size)} percentage points on average"
     words += (
         f", right {100 * group.accuracy:.0f} % where {100 * group.promised:.0f} % were promised"
     )
@@ -296,12 +295,18 @@ def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
     return Statement("by.group", f"{words}.", level, numbers)
 
 
+def size_words(size: Size) -> str:
+    """Return a mean change in percentage points, with what its interval says."""
+    if math.isnan(size.mean_change) or not size.high < 1.0:
+        return "-" if math.isnan(size.mean_change) else f"about {points(size.mean_change)}"
+    width = size.high - size.low
+    low, high = points(size.low, width), points(size.high, width)
+    return f"{points(size.mean_change, width)} ({low} to {high})" if size.low else f"at most {high}"
+
+
 def _words(group: Subgroup, verdict: Verdict) -> list[str]:
     """Return one row of the table for people."""
-    size, slope = group.size, group.slope
-    off = bare(size.mean_change) if not math.isnan(size.mean_change) else "-"
-    if not math.isnan(size.high):
-        off += f" ({bare(size.low)} to {bare(size.high)})"
+    slope = group.slope
     turned = "-"
     if not math.isnan(slope.value):
         turned = f"{format_number(slope.value)} {format_interval(slope.low, slope.high)}"
@@ -311,7 +316,7 @@ def _words(group: Subgroup, verdict: Verdict) -> list[str]:
         "practically"
         if verdict.kind == "none_found" and verdict.practically
         else WORDS[verdict.kind],
-        off,
+        size_words(group.size),
         turned,
         f"{100 * group.accuracy:.0f} % ({100 * group.promised:.0f} %)",
         p_words(group.adjusted, bound=group.test.method == "bound").bare,

@@ -99,15 +99,16 @@ def subgroups(
     figure = OwnFigure(6.4 + width, 1.5 + 0.27 * len(rows))
     left, right = figure.subplots(1, 2, sharey=True)
 
-    slope = np.array([[g.slope.value, g.slope.low, g.slope.high] for g in groups]).T
-    _draw(left, Estimates(*slope, 1.0, FARTHEST_SLOPE), kinds)
+    value, low, high = np.array([[g.slope.value, g.slope.low, g.slope.high] for g in groups]).T
+    _draw(left, Estimates(value, low, high, 1.0, FARTHEST_SLOPE), kinds)
     left.axvline(1.0, color=MUTED, lw=1.0, ls=(0, (4, 3)), zorder=1, label="_one")
     left.axvline(found.slope.value, color=INK, lw=1.0, zorder=1, label="_pooled")
     left.set_xlabel("Slope")
     heading(left, "Slope", "below 1: too extreme; above: too timid")
 
-    size = 100.0 * np.array([[g.size.mean_change, g.size.low, g.size.high] for g in groups]).T
-    _draw(right, Estimates(*size, 0.0, FARTHEST_SIZE), kinds)
+    sizes = [[g.size.mean_change, g.size.low, g.size.high] for g in groups]
+    value, low, high = 100.0 * np.array(sizes).T
+    _draw(right, Estimates(value, low, high, 0.0, FARTHEST_SIZE), kinds)
     right.set_xlim(left=0.0)
     right.axvspan(0.0, 100.0 * tolerance, color=BAND, lw=0, zorder=0, label="_tolerated")
     right.set_xlabel("Mean change (percentage points)")
