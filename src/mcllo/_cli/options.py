@@ -33,7 +33,7 @@ from .._inference.budget import N_RESAMPLES
 from ..exceptions import MclloWarning, Words, show_number
 
 SAME = (
-    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method "
+    "alpha baseline by center classes clip cv delta gamma gate groups kind label logits method "
     "methods normalize penalty prefix reps seed statistic tolerance weight"
 )
 FLAGS = {
@@ -202,6 +202,11 @@ READING: dict[str, tuple[Any, Any, str]] = {
         str | None,
         None,
         "Column with groups (animals, patients) whose rows may depend on each other.",
+    ),
+    "by": (
+        str | None,
+        None,
+        "Column with subgroups (stations, sexes): are all of them alike, and which is off?",
     ),
     "prefix": (
         str,

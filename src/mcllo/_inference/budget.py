@@ -28,6 +28,8 @@ holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
 law of a size               `N_RESAMPLES_SIZE`            any size, of some hundred rows
+one map for all subgroups   `N_RESAMPLES`                 `SUBGROUPS_WORK`; beyond: chi-square
+  tests of each subgroup    so many times their number    as the calibration test
 ==========================  ============================  ========================================
 
 Memory: `BATCH_ENTRIES` labels are drawn at once, `HELD_ENTRIES` probabilities kept for quantiles.
@@ -73,6 +75,10 @@ ZEROS_WORK = 2e7
 NULLS_WORK = 2e8
 CONSISTENCY_WORK = 2e7
 """Rows x draws of an isotonic band: a second or two."""
+SUBGROUPS_WORK = 4e8
+"""Ten seconds or so of scores: all subgroups share the draws."""
+SUBGROUPS_PER_DRAWS = 20
+"""Of every 20 subgroups each may take so many draws again: its p-value is multiplied by all."""
 CULPRITS_WORK = 1e8
 """A second or two for all sets of classes that are left out."""
 

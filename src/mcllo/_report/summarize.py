@@ -45,6 +45,10 @@ class NotAsked(Details):
         why = "a comparison does not ask for it; assess these rows"
         return dict.fromkeys(("culprits", *(name for name in PARTS if name != "robust")), why)
 
+    @property
+    def subgroups(self) -> None:
+        """None is asked about."""
+
 
 def assessment_of(result: Assessment | Comparison) -> Assessment:
     """Return the assessment to report: of a comparison, that of the judged rows as predicted."""
