@@ -179,8 +179,8 @@ class Details:
             left_out = dict.fromkeys(("culprits", "ladder", "class_tests"), why)
         cells = float(p.probs.size) * p.n_classes
         if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_BASELINE_ENTRIES):
-            many = "too many classes or rows to fit every baseline; try a few of them with "
-            left_out["baselines"] = f"{many}mcllo.baseline_sensitivity(..., baselines=)"
+            many = "too many classes or rows to fit every baseline; try a few, one at a time"
+            left_out["baselines"] = many
         return left_out
 
     def to_dict(self) -> dict[str, Any]:

@@ -59,8 +59,8 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "repaired.csv")
     page = folder / "report.html"
-    made = {"source": [train, holdout], "command": "mcllo demo", "words": FLAG_WORDS}
-    report(comparison, **made).write(page)
+    files = [train, holdout]
+    report(comparison, source=files, command="mcllo demo", words=FLAG_WORDS).write(page)
     say(f"\n4. The report: {page}\n\n{own_file(folder)}")
     return page
 

@@ -32,6 +32,7 @@ WAYS = {
     "bootstrap": "simulated from the fitted model, approximate",
     "score": "simulated scores, without refits",
     "bound": "guaranteed bound",
+    "wald": "chi-square of a Wald statistic",
     "simulated": "simulated, or a guaranteed bound (≤)",
     "mixed": "partly chi-square, partly simulated or a guaranteed bound (≤)",
 }

@@ -174,7 +174,7 @@ def buts(a: Assessment, judged: Verdict) -> tuple[str, ...]:
     if judged.other:
         found.append(
             "But another check finds something wrong: an error of another shape, whose size is "
-            "not measured here. Diamonds in the pictures show where to look."
+            "not measured here. Look for diamonds in the pictures of single classes, below."
         )
     return tuple(found)
 

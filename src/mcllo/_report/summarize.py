@@ -142,7 +142,7 @@ def summarize(
         shares=classes.shares_table(a, alpha, order),
         promised=tables.promised_table(a),
         nulls=tables.nulls_part(a),
-        map=classes.map_part(a, alpha, order),
+        map=classes.map_part(a, judged, order),
         details=behind,
         more=more,
         repairs=None if comparison is None else repairs_of(comparison, judged),
