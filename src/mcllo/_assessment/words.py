@@ -153,6 +153,8 @@ def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
         words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
     if own := "" if a.subgroups is None else a.subgroups.remedy(verdict.alpha, verdict.tolerance):
         words = f"{words} {own}" if verdict.rejected else own
+    if a.details.hints:
+        words = "Settle first what looks like a mistake in the rows, and ask again."
     return [Statement("remedy", words)]
 
 
