@@ -38,6 +38,7 @@ from .._inference.calibration_test import FittedTest, needs_robust
 from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
 from .._inference.robust import RobustTest
 from .._inference.size import Size, size_of
+from ..exceptions import PYTHON, Words
 
 MOST_CLASSES = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
@@ -86,8 +87,14 @@ class Details:
     @cached_property
     def hints(self) -> list[Statement]:
         """What looks like a mistake in the rows."""
+        return self.hints_in(PYTHON)
+
+    def hints_in(self, called: Words) -> list[Statement]:
+        """Return the same in these words for arguments."""
+        if "hints" in vars(self) and (called is PYTHON or "fitted" not in vars(self)):
+            return self.hints
         f = self.fitted
-        return hints_of(f.predictions, f.fit, f.test)
+        return hints_of(f.predictions, f.fit, f.test, called)
 
     def culprits_at(self, alpha: float) -> Culprits | None:
         """Return whose fault it is, at level `alpha`; None where it is left out."""

@@ -57,7 +57,12 @@ def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> li
     read = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
     read += "" if p.sample_weight is None else f", {p.weight_kind} weights"
     read += "" if p.groups is None else f", {format_count(int(p.groups.max()) + 1)} groups"
-    said = [Statement("heading", read), *_verdict(a, verdict), *d.hints, *_size(a, verdict)]
+    said = [
+        Statement("heading", read),
+        *_verdict(a, verdict),
+        *d.hints_in(called),
+        *_size(a, verdict),
+    ]
     if verdict.rejected and (culprits := d.culprits_at(alpha)) is not None:
         said += culprits.statements()
     said += _remedy(a, verdict)

@@ -25,6 +25,7 @@ from .._workflows.compare import compare
 from ..calibrators import CALIBRATORS
 from ..datasets import load_cifar10_vgg
 from ..exceptions import InputError, Phrase
+from .options import FLAG_WORDS
 
 SEED = 0
 LABEL = "class"
@@ -58,7 +59,8 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "repaired.csv")
     page = folder / "report.html"
-    report(comparison, source=[train, holdout], command="mcllo demo").write(page)
+    made = {"source": [train, holdout], "command": "mcllo demo", "words": FLAG_WORDS}
+    report(comparison, **made).write(page)
     say(f"\n4. The report: {page}\n\n{own_file(folder)}")
     return page
 

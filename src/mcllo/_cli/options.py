@@ -286,7 +286,8 @@ def write_report(
 
     command = shlex.join(["mcllo", *sys.argv[1:]])
     files = [name for name in source if name != "-"]
-    report(result, **judged, command=command, source=files or None).write(out)
+    options = {"command": command, "source": files or None, "words": FLAG_WORDS}
+    report(result, **judged, **options).write(out)
     typer.echo(f"{out}: report written", err=True)
     if show:
         typer.launch(out)

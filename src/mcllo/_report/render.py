@@ -31,7 +31,7 @@ def render_html(summary: Summary, pictures: Mapping[str, Picture]) -> str:
     environment = _environment(html=True)
     assert environment.loader is not None
     style, script = (
-        environment.loader.get_source(environment, name)[0] for name in ("style.css", "sort.js")
+        environment.loader.get_source(environment, name)[0] for name in ("style.css", "tables.js")
     )
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return environment.get_template("report.html.jinja").render(

@@ -13,6 +13,7 @@ bars                  rows in each bin: an axes of their own, or a strip below 0
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,7 @@ def reliability(
     ax: Axes | None = None,
     n_bins: NBins = 10,
     binning: Binning = "width",
+    error: bool = True,
     caption: bool = False,
 ) -> Axes:
     """Draw the reliability diagram of the most probable class.
@@ -179,6 +181,8 @@ def reliability(
         Where to draw, counts as a strip at the foot; a new figure when not given.
     n_bins, binning
         As in `mcllo.reliability_curve`.
+    error : bool
+        Write the expected calibration error under the title.
     caption : bool
         Write under the figure how to read it.
 
@@ -211,7 +215,7 @@ def reliability(
     if null is not None:
         low, high = format_number(null.low), format_number(null.high)
         ece += f"; calibrated predictions like these show {low} to {high}"
-    heading(ax, "Reliability of the most probable class", ece)
+    heading(ax, "Reliability of the most probable class", ece if error else "")
     footer(ax, [caption_of("reliability", assessment)] if caption else [], key(curve))
     return ax
 
@@ -221,6 +225,7 @@ def reliability_by_class(
     assessment: Assessment,
     *,
     max_classes: int = MAX_CLASSES,
+    order: Sequence[Hashable] = (),
     n_bins: NBins = 10,
     binning: Binning = "width",
     columns: int | None = None,
@@ -234,6 +239,8 @@ def reliability_by_class(
         What `mcllo.assess` returned.
     max_classes : int
         Most panels; classes with the largest calibration error are shown.
+    order : sequence of labels
+        Classes to show before the others, in this order.
     n_bins, binning
         As in `mcllo.reliability_curve`.
     columns : int, optional
@@ -255,8 +262,8 @@ def reliability_by_class(
     """
     predictions = assessment.predictions
     errors, z = class_errors(assessment), assessment.in_the_large["z"]
-    order = sorted(range(len(errors)), key=lambda j: -round(errors[j], 12))
-    chosen = order[: max(1, max_classes)]
+    places = worst_first(assessment, order)
+    chosen = places[: max(1, max_classes)]
     axes = panels(len(chosen), columns)
     names = shown_all(predictions.classes, room=panel_room(axes), bold=True)
     for ax, j in zip(axes, chosen, strict=True):
@@ -266,12 +273,22 @@ def reliability_by_class(
         heading(ax, names[j], f"ECE {format_number(errors[j])}, z {signed(z[j])}")
     label_outer(axes, "Predicted probability", "Observed frequency")
     words = [caption_of("reliability_by_class", assessment)] if caption else []
-    if len(chosen) < len(order):
-        rest = format_number(errors[order[len(chosen)]])
-        most = f"The {len(chosen)} of {len(order)} classes with the largest calibration error"
-        words.insert(0, f"{most}; that of the others is at most {rest}.")
+    if len(chosen) < len(places):
+        rest = format_number(errors[places[len(chosen)]])
+        few = f"{len(chosen)} of {len(places)} classes"
+        most = few if order else f"The {few} with the largest calibration error"
+        own = "the calibration error" if order else "that"
+        words.insert(0, f"{most}; {own} of the others is at most {rest}.")
     footer(axes[0], words, key(curve))
     return axes
+
+
+def worst_first(assessment: Assessment, order: Sequence[Hashable] = ()) -> list[int]:
+    """Return the columns of these classes, then the others by calibration error, largest first."""
+    errors, columns = class_errors(assessment), assessment.predictions.classes
+    given = [columns.index(label) for label in order]
+    rest = sorted(set(range(len(errors))) - set(given), key=lambda j: (-round(errors[j], 12), j))
+    return [*given, *rest]
 
 
 def class_errors(assessment: Assessment) -> list[float]:
