@@ -215,7 +215,9 @@ def culprits_of(
             slope = ladder.slope if whole == "temperature" else slope
     alike = ladder is not None and kind in ("temperature", "shift") and ladder.chosen != kind
     beyond = ladder.chosen if ladder is not None and alike else ""
-    details = [how_wrong(p, sorted(named), k, 1.0 - alpha / max(1, len(named))) for k in named]
+    details = [
+        how_wrong(p, sorted(named), k, 1.0 - alpha / (2 * max(1, len(named)))) for k in named
+    ]
     details.sort(key=lambda culprit: -culprit.change)
     return Culprits(
         labels=tuple(culprit.label for culprit in details),
