@@ -11,7 +11,7 @@ change      mean |change| of its probability by these odds: culprits are ordered
 
 The classes that are not named are right among themselves, as far as the rows tell, so that the odds
 against them are the class's own fault. Intervals have the level they are asked for: `Culprits` asks
-for one that makes them hold for all named classes together (Bonferroni).
+for one that makes shares and slopes hold for all named classes together (Bonferroni).
 """
 
 from __future__ import annotations

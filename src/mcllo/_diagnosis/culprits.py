@@ -72,8 +72,8 @@ class Culprits(Result):
         ``statistic`` and ``most_off``, the class that is then most off.
     slope, slope_low, slope_high : float
         The slope of all classes where `kind` is 'temperature'.
-    beyond : bool
-        Whether that is not all, so that `ladder` chooses a larger model.
+    beyond : str
+        The larger model that the ladder chooses where that is not all; else empty.
     alpha, level : float
         Level of the tests; joint level of the intervals.
     n_samples, seed : int
@@ -88,7 +88,7 @@ class Culprits(Result):
     slope: float
     slope_low: float
     slope_high: float
-    beyond: bool
+    beyond: str
     alpha: float
     level: float
     n_samples: int
@@ -152,7 +152,8 @@ class Culprits(Result):
         numbers = {"kind": self.kind, "slope": self.slope, "beyond": self.beyond}
         last = "No single class is to blame."
         if self.beyond:
-            last += " That explains most, but not all."
+            full = ": how classes are confused matters, too" * (self.beyond == "full")
+            last += f" That is not all{full}."
         if self.kind == "shift":
             words = "Many classes are off, in how often they are predicted: their shares have "
             return Statement("culprit.all", f"{words}shifted. {last}", "bad", numbers)
@@ -212,8 +213,11 @@ def culprits_of(
         if whole == "shift" or (whole and not _explain_more(p, accepted, ladder)):
             kind, named, one_of = whole, frozenset(), ()
             slope = ladder.slope if whole == "temperature" else slope
-    beyond = ladder is not None and kind in ("temperature", "shift") and ladder.chosen != kind
-    details = [how_wrong(p, sorted(named), k, 1.0 - alpha / max(1, len(named))) for k in named]
+    alike = ladder is not None and kind in ("temperature", "shift") and ladder.chosen != kind
+    beyond = ladder.chosen if ladder is not None and alike else ""
+    details = [
+        how_wrong(p, sorted(named), k, 1.0 - alpha / (2 * max(1, len(named)))) for k in named
+    ]
     details.sort(key=lambda culprit: -culprit.change)
     return Culprits(
         labels=tuple(culprit.label for culprit in details),
@@ -236,7 +240,7 @@ def _nobody(predictions: Predictions, kind: Kind, alpha: float, seed: int) -> Cu
     """Return what there is to say without a single test."""
     nan = math.nan
     table, n = _table(predictions, []), predictions.n_samples
-    return Culprits((), (), kind, (), table, nan, nan, nan, False, alpha, 1.0 - alpha, n, seed)
+    return Culprits((), (), kind, (), table, nan, nan, nan, "", alpha, 1.0 - alpha, n, seed)
 
 
 def _table(predictions: Predictions, singles: list[LeftOut]) -> Table:
