@@ -52,7 +52,8 @@ class Report:
         from .figures import pictures
 
         comparison = self.result if isinstance(self.result, Comparison) else None
-        return pictures(self.assessment, comparison)
+        judged = {"alpha": self.alpha, "tolerance": self.tolerance}
+        return pictures(self.assessment, comparison, judged)
 
     def html(self) -> str:
         """Return one page that needs no other file and asks for none."""

@@ -21,8 +21,13 @@ PANELS = {"columns": 4}, {"columns": 2}
 """Panels beside each other, on a screen and on a phone."""
 
 
-def pictures(a: Assessment, comparison: Comparison | None) -> Mapping[str, Picture]:
-    """Return the pictures of an assessment, and of the comparison if there was one."""
+def pictures(
+    a: Assessment, comparison: Comparison | None, judged: Mapping[str, Any] | None = None
+) -> Mapping[str, Picture]:
+    """Return the pictures of an assessment, and of the comparison if there was one.
+
+    Subgroups are `judged` by other than the usual level and tolerance.
+    """
     slopes, base = a.fit.gamma, ellipsis(a.fit.baseline)
     made = {
         "reliability": _picture(
@@ -66,6 +71,14 @@ def pictures(a: Assessment, comparison: Comparison | None) -> Mapping[str, Pictu
             *PANELS,
         )
         return made
+    if (divided := a.subgroups) is not None:
+        made["subgroups"] = _picture(
+            "subgroups",
+            divided,
+            f"Forest plot of slope and size of {len(divided.groups)} subgroups; the table below "
+            "has the numbers.",
+            judged or {},
+        )
     if (ladder := a.details.ladder) is not None:
         made["ladder"] = _picture(
             "ladder",

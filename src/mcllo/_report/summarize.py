@@ -24,6 +24,7 @@ from . import details, tables
 from . import verdict as first
 from .method import method_facts, references
 from .repairs import repair_steps, repairs_of
+from .subgroups import subgroup_steps, subgroups_part
 from .verdict import Command, Sources
 from .views import DetailsView, Summary
 
@@ -113,6 +114,7 @@ def summarize(
     method, steps, behind = method_facts(a, comparison), first.next_steps(a, verdict, shell), None
     if comparison is not None and verdict.kind != "cannot_tell":
         steps = repair_steps(comparison)
+    steps = subgroup_steps(a, verdict, steps, alpha, tolerance)
     if comparison is None:
         behind = DetailsView(
             ladder=details.ladder_part(a, alpha),
@@ -122,6 +124,7 @@ def summarize(
             zeros=details.zeros_part(a, alpha),
             posterior=details.posterior_part(a),
             robust=details.robust_part(a),
+            subgroups=subgroups_part(a, said, alpha, tolerance),
         )
     return Summary(
         kind=kind,

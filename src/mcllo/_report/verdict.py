@@ -75,6 +75,9 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
     if p.groups is not None:
         found = format_count(len(np.unique(p.groups)))
         facts.append(Fact("groups", "Groups", found, "rows of one may depend on each other"))
+    if p.by is not None:
+        found = format_count(len(p.by.names))
+        facts.append(Fact("by", "Subgroups", found, f"by {ellipsis(p.by.column)}"))
     weights, note = "none", ""
     if p.sample_weight is not None:
         weights = f"total {format_weight(float(p.sample_weight.sum()))}"
@@ -113,6 +116,7 @@ def reproduce_facts(
             call = f"mcllo.compare({data}"
         call += f", baseline={'auto' if auto else name_cell(p.baseline).text!r}"
         call += "" if p.groups is None else ", groups=groups"
+        call += "" if p.by is None else ", by=by"
         call += "" if p.sample_weight is None else ", sample_weight=weight"
         survey = p.sample_weight is not None and p.weight_kind == "survey"
         call += ", weight_kind='survey'" if survey else ""
@@ -136,6 +140,8 @@ def seed_of(a: Assessment) -> int | None:
     if found is not None:
         return found
     d = a.details
+    if d.subgroups is not None:
+        return d.seed
     draws = [0 if part is None else part.n_resamples for part in (d.class_tests, d.baselines)]
     draws += [row.n_resamples + row.larger_n_resamples for row in d.ladder.rows] if d.ladder else []
     draws += [test.n_resamples for test in d.zeros.tests] if d.zeros else []

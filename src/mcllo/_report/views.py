@@ -101,6 +101,7 @@ class DetailsView:
     zeros: Part
     posterior: Part
     robust: Part | None
+    subgroups: Part | None
 
 
 @dataclass(frozen=True)
