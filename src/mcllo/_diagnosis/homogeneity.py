@@ -51,7 +51,7 @@ from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, Terms, recalibrate
 from .._math.many_labels import TIE
 
-FEWEST = "in the subgroup where they are fewest"
+FEWEST = "counted in the subgroup that has the fewest"
 """Whose expected errors the reason speaks of."""
 
 

@@ -122,19 +122,13 @@ def subgroups_of(
         Draws of the test that one map fits all, and what all draws are made from.
     """
     assert predictions.by is not None
-    codes, names = predictions.by.codes, predictions.by.names
-    parts = [np.flatnonzero(codes == g) for g in range(len(names))]
+    names, parts = predictions.by.names, predictions.by.parts
     confidence = 1.0 - (1.0 - LEVEL) / len(parts)
-    draws = n_resamples * max(1, math.ceil(len(parts) / SUBGROUPS_PER_DRAWS))
     with quiet():
-        rows = [_alone(predictions, part) for part in parts]
-        fitted = [
-            fit_and_test(own, rule, n_resamples=draws, seed=_seed(seed, g), **options)
-            for g, own in enumerate(rows)
-        ]
+        fitted = own_tests(predictions, rule, n_resamples=n_resamples, seed=seed, **options)
         same_fits = [own.fit for own in fitted]
         if rule:  # every subgroup has chosen its own baseline
-            same_fits = [fit_predictions(own) for own in rows]
+            same_fits = [fit_predictions(predictions.take(part)) for part in parts]
         test = homogeneity_of(
             predictions,
             pooled.fit,
@@ -151,6 +145,27 @@ def subgroups_of(
         ]
         slope = slope_of(predictions, LEVEL, pooled.fit.df)
         return Divided(test, tuple(groups), slope, confidence)
+
+
+def own_tests(
+    predictions: Predictions,
+    rule: str = "",
+    *,
+    n_resamples: int = N_RESAMPLES,
+    seed: int,
+    **options: Any,
+) -> list[FittedTest]:
+    """Return the test of each subgroup; the more there are, the more draws it may take."""
+    assert predictions.by is not None
+    parts = predictions.by.parts
+    draws = n_resamples * max(1, math.ceil(len(parts) / SUBGROUPS_PER_DRAWS))
+    with quiet():
+        return [
+            fit_and_test(
+                _alone(predictions, part), rule, n_resamples=draws, seed=_seed(seed, g), **options
+            )
+            for g, part in enumerate(parts)
+        ]
 
 
 def _alone(predictions: Predictions, part: Codes) -> Predictions:

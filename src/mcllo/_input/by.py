@@ -46,6 +46,11 @@ class By:
     names: tuple[Hashable, ...]
     codes: Codes
 
+    @property
+    def parts(self) -> list[Codes]:
+        """The rows of each subgroup."""
+        return [np.flatnonzero(self.codes == g) for g in range(len(self.names))]
+
     def take(self, rows: Codes) -> By:
         """Return the subgroups of the chosen rows, without those that are empty then."""
         kept, codes = np.unique(self.codes[rows], return_inverse=True)
@@ -64,9 +69,10 @@ def by_column(by: Any, probs: Any, logits: Any) -> tuple[Any, Any, Any]:
             found, tables[k] = split_column(table, by)
     if found is None:
         known = column_names(probs if logits is None else logits) or []
-        hint = did_you_mean(by, known) if known else "Pass the name of each row."
-        rule = "{argument} must be a column of the frame, or hold one name per row; got {value}. {}"
-        raise InputError(Phrase(rule, hint), argument="by", value=by)
+        rule = "{argument} must be a column of the frame, or hold one name per row; got {value}"
+        message = Phrase(rule + "; {}", did_you_mean(by, known)) if known else Phrase(rule + ".")
+        remedy = None if known else "Pass the name of each row."
+        raise InputError(message, argument="by", value=by, remedy=remedy)
     return clean_by(found, len(as_column(found, "by")), by), tables[0], tables[1]
 
 
