@@ -107,21 +107,21 @@ def size(a: Assessment, judged: Verdict) -> str:
     found, known = example(a, judged), a.size
     if found is not None:
         return f"For example, when it says {_says(found)}, it is right about {_right(found)}."
-    if math.isnan(known.mean_change) or not known.mean_change or not _is_sized(a, judged):
+    if a.details.hints or not judged.rejected or not known.mean_change > 0.0:
         return ""
-    amount = f"{points(known.mean_change, known.high - known.low)} percentage points"
-    words = f"On average {amount} of probability stand on the wrong classes"
-    if known.low > 0.0:
-        ends = " to ".join(points(end, known.high - known.low) for end in (known.low, known.high))
-        words += f" ({100 * known.confidence:.0f} % confidence: {ends})"
+    width = known.high - known.low
+    amount, sure = points(known.mean_change, width), f"{100 * known.confidence:g} % confidence"
+    if math.isnan(width):
+        amount, sure = f"about {amount}", ""
+    elif known.low > 0.0:
+        sure = f" ({sure}: {points(known.low, width)} to {points(known.high, width)})"
+    else:
+        amount = f"at most {points(known.high, width)}"
+        sure = f" ({50 * (1 + known.confidence):g} % confidence)"
+    words = f"On average {amount} percentage points of probability stand on the wrong classes{sure}"
     if judged.kind == "matters" and known.levels:
         words += "; the most probable class is right about as often as it says"
     return f"{words}."
-
-
-def _is_sized(a: Assessment, judged: Verdict) -> bool:
-    """Whether a size can be shown beside this verdict."""
-    return not a.details.hints and judged.rejected
 
 
 def example(a: Assessment, judged: Verdict) -> RightAt | None:
@@ -248,10 +248,10 @@ def alerts(a: Assessment, hints: list[Statement]) -> tuple[str, ...]:
     """Return what no reader may miss."""
     found, p = [hint.text for hint in hints], a.predictions
     if not a.fit.converged:
-        why = "some classes are told apart without a single error, so that there is"
+        why = "the further, the better" if a.fit.separated else "many repairs fit equally well"
         found.append(
-            "These rows do not say how far the probabilities should move: "
-            f"{why if a.fit.separated else 'there is'} no best repair. Use one with a penalty."
+            f"These rows do not say how far the probabilities should move: {why}. To repair them, "
+            "use a penalty."
         )
     if p.n_clipped_true:
         labels = _counted(p.n_clipped_true, "label")

@@ -119,6 +119,7 @@ def headline_facts(a: Assessment, judged: Judged) -> tuple[Fact, ...]:
     sure = f"{100 * size.confidence:.0f} % confidence"
     if size.low == 0.0:
         most = f"at most {plain.points(size.high, width)} points"
+        sure = f"{50 * (1 + size.confidence):g} % confidence"  # of one end alone
         facts.insert(0, Fact("size", "Average error", most, f"{of} ({sure})"))
         return tuple(facts)
     ends = " to ".join(plain.points(end, width) for end in (size.low, size.high))
