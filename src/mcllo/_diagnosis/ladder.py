@@ -297,9 +297,11 @@ def ladder_of(
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = ladder_rows(models, plan, test, alpha)
     chosen = smallest(rows, {row.model for row in rows if row.rejected})
-    own = {row.model: row.larger_pvalue for row in rows if row.model != "full"} | {"mcllo": 1.0}
-    off = closed_test(own, INSIDE, alpha * (1.0 - FULL_SHARE * (chosen.model == "full")))
-    simple = smallest(rows, {"full", *(name for name in own if off[name])})
+    simple = chosen
+    if chosen.model == "full":
+        own = {row.model: row.larger_pvalue for row in rows} | {"mcllo": 1.0}
+        off = closed_test(own, INSIDE, alpha * (1.0 - FULL_SHARE))
+        simple = smallest(rows, {"full", *(model for model in own if off[model])})
     own_fit, sure = models.fits[chosen.model], not preferred_models(rows, chosen.model)
     separated = chosen.model != "identity" and (fit.separated or not own_fit.settled)
     used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
