@@ -71,6 +71,8 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
         note = "a row of weight 3 counts as three rows"
         if p.weight_kind == "survey":
             note = "survey weights: they correct for how rows were sampled, and are no counts"
+        elif p.weight_kind == "importance":
+            note = "importance weights: how much each row matters, and no counts"
     raised = f"{format_count(p.n_clipped)} raised to {p.clip:g}" if p.clip is not None else ""
     if p.n_clipped:
         raised += f", {format_count(p.n_clipped_true)} of them of the class that came true"
@@ -104,8 +106,7 @@ def reproduce_facts(
         call += f", baseline={'auto' if auto else name_cell(p.baseline).text!r}"
         call += "" if p.groups is None else ", groups=groups"
         call += "" if p.sample_weight is None else ", sample_weight=weight"
-        survey = p.sample_weight is not None and p.weight_kind == "survey"
-        call += ", weight_kind='survey'" if survey else ""
+        call += "" if p.counts_rows else f", weight_kind={p.weight_kind!r}"
         command = f"{call})" if seed is None else f"{call}, seed={seed})"
     elif not isinstance(command, str):
         command = shlex.join(command)
@@ -201,7 +202,7 @@ def _why_so(a: Assessment) -> str:
     if test.why is not None and test.why.asked:
         why = "This way of computing the p-value was asked for."
     elif test.kind == "robust_score" and robust is not None:
-        about = "Survey weights are no counts of rows"
+        about = "Weights are no counts of rows"
         if robust.kind == "cluster":
             about = "Rows of a group may depend on each other"
         why = f"{about}, and this test allows for it ({robust.reason})."
