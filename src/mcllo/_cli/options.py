@@ -196,7 +196,8 @@ READING: dict[str, tuple[Any, Any, str]] = {
     "weight_kind": (
         str,
         "frequency",
-        "What weights mean: frequency (a row counts so often) or survey.",
+        "What weights mean: frequency (a row counts so often), survey (1 over the chance of being "
+        "drawn) or importance.",
     ),
     "groups": (
         str | None,

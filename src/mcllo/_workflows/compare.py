@@ -35,10 +35,11 @@ from .._ground.results import Codes, Floats
 from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.threads import one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE
+from .._inference.calibration_test import needs_robust, robustly_tested
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, exact_pvalue, run_test
 from .._input.frames import did_you_mean
-from .._input.predictions import Predictions, as_predictions
+from .._input.predictions import Predictions, judged_predictions
 from ..calibrators import CALIBRATORS
 from ..exceptions import Either, InputError, Option, Phrase
 from ..metrics._scores import label_change
@@ -78,13 +79,19 @@ class _Court:
         """Return one row of the table."""
         with quiet(*OF_ESTIMATES):  # what a separated fit means is for the test to say
             fit = fit_predictions(predictions)
-        test = run_test(predictions, fit, **self.drawing)
+        robust = needs_robust(predictions)
+        options = {name: self.drawing[name] for name in ("n_resamples", "seed")}
+        test = (
+            robustly_tested(predictions, fit, **options).test
+            if robust
+            else run_test(predictions, fit, **self.drawing)
+        )
         result, corrected, changed = self.results.get(name), None, None
         if result is not None:
             changed = label_change(
                 self.before.probs, predictions.probs, sample_weight=self.before.sample_weight
             )
-            if not result.note:
+            if not result.note and not robust:
                 corrected = self._corrected(name, predictions, test)
         difference, low, high = self._difference(name)
         return ComparisonRow(
@@ -216,7 +223,7 @@ def as_pair(
 ) -> Predictions:
     """Return `data` as predictions; arrays of a holdout take the classes of the training rows."""
     if isinstance(data, Predictions):
-        return as_predictions(data, baseline=baseline)
+        return judged_predictions(data, baseline=baseline)
     if isinstance(data, (tuple, list)) and len(data) == 2:
         return Predictions.from_arrays(*data, classes=classes, baseline=baseline)
     raise InputError(f"{name} must be a Predictions or (probs, y); got {type(data).__name__}.")

@@ -250,7 +250,7 @@ def recommend(
     rows, k = sets[NOTHING], len(sets) - 1
     weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
     groups = rows.groups
-    if groups is None and rows.weight_kind == "survey":
+    if groups is None and not rows.counts_rows:
         groups = np.arange(rows.n_samples)
     means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
     lowest = min(means.values())
