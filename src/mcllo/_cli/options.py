@@ -162,7 +162,9 @@ METHODS = typer.Option(
 )
 FOLDS = typer.Option(None, help="Cross-validate TRAIN with so many folds, no holdout.")
 KIND = typer.Option(
-    "reliability", help="reliability, by_class, parameters, map, ladder or baselines."
+    "reliability",
+    help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
+    "isotonic_by_class), parameters, map, ladder or baselines.",
 )
 SIZES = typer.Option(None, "--n", help="Number of labelled rows; give it more than once.")
 EFFECT = typer.Option(

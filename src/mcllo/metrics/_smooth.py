@@ -6,8 +6,7 @@ The curve is the spline of `metrics/_spline`, of one class, or of each row's mos
 ICI               ``mean |curve(x) - x|`` over the rows (integrated calibration index)
 E50, E90, Emax    median, 90th percentile and maximum of ``|curve(x) - x|``
 points            evenly over probabilities and again over log odds, smallest to largest row
-band              computed at `N_BAND` of them, evenly over log odds; straight lines of log
-                  odds between
+band              computed at `N_BAND` of them; straight lines of log odds between
 ================  ==========================================================================
 
 The band holds point by point, for curves about as smooth as the spline: narrow waves between its
@@ -33,7 +32,7 @@ from ._reliability import values_and_hits
 from ._scores import Classes
 from ._spline import Spline, chances, log_odds, score_covariance
 
-N_POINTS, N_BAND = 101, 33
+N_POINTS, N_BAND = 101, 51
 
 
 class Distances(NamedTuple):
@@ -157,7 +156,7 @@ def smooth_curve(
     sandwich = _sandwich(spline, predictions, values, hits)
     x = log_odds(values if (weight := predictions.sample_weight) is None else values[weight > 0.0])
     points = _points(float(x.min()), float(x.max()))
-    at = np.linspace(points[0], points[-1], min(N_BAND, len(points)))
+    at = points[np.unique(np.linspace(0, len(points) - 1, N_BAND).round().astype(np.intp))]
     low, high = spline.band(at, float(ndtri(0.5 + level / 2.0)), sandwich)
     return SmoothCurve(
         label=label,
