@@ -14,6 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from .._diagnosis.calibration_table import (
+    CalibrationTable,
+    Interval,
+    Versus,
+    calibration_table_of,
+)
 from .._diagnosis.class_tests import in_the_large
 from .._diagnosis.culprits import Culprits
 from .._fit.fit import MCLLOFit
@@ -30,7 +36,7 @@ from .._inference.size import Size
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._input.zeros import zeros_raised
-from ..exceptions import PYTHON, Phrase, Words
+from ..exceptions import PYTHON, InputError, Phrase, Words
 from ..metrics import (
     accuracy,
     brier_score,
@@ -40,6 +46,7 @@ from ..metrics import (
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
+from .subgroups import Subgroups, check_by
 from .verdict import TOLERANCE, Verdict, decide
 from .words import assessment_text, rejecting, statements_of
 
@@ -170,6 +177,11 @@ class Assessment:
         """Whose fault it is, when miscalibration was found; None where that cannot be asked."""
         return self.details.culprits_at(0.05) if self.verdict.rejected else None
 
+    @property
+    def subgroups(self) -> Subgroups | None:
+        """Each subgroup by itself, and whether they are alike; None where rows are not divided."""
+        return self.details.subgroups
+
     def decide(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> Verdict:
         """Return the verdict at level `alpha` with this tolerance: all that text, JSON, report and
         gate go by.
@@ -184,19 +196,32 @@ class Assessment:
             other=rejecting(self, alpha),
         )
 
+    def verdicts(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> list[Verdict]:
+        """Return the verdict and those of the subgroups: what a gate goes by.
+
+        Each of the two, all rows and all subgroups, has level `alpha` for itself.
+        """
+        divided = self.subgroups
+        own = () if divided is None else divided.decide(alpha, tolerance)
+        return [self.decide(alpha, tolerance), *own]
+
     def text(
         self,
         alpha: float = 0.05,
         *,
         tolerance: float = TOLERANCE,
+        brief: bool = False,
         full: bool = False,
         words: Words = PYTHON,
     ) -> str:
         """Return the report, its verdict at level `alpha`; `full` adds every detail.
 
+        `brief` leaves it at what to do, without what lies behind it.
+
         `words` are what arguments are called: Python's names, or the command line's options.
         """
-        return assessment_text(self, self.decide(alpha, tolerance), full=full, called=words)
+        verdict = self.decide(alpha, tolerance)
+        return assessment_text(self, verdict, brief=brief, full=full, called=words)
 
     def statements(
         self, alpha: float = 0.05, words: Words = PYTHON, *, tolerance: float = TOLERANCE
@@ -204,10 +229,25 @@ class Assessment:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
         Kinds: heading, verdict, meaning, other, size.*, hint.*, culprit.*, remedy, test, subsample,
-        companion, kind.*, baseline, zeros.*, note.* and metric.*. Text and report print what they
-        pick.
+        companion, kind.*, by.*, baseline, zeros.*, note.* and metric.*. Text and report print what
+        they pick.
         """
         return statements_of(self, self.decide(alpha, tolerance), words)
+
+    def calibration_table(
+        self, *, versus: Versus = "baseline", level: float = 0.95, interval: Interval = "wald"
+    ) -> CalibrationTable:
+        """Return calibration intercepts and slopes as clinical papers print them.
+
+        Arguments as in `mcllo.calibration_table`; needs all rows in memory.
+        """
+        if not isinstance(self.predictions, Predictions):
+            raise InputError(
+                "calibration_table needs all rows in memory; these were read in parts."
+            )
+        drawn = {"n_resamples": self.details.n_resamples, "seed": self.details.seed}
+        options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval, **drawn}
+        return calibration_table_of(self.predictions, self.fit, **options)
 
     @property
     def data(self) -> DataFacts:
@@ -230,10 +270,12 @@ class Assessment:
         """Return plain Python values, ready for strict JSON, with the verdict at level `alpha`."""
         verdict = self.decide(alpha, tolerance)
         culprits = self.details.culprits_at(alpha) if verdict.rejected else None
+        divided = self.subgroups
         return {
             "verdict": none_for_nan(verdict.to_dict()),
             "size": none_for_nan(self.size.to_dict()),
             "culprits": None if culprits is None else none_for_nan(culprits.to_dict()),
+            "subgroups": None if divided is None else divided.to_dict(alpha, tolerance),
             "hints": [hint.text for hint in self.details.hints],
             "test": none_for_nan(self.test.to_dict()),
             "fit": none_for_nan(self.fit.to_dict()),
@@ -258,6 +300,7 @@ def assess_predictions(
     seed: Seed = None,
 ) -> Assessment:
     """Assess validated predictions; `rule` "auto" chooses their baseline."""
+    check_by(predictions)
     entropy = entropy_of(seed)
     fitted = fit_and_test(
         predictions,

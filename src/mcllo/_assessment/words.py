@@ -11,6 +11,7 @@ remedy                      what to do
 test, subsample             the test behind it; of rows in blocks also that of some of them
 companion                   omnibus tests
 kind.*                      after a rejection: the kind, the evidence for it, its rivals (`Ladder`)
+by, by.*                    each subgroup by itself, where rows are divided (`Subgroups`)
 baseline, zeros.*           what the answer hangs on
 note.*                      what must be known of data and fit before trusting the numbers
 metric.*                    accuracy, log loss, Brier score, and each ECE beside its null
@@ -37,7 +38,7 @@ from .._ground.text import align, ellipsis, format_count, format_interval, forma
 from .._inference.likelihood_tests import CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
 from .._inference.size import Size
-from .._inference.size_words import bare, percent, points
+from .._inference.size_words import points, shown_level
 from .._input.predictions import Predictions
 from ..exceptions import PYTHON, Words
 from .verdict import Kind, Verdict
@@ -65,6 +66,8 @@ def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> li
     ]
     if verdict.rejected and (culprits := d.culprits_at(alpha)) is not None:
         said += culprits.statements()
+    if d.subgroups is not None:
+        said += d.subgroups.statements(alpha, verdict.tolerance, verdict)
     said += _remedy(a, verdict)
     said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
     said += [Statement("companion", str(t), numbers=t.to_dict()) for t in a.companions.values()]
@@ -124,7 +127,7 @@ def excluded(size: Size) -> str:
     if not size.high < 1.0:
         return "these rows exclude no size of error."
     sure = f"{50 * (1 + size.confidence):g} % confidence"
-    bound = f"an average error above {points(size.high)} ({sure})"
+    bound = f"an average error above {points(size.high)} percentage points ({sure})"
     return f"these rows exclude {bound}, no smaller one."
 
 
@@ -148,6 +151,10 @@ def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
     }[verdict.kind]
     if verdict.rejected and not a.fit.converged:
         words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
+    if own := "" if a.subgroups is None else a.subgroups.remedy(verdict.alpha, verdict.tolerance):
+        words = f"{words} {own}" if verdict.rejected else own
+    if a.details.hints:
+        words = "Settle first what looks like a mistake in the rows, and ask again."
     return [Statement("remedy", words)]
 
 
@@ -242,53 +249,82 @@ def departure_sizes(fit: MCLLOFit) -> Floats:
 
 
 def assessment_text(
-    a: Assessment, verdict: Verdict, *, full: bool = False, called: Words = PYTHON
+    a: Assessment,
+    verdict: Verdict,
+    *,
+    brief: bool = False,
+    full: bool = False,
+    called: Words = PYTHON,
 ) -> str:
-    """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
+    """Return the report that ``print(assessment)`` and ``mcllo assess`` show; brief: its top."""
     said = statements_of(a, verdict, called)
+    parts = _answer(a, verdict, said, full)
+    if not brief:
+        some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
+        parts += [
+            "",
+            "Behind it",
+            *_indented(_wrapped(_behind(said))),
+            "",
+            "   ".join(metric.text for metric in some),
+            *(metric.text for metric in pick(said, "metric.ece", "metric.classwise_ece")),
+            "",
+            f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
+            "(95 % intervals)",
+            parameter_table(a.fit) if a.fit.converged else "  (no estimates: see the note above)",
+        ]
+    for block in full_sections(a) if full else ():
+        parts += ["", block]
+    return "\n".join(parts)
+
+
+def _answer(
+    a: Assessment, verdict: Verdict, said: list[Statement], full: bool = False
+) -> list[str]:
+    """Return the top: the verdict, how large it is, what is wrong, what to do."""
+    size = " ".join(s.text for s in said if s.kind in ("size", "size.p95", "size.reason"))
+    parts = [
+        said[0].text,
+        *_wrapped([_verdict_line(said, a.test)]),
+        *_indented(_wrapped([*pick(said, "other", "hint"), size])),
+        *_indented(_levels(said, a.size)),
+    ]
+    if wrong := pick(said, "culprit"):
+        rest = len(wrong) - MOST_CLASSES
+        more = [f"... and {rest} more classes"] if rest > 0 else []
+        lines: list[str | Statement] = [*wrong[:MOST_CLASSES], *more]
+        parts += ["", "What is wrong", *_indented(_wrapped(lines))]
+    parts += _by(a, verdict, said, full)
+    if verdict.kind != "none_found" or pick(said, "other.by"):
+        todo = " ".join(_small(remedy) for remedy in pick(said, "remedy"))
+        parts += ["", *_wrapped([f"What to do: {todo}"])]
+    return parts
+
+
+def _by(a: Assessment, verdict: Verdict, said: list[Statement], full: bool) -> list[str]:
+    """Return the subgroups, where rows are divided: what they come to, and a table."""
+    if (divided := a.subgroups) is None:
+        return []
+    *table, note = divided.table_lines(verdict.alpha, verdict.tolerance, full)
+    lines = [*_wrapped(pick(said, "by")[:2]), *table, *_wrapped([note])]
+    return ["", f"By {ellipsis(divided.by)}", *_indented(lines)]
+
+
+def _behind(said: list[Statement]) -> list[str]:
+    """Return what the answer rests and hangs on, a line for each."""
     kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
     tests = "; ".join(test.text for test in pick(said, "companion"))
+    sizes = " ".join(size.text for size in pick(said, "size.top", "size.gain"))
     noted = [note for note in pick(said, "note") if not (zeros and note.kind == "note.zeros")]
-    behind: list[str | Statement] = [
-        *pick(said, "test", "subsample"),
+    return [
+        *(test.text for test in pick(said, "test", "subsample")),
         *([f"Any other departure: {tests}"] if tests else []),
+        *([f"Size: {sizes}"] if sizes else []),
         *([f"Kind: {kind}"] if kind else []),
         *(f"Baseline: {_small(baseline)}" for baseline in pick(said, "baseline")),
         *([f"Zeros: {zeros}"] if zeros else []),
         *(f"Note: {_small(note)}" for note in noted),
     ]
-    size = [s for s in pick(said, "size") if s.kind != "size.level"]
-    some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
-    parts = [
-        said[0].text,
-        *_wrapped([_verdict_line(said, a.test)]),
-        *_indented(_wrapped([*pick(said, "other", "hint"), *size])),
-        *_indented(_levels(said)),
-    ]
-    wrong = pick(said, "culprit")
-    if wrong:
-        rest = len(wrong) - MOST_CLASSES
-        more = [f"... and {rest} more classes"] if rest > 0 else []
-        lines: list[str | Statement] = [*wrong[:MOST_CLASSES], *more]
-        parts += ["", "What is wrong", *_indented(_wrapped(lines))]
-    if verdict.kind != "none_found":
-        parts += ["", f"What to do: {' '.join(_small(r) for r in pick(said, 'remedy'))}"]
-    parts += [
-        "",
-        "Behind it",
-        *_indented(_wrapped(behind)),
-        "",
-        "   ".join(metric.text for metric in some),
-        *(metric.text for metric in pick(said, "metric.ece", "metric.classwise_ece")),
-        "",
-        f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
-        "(95 % intervals)",
-        parameter_table(a.fit) if a.fit.converged else "  (no estimates: see the note above)",
-    ]
-    if full:
-        for block in full_sections(a):
-            parts += ["", block]
-    return "\n".join(parts)
 
 
 def _verdict_line(said: list[Statement], test: CalibrationTest) -> str:
@@ -298,13 +334,13 @@ def _verdict_line(said: list[Statement], test: CalibrationTest) -> str:
     return f"Verdict: {_small(verdict)[:-1]}{p}. {meaning.text}"
 
 
-def _levels(said: list[Statement]) -> list[str]:
+def _levels(said: list[Statement], size: Size) -> list[str]:
     """Return how often it is right at a few levels, as two lines below each other."""
-    found = [level.numbers for level in pick(said, "size.level")]
-    if not found:
+    found = [shown_level(level) for level in size.levels]
+    if not found or not pick(said, "size.level"):
         return []
-    says = ["When it says", *(f"{percent(v['says'])}" for v in found)]
-    right = [f"{percent(v['right'])} ({bare(v['low'])} to {bare(v['high'])})" for v in found]
+    right = [f"{right} ({ends})" if ends else right for _, right, ends in found]
+    says = ["When it says", *(says for says, _, _ in found)]
     return align([says, ["it is right about", *right]]).splitlines()
 
 

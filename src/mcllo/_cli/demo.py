@@ -48,7 +48,7 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     write_csv(holdout, judge)
     say(f"1. Predictions of ten kinds of images by a VGG: {train} and {holdout}\n")
     assessment = assess_predictions(learn, seed=SEED)
-    say("\n".join(str(assessment).splitlines()[:4]))
+    say(assessment.text(brief=True))
     say("\n2. Which repair works best here?\n")
     comparison = compare(learn, judge, methods=METHODS, seed=SEED)
     say(str(comparison))

@@ -33,7 +33,7 @@ from .._inference.budget import N_RESAMPLES
 from ..exceptions import MclloWarning, Words, show_number
 
 SAME = (
-    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method "
+    "alpha baseline by center classes clip cv delta gamma gate groups kind label logits method "
     "methods normalize penalty prefix reps seed statistic tolerance weight"
 )
 FLAGS = {
@@ -179,7 +179,7 @@ RESUME = typer.Option(
     None, metavar="CELLS", help="Without FILE: file that keeps finished settings, to go on from."
 )
 
-COMPARED = "The class that the others are compared with. Default: the last one"
+COMPARED = "The class that the others are compared with. Default: the last that occurs"
 READING: dict[str, tuple[Any, Any, str]] = {
     "classes": (
         str | None,
@@ -202,6 +202,11 @@ READING: dict[str, tuple[Any, Any, str]] = {
         str | None,
         None,
         "Column with groups (animals, patients) whose rows may depend on each other.",
+    ),
+    "by": (
+        str | None,
+        None,
+        "Column with subgroups (stations, sexes): are all of them alike, and which is off?",
     ),
     "prefix": (
         str,

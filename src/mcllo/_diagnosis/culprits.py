@@ -6,20 +6,21 @@ the baseline (`_diagnosis/left_out`). Leaving out other classes instead leaves t
 
 ===============  ===========================================================================
 size             the smallest number s for which some H_S, S of s classes, is not rejected
-named            a class that lies in all such S of size s
-one of           what else lies in one of them: alternatives that the rows cannot tell apart
+rivals           sets of s + 1 classes without class k whose H_S is not rejected, not even at
+                 `RIVALS` times the level
+named            a class that lies in all S of size s and has no rivals
+one of           what else lies in one of them, or in a rival: the rows cannot tell them apart
 nobody           if there is none up to half of the classes: it is no matter of single classes
-temperature      if one slope for all classes is enough (the ladder), it is said once
+temperature      if one slope for all classes is enough (the ladder), it is said once; unless
+                 sets of classes explain more, by BIC
 ===============  ===========================================================================
 
 If s classes are off, an innocent one is named only if H_S* is wrongly rejected, or if fewer classes
-seem to be enough: docs/explanation/whose-fault.md has the measured frequencies.
+seem to be enough, where rivals speak up: docs/explanation/whose-fault.md has the measured
+frequencies. Sets grow by the classes that are most off once the others are left out, and an
+accepted set is compared with all that differ from it in one class.
 
-Sets grow by the classes that are most off once the others are left out, and an accepted set is
-compared with all that differ from it in one class. How a named class is wrong is read from its odds
-against the classes that are not named, ``logit q_k -> tau + gamma logit q_k`` on the rows that have
-one of these, and from its share of all rows; intervals hold for all named classes together
-(Bonferroni).
+How a named class is wrong is in `_diagnosis/culprit`.
 """
 
 from __future__ import annotations
@@ -29,93 +30,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from .._fit.fit import fit_predictions
-from .._ground.results import Floats, Result, none_for_nan
-from .._ground.statements import Statement, quiet
-from .._ground.text import PStyle, Table, align, ellipsis, format_number, p_words
+from .._ground.results import Result, none_for_nan
+from .._ground.statements import Statement
+from .._ground.text import Table, align, ellipsis, format_number
 from .._inference.budget import CULPRITS_WORK, N_RESAMPLES_CULPRITS
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest
 from .._input.predictions import Predictions
-from ..metrics._reliability import wilson
+from .culprit import Culprit, how_wrong, odds_fit
 from .ladder import Ladder
 from .left_out import LeaveOut, LeftOut
 
 Kind = Literal["classes", "one_of", "temperature", "shift", "spread", "two", "none"]
 BRANCHES = 3
 """Classes by which a set grows at most, the most off first."""
+RIVALS = 2.0
+"""Times alpha: level at which larger sets without a class must be rejected for it to be named."""
 MOST_ALTERNATIVES = 4
 """Sets beyond which "one of these" would say nothing."""
-MOST_NAMED = 8
-"""Classes that a sentence lists."""
-
-
-@dataclass(frozen=True, eq=False)
-class Culprit(Result):
-    """How one class is wrong; intervals hold for all culprits together.
-
-    Attributes
-    ----------
-    label : label
-        The class.
-    delta, gamma, delta_interval, gamma_interval
-        Its odds against the classes that are not named: ``odds -> delta odds^gamma``; NaN where
-        the rows do not determine them.
-    predicted, observed, low, high : float
-        Its share of the rows: the mean prediction, how often it came true, and an interval.
-    change : float
-        Mean |change| of its probability by these odds: what culprits are ordered by.
-    """
-
-    label: Any
-    delta: float
-    gamma: float
-    delta_interval: tuple[float, float]
-    gamma_interval: tuple[float, float]
-    predicted: float
-    observed: float
-    low: float
-    high: float
-    change: float
-
-    @property
-    def slope_kind(self) -> str:
-        """'extreme', 'timid', 'wrong_way', or '' where the rows cannot say."""
-        low, high = self.gamma_interval
-        if high < 1.0:
-            return "wrong_way" if high < 0.0 else "extreme"
-        return "timid" if low > 1.0 else ""
-
-    @property
-    def share_kind(self) -> str:
-        """'low' where it comes true more often than predicted, 'high' where less, or ''."""
-        if self.predicted < self.low:
-            return "low"
-        return "high" if self.predicted > self.high else ""
-
-    def statement(self, level: float) -> Statement:
-        """Return in a sentence or two how it is wrong."""
-        name = repr(ellipsis(self.label))
-        ways = {"low": f"{name} is predicted too rarely", "high": f"{name} is predicted too often"}
-        lead = ways.get(self.share_kind, f"{name} is predicted about as often as it comes true")
-        shares = f"in {_percent(self.predicted)} of the rows on average, and it comes true in "
-        shares += f"{_percent(self.observed)} ({_range(self.low, self.high)})"
-        words = f"{lead}: {shares}."
-        low, high = self.gamma_interval
-        slope = f"(slope {format_number(self.gamma)}, {format_number(low)} to "
-        slope += f"{format_number(high)}; 1 would be right)"
-        how = {
-            "extreme": f" Its probabilities are too extreme {slope}.",
-            "timid": f" Its probabilities are too timid {slope}.",
-            "wrong_way": f" It comes true less often where it is predicted more {slope}.",
-        }
-        words += how.get(self.slope_kind, "")
-        if not (self.share_kind or self.slope_kind):
-            words += " These rows do not show in which way it is off."
-        numbers = {**self.to_dict(), "level": level, "slope": self.slope_kind}
-        return Statement("culprit", words, "bad", {**numbers, "share": self.share_kind})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,6 +72,8 @@ class Culprits(Result):
         ``statistic`` and ``most_off``, the class that is then most off.
     slope, slope_low, slope_high : float
         The slope of all classes where `kind` is 'temperature'.
+    beyond : str
+        The larger model that the ladder chooses where that is not all; else empty.
     alpha, level : float
         Level of the tests; joint level of the intervals.
     n_samples, seed : int
@@ -154,6 +88,7 @@ class Culprits(Result):
     slope: float
     slope_low: float
     slope_high: float
+    beyond: str
     alpha: float
     level: float
     n_samples: int
@@ -177,7 +112,7 @@ class Culprits(Result):
         """Return `table` as a pandas ``DataFrame``."""
         return self.table.to_frame()
 
-    def statements(self, p: PStyle = p_words) -> list[Statement]:
+    def statements(self) -> list[Statement]:
         """Return who is to blame and how, or why nobody can be named.
 
         Kinds: culprit (one for each named class), culprit.one_of, culprit.all, culprit.spread,
@@ -200,21 +135,28 @@ class Culprits(Result):
     def _one_of(self) -> Statement:
         sets = [" with ".join(repr(ellipsis(label)) for label in some) for some in self.one_of]
         numbers = {"alternatives": self.one_of}
-        more = "Besides, one" if self.labels else "One"
-        if len(sets) > MOST_ALTERNATIVES:
-            more = f"{more} class" if all(len(s) == 1 for s in self.one_of) else f"{more} or more"
-            words = f"{more} of {len({label for s in self.one_of for label in s})} is off; "
-            words += "these rows cannot tell which."
-            return Statement("culprit.one_of", words, "doubt", numbers)
-        words = f"{more} of these is off, and these rows cannot tell which: {', or '.join(sets)}."
+        n = len({label for some in self.one_of for label in some})
+        single = all(len(some) == 1 for some in self.one_of)
+        also = "also " if self.labels else ""
+        words = (
+            f"One of these is {also}off, and these rows cannot tell which: {', or '.join(sets)}."
+        )
+        if single and n > max(2, len(self.table) // 2):
+            words = f"Some class is {also}off, and these rows cannot tell which."
+        elif len(sets) > MOST_ALTERNATIVES:
+            some = "One class" if single else "One class or more"
+            words = f"{some} of {n} is {also}off, and these rows cannot tell which."
         return Statement("culprit.one_of", words, "doubt", numbers)
 
     def _all(self) -> Statement:
-        numbers = {"kind": self.kind, "slope": self.slope}
+        numbers = {"kind": self.kind, "slope": self.slope, "beyond": self.beyond}
+        last = "No single class is to blame."
+        if self.beyond:
+            full = ": how classes are confused matters, too" * (self.beyond == "full")
+            last += f" That is not all{full}."
         if self.kind == "shift":
-            words = "Nearly all classes are off, in how often they are predicted: their shares "
-            words += "have shifted, and no single class is to blame."
-            return Statement("culprit.all", words, "bad", numbers)
+            words = "Many classes are off, in how often they are predicted: their shares have "
+            return Statement("culprit.all", f"{words}shifted. {last}", "bad", numbers)
         numbers |= {"low": self.slope_low, "high": self.slope_high}
         if self.slope <= 0.0:
             words = "All classes are ranked the wrong way: what is predicted more comes true less."
@@ -222,7 +164,7 @@ class Culprits(Result):
             words = f"All classes are too extreme, alike: divide the logits by {self._factor(-1)}."
         else:
             words = f"All classes are too timid, alike: multiply the logits by {self._factor(1)}."
-        return Statement("culprit.all", f"{words} No single class is to blame.", "bad", numbers)
+        return Statement("culprit.all", f"{words} {last}", "bad", numbers)
 
     def _factor(self, power: int) -> str:
         value, *ends = (s**power for s in (self.slope, self.slope_low, self.slope_high))
@@ -262,16 +204,20 @@ def culprits_of(
     leave_out = LeaveOut(p, alpha=alpha, seed=entropy, n_resamples=draws, work=work)
     singles = [leave_out([k]) for k in range(p.n_classes)]
     accepted = smallest_sets(leave_out, singles, alpha)
-    named = frozenset.intersection(*(found.classes for found in accepted)) if accepted else ()
-    others = [found.classes - frozenset(named) for found in accepted]
-    one_of = tuple(tuple(p.classes[j] for j in sorted(own)) for own in others if own)
+    named, others = told_apart(leave_out, accepted, alpha)
+    one_of = tuple(tuple(p.classes[j] for j in sorted(own)) for own in others)
     kind: Kind = "classes" if named else "one_of" if one_of else "spread"
     slope = (math.nan, math.nan, math.nan)
-    if ladder is not None and ladder.chosen == "temperature":
-        kind, named, one_of, slope = "temperature", (), (), ladder.slope
-    elif kind == "spread" and ladder is not None and ladder.chosen == "shift":
-        kind = "shift"
-    details = [how_wrong(p, sorted(named), k, 1.0 - alpha / max(1, len(named))) for k in named]
+    if ladder is not None and not ladder.separated:
+        whole = _whole(ladder, alpha, spread=kind == "spread")
+        if whole == "shift" or (whole and not _explain_more(p, accepted, ladder)):
+            kind, named, one_of = whole, frozenset(), ()
+            slope = ladder.slope if whole == "temperature" else slope
+    alike = ladder is not None and kind in ("temperature", "shift") and ladder.chosen != kind
+    beyond = ladder.chosen if ladder is not None and alike else ""
+    details = [
+        how_wrong(p, sorted(named), k, 1.0 - alpha / (2 * max(1, len(named)))) for k in named
+    ]
     details.sort(key=lambda culprit: -culprit.change)
     return Culprits(
         labels=tuple(culprit.label for culprit in details),
@@ -282,6 +228,7 @@ def culprits_of(
         slope=slope[0],
         slope_low=slope[1],
         slope_high=slope[2],
+        beyond=beyond,
         alpha=alpha,
         level=1.0 - alpha,
         n_samples=leave_out.n_samples,
@@ -293,7 +240,7 @@ def _nobody(predictions: Predictions, kind: Kind, alpha: float, seed: int) -> Cu
     """Return what there is to say without a single test."""
     nan = math.nan
     table, n = _table(predictions, []), predictions.n_samples
-    return Culprits((), (), kind, (), table, nan, nan, nan, alpha, 1.0 - alpha, n, seed)
+    return Culprits((), (), kind, (), table, nan, nan, nan, "", alpha, 1.0 - alpha, n, seed)
 
 
 def _table(predictions: Predictions, singles: list[LeftOut]) -> Table:
@@ -318,72 +265,83 @@ def smallest_sets(leave_out: LeaveOut, singles: list[LeftOut], alpha: float) -> 
             return _swapped(leave_out, accepted, alpha) if size > 1 else accepted
         if leave_out.left < 0.0 or size + 1 > c // 2:
             break
-        grown = {t.classes | {j} for t in frontier[:width] for j in t.suspects[:BRANCHES].tolist()}
-        frontier = []
-        for own in sorted(grown, key=sorted):
-            if leave_out.left >= 0.0:
-                frontier.append(leave_out(own))
-        frontier.sort(key=lambda t: t.strength)
+        frontier = grown(leave_out, frontier[:width])
         width = max(BRANCHES, width // 2)
     return []
 
 
+def grown(leave_out: LeaveOut, sets: list[LeftOut], without: int = -1) -> list[LeftOut]:
+    """Return sets with one class more, one of those most off but `without`; the best first."""
+    own: dict[frozenset[int], None] = {}
+    for t in sets:
+        more = [j for j in t.suspects.tolist() if j != without][:BRANCHES]
+        own |= dict.fromkeys(t.classes | {j} for j in more)
+    found = [leave_out(classes) for classes in own if leave_out.left >= 0.0]
+    return sorted(found, key=lambda t: t.strength)
+
+
 def _swapped(leave_out: LeaveOut, accepted: list[LeftOut], alpha: float) -> list[LeftOut]:
     """Add the sets that differ in one class from one of these, where they are not rejected."""
-    every = {t.classes for t in accepted}
-    for own in sorted(every, key=sorted):
-        for j in sorted(own):
+    every = {t.classes: t for t in accepted}
+    for own in list(every):
+        for j in own:
             for k in range(leave_out.n_classes):
+                other = (own - {j}) | {k}
                 if k not in own and leave_out.left >= 0.0:
-                    every.add((own - {j}) | {k})
-    found = [leave_out(own) for own in sorted(every, key=sorted)]
-    return [t for t in found if t.pvalue > alpha]
+                    every[other] = leave_out(other)
+    return [t for _, t in sorted(every.items(), key=lambda e: sorted(e[0])) if t.pvalue > alpha]
 
 
-def how_wrong(predictions: Predictions, named: list[int], k: int, level: float) -> Culprit:
-    """Return how class k is wrong against the classes that are not named."""
-    p, weight = predictions, predictions.sample_weight
-    total = float(p.n_samples if weight is None else weight.sum())
-    predicted = float(np.average(p.probs[:, k], weights=weight))
-    observed = float(p.class_weight[k]) / total
-    low, high = (float(e[0]) for e in wilson(np.array([observed]), np.array([total]), level))
-    odds = _odds_fit(p, named, k, level)
-    change = abs(observed - predicted) if math.isnan(odds[-1]) else odds[-1]
-    return Culprit(p.classes[k], *odds[:-1], predicted, observed, low, high, change)
+def told_apart(
+    leave_out: LeaveOut, accepted: list[LeftOut], alpha: float
+) -> tuple[frozenset[int], list[frozenset[int]]]:
+    """Return the classes that are named, and the alternatives beside them."""
+    if not accepted:
+        return frozenset(), []
+    common = frozenset.intersection(*(t.classes for t in accepted))
+    rivals: dict[frozenset[int], None] = {}
+    doubted = set()
+    for k in sorted(common):
+        found = _rivals(leave_out, accepted[0].classes, k, RIVALS * alpha)
+        if found:
+            doubted.add(k)
+            rivals |= dict.fromkeys(t.classes for t in found)
+    named = common - doubted
+    others = [t.classes - named for t in accepted] + [own - named for own in rivals]
+    return named, [own for own in others if own]
 
 
-def _odds_fit(
-    predictions: Predictions, named: list[int], k: int, level: float
-) -> tuple[float, float, tuple[float, float], tuple[float, float], float]:
-    """Return delta and gamma of the odds of k with intervals, and the mean change they make."""
-    p, free = predictions, np.ones(predictions.n_classes, dtype=bool)
-    free[named] = False
-    own, rest = p.probs[:, k], p.probs[:, free].sum(axis=1)
-    rows = np.flatnonzero(free[p.codes] | (p.codes == k))
-    pair: Floats = np.column_stack([own, rest])[rows]
-    pair /= pair.sum(axis=1, keepdims=True)
-    unknown = (math.nan, math.nan)
-    binary = Predictions(
-        probs=pair,
-        codes=np.where(p.codes[rows] == k, 0, 1),
-        classes=("it", "the others"),
-        baseline="the others",
-        sample_weight=None if p.sample_weight is None else p.sample_weight[rows],
-    )
-    with quiet():
-        fit = fit_predictions(binary)
-    if not fit.converged:
-        return math.nan, math.nan, unknown, unknown, math.nan
-    interval = fit.confidence_interval(level)
-    moved = fit.recalibrate(pair)[:, 0] - pair[:, 0]
-    change = float(np.average(np.abs(moved), weights=binary.sample_weight))
-    d, g = interval.delta[0].tolist(), interval.gamma[0].tolist()
-    return float(fit.delta[0]), float(fit.gamma[0]), (d[0], d[1]), (g[0], g[1]), change
+def _rivals(leave_out: LeaveOut, own: frozenset[int], k: int, level: float) -> list[LeftOut]:
+    """Return the sets without k, of one class more than `own`, that are not rejected at `level`."""
+    if len(own) + 1 > leave_out.n_classes // 2:
+        return []
+    rest = [(own - {k}) | {j} for j in range(leave_out.n_classes) if j not in own]
+    smaller = sorted((leave_out(other) for other in rest), key=lambda t: t.strength)
+    found = grown(leave_out, smaller, without=k)
+    return [t for t in found if t.pvalue > level]
 
 
-def _percent(value: float) -> str:
-    return f"{100.0 * value:.1f} %"
+def _whole(ladder: Ladder, alpha: float, *, spread: bool) -> Literal["temperature", "shift"] | None:
+    """Return the model that says what is wrong with all classes at once, or None.
+
+    One temperature where it is enough; where no set of classes is, also shifts, and either of them
+    where it is not enough but the best of all models by BIC.
+    """
+    least = min(ladder.rows, key=lambda row: row.bic).model
+    for model, enough in (("temperature", True), ("shift", spread)):
+        best = model == ladder.simple or (spread and model == least)
+        if enough and best and ladder.row(model).pvalue <= alpha:
+            return "temperature" if model == "temperature" else "shift"
+    return None
 
 
-def _range(low: float, high: float) -> str:
-    return f"{100.0 * low:.1f} to {100.0 * high:.1f}"
+def _explain_more(predictions: Predictions, accepted: list[LeftOut], ladder: Ladder) -> bool:
+    """Whether a set of classes, each with a shift and a slope, beats one temperature by BIC."""
+    total = float(predictions.class_weight.sum())
+    rival = ladder.row("temperature").statistic - math.log(total)
+    for t in accepted:
+        own = sorted(t.classes)
+        gain = sum(odds_fit(predictions, own[i:], k).statistic for i, k in enumerate(own))
+        if gain - 2.0 * len(own) * math.log(total) > rival:
+            return True
+    return False

@@ -34,9 +34,15 @@ from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
 from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, entropy_of
-from .size_law import Moved, covariance_root, limits
+from .size_law import SIZES, Moved, covariance_root, limits
 from .size_levels import RightAt, levels_of
 
+NAMES = (
+    ("mean_change", "low", "high"),
+    ("top_mean_change", "top_low", "top_high"),
+    ("gain", "gain_low", "gain_high"),
+)
+"""What estimate, low and high of each of the `SIZES` are called."""
 LARGE = 0.10
 """Mean change that the power is about."""
 ALPHA = 0.05
@@ -145,28 +151,22 @@ def size_of(
     theta = fit.theta
     if not fit.converged or given.shape != (len(theta), len(theta)):
         return _without_intervals(rows, moved, fit, confidence, power, entropy)
-    few = law_rows(moved, n_resamples)
+    few = law_rows(moved)
     root = covariance_root(given)
     draws = np.random.default_rng(entropy).standard_normal((n_resamples, root.shape[1]))
     found = limits(few, theta, draws @ root.T, confidence)
     theta0 = identity_theta(len(theta) // 2)
-
-    def at(t: float, j: int) -> float:
-        if math.isinf(t):
-            return 1.0 if j < 2 else t
-        return float(moved.sizes(theta0 + t * found.direction)[j])
-
-    numbers = [[at(t[j], j) for t in (found.middle, found.low, found.high)] for j in range(3)]
-    change, top, gain = numbers
-    by_change, by_top = (
-        _p95(moved, theta0 + min(t, 1e3) * found.direction) for t in found.middle[:2]
-    )
+    numbers: dict[str, Any] = {}
+    for j, names in enumerate(NAMES):
+        for name, t in zip(names, (found.middle[j], found.low[j], found.high[j]), strict=True):
+            most = np.inf if SIZES[j] == "gain" else 1.0
+            at = theta0 + t * found.direction
+            numbers[name] = most if math.isinf(t) else float(moved.sizes(at)[j])
+    change, top = (theta0 + min(t, 1e3) * found.direction for t in found.middle[:2])
     return Size(
-        *change,
-        by_change[0],
-        *top,
-        by_top[1],
-        *gain,
+        **numbers,
+        p95_change=_p95(moved, change)[0],
+        top_p95_change=_p95(moved, top)[1],
         confidence=confidence,
         power=power,
         levels=levels_of(rows, moved, theta, given, confidence),
@@ -187,9 +187,14 @@ def _without_intervals(
     else:
         with quiet(*OF_ESTIMATES):
             theta = fit_predictions(rows, penalty=RIDGE).theta
-    nan, (change, top, gain), (by_change, by_top) = np.nan, moved.sizes(theta), _p95(moved, theta)
+    numbers: dict[str, Any] = dict.fromkeys((name for names in NAMES for name in names), np.nan)
+    for names, value in zip(NAMES, moved.sizes(theta), strict=True):
+        numbers[names[0]] = float(value)
+    p95_change, top_p95_change = _p95(moved, theta)
     return Size(
-        *(float(change), nan, nan, by_change, float(top), nan, nan, by_top, float(gain), nan, nan),
+        **numbers,
+        p95_change=p95_change,
+        top_p95_change=top_p95_change,
         confidence=confidence,
         power=power,
         levels=levels_of(rows, moved, theta, None, confidence),
@@ -215,8 +220,8 @@ def sampled(predictions: Predictions, seed: int) -> Predictions:
     return replace(taken, sample_weight=None)
 
 
-def law_rows(moved: Moved, n_resamples: int) -> Moved:
-    """Return evenly spaced rows, by size of their top probability: few, since each draw needs all."""
+def law_rows(moved: Moved) -> Moved:
+    """Return a few rows, evenly spaced by top probability, since each draw needs all of them."""
     k, n = moved.odds.shape
     most = min(LAW_ROWS, max(FEWEST_LAW_ROWS, LAW_ENTRIES // (k + 1)))
     if n <= most:
@@ -235,13 +240,12 @@ def _weight(predictions: Predictions) -> Floats:
 def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
     """Return the 95th percentile over rows of both changes."""
     change, top = moved.by_row(theta)
-    return tuple(
-        _weighted_quantile(values, moved.weight, 0.95)
-        for values in (change, np.abs(top - moved.top_probs))
-    )
+    top = np.abs(top - moved.top_probs)
+    weight = moved.weight
+    return _quantile(change, weight, 0.95), _quantile(top, weight, 0.95)
 
 
-def _weighted_quantile(values: Floats, weight: Floats, level: float) -> float:
+def _quantile(values: Floats, weight: Floats, level: float) -> float:
     order = np.argsort(values, kind="stable")
     place = np.searchsorted(np.cumsum(weight[order]), level * weight.sum() - 1e-12)
     return float(values[order[min(int(place), len(order) - 1)]])

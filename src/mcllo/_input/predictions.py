@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 from .._ground.results import Codes, Floats
 from .._math.likelihood import log_odds_of_rows
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning
-from .frames import n_columns
+from .by import By, by_column, clean_by
+from .frames import check_index, n_columns
 from .labels import (
     Classes,
     baseline_column,
     check_not_reserved,
     class_names,
+    default_baseline,
     encode,
     encode_counts,
     find_class,
@@ -91,6 +93,8 @@ class Predictions:
         What the weights mean; see `from_arrays`.
     groups : ndarray or None
         Number of the group each row belongs to; rows of a group may depend on each other.
+    by : By or None
+        The subgroup each row belongs to, where `assess` is to look at each of them.
     raised : ndarray of bool or None
         Where a small probability was raised to `clip`; None when nowhere.
     clip : float or None
@@ -119,6 +123,7 @@ class Predictions:
     sample_weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
+    by: By | None = None
     raised: NDArray[np.bool_] | None = None
     clip: float | None = None
     n_zeros: int = 0
@@ -145,10 +150,14 @@ class Predictions:
         sample_weight: Any = None,
         weight_kind: WeightKind = "frequency",
         groups: Any = None,
+        by: Any = None,
         normalize: bool = False,
         clip: float | None = None,
     ) -> Predictions:
         """Validate predictions and labels.
+
+        Rows belong together by position. Indexes of pandas that say otherwise are refused, but for
+        one that only counts 0 .. n-1 beside labels of other rows.
 
         Parameters
         ----------
@@ -163,7 +172,7 @@ class Predictions:
             The label of each column; for a frame, the columns to use. Default: the frame's column
             names, else 0 .. c-1 for such integers, else the sorted distinct labels.
         baseline : label, optional
-            Reference class of the log odds. Default: the last class.
+            Reference class of the log odds. Default: the last class that occurs in `y`.
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
         weight_kind : {"frequency", "survey"}
@@ -171,6 +180,9 @@ class Predictions:
             chances; then only robust standard errors and tests are valid, and `assess` uses them.
         groups : array-like of shape (n_samples,), optional
             Group of each row (an animal, a patient): rows of one may depend on each other.
+        by : array-like of shape (n_samples,) or str, optional
+            Subgroup of each row (a station, a sex), or the frame's column that holds it: `assess`
+            then asks whether all are alike.
         normalize : bool
             Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
         clip : float, optional
@@ -186,9 +198,12 @@ class Predictions:
                 "probs must be a table and y its labels; they seem to be swapped. "
                 "Call with (probs, y)."
             )
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by}
+        check_index(probs=probs, logits=logits, **beside)
         classes = None if classes is None else class_names(classes)
+        by, probs, logits = by_column(by, probs, logits)
         simplex = _simplex(probs, logits, classes, normalize, clip)
-        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups)
+        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if predictions.n_clipped and clip is None:
             warnings.warn(ZeroProbabilityWarning(predictions.zero_phrase), stacklevel=2)
@@ -219,7 +234,10 @@ class Predictions:
             rows, codes, times = counted_labels(codes)
             simplex, facts = simplex.take(rows), facts.take(rows, times)
         check_not_reserved(labels)
-        index = n_classes - 1 if baseline is None else baseline_column(baseline, labels)
+        if baseline is not None:
+            index = baseline_column(baseline, labels)
+        else:
+            index = default_baseline(np.bincount(codes, facts.weight, n_classes))
         return cls._build(simplex, codes, labels, index, facts)
 
     @classmethod
@@ -241,6 +259,7 @@ class Predictions:
             sample_weight=facts.weight,
             weight_kind=facts.weight_kind,
             groups=facts.groups,
+            by=facts.by,
             raised=raised,
             clip=simplex.clip,
             n_zeros=simplex.n_zeros,
@@ -347,6 +366,10 @@ class Predictions:
             raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
         return self._build(simplex, self.codes, self.classes, self.baseline_index, self._facts)
 
+    def with_by(self, by: Any) -> Predictions:
+        """Return the same predictions with the subgroup of each row."""
+        return replace(self, by=clean_by(by, self.n_samples))
+
     def take(self, rows: Any) -> Predictions:
         """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
         picked = row_numbers(rows, self.n_samples)
@@ -359,6 +382,7 @@ class Predictions:
             raised=None if self.raised is None else self.raised[picked],
             sample_weight=facts.weight,
             groups=facts.groups,
+            by=facts.by,
         )
 
     def written_out(self) -> Predictions:
@@ -370,7 +394,7 @@ class Predictions:
 
     @property
     def _facts(self) -> RowFacts:
-        return RowFacts(self.sample_weight, self.weight_kind, self.groups)
+        return RowFacts(self.sample_weight, self.weight_kind, self.groups, self.by)
 
 
 def reads_rows(options: type) -> Callable[[Function], Function]:
@@ -399,7 +423,8 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
     if not isinstance(probs, Predictions):
         return Predictions.from_arrays(probs, y, **options)
-    baseline = options.pop("baseline", None)
+    baseline, by = options.pop("baseline", None), options.pop("by", None)
+    probs = probs if by is None else probs.with_by(by)
     defaults = (None, False, "frequency")
     given = sorted(k for k, v in options.items() if not any(v is default for default in defaults))
     if y is not None or given:
@@ -464,6 +489,7 @@ def scored_predictions(
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
     if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)
+    check_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
     classes = None if classes is None else class_names(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
     facts = clean_rows(len(simplex.probs), sample_weight)

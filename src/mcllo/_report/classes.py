@@ -21,7 +21,8 @@ from dataclasses import replace
 
 from .._assessment.assessment import Assessment
 from .._assessment.verdict import Verdict
-from .._diagnosis.culprits import Culprit, Culprits
+from .._diagnosis.culprit import Culprit
+from .._diagnosis.culprits import Culprits
 from .._ground.statements import Statement, pick
 from .._ground.text import ellipsis, format_interval, format_number
 from .._inference.calibration_test import needs_robust

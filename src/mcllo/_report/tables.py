@@ -38,12 +38,12 @@ def nulls_part(a: Assessment) -> Part:
             p = p_cell(null.pvalue)
         rows.append((Cell(title), Cell(f"{m[key]:.4f}", m[key]), span, p))
     for kind, test in a.companions.items():
-        name = Cell(f"{capital(NAMES[kind])} statistic")
-        about = Cell(f"about {format_number(test.expected)}", test.expected)
-        rows.append((name, number_cell(test.statistic), about, p_cell(test.pvalue)))
+        name = Cell(f"{capital(NAMES[kind])} statistic ({test.how})")
+        value = Cell(test.statistic_text, or_none(test.statistic))
+        rows.append((name, value, Cell(test.null_text, or_none(test.high)), p_cell(test.pvalue)))
     table = TableView(
         "nulls",
-        "What calibrated predictions of the same values would show. p: share of simulated "
+        "What calibrated predictions of the same values would show. p: share of "
         "calibrated data sets that look at least as bad.",
         (Column("Measure", "name"), Column("Here"), Column("If calibrated"), Column("p")),
         tuple(rows),

@@ -28,7 +28,7 @@ def verdict_of(a: Assessment, judged: Judged, said: list[Statement], about: str 
         kind=judged.kind,
         about=about,
         headline=headline.text,
-        buts=plain.buts(a, judged),
+        buts=(*plain.buts(a, judged), *(by.text for by in pick(said, "other.by"))),
         sentence=plain.meaning(a, judged, said),
         size=plain.size(a, judged),
         pvalue=f"p {show_p(a.test.pvalue, a.test.method)}",
