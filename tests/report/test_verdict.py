@@ -24,6 +24,7 @@ from report_data import (
 )
 
 import mcllo
+from mcllo._assessment.assessment import promised_metrics
 from mcllo._ground.statements import pick, quiet
 from mcllo._inference.likelihood_tests import NAMES, WAYS
 from mcllo._inference.pvalue import Ground, Reason
@@ -38,6 +39,27 @@ from mcllo.calibrators import CALIBRATORS
 
 def with_test(a, **changes):
     return replace(a, test=replace(a.test, **changes))
+
+
+def test_promises_of_one_row_by_hand():
+    # accuracy max(.7, .3) = .7; log loss -(.7 ln .7 + .3 ln .3) = .61086; Brier 1 - .49 - .09 = .42
+    p = mcllo.Predictions.from_arrays([[0.7, 0.3], [0.7, 0.3]], [0, 1])
+    assert promised_metrics(p) == pytest.approx(
+        {"accuracy": 0.7, "log_loss": 0.6108643, "brier": 0.42}
+    )
+
+
+def test_promises_weigh_rows():
+    p = mcllo.Predictions.from_arrays([[0.9, 0.1], [0.5, 0.5]], [0, 1], sample_weight=[3, 1])
+    assert promised_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
+
+
+def test_promises_are_the_mean_over_simulated_labels():
+    p = predictions(4000, PETS, seed=3)
+    expected = promised_metrics(p)
+    # Labels were drawn from these probabilities: 4000 rows leave an error of about 0.01.
+    assert mcllo.metrics.log_loss(None, p) == pytest.approx(expected["log_loss"], abs=0.03)
+    assert mcllo.metrics.brier_score(None, p) == pytest.approx(expected["brier"], abs=0.03)
 
 
 def unknown():
