@@ -2,7 +2,6 @@
 
 import ast
 import json
-import math
 import re
 from dataclasses import replace
 from functools import cache
@@ -31,11 +30,11 @@ from report_data import (
 from test_render import PICTURES, Page
 
 import mcllo
+from mcllo import Details
 from mcllo._assessment.words import HEADLINES
-from mcllo._diagnosis.culprits import Culprits
 from mcllo._ground.statements import Statement
 from mcllo._report import plain, report
-from mcllo._report.plain import NOT_ALL, points, share, two_classes, wrong
+from mcllo._report.plain import CONFUSED, DIFFER, two_classes, wrong
 from mcllo._report.render import escape_markdown, render_html, render_markdown
 from mcllo._report.repairs import NAMES, recommended, reconciled
 from mcllo._report.steps import HINTED, LOOK, Tongue, next_steps, repair_steps
@@ -136,16 +135,26 @@ def test_no_but_is_lost(make, words):
     assert f"**{but}**" in render_markdown(s)
 
 
-def test_a_but_of_the_ladder_stands_beside_what_it_takes_back():
-    a, judged = overconfident(), overconfident().decide()
-    said = [*a.statements(), Statement("kind.beyond", "But the full map fits better.", "doubt")]
-    first, last = wrong(a, judged, a.culprits, said)
+def with_chosen(a, model):
+    """Return the assessment with another model chosen by its ladder."""
+    details = Details(a.details.fitted, a.details.n_resamples, a.details.seed)
+    details.__dict__.update(ladder=replace(a.details.ladder, chosen=model), hints=[])
+    return replace(a, details=details)
+
+
+@pytest.mark.parametrize(
+    ("model", "beyond", "words"), [("full", "full", CONFUSED), ("mcllo", "mcllo", DIFFER)]
+)
+def test_a_but_of_the_ladder_stands_beside_what_it_takes_back(model, beyond, words):
+    a = with_chosen(overconfident(), model)
+    found = replace(overconfident().culprits, beyond=beyond)
+    first, last = wrong(a, a.decide(), found, [])
     assert first.lead.startswith("All classes alike: too extreme")
-    assert (last.lead, last.but) == (NOT_ALL, True)
+    assert (last.lead, last.but) == (words, True)
     s = replace(summary(overconfident), wrong=(first, last))
     page = Page(render_html(s, PICTURES))
-    assert NOT_ALL in [e["text"] for e in page.all(having="data-test-but")]
-    assert f"**{NOT_ALL}**" in render_markdown(s)
+    assert words in [e["text"] for e in page.all(having="data-test-but")]
+    assert f"**{words}**" in render_markdown(s)
 
 
 def test_an_error_of_another_shape_is_not_given_a_size():
@@ -155,29 +164,12 @@ def test_an_error_of_another_shape_is_not_given_a_size():
     assert "p = 0.01" in s.verdict.other  # the evidence is further down
 
 
-@pytest.mark.parametrize(
-    ("value", "width", "words"),
-    [
-        (0.84, math.nan, "84"),
-        (0.8412, 0.01, "84.1"),
-        (0.996, 0.04, "99.6"),  # never 100 for less
-        (0.9996, 0.04, "99.96"),
-        (0.999999, math.nan, "over 99.99"),
-        (1.0, math.nan, "100"),
-        (0.5, 0.0, "50.0"),
-    ],
-)
-def test_shares_never_round_up_to_certainty(value, width, words):
-    assert share(value, width) == words
-
-
-def test_points():
-    assert [points(v, w) for v, w in ((0.025, 0.01), (0.251, 0.2), (0.2, math.nan))] == [
-        "2.5",
-        "25",
-        "20",
-    ]
-    assert points(0.0004) == "less than 0.1"
+def test_nothing_short_of_certain_is_called_certain():
+    level = overconfident().size.levels[-1]
+    for right, words in ((0.996, "99.6 %"), (0.9996, "99.96 %"), (0.999999, "over 99.99 %")):
+        rare = replace(level, says=0.999, right=right, low=right - 0.01, high=right)
+        assert plain.as_right(rare).says == "99.9 %"
+        assert plain.as_right(rare).right == words
 
 
 def test_the_example_is_the_level_that_is_most_off():
@@ -212,7 +204,7 @@ def plain_rng(seed):
         (0.5, 1.0, ["Too extreme, nearer to 0 and 100 % than they should be."]),
         (2.0, 1.0, ["Too timid, further from 0 and 100 % than they could be."]),
         (1.0, 3.0, ["Predicted too rarely"]),
-        (-1.0, 1.0, ["Less often true where they are predicted more."]),
+        (-1.0, 1.0, ["Upside down, less often true where predicted more."]),
     ],
 )
 def test_two_classes_are_off_together(power, shift, leads):
@@ -249,7 +241,7 @@ def test_classes_that_are_wrong_in_one_way_share_a_line():
     fine = {"predicted": kind.observed, "low": 0.0, "high": 1.0}
     details = tuple(replace(kind, label=f"c{j}", **steep, **fine) for j in range(8))
     details += (replace(kind, label="odd", **fine, gamma_interval=(0.5, 1.5)),)
-    found = Culprits(**vars(one_off().culprits) | {"details": details})
+    found = replace(one_off().culprits, details=details)
     many_, odd = wrong(one_off(), one_off().decide(), found, [])
     assert [cell.text for cell, _ in many_.names] == [f"c{j}" for j in range(6)]
     assert many_.rest == "and 2 more"

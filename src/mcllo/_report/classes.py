@@ -36,7 +36,7 @@ WRONG = {
     "high": "predicted too often",
     "extreme": "too extreme",
     "timid": "too timid",
-    "wrong_way": "ranked the wrong way",
+    "wrong_way": "upside down",
 }
 
 

@@ -80,6 +80,6 @@ def subgroup_steps(
 ) -> tuple[Step, ...]:
     """Return what to do next, with what the subgroups ask for."""
     own = "" if a.subgroups is None else a.subgroups.remedy(alpha, tolerance)
-    if not own:
+    if not own or a.details.hints:
         return steps
     return (Step(own),) if verdict.kind == "none_found" else (*steps, Step(own))
