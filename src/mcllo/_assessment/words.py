@@ -11,6 +11,7 @@ remedy                      what to do
 test, subsample             the test behind it; of rows in blocks also that of some of them
 companion                   omnibus tests
 kind.*                      after a rejection: the kind, the evidence for it, its rivals (`Ladder`)
+by, by.*                    each subgroup by itself, where rows are divided (`Subgroups`)
 baseline, zeros.*           what the answer hangs on
 note.*                      what must be known of data and fit before trusting the numbers
 metric.*                    accuracy, log loss, Brier score, and each ECE beside its null
@@ -57,9 +58,16 @@ def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> li
     read = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
     read += "" if p.sample_weight is None else f", {p.weight_kind} weights"
     read += "" if p.groups is None else f", {format_count(int(p.groups.max()) + 1)} groups"
-    said = [Statement("heading", read), *_verdict(a, verdict), *d.hints, *_size(a, verdict)]
+    said = [
+        Statement("heading", read),
+        *_verdict(a, verdict),
+        *d.hints_in(called),
+        *_size(a, verdict),
+    ]
     if verdict.rejected and (culprits := d.culprits_at(alpha)) is not None:
         said += culprits.statements()
+    if d.subgroups is not None:
+        said += d.subgroups.statements(alpha, verdict.tolerance, verdict)
     said += _remedy(a, verdict)
     said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
     said += [Statement("companion", str(t), numbers=t.to_dict()) for t in a.companions.values()]
@@ -143,6 +151,10 @@ def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
     }[verdict.kind]
     if verdict.rejected and not a.fit.converged:
         words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
+    if own := "" if a.subgroups is None else a.subgroups.remedy(verdict.alpha, verdict.tolerance):
+        words = f"{words} {own}" if verdict.rejected else own
+    if a.details.hints:
+        words = "Settle first what looks like a mistake in the rows, and ask again."
     return [Statement("remedy", words)]
 
 
@@ -246,7 +258,7 @@ def assessment_text(
 ) -> str:
     """Return the report that ``print(assessment)`` and ``mcllo assess`` show; brief: its top."""
     said = statements_of(a, verdict, called)
-    parts = _answer(a, verdict, said)
+    parts = _answer(a, verdict, said, full)
     if not brief:
         some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
         parts += [
@@ -266,7 +278,9 @@ def assessment_text(
     return "\n".join(parts)
 
 
-def _answer(a: Assessment, verdict: Verdict, said: list[Statement]) -> list[str]:
+def _answer(
+    a: Assessment, verdict: Verdict, said: list[Statement], full: bool = False
+) -> list[str]:
     """Return the top: the verdict, how large it is, what is wrong, what to do."""
     size = " ".join(s.text for s in said if s.kind in ("size", "size.p95", "size.reason"))
     parts = [
@@ -280,9 +294,20 @@ def _answer(a: Assessment, verdict: Verdict, said: list[Statement]) -> list[str]
         more = [f"... and {rest} more classes"] if rest > 0 else []
         lines: list[str | Statement] = [*wrong[:MOST_CLASSES], *more]
         parts += ["", "What is wrong", *_indented(_wrapped(lines))]
-    if verdict.kind != "none_found":
-        parts += ["", f"What to do: {' '.join(_small(r) for r in pick(said, 'remedy'))}"]
+    parts += _by(a, verdict, said, full)
+    if verdict.kind != "none_found" or pick(said, "other.by"):
+        todo = " ".join(_small(remedy) for remedy in pick(said, "remedy"))
+        parts += ["", *_wrapped([f"What to do: {todo}"])]
     return parts
+
+
+def _by(a: Assessment, verdict: Verdict, said: list[Statement], full: bool) -> list[str]:
+    """Return the subgroups, where rows are divided: what they come to, and a table."""
+    if (divided := a.subgroups) is None:
+        return []
+    *table, note = divided.table_lines(verdict.alpha, verdict.tolerance, full)
+    lines = [*_wrapped(pick(said, "by")[:2]), *table, *_wrapped([note])]
+    return ["", f"By {ellipsis(divided.by)}", *_indented(lines)]
 
 
 def _behind(said: list[Statement]) -> list[str]:

@@ -26,6 +26,7 @@ from .._workflows.compare import compare
 from ..calibrators import CALIBRATORS
 from ..datasets import load_cifar10_vgg
 from ..exceptions import InputError, Phrase
+from .options import FLAG_WORDS
 
 SEED = 0
 LABEL = "class"
@@ -59,7 +60,8 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "repaired.csv")
     page = folder / "report.html"
-    report(comparison, source=[train, holdout], command="mcllo demo").write(page)
+    files = [train, holdout]
+    report(comparison, source=files, command="mcllo demo", words=FLAG_WORDS).write(page)
     say(f"\n4. The report: {page}\n\n{own_file(folder)}")
     return page
 

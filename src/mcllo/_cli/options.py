@@ -33,7 +33,7 @@ from .._inference.budget import N_RESAMPLES
 from ..exceptions import MclloWarning, Words, show_number
 
 SAME = (
-    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method "
+    "alpha baseline by center classes clip cv delta gamma gate groups kind label logits method "
     "methods normalize penalty prefix reps seed statistic tolerance weight"
 )
 FLAGS = {
@@ -198,12 +198,18 @@ READING: dict[str, tuple[Any, Any, str]] = {
     "weight_kind": (
         str,
         "frequency",
-        "What weights mean: frequency (a row counts so often) or survey.",
+        "What weights mean: frequency (a row counts so often), survey (1 over the chance of being "
+        "drawn) or importance.",
     ),
     "groups": (
         str | None,
         None,
         "Column with groups (animals, patients) whose rows may depend on each other.",
+    ),
+    "by": (
+        str | None,
+        None,
+        "Column with subgroups (stations, sexes): are all of them alike, and which is off?",
     ),
     "prefix": (
         str,
@@ -288,7 +294,8 @@ def write_report(
 
     command = shlex.join(["mcllo", *sys.argv[1:]])
     files = [name for name in source if name != "-"]
-    report(result, **judged, command=command, source=files or None).write(out)
+    made = report(result, **judged, command=command, source=files or None, words=FLAG_WORDS)
+    made.write(out)
     typer.echo(f"{out}: report written", err=True)
     if show:
         typer.launch(out)

@@ -46,7 +46,7 @@ from .._inference.calibration_test import needs_robust
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import run_test
 from .._inference.pvalue import PValue
-from .._inference.robust import score_sums
+from .._inference.scores import score_sums
 from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
 from .._math.likelihood import Terms
 from .._math.many_classes import has_whole_hessian

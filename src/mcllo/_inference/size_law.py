@@ -42,6 +42,9 @@ STEPS = (-2.4, -1.2, 1.2, 2.4)
 """Places on the ray of a clear one: standard errors away from 1."""
 CLEAR = 0.25
 """Relative standard error of a size up to which it is clear."""
+TAIL, NEAR, FAR = 10, 0.025, 0.1
+"""Draws that must lie beyond a quantile more extreme than `NEAR`, or else it is extrapolated from
+one that is less extreme than `FAR`."""
 FURTHER, MOST_TIMES = 1.6, 24
 """How the ray is extended until the lower quantile is above the observed size, and how often."""
 
@@ -126,7 +129,7 @@ def limits(moved: Moved, theta: Floats, noise: Floats, confidence: float) -> Lim
     theta0 = identity_theta(len(theta) // 2)
 
     def quantiles(place: Floats) -> Floats:
-        return np.quantile(moved.law(place, noise), probabilities, axis=0) ** POWERS
+        return tail_quantiles(moved.law(place, noise), probabilities) ** POWERS
 
     null = quantiles(theta0)
     direction = _of_some_size(moved, theta - theta0, float(null[1, 0]) ** 0.5)
@@ -150,6 +153,31 @@ def limits(moved: Moved, theta: Floats, noise: Floats, confidence: float) -> Lim
         for row, level in ((2, observed), (1, observed), (0, floor))
     )
     return Limits(direction, low, middle, high)
+
+
+def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
+    """Return quantiles of the columns; those that too few draws show, by a straight line.
+
+    The line runs, against quantiles of the normal law, through those at one standard deviation and
+    at `NEAR`, or as far out as `TAIL` draws show.
+
+    Examples
+    --------
+    >>> normal = np.random.default_rng(0).standard_normal((400, 1))
+    >>> tail_quantiles(normal, np.array([0.0005, 0.5])).round(1)[:, 0]
+    array([-3.2, -0. ])
+    """
+    from scipy.special import ndtr, ndtri
+
+    found = np.quantile(drawn, probabilities, axis=0)
+    last = min(FAR, max(NEAR, TAIL / len(drawn)))
+    for k, p in enumerate(probabilities):
+        if min(p, 1.0 - p) < min(NEAR - 1e-9, TAIL / len(drawn)):
+            side = np.copysign(1.0, p - 0.5)
+            near, end = side, -side * ndtri(last)
+            inner, outer = np.quantile(drawn, [ndtr(near), ndtr(end)], axis=0)
+            found[k] = outer + (outer - inner) * (ndtri(p) - end) / (end - near)
+    return np.maximum(found, 0.0) if drawn.min() >= 0.0 else found
 
 
 def _of_some_size(moved: Moved, direction: Floats, least: float) -> Floats:

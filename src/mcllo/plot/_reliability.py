@@ -13,7 +13,7 @@ bars                  rows in each bin: an axes of their own, or a strip below 0
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -233,6 +233,7 @@ def reliability(
     curve: Curve = "bins",
     n_bins: NBins = 10,
     binning: Binning = "width",
+    error: bool = True,
     caption: bool = False,
 ) -> Axes:
     """Draw the reliability diagram of the most probable class.
@@ -249,6 +250,8 @@ def reliability(
         (`mcllo.isotonic_curve`).
     n_bins, binning
         As in `mcllo.reliability_curve`.
+    error : bool
+        Write the calibration error under the title.
     caption : bool
         Write under the figure how to read it.
 
@@ -277,7 +280,8 @@ def reliability(
         foot = ax
     ax.set_ylabel("Observed frequency")
     foot.set_xlabel("Predicted probability of the most probable class")
-    heading(ax, "Reliability of the most probable class", _below(assessment, drawing))
+    below = _below(assessment, drawing) if error else ""
+    heading(ax, "Reliability of the most probable class", below)
     words = [caption_of("reliability", assessment, curve=curve)] if caption else []
     footer(ax, words, drawing.key)
     return ax
@@ -310,6 +314,7 @@ def reliability_by_class(
     *,
     curve: Curve = "bins",
     max_classes: int = MAX_CLASSES,
+    order: Sequence[Hashable] = (),
     n_bins: NBins = 10,
     binning: Binning = "width",
     columns: int | None = None,
@@ -326,6 +331,8 @@ def reliability_by_class(
     max_classes : int
         Most panels; classes with the largest calibration error are shown (ECE of bins, ICI of
         smooth curves, miscalibration of isotonic ones).
+    order : sequence of labels
+        Classes to show before the others, in this order.
     n_bins, binning
         As in `mcllo.reliability_curve`.
     columns : int, optional
@@ -348,8 +355,8 @@ def reliability_by_class(
     predictions = assessment.predictions
     name, errors = class_sizes(assessment, curve)
     z = assessment.in_the_large["z"] if curve == "bins" else None
-    order = sorted(range(len(errors)), key=lambda j: -round(errors[j], 12))
-    chosen = order[: max(1, max_classes)]
+    places = worst_first(assessment, order, errors)
+    chosen = places[: max(1, max_classes)]
     axes = panels(len(chosen), columns)
     names = shown_all(predictions.classes, room=panel_room(axes), bold=True)
     for ax, j in zip(axes, chosen, strict=True):
@@ -359,21 +366,32 @@ def reliability_by_class(
         heading(ax, names[j], f"{name} {format_number(errors[j])}{below}")
     label_outer(axes, "Predicted probability", "Observed frequency")
     words = [caption_of("reliability_by_class", assessment, curve=curve)] if caption else []
-    if len(chosen) < len(order):
-        rest = format_number(errors[order[len(chosen)]])
+    if len(chosen) < len(places):
+        rest = format_number(errors[places[len(chosen)]])
+        few = f"{len(chosen)} of {len(places)} classes"
         what = "calibration error" if curve == "bins" else name
-        most = f"The {len(chosen)} of {len(order)} classes with the largest {what}"
-        words.insert(0, f"{most}; that of the others is at most {rest}.")
+        most = few if order else f"The {few} with the largest {what}"
+        own = f"the {what}" if order else "that"
+        words.insert(0, f"{most}; {own} of the others is at most {rest}.")
     footer(axes[0], words, drawing.key)
     return axes
+
+
+def worst_first(
+    assessment: Assessment, order: Sequence[Hashable] = (), errors: Sequence[float] | None = None
+) -> list[int]:
+    """Return the columns of these classes, then the others by calibration error, largest first."""
+    sizes, columns = errors or class_errors(assessment), assessment.predictions.classes
+    given = [columns.index(label) for label in order]
+    rest = sorted(set(range(len(sizes))) - set(given), key=lambda j: (-round(sizes[j], 12), j))
+    return [*given, *rest]
 
 
 def class_sizes(assessment: Assessment, curve: Curve) -> tuple[str, list[float]]:
     """Return what the distance from calibration is called for a curve, and that of each class."""
     rows = assessment.predictions
     if curve == "smooth":
-        distances = calibration_distances(None, rows)
-        return "ICI", distances["ici"][1:-1]
+        return "ICI", calibration_distances(None, rows)["ici"][1:-1]
     if curve == "isotonic":
         pooled = [pooled_predictions(rows, label) for label in rows.classes]
         return "MCB", [own.decomposed().miscalibration for own in pooled]

@@ -119,7 +119,7 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     ----------
     kind : str
         Name of the function that draws it, such as ``"reliability"``.
-    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity or PowerStudy
+    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity, Subgroups or PowerStudy
         What is drawn.
     curve : "bins", "smooth" or "isotonic"
         Of reliability diagrams.
@@ -149,6 +149,9 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
         words = {"boxes": _boxes(rows), "n": format_count(rows.n_samples)}
     elif kind == "baselines":
         words["p"] = format_p(of.pvalue)
+    elif kind == "subgroups":
+        of = getattr(result, "subgroups", result)
+        words = {"by": shown(of.by), "p": str(of.test.p_words)}
     return CAPTIONS[kind].format(of=of, **words)
 
 
@@ -206,6 +209,10 @@ CAPTIONS = {
     "statistic, by chi-square rejected or not; picking the baseline with the smallest p-value is "
     "not a valid test, the p-value over all of them is (p {p}). Right: how far a repaired "
     "probability moves from where the reference puts it, on average and at most.",
+    "subgroups": "One row for each subgroup ({by}), the worst on top. Left: the one exponent that "
+    "fits its probabilities best; below 1 they are too extreme, above 1 too timid, and the solid "
+    "line is that of all rows. Right: how far its probabilities are off on average. Lines are "
+    "intervals that hold for all subgroups at once (95 %). One map for all: p {p}.",
     "power": "How often the likelihood ratio test rejects calibration in simulated data sets "
     "({of.design}; {of.n_classes} classes). Bands are the 95 % intervals of the simulation. Where "
     "the predictions are calibrated, the line should meet the dashed one.",
