@@ -251,7 +251,7 @@ def reliability(
     n_bins, binning
         As in `mcllo.reliability_curve`.
     error : bool
-        Write under the title how far it is from calibration.
+        Write the calibration error under the title.
     caption : bool
         Write under the figure how to read it.
 
@@ -355,7 +355,7 @@ def reliability_by_class(
     predictions = assessment.predictions
     name, errors = class_sizes(assessment, curve)
     z = assessment.in_the_large["z"] if curve == "bins" else None
-    places = largest_first(assessment, errors, order)
+    places = worst_first(assessment, order, errors)
     chosen = places[: max(1, max_classes)]
     axes = panels(len(chosen), columns)
     names = shown_all(predictions.classes, room=panel_room(axes), bold=True)
@@ -368,8 +368,8 @@ def reliability_by_class(
     words = [caption_of("reliability_by_class", assessment, curve=curve)] if caption else []
     if len(chosen) < len(places):
         rest = format_number(errors[places[len(chosen)]])
-        what = "calibration error" if curve == "bins" else name
         few = f"{len(chosen)} of {len(places)} classes"
+        what = "calibration error" if curve == "bins" else name
         most = few if order else f"The {few} with the largest {what}"
         own = f"the {what}" if order else "that"
         words.insert(0, f"{most}; {own} of the others is at most {rest}.")
@@ -377,27 +377,21 @@ def reliability_by_class(
     return axes
 
 
-def largest_first(
-    assessment: Assessment, errors: Sequence[float], order: Sequence[Hashable] = ()
+def worst_first(
+    assessment: Assessment, order: Sequence[Hashable] = (), errors: Sequence[float] | None = None
 ) -> list[int]:
-    """Return the columns of these classes, then the others by their error, largest first."""
-    columns = assessment.predictions.classes
-    given = [columns.index(label) for label in order]
-    rest = sorted(set(range(len(errors))) - set(given), key=lambda j: (-round(errors[j], 12), j))
-    return [*given, *rest]
-
-
-def worst_first(assessment: Assessment, order: Sequence[Hashable] = ()) -> list[int]:
     """Return the columns of these classes, then the others by calibration error, largest first."""
-    return largest_first(assessment, class_errors(assessment), order)
+    sizes, columns = errors or class_errors(assessment), assessment.predictions.classes
+    given = [columns.index(label) for label in order]
+    rest = sorted(set(range(len(sizes))) - set(given), key=lambda j: (-round(sizes[j], 12), j))
+    return [*given, *rest]
 
 
 def class_sizes(assessment: Assessment, curve: Curve) -> tuple[str, list[float]]:
     """Return what the distance from calibration is called for a curve, and that of each class."""
     rows = assessment.predictions
     if curve == "smooth":
-        distances = calibration_distances(None, rows)
-        return "ICI", distances["ici"][1:-1]
+        return "ICI", calibration_distances(None, rows)["ici"][1:-1]
     if curve == "isotonic":
         pooled = [pooled_predictions(rows, label) for label in rows.classes]
         return "MCB", [own.decomposed().miscalibration for own in pooled]
