@@ -32,8 +32,10 @@ from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, Statement, quiet
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
+from ..exceptions import InputError
 from .budget import N_RESAMPLES_SIZE
-from .draws import Seed, entropy_of
+from .draws import Seed, check_resamples, entropy_of
+from .scores import n_effective
 from .size_law import SIZES, Limits, Moved, clear_part, covariance_root, limits
 from .size_levels import RightAt, levels_of
 
@@ -53,6 +55,8 @@ LAW_ENTRIES, LAW_ROWS, FEWEST_LAW_ROWS = 5_000, 600, 60
 """The same for the law of a size, which is computed for each draw."""
 FAR = 1e3
 """Place on a ray that is as far as any."""
+STEEPEST = 6.0
+"""Logarithm of the steepest temperature that is tried."""
 RIDGE = 1.0
 """Penalty of the map that stands in where there is no maximum likelihood estimate."""
 
@@ -145,21 +149,26 @@ def size_of(
     covariance : ndarray, optional
         Of ``(tau, gamma)``, instead of that of the fit.
     """
-    entropy = entropy_of(seed)
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence must lie in (0, 1); got confidence={confidence}.")
+    check_resamples(n_resamples)
+    entropy, theta = entropy_of(seed), fit.theta
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
     moved = Moved(rows.log_odds, _weight(rows))
+    counted = Counted.of(predictions, fit, moved)
     given = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
-    power = power_of(moved, rows, fit, given)
-    theta = fit.theta
     if not fit.converged or given.shape != (len(theta), len(theta)):
+        power = power_of(moved, fit.df, counted)
         return _without_intervals(rows, moved, fit, confidence, power, entropy)
-    few, root = law_rows(moved), covariance_root(given)
-    draws = np.random.default_rng(entropy).standard_normal((n_resamples, root.shape[1]))
-    noise = draws @ root.T * inflation(moved, rows, fit)
-    theta0 = identity_theta(len(theta) // 2)
-    clear = clear_part(theta - theta0, given)
-    rays = [theta - theta0] if clear is None else [theta - theta0, clear]
-    found = [_on_ray(moved, each) for each in limits(few, theta, rays, noise, confidence)]
+    if counted.dependent:
+        given, counted = steadied(given, moved, fit, counted)
+    root = covariance_root(given) * counted.inflation(fit.df)
+    noise = np.random.default_rng(entropy).standard_normal((n_resamples, root.shape[1])) @ root.T
+    away = theta - identity_theta(len(theta) // 2)
+    clear = clear_part(away, given)
+    rays = [away] if clear is None else [away, clear]
+    on_rays = limits(law_rows(moved), theta, rays, noise, confidence)
+    found = [_on_ray(moved, each) for each in on_rays]
     numbers: dict[str, Any] = {}
     for j, (middle, low, high) in enumerate(NAMES):
         numbers[middle] = float(np.mean([each.middle[j] for each in found]))
@@ -170,7 +179,7 @@ def size_of(
         p95_change=float(np.mean([each.p95[0] for each in found])),
         top_p95_change=float(np.mean([each.p95[1] for each in found])),
         confidence=confidence,
-        power=power,
+        power=power_of(moved, fit.df, counted),
         levels=levels_of(rows, moved, theta, given, confidence),
         method="ray",
         n_resamples=n_resamples,
@@ -203,21 +212,6 @@ def _size_at(moved: Moved, theta0: Floats, direction: Floats, t: float, j: int) 
     if math.isinf(t):
         return np.inf if SIZES[j] == "gain" else 1.0
     return float(moved.sizes(theta0 + t * direction)[j]) if t else 0.0
-
-
-def inflation(moved: Moved, rows: Predictions, fit: MCLLOFit) -> float:
-    """Return by how much standard errors of few errors (or groups) are too small.
-
-    ``sqrt(1 + df / units)``, units the expected errors, at most the number of groups.
-    """
-    weight = _weight(rows)
-    total = float(weight.sum())
-    if rows.weight_kind == "survey" and rows.sample_weight is not None:
-        total = total**2 / float(weight @ weight)
-    units = fit.n_samples / rows.n_samples * total * moved.errors(fit.theta)
-    if rows.groups is not None:
-        units = min(units, len(np.unique(rows.groups)))
-    return math.sqrt(1.0 + fit.df / max(units, 1e-300)) if units > 0.0 else 1.0
 
 
 def _without_intervals(
@@ -295,21 +289,81 @@ def _quantile(values: Floats, weight: Floats, level: float) -> float:
     return float(values[order[min(int(place), len(order) - 1)]])
 
 
-def power_of(moved: Moved, rows: Predictions, fit: MCLLOFit, covariance: Floats) -> float:
+@dataclass(frozen=True)
+class Counted:
+    """How much the rows that were fitted count for.
+
+    Attributes
+    ----------
+    total : float
+        Of their weights.
+    errors : float
+        Expected errors of the map among as many rows of equal weight as average as well (Kish).
+    groups : float
+        Effective number of groups; infinite where there are none.
+    dependent : bool
+        Whether rows depend on each other, or their weights are no counts.
+    effect : float
+        How many of them are worth one independent row of weight 1.
+    """
+
+    total: float
+    errors: float
+    groups: float
+    dependent: bool
+    effect: float = 1.0
+
+    @classmethod
+    def of(cls, predictions: Predictions, fit: MCLLOFit, moved: Moved) -> Counted:
+        """Return what rows count for, of which `predictions` may be a sample."""
+        grouped, times = predictions.groups is not None, fit.n_samples / predictions.n_samples
+        total = times * float(_weight(predictions).sum())
+        rows = times * n_effective(replace(predictions, groups=None))
+        groups = n_effective(predictions) if grouped else math.inf
+        dependent = grouped or not predictions.counts_rows
+        return cls(total, rows * moved.errors(fit.theta), groups, dependent)
+
+    def inflation(self, df: int) -> float:
+        """Return by how much standard errors of few errors, or groups, are too small."""
+        return math.sqrt(1.0 + df / max(min(self.errors, self.groups), 1.0))
+
+
+def steadied(
+    covariance: Floats, moved: Moved, fit: MCLLOFit, counted: Counted
+) -> tuple[Floats, Counted]:
+    """Return a robust covariance that few groups cannot make too small, and the design effect.
+
+    It is mixed with that of independent rows times the design effect, the mean over parameters, as
+    if one more group for each parameter had shown this.
+    """
+    free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
+    own = np.ix_(free, free)
+    hessian = LogPartition(moved.odds, moved.weight * counted.total)(fit.theta).hessian[own]
+    effect = float(np.einsum("ij,ji->", hessian, covariance[own])) / len(free)
+    units = min(counted.groups, counted.errors)
+    share = units / (units + len(free))
+    mixed = covariance.copy()
+    mixed[own] = share * covariance[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
+    return mixed, replace(counted, effect=effect)
+
+
+def power_of(moved: Moved, df: int, counted: Counted) -> float:
     """Return the chance that the test would see a mean change of `LARGE` by one temperature.
 
-    Noncentral chi-square with ``2 n KL``, divided by the design effect where rows depend on each
-    other; the smaller of the two chances where both sharper and flatter rows change by so much.
+    Noncentral chi-square (F, where rows depend on each other) with ``2 n KL`` over the design
+    effect; the smaller of the two chances where both sharper and flatter rows change by so much.
     """
-    from scipy.stats import chi2, ncx2
+    from scipy.special import chdtri, chndtr, fdtri, ncfdtr
 
-    total = fit.n_samples / rows.n_samples * float(_weight(rows).sum())
-    effect = design_effect(moved, rows, fit, covariance, total)
     gains = [gain for gain in (_gain_at(moved, 1.0), _gain_at(moved, -1.0)) if gain is not None]
-    if not gains or fit.df < 1 or not effect > 0.0:
-        return float("nan")
-    critical = chi2.isf(ALPHA, fit.df)
-    return float(min(ncx2.sf(critical, fit.df, 2.0 * total * gain / effect) for gain in gains))
+    if not gains or df < 1 or not counted.effect > 0.0:
+        return math.nan
+    away = 2.0 * counted.total * min(gains) / counted.effect
+    if not counted.dependent:
+        return 1.0 - float(chndtr(chdtri(df, ALPHA), df, away))
+    others = df * max(min(counted.groups, counted.errors) - 1.0, 1.0)
+    critical = float(fdtri(df, others, 1.0 - ALPHA))
+    return 1.0 - float(ncfdtr(df, others, away, critical))
 
 
 def _gain_at(moved: Moved, sign: float) -> float | None:
@@ -323,24 +377,9 @@ def _gain_at(moved: Moved, sign: float) -> float | None:
     low, high = 0.0, 0.125
     while sizes(high)[0] < LARGE:
         low, high = high, 2.0 * high
-        if high > 6.0:
+        if high > STEEPEST:
             return None
     for _ in range(12):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if sizes(middle)[0] < LARGE else (low, middle)
     return float(sizes(high)[2])
-
-
-def design_effect(
-    moved: Moved, rows: Predictions, fit: MCLLOFit, covariance: Floats, total: float
-) -> float:
-    """Return how many dependent rows are worth one independent row, for one temperature."""
-    plain = rows.groups is None and (rows.sample_weight is None or rows.weight_kind != "survey")
-    if plain or not fit.converged:
-        return 1.0
-    free = ~np.isnan(np.diagonal(covariance))
-    slope = np.concatenate([np.zeros(len(moved.odds)), np.ones(len(moved.odds))])[free]
-    hessian: Any = LogPartition(moved.odds, moved.weight * total)(fit.theta).hessian
-    own = np.ix_(free, free)
-    robust = float(slope @ pseudo_inverse(covariance[own]) @ slope)
-    return float(slope @ hessian[own] @ slope) / robust if robust > 0.0 else float("nan")
