@@ -5,10 +5,10 @@ the map is fitted, and the `Size` of the fit is held against that of g on the sa
 
 ====================  ==========================================================================
 change, top, gain     share of data sets whose interval holds the true size
-high                  share whose `high` is at least the true mean change
-within                the same turned round: "within the true size" said, which is wrong
+within                share whose `high` is below the true mean change: an equivalence test with
+                      that size for its tolerance is wrong so often
 levels                share of levels whose interval holds the true share of right answers
-power                 where one temperature changes by 0.10: mean of `power`, and rejections
+plain                 the same as change, of the uncorrected size -/+ two standard errors
 ====================  ==========================================================================
 """
 
@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from mcllo._fit.fit import fit_predictions
+from mcllo._fit.fit import MCLLOFit, fit_predictions
 from mcllo._fit.map import MCLLOMap
 from mcllo._ground.statements import OF_ESTIMATES, quiet
 from mcllo._inference.robust import robust_fit
 from mcllo._inference.size import Size, size_of
+from mcllo._inference.size_law import Moved
 from mcllo._inference.size_levels import width_at
 from mcllo._input.predictions import Predictions
 from studies.claims import Rows, draw, rows_like, share
@@ -67,18 +68,13 @@ class Design:
 
 DESIGNS = (
     Design("flat, calibrated", "dirichlet:1", 100, 3),
-    Design("flat, slope 0.8", "dirichlet:1", 100, 3, "0.8"),
     Design("flat, slope 0.5", "dirichlet:1", 100, 3, "0.5"),
     Design("flat, calibrated", "dirichlet:1", 1000, 4),
     Design("flat, slope 0.8", "dirichlet:1", 1000, 4, "0.8"),
-    Design("flat, slope 1.2", "dirichlet:1", 1000, 4, "1.2"),
     Design("flat, one class shifted", "dirichlet:1", 1000, 4, "shift:0.5"),
     Design("flat, slope 0.98", "dirichlet:1", 20_000, 4, "0.98"),
-    Design("flat, calibrated", "dirichlet:0.6", 500, 10),
     Design("flat, slope 0.8", "dirichlet:0.6", 500, 10, "0.8"),
     Design("flat, every class shifted", "dirichlet:0.6", 500, 10, "random:0.3"),
-    Design("flat, one class shifted", "dirichlet:0.6", 2000, 10, "shift:0.7"),
-    Design("network, calibrated", "network", 2000, 10),
     Design("network, slope 0.7", "network", 2000, 10, "0.7"),
     Design("network, slope 1.3", "network", 2000, 10, "1.3"),
     Design("network, one class shifted", "network", 2000, 10, "shift:1"),
@@ -86,17 +82,15 @@ DESIGNS = (
     Design("network, slope 0.7", "network", 8000, 10, "0.7"),
     Design("sharp, calibrated", "sharp", 2000, 5),
     Design("sharp, slope 0.7", "sharp", 2000, 5, "0.7"),
-    Design("sharp, every class shifted", "sharp", 2000, 5, "random:0.5"),
-    Design("rare events, calibrated", "rare", 1000, 2),
     Design("rare events, slope 0.7", "rare", 1000, 2, "0.7"),
     Design("rare events, shifted", "rare", 5000, 2, "shift:0.5"),
     Design("flat, at the tolerance", "dirichlet:1", 20_000, 4, "tolerance"),
     Design("network, at the tolerance", "network", 8000, 10, "tolerance"),
     Design("rare events, at the tolerance", "rare", 10_000, 2, "tolerance"),
-    Design("60 groups, flat, calibrated", "dirichlet:1", 1200, 3, "1", 60),
     Design("60 groups, flat, slope 0.7", "dirichlet:1", 1200, 3, "0.7", 60),
     Design("20 groups, flat, slope 0.7", "dirichlet:1", 400, 3, "0.7", 20),
     Design("300 groups, network, slope 0.7", "network", 6000, 10, "0.7", 300),
+    Design("often no finite map, slope 0.5", "dirichlet:1", 15, 5, "0.5"),
 )
 
 
@@ -122,15 +116,30 @@ def labels(g: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator) -
 
 
 def one(design: Design, rng: np.random.Generator) -> dict[str, Any]:
-    """Return what one data set shows; nothing where no map has a finite estimate."""
+    """Return what one data set shows."""
     x = rows_like(design.kind, design.n, design.c, rng)
     g = design.map(x, rng).recalibrate(x)
     groups = rng.integers(0, design.groups, design.n) if design.groups else None
     p = Predictions.from_arrays(x, labels(g, groups, rng), groups=groups)
     with quiet(*OF_ESTIMATES):
         fit = fit_predictions(p)
-    size = size_of(p, fit if groups is None else robust_fit(p, fit), seed=int(rng.integers(2**31)))
-    return {"size": size, "finite": size.method == "ray", **truth(p.probs, g, size)}
+    fit = fit if groups is None else robust_fit(p, fit)
+    size = size_of(p, fit, seed=int(rng.integers(2**31)))
+    return {"size": size, "plain": plain(p, fit), **truth(p.probs, g, size)}
+
+
+def plain(p: Predictions, fit: MCLLOFit) -> tuple[float, float]:
+    """Return the uncorrected mean change less and plus two standard errors (delta method)."""
+    moved, step = Moved(p.log_odds, np.ones(p.n_samples)), 1e-4
+    slope = np.array(
+        [
+            (moved.sizes(fit.theta + step * e)[0] - moved.sizes(fit.theta - step * e)[0]) / step / 2
+            for e in np.eye(len(fit.theta))
+        ]
+    )
+    error = 1.96 * float(np.sqrt(max(0.0, slope @ fit.cov_theta @ slope)))
+    size = float(moved.sizes(fit.theta)[0])
+    return size - error, size + error
 
 
 def truth(x: np.ndarray, g: np.ndarray, size: Size) -> dict[str, Any]:
@@ -156,29 +165,28 @@ def holds(low: float, true: float, high: float) -> bool:
 
 def measured(design: Design, reps: int, seed: int) -> dict[str, Any]:
     """Return one row of the table."""
-    rng = np.random.default_rng([seed, DESIGNS.index(design)])
+    rng = np.random.default_rng([seed, design.n, design.c, len(design.name)])
     found = [one(design, rng) for _ in range(reps)]
-    known = [f for f in found if f["finite"]]
 
     def rate(hit: Callable[[Size, dict[str, Any]], bool]) -> float:
-        return share([hit(f["size"], f) for f in known])[0]
+        return share([hit(f["size"], f) for f in found])[0]
 
     return {
         "design": design.name,
         "n": design.n,
         "c": design.c,
         "reps": reps,
-        "finite": len(known) / reps,
-        "true": float(np.mean([f["change"] for f in known])),
-        "estimate": float(np.median([f["size"].mean_change for f in known])),
-        "bound": float(np.median([f["size"].high for f in known])),
+        "finite": rate(lambda s, f: s.method == "ray"),
+        "true": float(np.mean([f["change"] for f in found])),
+        "estimate": float(np.median([f["size"].mean_change for f in found])),
+        "bound": float(np.median([f["size"].high for f in found])),
         "change": rate(lambda s, f: holds(s.low, f["change"], s.high)),
         "top": rate(lambda s, f: holds(s.top_low, f["top"], s.top_high)),
         "gain": rate(lambda s, f: holds(s.gain_low, f["gain"], s.gain_high)),
-        "high": rate(lambda s, f: f["change"] <= s.high),
-        "within": rate(lambda s, f: f["change"] > 0.0 and s.within(f["change"])),
-        "levels": float(np.mean([h for f in known for h in f["levels"]] or [np.nan])),
-        "se": share([holds(f["size"].low, f["change"], f["size"].high) for f in known])[1],
+        "within": rate(lambda s, f: f["change"] > 1e-12 and s.within(f["change"])),
+        "levels": float(np.mean([h for f in found for h in f["levels"]] or [np.nan])),
+        "plain": rate(lambda s, f: holds(f["plain"][0], f["change"], f["plain"][1])),
+        "se": share([holds(f["size"].low, f["change"], f["size"].high) for f in found])[1],
     }
 
 
@@ -189,15 +197,17 @@ def run(reps: int, seed: int = 14, designs: tuple[Design, ...] = DESIGNS) -> Row
 
 TABLE = """\
 | predictions | rows | classes | true | estimate | high | holds: change | top | gain | levels | \
-high too low |
-|---|---|---|---|---|---|---|---|---|---|---|
+within, wrongly | uncorrected holds |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 {*rows} | {design} | {n:,} | {c} | {true:.4f} | {estimate:.4f} | {bound:.4f} | {change:.3f} | \
-{top:.3f} | {gain:.3f} | {levels:.3f} | {within:.3f} |
+{top:.3f} | {gain:.3f} | {levels:.3f} | {within:.3f} | {plain:.3f} |
 
-{reps:,} data sets for each row; a coverage of .95 has a standard error of {se:.3f}."""
+{reps:,} data sets for each row; a coverage of .95 has a standard error of {se:.3f}. Estimate and
+high are medians. In the last row no finite map was best in {none:%0} of the data sets."""
 
 
 def table(rows: Rows) -> str:
     """Return the table of the page."""
     reps = rows[0]["reps"]
-    return fill(TABLE, {"rows": rows, "reps": reps, "se": (0.95 * 0.05 / reps) ** 0.5})
+    error, none = (0.95 * 0.05 / reps) ** 0.5, 1.0 - rows[-1]["finite"]
+    return fill(TABLE, {"rows": rows, "reps": reps, "se": error, "none": none})

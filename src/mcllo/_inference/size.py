@@ -57,6 +57,8 @@ LAW_ENTRIES, LAW_ROWS, FEWEST_LAW_ROWS = 5_000, 600, 60
 """The same for the law of a size, which is computed for each draw."""
 FAR = 1e3
 """Place on a ray that is as far as any."""
+FEWEST_FREEDOM, MOST_FREEDOM = 3.0, 1e6
+"""Degrees of freedom of the law of an estimate, at least; beyond the most it is normal."""
 STEEPEST = 6.0
 """Logarithm of the steepest temperature that is tried."""
 RIDGE = 1.0
@@ -159,7 +161,8 @@ def size_of(
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
     moved = Moved(rows.log_odds, _weight(rows))
     counted = Counted.of(predictions, fit.n_samples)
-    draws = np.random.default_rng(entropy).standard_normal((n_resamples, size))
+    rng = np.random.default_rng(entropy)
+    draws, chances = rng.standard_normal((n_resamples, size)), rng.random(n_resamples)
     known = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
     if not fit.converged:
         found = _of_penalised(rows, moved, counted, draws, confidence)
@@ -168,8 +171,8 @@ def size_of(
     else:
         if counted.dependent:
             known, counted = steadied(known, moved, fit, counted)
-        wider = counted.inflation(fit.df, moved.errors(fit.theta))
-        found = _of_rays(moved, fit.theta, known, wider * draws, confidence)
+        draws *= counted.spread(fit.df, moved.errors(fit.theta), chances)[:, None]
+        found = _of_rays(moved, fit.theta, known, draws, confidence)
     ends = dict(zip(chain(*NAMES), found.ends.ravel().tolist(), strict=True))
     return Size(
         **ends,
@@ -243,11 +246,7 @@ def _of_penalised(
         return _without_intervals(moved, fit.theta)
     if counted.dependent and counted.groups > 1.0:
         fit = robust_fit(rows, fit)
-    noise = (
-        counted.inflation(fit.df, moved.errors(fit.theta))
-        * draws
-        @ covariance_root(fit.cov_theta).T
-    )
+    noise = draws @ covariance_root(fit.cov_theta).T
     law = law_rows(moved).law(fit.theta, noise)
     sizes = moved.sizes(fit.theta)
     high = np.maximum(sizes, np.quantile(law, 0.5 + 0.5 * confidence, axis=0))
@@ -348,9 +347,14 @@ class Counted:
         """Return how many groups there are, or rows, or errors of this share of the rows."""
         return max(1.0, min(self.groups, errors * self.rows))
 
-    def inflation(self, df: int, errors: float) -> float:
-        """Return by how much standard errors of few errors, or groups, are too small."""
-        return math.sqrt(1.0 + df / self.units(errors))
+    def spread(self, df: int, errors: float, chances: Floats) -> Floats:
+        """Return what makes normal draws those of Student's t, at these chances."""
+        from scipy.special import chdtri
+
+        freedom = max(FEWEST_FREEDOM, min(self.groups - 1.0, errors * self.rows / max(df, 1)))
+        if not freedom < MOST_FREEDOM:
+            return np.ones(len(chances))
+        return np.asarray(np.sqrt(freedom / chdtri(freedom, chances)))
 
 
 def steadied(

@@ -58,6 +58,8 @@ TAIL, NEAR, FAR = 10, 0.025, 0.1
 one that is less extreme than `FAR`."""
 FURTHER, MOST_TIMES = 1.6, 24
 """How the ray is extended until the lower quantile is above the observed size, and how often."""
+LAW_BATCH = 16_384
+"""Rows times draws at once: few enough to stay in cache."""
 MOST_SELECTED_FROM = 200
 """Parameters up to which `clear_part` looks at each of them."""
 
@@ -74,6 +76,7 @@ class Moved:
         self.top = self.probs.argmax(axis=0)
         self._own = (self.top, np.arange(n))
         self.top_probs = self.probs[self._own]
+        self._mine = [np.flatnonzero(self.top == j) for j in range(k + 1)]
 
     def repaired(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return g of shape (K + 1, n), the baseline last, and the log partition of each row.
@@ -109,16 +112,25 @@ class Moved:
 
     def law(self, theta: Floats, noise: Floats) -> Floats:
         """Return the `SIZES` of the estimate theta + e for each e of `noise`, (draws, 3)."""
-        k, odds, weight = len(self.odds), self.odds, self.weight
-        change, top = np.zeros(len(noise)), np.zeros(len(noise))
-        gain = np.full(len(noise), self.sizes(theta)[2])
+        k, n = self.odds.shape
+        start, own = self.sizes(theta)[2], theta - identity_theta(k)
         g = self.repaired(theta)[0]
+        away = np.zeros((k + 1, n))
+        away[:k] = own[:k, None] + own[k:, None] * self.odds
+        away -= (g * away).sum(axis=0)
+        found, size = np.zeros((len(noise), 3)), max(1, LAW_BATCH // n)
+        for first in range(0, len(noise), size):
+            part = slice(first, first + size)
+            self._add_law(g, away, noise[part], found[part])
+        found[:, 0] *= 0.5
+        found[:, 2] = np.maximum(found[:, 2] + start, 0.0)
+        return found
+
+    def _add_law(self, g: Floats, away: Floats, noise: Floats, out: Floats) -> None:
+        """Add to `out`, for each draw, what moves in each class."""
+        k, odds, weight = len(self.odds), self.odds, self.weight
         tau, gamma = noise[:, :k], noise[:, k:]
         centre = tau @ g[:k] + gamma @ (g[:k] * odds)
-        away = np.zeros((k + 1, len(weight)))
-        own = theta - identity_theta(k)
-        away[:k] = own[:k, None] + own[k:, None] * odds
-        away -= (g * away).sum(axis=0)
         a, square = np.empty_like(centre), np.empty_like(centre)
         for j in range(k + 1):
             if j < k:
@@ -128,15 +140,13 @@ class Moved:
             else:
                 np.negative(centre, out=a)
             share = weight * g[j]
-            gain += a @ (share * away[j])
-            gain += 0.5 * (np.multiply(a, a, out=square) @ share)
+            np.multiply(a, a, out=square)
+            out[:, 2] += a @ (share * away[j]) + square @ (0.5 * share)
             a *= g[j]
             a += g[j] - self.probs[j]
             np.abs(a, out=a)
-            change += a @ weight
-            mine = np.flatnonzero(self.top == j)
-            top += a[:, mine] @ weight[mine]
-        return np.column_stack([0.5 * change, top, np.maximum(gain, 0.0)])
+            out[:, 0] += a @ weight
+            out[:, 1] += a[:, self._mine[j]] @ weight[self._mine[j]]
 
 
 def covariance_root(covariance: Floats) -> Floats:
