@@ -356,7 +356,6 @@ SAID = {
     "classes, groups": lambda: classes_note(grouped(), 0.05),
     "baselines": lambda: baselines(),
     "baselines, no smaller p-value": lambda: baselines_part(overconfident()),
-    "baselines, fractional weights": lambda: baselines(method="bonferroni"),
     "baselines, one without a fit": lambda: baselines({"separated": [True, False, False]}),
     "baselines, none with a fit": lambda: baselines_part(separated()),
     "baselines, groups": lambda: baselines_part(grouped()),

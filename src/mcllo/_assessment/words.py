@@ -70,7 +70,9 @@ def statements_of(a: Assessment, alpha: float = 0.05, called: Words = PYTHON) ->
         words = "Something is wrong that is no shift or slope of the log odds. "
         look = "Look at a reliability diagram."
         said.append(Statement("other", words + look, "bad", {"kinds": found}))
-    said += [*_details(a, alpha), *notes(p, a.fit, called), *_metrics(a)]
+    robust = a.details.robust
+    rests = [] if robust is None else robust.statements(alpha)
+    said += [*_details(a, alpha), *rests, *notes(p, a.fit, called), *_metrics(a)]
     if a.test.rejects(alpha):
         remedy = "Fit a calibrator on these rows, and judge it on other rows."
         said += [*departures(a.fit), Statement("remedy", remedy)]
@@ -341,7 +343,7 @@ def full_sections(a: Assessment) -> list[str]:
         ("Every class as the baseline", d.baselines),
         ("Floors for zeros", d.zeros),
         ("Bayes", d.posterior),
-        ("Dependent rows", d.robust),
+        ("Dependent or weighted rows", d.robust),
     ):
         if part is not None:
             blocks.append("\n".join([title, *_indented(wrapped_prose(str(part)))]))
