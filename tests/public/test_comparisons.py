@@ -223,3 +223,36 @@ def test_zero_probabilities_that_came_true_are_counted():
     c = compare((probs, y), (probs, later), methods=["histogram"], seed=0)
     assert c["histogram"].n_zero_labels == 1
     assert "came true with probability 0 (raised to 1e-6 here): histogram 1" in str(c)
+
+
+# --- rows that depend on each other, or whose weights are no counts
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"groups": np.arange(300) // 5},
+        {"sample_weight": np.linspace(0.5, 3.0, 300), "weight_kind": "survey"},
+        {"sample_weight": np.linspace(0.5, 3.0, 300), "weight_kind": "importance"},
+    ],
+    ids=["groups", "survey", "importance"],
+)
+def test_tests_are_robust_where_rows_are_not_independent(options):
+    train = sharpened(300, 0)
+    holdout = Predictions.from_arrays(*sharpened(300, 1), **options)
+    found = compare(train, holdout, methods=("mcllo", "temperature"), seed=4)
+    rows = {row.method: row for row in found.rows}
+    expected = mcllo.robust_test(holdout, n_resamples=499, seed=4)
+    assert rows["uncalibrated"].pvalue == expected.pvalue
+    assert rows["uncalibrated"].pvalue_method == expected.method
+    assert rows["uncalibrated_train"].pvalue_method in ("chi2", "exact", "bound")
+    assert rows["mcllo"].pvalue_corrected is None
+
+
+def test_fractions_of_rows_are_not_judged():
+    probs, y = sharpened(60, 0)
+    some = Predictions.from_arrays(probs, y, sample_weight=np.full(60, 0.5))
+    with pytest.raises(InputError, match="whole numbers where weights count rows"):
+        compare(some, (probs, y), seed=0)
+    with pytest.raises(InputError, match="whole numbers where weights count rows"):
+        compare((probs, y), some, seed=0)

@@ -14,7 +14,8 @@ sign flips of groups        `N_RESAMPLES`                 `MOST_FLIPPED` groups;
   skewed scores, for each   `N_RESAMPLES_DEPENDENT`       `DEPENDENT_WORK`; beyond: flips alone
   strength of dependence
 rows of unequal weight      `N_RESAMPLES`                 `MOST_FLIPPED` effective rows and
-                                                          `TEST_WORK`; beyond: F
+  sequential, stops at      `EXCEEDANCES`                 `TEST_WORK`; beyond: F
+  beyond `UNHURRIED_WORK`
 nested models, one class    `N_RESAMPLES`                 `NESTED_WORK` for all tests together,
                                                           `BRIEF_NESTED_WORK` in an assessment
   refits, then scores       at least `FEWEST_REFITS`      beyond: chi-square, and the reason says so
@@ -67,6 +68,8 @@ SCORES_PER_REFIT, FULL_SCORES_PER_REFIT = 25.0, 150.0
 """Draws that are scored at the price of one that is fitted; MCLLO, full map."""
 ZEROS_WORK = 2e7
 """Some seconds in all: every floor is simulated up to here."""
+UNHURRIED_WORK = 2e7
+"""About a second: no need to stop early."""
 DEPENDENT_WORK = 4e8
 """Some seconds: labels of groups, for every strength of dependence."""
 NULLS_WORK = 2e8
