@@ -184,12 +184,15 @@ def test_few_errors_and_rare_classes_are_doubted_as_ever(n):
     assert found.subsample is not None
 
 
-def test_fractional_weights_and_wald_have_no_exact_form():
+def test_fractional_weights_are_refused():
     probs, y, _ = rows(n=40, c=3)
-    weight = np.full(40, 0.5)
-    found = streamed(blocks_of((probs, y, weight)), seed=0)
-    assert found.test.reason.endswith("but fractional weights cannot be simulated")
-    assert found.subsample is None
+    weight = np.where(np.arange(40) == 30, 2.5, 1.0)
+    with pytest.raises(InputError, match=r"whole numbers where .* got sample_weight=2\.5"):
+        streamed(blocks_of((probs, y, weight)), seed=0)
+
+
+def test_wald_has_no_exact_form():
+    probs, y, _ = rows(n=40, c=3)
     wald = streamed(blocks_of((probs, y)), statistic="wald", seed=0)
     assert (wald.test.kind, wald.subsample) == ("wald", None)
 

@@ -66,8 +66,8 @@ def test_to_dict_is_strict_json_even_when_separated():
     assert content["data"]["n_samples"] == 16
 
 
-def test_fractional_weights_have_no_simulated_nulls():
-    a = assess(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
+def test_weights_that_are_no_counts_have_no_simulated_nulls():
+    a = assess(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5), weight_kind="importance", seed=0)
     assert a.nulls == {}
     assert a.companions == {}
 

@@ -73,7 +73,8 @@ def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> li
     said += [Statement("companion", str(t), numbers=t.to_dict()) for t in a.companions.values()]
     if verdict.rejected and d.ladder is not None:
         said += d.ladder.statements()
-    said += [*_choices(a, alpha), *notes(p, a.fit, called), *_metrics(a)]
+    rests = [] if d.robust is None else d.robust.statements(alpha)
+    said += [*_choices(a, alpha), *rests, *notes(p, a.fit, called), *_metrics(a)]
     return said
 
 
@@ -392,7 +393,7 @@ def full_sections(a: Assessment) -> list[str]:
         ("Every class as the baseline", d.baselines),
         ("Floors for zeros", d.zeros),
         ("Bayes", d.posterior),
-        ("Dependent rows", d.robust),
+        ("Dependent or weighted rows", d.robust),
     ):
         if part is not None:
             blocks.append("\n".join([title, *_indented(wrapped_prose(str(part)))]))

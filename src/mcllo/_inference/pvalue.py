@@ -37,7 +37,6 @@ class Ground(StrEnum):
 class Limit(StrEnum):
     """Why labels were not drawn where that would have been better."""
 
-    WEIGHTS = "fractional weights cannot be simulated"
     SIZE = "the data are too large to simulate"
     FULL_MAP = "the full map is too costly to simulate"
     TESTS = "so many tests of so much data are too costly to simulate"

@@ -64,6 +64,7 @@ from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
 from .._ground.linalg import whitening
 from .._ground.results import Floats
+from .._ground.statements import Statement
 from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._math.likelihood import LogPartition, identity_theta
@@ -217,14 +218,22 @@ class RobustTest(Tested):
         self.rejects(alpha)  # refuses a level that is none
         if self.obstacle or self.smallest_pvalue <= alpha:
             return self.obstacle
-        found, needed = f"{format_count(self.n_groups)} {self.unit}", 1 - math.log2(alpha)
-        if 2.0 ** (1.0 - self.n_groups) <= alpha:
-            found, needed = "so few draws", 1.0 / alpha - 1.0
-        least = format_number(self.smallest_pvalue)
-        return (
-            f"{found} give no p-value below {least}; level {alpha:g} needs at least "
-            f"{math.ceil(needed)}"
-        )
+        found, needed = f"{format_count(self.n_groups)} {self.unit}", 1.0 - math.log2(alpha)
+        if self.method != "f" and 2.0 ** (1.0 - self.n_groups) <= alpha:
+            found, needed = f"{format_count(self.n_resamples)} draws", 1.0 / alpha - 1.0
+        words = f"{found} give no p-value below {format_number(self.smallest_pvalue)}"
+        if self.method == "f":
+            return words
+        return f"{words}; level {alpha:g} needs at least {math.ceil(needed)}"
+
+    def statements(self, alpha: float = 0.05) -> list[Statement]:
+        """Return what the test rests on, and why it cannot reject at level `alpha` if so."""
+        why, words = self.cannot_tell(alpha), f"The test rests on {self.units}."
+        if why:
+            words += f" It cannot reject at level {alpha:g}: {why}."
+        numbers = {"n_groups": self.n_groups, "n_effective": self.n_effective}
+        numbers |= {"smallest_pvalue": self.smallest_pvalue}
+        return [Statement("note.units", words, "doubt" if why else "plain", numbers)]
 
     @property
     def unit(self) -> str:
