@@ -23,9 +23,11 @@ _NAMES = {
     "_fit.profile": "profile_intervals",
     "_fit.repaired": "RepairedProbabilities",
     "metrics._reliability": "ReliabilityCurve reliability_curve",
+    "metrics._smooth": "SmoothCurve smooth_curve",
     "_inference.likelihood_tests": "CalibrationTest",
     "_inference.calibration_test": "calibration_test",
     "_inference.robust": "RobustTest robust_test",
+    "_inference.consistency": "IsotonicCurve isotonic_curve",
     "_inference.omnibus": "OmnibusTest omnibus_test",
     "_inference.size": "Size",
     "_inference.posterior": "CalibrationPosterior calibration_posterior",
@@ -35,6 +37,7 @@ _NAMES = {
     "_diagnosis.class_tests": "ClassTests class_tests",
     "_diagnosis.culprits": "Culprits",
     "_diagnosis.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
+    "_diagnosis.calibration_table": "CalibrationTable calibration_table",
     "_diagnosis.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
@@ -68,6 +71,8 @@ if TYPE_CHECKING:
     from ._assessment.verdict import Verdict as Verdict
     from ._diagnosis.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
     from ._diagnosis.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity
+    from ._diagnosis.calibration_table import CalibrationTable as CalibrationTable
+    from ._diagnosis.calibration_table import calibration_table as calibration_table
     from ._diagnosis.class_tests import ClassTests as ClassTests
     from ._diagnosis.class_tests import class_tests as class_tests
     from ._diagnosis.culprits import Culprits as Culprits
@@ -87,6 +92,8 @@ if TYPE_CHECKING:
     from ._inference.bootstrap import BootstrapFits as BootstrapFits
     from ._inference.bootstrap import bootstrap_fits as bootstrap_fits
     from ._inference.calibration_test import calibration_test as calibration_test
+    from ._inference.consistency import IsotonicCurve as IsotonicCurve
+    from ._inference.consistency import isotonic_curve as isotonic_curve
     from ._inference.likelihood_tests import CalibrationTest as CalibrationTest
     from ._inference.omnibus import OmnibusTest as OmnibusTest
     from ._inference.omnibus import omnibus_test as omnibus_test
@@ -108,6 +115,8 @@ if TYPE_CHECKING:
     from .calibrators import load_calibrator as load_calibrator
     from .metrics._reliability import ReliabilityCurve as ReliabilityCurve
     from .metrics._reliability import reliability_curve as reliability_curve
+    from .metrics._smooth import SmoothCurve as SmoothCurve
+    from .metrics._smooth import smooth_curve as smooth_curve
     from .model_selection import RecalibratedClassifierCV as RecalibratedClassifierCV
 
 

@@ -24,8 +24,8 @@ def test_calibrated_rows_are_rarely_accused(name):
 
 
 def test_an_error_is_found_and_called_large():
-    assert measured()["slope .8, 1,000 rows"]["matters"] == 1.0
-    assert measured()["slope .6, 30 groups"]["matters"] >= 15 / 16
+    assert measured()["slope .8, 1,000 rows"]["matters"] >= 14 / 16
+    assert measured()["slope .6, 30 groups"]["matters"] >= 14 / 16
 
 
 def test_many_rows_do_not_make_a_small_error_matter():

@@ -10,10 +10,10 @@ from independent import sample
 from mcllo import MCLLOCalibrator, Predictions
 from mcllo._diagnosis.hints import (
     Hits,
+    Together,
     columns_order,
     hints_of,
     judged_on_its_own_rows,
-    tells_nothing,
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._ground.statements import quiet
@@ -160,11 +160,35 @@ def test_promise_and_variance_are_those_of_permutations():
     shares, spread = np.bincount(y, minlength=3) / 60, np.cov(x.T, bias=True)
     variance = 60 * (shares @ np.diag(spread) - shares @ spread @ shares)
     assert math.isclose(np.var(drawn), variance * 60 / 59, rel_tol=0.05)
+    found = Together.of(Predictions.from_arrays(x, y))
+    assert math.isclose(60 * found.reach**2 * 60, variance)
+    assert math.isclose(found.promised, spread.trace())
+    own = x[np.arange(60), y].mean() - shares @ x.mean(axis=0)
+    assert math.isclose(found.shown, own)
+
+
+def test_rare_events_in_the_other_column_are_noticed():
+    event = np.random.default_rng(0).beta(0.3, 6.0, 4000)
+    y = (np.random.default_rng(1).random(4000) < event).astype(int)
+    right = np.column_stack([1 - event, event])
+    assert said(right, y) == {}
+    # events are hardly ever the most probable class, so all rows look like events when turned
+    hint = said(right[:, ::-1], y)["hint.columns"]
+    assert hint.numbers["columns"] == {0: 1, 1: 0}
+    assert hint.numbers["exchanged"] > 0.9
+
+
+def test_rows_that_weigh_nothing_and_single_rows_are_left_alone():
+    p = Predictions.from_arrays([[0.9, 0.1], [0.2, 0.8]], [1, 0], sample_weight=[0, 1])
+    with quiet():
+        assert hints_of(p.take([0]), fit_predictions(p), NO_TEST) == []
+        assert hints_of(p.take([1]), fit_predictions(p), NO_TEST) == []
 
 
 def test_timid_or_few_labels_promise_too_little():
     x, y = sample(200, 3, seed=1, sharpness=0.3)
     y = np.random.default_rng(2).permutation(y)
-    assert not tells_nothing(Predictions.from_arrays(x, y))
+    assert not Together.of(Predictions.from_arrays(x, y)).nothing
     sharp = np.where(np.arange(3) == np.arange(90)[:, None] % 3, 0.98, 0.01)
-    assert not tells_nothing(Predictions.from_arrays(sharp, [0] * 80 + [1] * 5 + [2] * 5))
+    few = Predictions.from_arrays(sharp, [0] * 80 + [1] * 5 + [2] * 5)
+    assert not Together.of(few).nothing

@@ -14,6 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from .._diagnosis.calibration_table import (
+    CalibrationTable,
+    Interval,
+    Versus,
+    calibration_table_of,
+)
 from .._diagnosis.class_tests import in_the_large
 from .._diagnosis.culprits import Culprits
 from .._fit.fit import MCLLOFit
@@ -30,7 +36,7 @@ from .._inference.size import Size
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._input.zeros import zeros_raised
-from ..exceptions import PYTHON, Phrase, Words
+from ..exceptions import PYTHON, InputError, Phrase, Words
 from ..metrics import (
     accuracy,
     brier_score,
@@ -227,6 +233,21 @@ class Assessment:
         they pick.
         """
         return statements_of(self, self.decide(alpha, tolerance), words)
+
+    def calibration_table(
+        self, *, versus: Versus = "baseline", level: float = 0.95, interval: Interval = "wald"
+    ) -> CalibrationTable:
+        """Return calibration intercepts and slopes as clinical papers print them.
+
+        Arguments as in `mcllo.calibration_table`; needs all rows in memory.
+        """
+        if not isinstance(self.predictions, Predictions):
+            raise InputError(
+                "calibration_table needs all rows in memory; these were read in parts."
+            )
+        drawn = {"n_resamples": self.details.n_resamples, "seed": self.details.seed}
+        options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval, **drawn}
+        return calibration_table_of(self.predictions, self.fit, **options)
 
     @property
     def data(self) -> DataFacts:

@@ -39,6 +39,7 @@ from .._inference.calibration_test import FittedTest, needs_robust
 from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
 from .._inference.robust import RobustTest
 from .._inference.size import Size, size_of
+from ..exceptions import PYTHON, Words
 from .subgroups import Subgroups, subgroups_of_fit
 
 MOST_CLASSES = 200
@@ -89,8 +90,14 @@ class Details:
     @cached_property
     def hints(self) -> list[Statement]:
         """What looks like a mistake in the rows."""
+        return self.hints_in(PYTHON)
+
+    def hints_in(self, called: Words) -> list[Statement]:
+        """Return the same in these words for arguments."""
+        if "hints" in vars(self) and (called is PYTHON or "fitted" not in vars(self)):
+            return self.hints
         f = self.fitted
-        return hints_of(f.predictions, f.fit, f.test)
+        return hints_of(f.predictions, f.fit, f.test, called)
 
     def culprits_at(self, alpha: float) -> Culprits | None:
         """Return whose fault it is, at level `alpha`; None where it is left out."""
@@ -172,8 +179,8 @@ class Details:
             left_out = dict.fromkeys(("culprits", "ladder", "class_tests"), why)
         cells = float(p.probs.size) * p.n_classes
         if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_BASELINE_ENTRIES):
-            many = "too many classes or rows to fit every baseline; try a few of them with "
-            left_out["baselines"] = f"{many}mcllo.baseline_sensitivity(..., baselines=)"
+            many = "too many classes or rows to fit every baseline; try a few, one at a time"
+            left_out["baselines"] = many
         return left_out
 
     def to_dict(self) -> dict[str, Any]:

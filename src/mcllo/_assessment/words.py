@@ -58,7 +58,12 @@ def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> li
     read = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
     read += "" if p.sample_weight is None else f", {p.weight_kind} weights"
     read += "" if p.groups is None else f", {format_count(int(p.groups.max()) + 1)} groups"
-    said = [Statement("heading", read), *_verdict(a, verdict), *d.hints, *_size(a, verdict)]
+    said = [
+        Statement("heading", read),
+        *_verdict(a, verdict),
+        *d.hints_in(called),
+        *_size(a, verdict),
+    ]
     if verdict.rejected and (culprits := d.culprits_at(alpha)) is not None:
         said += culprits.statements()
     if d.subgroups is not None:
@@ -148,6 +153,8 @@ def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
         words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
     if own := "" if a.subgroups is None else a.subgroups.remedy(verdict.alpha, verdict.tolerance):
         words = f"{words} {own}" if verdict.rejected else own
+    if a.details.hints:
+        words = "Settle first what looks like a mistake in the rows, and ask again."
     return [Statement("remedy", words)]
 
 

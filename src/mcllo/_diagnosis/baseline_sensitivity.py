@@ -31,7 +31,7 @@ from .._inference.draws import Seed
 from .._inference.likelihood_tests import chi2_sf
 from .._inference.max_score import max_score_test
 from .._input.labels import find_class
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import recalibrate
 from ..exceptions import InputError
 
@@ -200,7 +200,7 @@ def baseline_sensitivity(
     >>> found.pvalue > 0.05
     True
     """
-    predictions = as_predictions(probs, y, **data)
+    predictions = judged_predictions(probs, y, independent=True, **data)
     columns = _columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
     scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)

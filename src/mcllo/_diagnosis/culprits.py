@@ -20,31 +20,26 @@ seem to be enough, where rivals speak up: docs/explanation/whose-fault.md has th
 frequencies. Sets grow by the classes that are most off once the others are left out, and an
 accepted set is compared with all that differ from it in one class.
 
-How a named class is wrong is read from its odds against the classes that are not named, ``logit q_k
--> tau + gamma logit q_k`` on the rows that have one of these, and from its share of all rows;
-intervals hold for all named classes together (Bonferroni).
+How a named class is wrong is in `_diagnosis/culprit`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
-from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Result, none_for_nan
-from .._ground.statements import Statement, quiet
-from .._ground.text import PStyle, Table, align, ellipsis, format_number, p_words
+from .._ground.statements import Statement
+from .._ground.text import Table, align, ellipsis, format_number
 from .._inference.budget import CULPRITS_WORK, N_RESAMPLES_CULPRITS
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest
 from .._input.predictions import Predictions
-from ..metrics._reliability import wilson
+from .culprit import Culprit, how_wrong, odds_fit
 from .ladder import Ladder
-from .left_out import LEAST, LeaveOut, LeftOut
+from .left_out import LeaveOut, LeftOut
 
 Kind = Literal["classes", "one_of", "temperature", "shift", "spread", "two", "none"]
 BRANCHES = 3
@@ -53,74 +48,6 @@ RIVALS = 2.0
 """Times alpha: level at which larger sets without a class must be rejected for it to be named."""
 MOST_ALTERNATIVES = 4
 """Sets beyond which "one of these" would say nothing."""
-MOST_NAMED = 8
-"""Classes that a sentence lists."""
-
-
-@dataclass(frozen=True, eq=False)
-class Culprit(Result):
-    """How one class is wrong; intervals hold for all culprits together.
-
-    Attributes
-    ----------
-    label : label
-        The class.
-    delta, gamma, delta_interval, gamma_interval
-        Its odds against the classes that are not named: ``odds -> delta odds^gamma``; NaN where
-        the rows do not determine them.
-    predicted, observed, low, high : float
-        Its share of the rows: the mean prediction, how often it came true, and an interval.
-    change : float
-        Mean |change| of its probability by these odds: what culprits are ordered by.
-    """
-
-    label: Any
-    delta: float
-    gamma: float
-    delta_interval: tuple[float, float]
-    gamma_interval: tuple[float, float]
-    predicted: float
-    observed: float
-    low: float
-    high: float
-    change: float
-
-    @property
-    def slope_kind(self) -> str:
-        """'extreme', 'timid', 'wrong_way', or '' where the rows cannot say."""
-        low, high = self.gamma_interval
-        if high < 1.0:
-            return "wrong_way" if high < 0.0 else "extreme"
-        return "timid" if low > 1.0 else ""
-
-    @property
-    def share_kind(self) -> str:
-        """'low' where it comes true more often than predicted, 'high' where less, or ''."""
-        if self.predicted < self.low:
-            return "low"
-        return "high" if self.predicted > self.high else ""
-
-    def statement(self, level: float) -> Statement:
-        """Return in a sentence or two how it is wrong."""
-        name = repr(ellipsis(self.label))
-        ways = {"low": f"{name} is predicted too rarely", "high": f"{name} is predicted too often"}
-        lead = ways.get(self.share_kind, f"{name} is predicted about as often as it comes true")
-        shares = f"in {_percent(self.predicted)} of the rows on average, and it comes true in "
-        shares += f"{_percent(self.observed)} ({_range(self.low, self.high)})"
-        words = f"{lead}: {shares}."
-        low, high = self.gamma_interval
-        slope = f"(slope {format_number(self.gamma)}, {format_number(low)} to "
-        slope += f"{format_number(high)}; 1 would be right)"
-        how = {
-            "extreme": f" Its probabilities are too extreme {slope}.",
-            "timid": f" Its probabilities are too timid {slope}.",
-            "wrong_way": f" It comes true less often where it is predicted more {slope}.",
-        }
-        words += how.get(self.slope_kind, "")
-        if not (self.share_kind or self.slope_kind):
-            words += " These rows do not show in which way it is off."
-        numbers = {**self.to_dict(), "level": level, "slope": self.slope_kind}
-        return Statement("culprit", words, "bad", {**numbers, "share": self.share_kind})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,9 +71,9 @@ class Culprits(Result):
         For each class the test of all others without it: ``class``, ``pvalue``, ``method``,
         ``statistic`` and ``most_off``, the class that is then most off.
     slope, slope_low, slope_high : float
-        The slope of all classes where `kind` is 'temperature'.
-    beyond : bool
-        Whether that is not all: how classes are confused matters too.
+        One slope for all classes, with a 95 % interval (the ladder's), where there is one.
+    beyond : str
+        The larger model that the ladder chooses where that is not all; else empty.
     alpha, level : float
         Level of the tests; joint level of the intervals.
     n_samples, seed : int
@@ -161,7 +88,7 @@ class Culprits(Result):
     slope: float
     slope_low: float
     slope_high: float
-    beyond: bool
+    beyond: str
     alpha: float
     level: float
     n_samples: int
@@ -185,7 +112,7 @@ class Culprits(Result):
         """Return `table` as a pandas ``DataFrame``."""
         return self.table.to_frame()
 
-    def statements(self, p: PStyle = p_words) -> list[Statement]:
+    def statements(self) -> list[Statement]:
         """Return who is to blame and how, or why nobody can be named.
 
         Kinds: culprit (one for each named class), culprit.one_of, culprit.all, culprit.spread,
@@ -198,30 +125,43 @@ class Culprits(Result):
             said.append(self._all())
         elif self.kind == "two":
             words = "With two classes no single one can be blamed: what one has too much of, the "
-            said.append(Statement("culprit.none", f"{words}other has too little of.", "bad"))
+            words += f"other has too little of.{self._on_the_whole('.')}"
+            said.append(Statement("culprit.none", words, "bad"))
         elif self.kind == "spread":
             words = "No single classes are to blame: the others do not agree with the labels "
             words += "either, whichever few are left out."
+            words += self._on_the_whole(", but not all alike.")
             said.append(Statement("culprit.spread", words, "bad"))
         return said
+
+    def _on_the_whole(self, end: str) -> str:
+        """Return in which direction one slope for all would go, where that is sure."""
+        if not (self.slope_high < 1.0 or self.slope_low > 1.0):
+            return ""
+        return f" On the whole they are too {'extreme' if self.slope < 1.0 else 'timid'}{end}"
 
     def _one_of(self) -> Statement:
         sets = [" with ".join(repr(ellipsis(label)) for label in some) for some in self.one_of]
         numbers = {"alternatives": self.one_of}
-        more = "Besides, one" if self.labels else "One"
-        if len(sets) > MOST_ALTERNATIVES:
-            more = f"{more} class" if all(len(s) == 1 for s in self.one_of) else f"{more} or more"
-            words = f"{more} of {len({label for s in self.one_of for label in s})} is off; "
-            words += "these rows cannot tell which."
-            return Statement("culprit.one_of", words, "doubt", numbers)
-        words = f"{more} of these is off, and these rows cannot tell which: {', or '.join(sets)}."
+        n = len({label for some in self.one_of for label in some})
+        single = all(len(some) == 1 for some in self.one_of)
+        also = "also " if self.labels else ""
+        words = (
+            f"One of these is {also}off, and these rows cannot tell which: {', or '.join(sets)}."
+        )
+        if single and n > max(2, len(self.table) // 2):
+            words = f"Some class is {also}off, and these rows cannot tell which."
+        elif len(sets) > MOST_ALTERNATIVES:
+            some = "One class" if single else "One class or more"
+            words = f"{some} of {n} is {also}off, and these rows cannot tell which."
         return Statement("culprit.one_of", words, "doubt", numbers)
 
     def _all(self) -> Statement:
         numbers = {"kind": self.kind, "slope": self.slope, "beyond": self.beyond}
         last = "No single class is to blame."
         if self.beyond:
-            last += " That is not all: how classes are confused matters too."
+            full = ": how classes are confused matters, too" * (self.beyond == "full")
+            last += f" That is not all{full}."
         if self.kind == "shift":
             words = "Many classes are off, in how often they are predicted: their shares have "
             return Statement("culprit.all", f"{words}shifted. {last}", "bad", numbers)
@@ -267,7 +207,8 @@ def culprits_of(
     """Name the classes that are to blame, given the main test and the ladder of its rows."""
     p, entropy = predictions, entropy_of(seed)
     if not test.rejects(alpha) or p.n_classes == 2:
-        return _nobody(p, "none" if p.n_classes > 2 else "two", alpha, entropy)
+        nobody = _nobody(p, "none" if p.n_classes > 2 else "two", alpha, entropy)
+        return nobody if ladder is None else replace(nobody, **_slopes(ladder.slope))
     draws = min(n_resamples, N_RESAMPLES_CULPRITS)
     leave_out = LeaveOut(p, alpha=alpha, seed=entropy, n_resamples=draws, work=work)
     singles = [leave_out([k]) for k in range(p.n_classes)]
@@ -276,13 +217,16 @@ def culprits_of(
     one_of = tuple(tuple(p.classes[j] for j in sorted(own)) for own in others)
     kind: Kind = "classes" if named else "one_of" if one_of else "spread"
     slope = (math.nan, math.nan, math.nan)
-    if ladder is not None and _tells(ladder, alpha):
-        if ladder.simple == "temperature" and not _explain_more(p, accepted, ladder):
-            kind, named, one_of, slope = "temperature", frozenset(), (), ladder.slope
-        elif kind == "spread" and ladder.simple == "shift":
-            kind = "shift"
-    beyond = kind in ("temperature", "shift") and ladder is not None and ladder.chosen == "full"
-    details = [how_wrong(p, sorted(named), k, 1.0 - alpha / max(1, len(named))) for k in named]
+    if ladder is not None and not ladder.separated:
+        whole = _whole(ladder, alpha, spread=kind == "spread")
+        if whole == "shift" or (whole and not _explain_more(p, accepted, ladder)):
+            kind, named, one_of = whole, frozenset(), ()
+        slope = slope if kind == "shift" else ladder.slope
+    alike = ladder is not None and kind in ("temperature", "shift") and ladder.chosen != kind
+    beyond = ladder.chosen if ladder is not None and alike else ""
+    details = [
+        how_wrong(p, sorted(named), k, 1.0 - alpha / (2 * max(1, len(named)))) for k in named
+    ]
     details.sort(key=lambda culprit: -culprit.change)
     return Culprits(
         labels=tuple(culprit.label for culprit in details),
@@ -290,9 +234,7 @@ def culprits_of(
         kind=kind,
         details=tuple(details),
         table=_table(p, singles),
-        slope=slope[0],
-        slope_low=slope[1],
-        slope_high=slope[2],
+        **_slopes(slope),
         beyond=beyond,
         alpha=alpha,
         level=1.0 - alpha,
@@ -301,11 +243,16 @@ def culprits_of(
     )
 
 
+def _slopes(slope: tuple[float, float, float]) -> dict[str, Any]:
+    """Return a slope and its interval by their names."""
+    return dict(zip(("slope", "slope_low", "slope_high"), slope, strict=True))
+
+
 def _nobody(predictions: Predictions, kind: Kind, alpha: float, seed: int) -> Culprits:
     """Return what there is to say without a single test."""
     nan = math.nan
     table, n = _table(predictions, []), predictions.n_samples
-    return Culprits((), (), kind, (), table, nan, nan, nan, False, alpha, 1.0 - alpha, n, seed)
+    return Culprits((), (), kind, (), table, nan, nan, nan, "", alpha, 1.0 - alpha, n, seed)
 
 
 def _table(predictions: Predictions, singles: list[LeftOut]) -> Table:
@@ -386,9 +333,18 @@ def _rivals(leave_out: LeaveOut, own: frozenset[int], k: int, level: float) -> l
     return [t for t in found if t.pvalue > level]
 
 
-def _tells(ladder: Ladder, alpha: float) -> bool:
-    """Whether the ladder says what is wrong with all classes."""
-    return not ladder.separated and ladder.row(ladder.simple).pvalue <= alpha
+def _whole(ladder: Ladder, alpha: float, *, spread: bool) -> Literal["temperature", "shift"] | None:
+    """Return the model that says what is wrong with all classes at once, or None.
+
+    One temperature where it is enough; where no set of classes is, also shifts, and either of them
+    where it is not enough but the best of all models by BIC.
+    """
+    least = min(ladder.rows, key=lambda row: row.bic).model
+    for model, enough in (("temperature", True), ("shift", spread)):
+        best = model == ladder.simple or (spread and model == least)
+        if enough and best and ladder.row(model).pvalue <= alpha:
+            return "temperature" if model == "temperature" else "shift"
+    return None
 
 
 def _explain_more(predictions: Predictions, accepted: list[LeftOut], ladder: Ladder) -> bool:
@@ -397,52 +353,7 @@ def _explain_more(predictions: Predictions, accepted: list[LeftOut], ladder: Lad
     rival = ladder.row("temperature").statistic - math.log(total)
     for t in accepted:
         own = sorted(t.classes)
-        gain = sum(_odds_fit(predictions, own[i:], k).statistic for i, k in enumerate(own))
+        gain = sum(odds_fit(predictions, own[i:], k).statistic for i, k in enumerate(own))
         if gain - 2.0 * len(own) * math.log(total) > rival:
             return True
     return False
-
-
-def how_wrong(predictions: Predictions, named: list[int], k: int, level: float) -> Culprit:
-    """Return how class k is wrong against the classes that are not named."""
-    p, weight = predictions, predictions.sample_weight
-    total = float(p.n_samples if weight is None else weight.sum())
-    predicted = float(np.average(p.probs[:, k], weights=weight))
-    observed = float(p.class_weight[k]) / total
-    low, high = (float(e[0]) for e in wilson(np.array([observed]), np.array([total]), level))
-    fit = _odds_fit(p, named, k)
-    change, unknown = abs(observed - predicted), (math.nan, math.nan)
-    odds = (math.nan, math.nan, unknown, unknown)
-    if fit.converged:
-        interval = fit.confidence_interval(level)
-        (d, g), x = (e[0].tolist() for e in (interval.delta, interval.gamma)), p.probs[:, k]
-        odds = (float(fit.delta[0]), float(fit.gamma[0]), (d[0], d[1]), (g[0], g[1]))
-        moved = fit.recalibrate(np.column_stack([x, 1.0 - x]))[:, 0] - x
-        change = float(np.average(np.abs(moved), weights=weight))
-    return Culprit(p.classes[k], *odds, predicted, observed, low, high, change)
-
-
-def _odds_fit(predictions: Predictions, out: list[int], k: int) -> MCLLOFit:
-    """Fit the odds of class k against all classes that are not in `out`, on their rows."""
-    p, free = predictions, np.ones(predictions.n_classes, dtype=bool)
-    free[out] = False
-    rows = np.flatnonzero(free[p.codes] | (p.codes == k))
-    own, rest = p.probs[rows, k], p.probs[np.ix_(rows, np.flatnonzero(free))].sum(axis=1)
-    rest = np.maximum(rest, LEAST * own)
-    binary = Predictions(
-        probs=np.column_stack([own, rest]) / (own + rest)[:, None],
-        codes=np.where(p.codes[rows] == k, 0, 1),
-        classes=("it", "the others"),
-        baseline="the others",
-        sample_weight=None if p.sample_weight is None else p.sample_weight[rows],
-    )
-    with quiet():
-        return fit_predictions(binary)
-
-
-def _percent(value: float) -> str:
-    return f"{100.0 * value:.1f} %"
-
-
-def _range(low: float, high: float) -> str:
-    return f"{100.0 * low:.1f} to {100.0 * high:.1f}"

@@ -16,6 +16,8 @@ hint.columns    in a cycle of L of the c classes, W rows have their most probabl
                 W + H is at most Binomial(W + H, 1/2); Chernoff's bound of that tail lies below
                 ``RARELY / c^L``, as there are at most c^L such cycles. Beyond that W leads the
                 runner-up by `LEAD`, in most classes of the cycle, also without the largest W
+                Of two classes it is enough that labels follow the other column: T (below) under
+                minus `AGAINST`; an event may be too rare ever to be the most probable class
 hint.rows       T = sum_i x_i,y less its mean over permutations of the labels, in their standard
                 deviations: below `NOTHING`, where calibrated predictions show `PROMISED`; and no
                 other pair of label and column goes together either
@@ -52,7 +54,8 @@ DISTINCT, MANY_ROWS = 20, 100_000
 """Different rows, or rows, without which a statistic may be exactly 0 by chance."""
 LEAD, MOST_CLEAR = 1.5, 0.8
 """How far a permutation leads the runner-up, and the share of its classes that it leads in."""
-NOTHING, PROMISED = 2.0, 25.0
+NOTHING, PROMISED, AGAINST = 2.0, 25.0, 6.0
+"""Standard deviations over permutations of the labels."""
 OTHERS = 25.0
 """Rows of other labels than the most frequent one, below which nothing can be missed."""
 LITTLE = 0.2
@@ -93,7 +96,7 @@ class Hits(NamedTuple):
     @property
     def agreement(self) -> float:
         """Accuracy beyond that of labels which know nothing of the rows (Cohen's kappa)."""
-        total = self.table.sum()
+        total = max(self.table.sum(), 1e-300)
         chance = float(self.table.sum(axis=0) @ self.table.sum(axis=1) / total**2)
         return (self.accuracy - chance) / max(1.0 - chance, 1e-12)
 
@@ -115,10 +118,16 @@ def hints_of(
         return said
     some = predictions.take(np.arange(0, predictions.n_samples, step_of(predictions)))
     hits = _hits(some)
+    if hits.agreement >= LITTLE or not hits.table.any():
+        together = None
+    else:
+        together = Together.of(some, hits.worth)
     order = columns_order(hits)
+    if order is None and together is not None and together.turned and len(hits.table) == 2:
+        order = np.array([1, 0])
     if order is not None:
         return [*said, _columns(predictions, order, called)]
-    lost = hits.agreement < LITTLE and tells_nothing(some, hits.worth)
+    lost = together is not None and together.nothing
     return [*said, *([_rows(predictions)] if lost else [])]
 
 
@@ -176,27 +185,51 @@ def columns_order(hits: Hits) -> Codes | None:
     return None if (order == np.arange(c)).all() else order
 
 
-def tells_nothing(predictions: Predictions, worth: float = 1.0) -> bool:
-    """Whether the labels follow no column, where calibrated predictions would show clearly."""
-    p = predictions
-    weight = p.class_weight * worth
-    total = float(weight.sum())
-    if total - float(weight.max()) < OTHERS:
-        return False
-    shares = weight / total
-    own = np.ones(p.n_samples) if p.sample_weight is None else p.sample_weight
-    own = own * (worth / total)
-    means = own @ p.probs
-    spread = (p.probs.T * own) @ p.probs - np.outer(means, means)
-    sums = [np.bincount(p.codes, own * column, p.n_classes) for column in p.probs.T]
-    together = np.array(sums).T - np.outer(shares, means)
-    variance = float(shares @ spread.diagonal() - shares @ spread @ shares) / total
-    promised, shown = float(spread.trace()), float(together.trace())
-    reach = math.sqrt(max(variance, 0.0))
-    if promised <= PROMISED * reach or abs(shown) > NOTHING * reach:
-        return False
-    chance = float((1.0 - shares @ shares) * spread.trace()) / total
-    return float((together**2).sum()) <= NOTHING**2 * chance
+class Together(NamedTuple):
+    """Covariances of labels and columns, in units of a row, and what chance or calibration shows.
+
+    `promised` and `shown` are the sums over each class with its own column, if calibrated and here;
+    `reach` is the standard deviation of the latter over permutations of the labels, `chance` the
+    mean sum of squares of `links`.
+    """
+
+    links: Floats
+    promised: float
+    shown: float
+    reach: float
+    chance: float
+    others: float
+    """Rows of other labels than the most frequent one."""
+
+    @classmethod
+    def of(cls, predictions: Predictions, worth: float = 1.0) -> Together:
+        """Return them for rows that are worth so many independent ones."""
+        p, weight = predictions, predictions.class_weight * worth
+        total = float(weight.sum())
+        shares = weight / total
+        own = np.ones(p.n_samples) if p.sample_weight is None else p.sample_weight
+        own = own * (worth / total)
+        means = own @ p.probs
+        spread = (p.probs.T * own) @ p.probs - np.outer(means, means)
+        sums = [np.bincount(p.codes, own * column, p.n_classes) for column in p.probs.T]
+        links = np.array(sums).T - np.outer(shares, means)
+        variance = float(shares @ spread.diagonal() - shares @ spread @ shares) / total
+        promised, shown = float(spread.trace()), float(links.trace())
+        chance = float((1.0 - shares @ shares) * promised) / total
+        reach = math.sqrt(max(variance, 0.0))
+        return cls(links, promised, shown, reach, chance, total - float(weight.max()))
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the labels follow no column, where calibrated predictions would show clearly."""
+        promised = self.promised > PROMISED * self.reach and self.others >= OTHERS
+        nothing = abs(self.shown) <= NOTHING * self.reach
+        return promised and nothing and (self.links**2).sum() <= NOTHING**2 * self.chance
+
+    @property
+    def turned(self) -> bool:
+        """Whether the labels clearly follow the other columns than their own."""
+        return self.shown < -AGAINST * self.reach and self.others >= OTHERS
 
 
 def _hits(predictions: Predictions) -> Hits:

@@ -45,7 +45,7 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import CalibrationTest, Method, run_test
 from .._inference.pvalue import Reason
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .class_tests import closed_test, p_entry
 from .families import RestrictedFit
@@ -263,7 +263,7 @@ def ladder(
     >>> found.chosen, found.row("temperature").df
     ('temperature', 1)
     """
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     return ladder_of(
         predictions, n_resamples=n_resamples, seed=seed, method=method, alpha=alpha, work=work
     )
@@ -297,9 +297,11 @@ def ladder_of(
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = ladder_rows(models, plan, test, alpha)
     chosen = smallest(rows, {row.model for row in rows if row.rejected})
-    own = {row.model: row.larger_pvalue for row in rows if row.model != "full"} | {"mcllo": 1.0}
-    off = closed_test(own, INSIDE, alpha * (1.0 - FULL_SHARE * (chosen.model == "full")))
-    simple = smallest(rows, {"full", *(name for name in own if off[name])})
+    simple = chosen
+    if chosen.model == "full":
+        own = {row.model: row.larger_pvalue for row in rows} | {"mcllo": 1.0}
+        off = closed_test(own, INSIDE, alpha * (1.0 - FULL_SHARE))
+        simple = smallest(rows, {"full", *(model for model in own if off[model])})
     own_fit, sure = models.fits[chosen.model], not preferred_models(rows, chosen.model)
     separated = chosen.model != "identity" and (fit.separated or not own_fit.settled)
     used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}

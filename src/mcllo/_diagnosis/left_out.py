@@ -34,12 +34,19 @@ from .._inference.budget import BATCH_ENTRIES, CULPRITS_WORK, N_RESAMPLES_CULPRI
 from .._inference.draws import draw_labels, monte_carlo_p
 from .._input.predictions import Predictions
 
+MOST_COUNTED = 10_000_000
+"""Rows up to which those that count several times are written out, and labels can be drawn."""
+TINY = 1e-300
+CHUNK = 50_000
+"""Probabilities that are worked on at once, so that they stay in cache."""
 LEAST = 1e-15
 """Least part of a row that the other classes are taken to have."""
 ENOUGH_VARIANCE, ENOUGH_PER_CLASS = 20.0, 2.0
 """Variance of a class, and for each class, from which chi-square is trusted."""
 FAR_VARIANCE, FAR_OFF = 5.0, 1e-6
 """Variance from which a chi-square p-value below the second number needs no draws."""
+LABELS, FEW_DRAWS = 5.0, 99
+"""Work of a label that is drawn; draws of a set where more would cost too much."""
 TIE = 1e-9
 """Relative difference of statistics that counts as none."""
 CONSTANT = 1e-10
@@ -72,15 +79,15 @@ class LeftOut:
     @property
     def suspects(self) -> Codes:
         """The classes that are left, the most off first."""
-        order = np.argsort(-self.scores, kind="stable")
+        order = np.argsort(-np.round(self.scores, 9), kind="stable")
         return order[[j not in self.classes for j in order.tolist()]]
 
 
 class LeaveOut:
     """``S -> LeftOut`` for one set of predictions; every set is tested once.
 
-    `alpha` is the level that simulated p-values are to decide at. Rows beyond what `work` pays for
-    (one test of each single class) are left out at random.
+    `alpha` is the level that simulated p-values are to decide at. Rows beyond what half of `work`
+    pays for (one test of each single class) are left out at random.
     """
 
     def __init__(
@@ -92,16 +99,20 @@ class LeaveOut:
         n_resamples: int = N_RESAMPLES_CULPRITS,
         work: float = CULPRITS_WORK,
     ) -> None:
-        p, self.draws = predictions, predictions.has_whole_weights
+        p, most = predictions, max(1000, int(work / 2.0 / predictions.n_classes**2))
+        self.draws = p.has_whole_weights and float(p.class_weight.sum()) <= MOST_COUNTED
         if self.draws:
             p = p.written_out()
-        most = max(1000, int(work / 2.0 / p.n_classes**2))
         if p.n_samples > most:
             picked = np.random.default_rng(seed).choice(p.n_samples, most, replace=False)
             p = p.take(np.sort(picked))
         self.n_samples, self.n_classes = p.n_samples, p.n_classes
         self.probs, self.codes, self.weight = p.probs.T.copy(), p.codes, p.sample_weight
-        self.alpha, self.seed, self.n_resamples = alpha, seed, n_resamples
+        self.logs = np.log(np.maximum(self.probs, TINY))
+        if self.probs.size * LABELS * n_resamples > work:
+            n_resamples = min(n_resamples, FEW_DRAWS)
+        self.n_resamples = max(n_resamples, math.ceil(1.0 / alpha) - 1)
+        self.alpha, self.seed = alpha, seed
         self.left = work
         self._known: dict[frozenset[int], LeftOut] = {}
 
@@ -119,12 +130,11 @@ class LeaveOut:
 
     def _test(self, out: frozenset[int]) -> LeftOut:
         self.left -= self.price
-        kept = np.array([j for j in range(self.n_classes) if j not in out])
-        rest = Rest.of(self.probs, self.codes, self.weight, kept)
+        rest = Rest(self, np.array([j for j in range(self.n_classes) if j not in out]))
         own = rest.scores(rest.counts[None], rest.sums[None])[0]
         scores = np.zeros(self.n_classes)
-        scores[kept] = own
-        statistic, times = float(own.max()), len(kept) if len(kept) > 2 else 1
+        scores[rest.kept] = own
+        statistic, times = float(own.max()), len(own) if len(own) > 2 else 1
         pvalue, method = min(1.0, times * math.exp(-0.5 * statistic)), "chi2"
         if self.draws and rest.needs_draws(pvalue):
             pvalue, method = self._exact(rest, statistic), "exact"
@@ -132,16 +142,17 @@ class LeaveOut:
 
     def _exact(self, rest: Rest, statistic: float) -> float:
         """Return the exact p-value, or as soon as it is above alpha a rougher one."""
-        q, (m, n) = rest.q.T, rest.q.shape
-        columns, places = rest.features.ravel(), np.arange(n)
+        q, features = rest.table()
+        m, n = q.shape
+        columns, places, probs = features.ravel(), np.arange(n), q.T
 
         def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-            labels = draw_labels(q, self.seed, start, size)
+            labels = draw_labels(probs, self.seed, start, size)
             cells = (labels + m * np.arange(size)[:, None]).ravel()
             own = columns[(labels * n + places).ravel()]
             counts, sums = _sums(cells, None, size * m), _sums(cells, own, size * m)
             drawn = rest.scores(counts.reshape(size, m), sums.reshape(size, m)).max(axis=1)
-            self.left -= size * (n + m)
+            self.left -= LABELS * size * n
             return np.asarray(drawn >= statistic * (1.0 - TIE), np.bool_)
 
         return monte_carlo_p(
@@ -157,44 +168,57 @@ def _sums(cells: Codes, weights: Floats | None, size: int) -> Floats:
     return np.bincount(cells, weights=weights, minlength=size).astype(np.float64, copy=False)
 
 
-@dataclass(frozen=True, eq=False)
 class Rest:
-    """The classes that are left, on the rows that have one of them: what the labels are held to.
+    """The classes `kept`, on the rows that have one of them: what their labels are held to.
 
-    Shapes are (classes left, rows left); `counts` and `sums` are the labels' part of the scores.
+    `counts` and `sums` are the labels' part of U, `mean` what is expected of it, `variance` the
+    three numbers of V; for each class that is kept.
     """
 
-    q: Floats
-    features: Floats
-    counts: Floats
-    sums: Floats
-    mean: tuple[Floats, Floats]
-    variance: tuple[Floats, Floats, Floats]
-
-    @classmethod
-    def of(cls, probs: Floats, codes: Codes, weight: Floats | None, kept: Codes) -> Rest:
-        """Leave out rows and columns; divide what is left by its sum."""
-        places = np.full(len(probs), -1)
+    def __init__(self, data: LeaveOut, kept: Codes) -> None:
+        self.data, self.kept = data, kept
+        places = np.full(data.n_classes, -1)
         places[kept] = np.arange(len(kept))
-        labels = places[codes]
-        rows = np.flatnonzero(labels >= 0)
-        labels, x = labels[rows], probs[np.ix_(kept, rows)]
-        w = np.ones(len(rows)) if weight is None else weight[rows]
-        total = x.sum(axis=0)
-        others = np.maximum(total - x, LEAST * total)
-        features = np.log(x / others)
-        x /= total
-        spread = x * (others / total)
-        own = features[labels, np.arange(len(rows))]
-        steep = spread * features
-        return cls(
-            q=x,
-            features=features,
-            counts=_sums(labels, w, len(kept)),
-            sums=_sums(labels, w * own, len(kept)),
-            mean=(x @ w, np.einsum("jn,jn,n->j", x, features, w)),
-            variance=(spread @ w, steep @ w, np.einsum("jn,jn,n->j", steep, features, w)),
-        )
+        labels = places[data.codes]
+        self.rows = np.flatnonzero(labels >= 0)
+        labels, weight = labels[self.rows], data.weight
+        own = np.empty(len(labels))
+        total = np.zeros((5, len(kept)))
+        step = max(64, CHUNK // len(kept))
+        for start in range(0, len(self.rows), step):
+            part = slice(start, start + step)
+            q, others, f = self._chunk(self.rows[part])
+            own[part] = f[labels[part], np.arange(f.shape[1])]
+            if weight is not None:
+                q *= weight[self.rows[part]]
+            others *= q
+            total[0] += q.sum(axis=1)
+            total[1] += np.einsum("jn,jn->j", q, f)
+            total[2] += others.sum(axis=1)
+            others *= f
+            total[3] += others.sum(axis=1)
+            total[4] += np.einsum("jn,jn->j", others, f)
+        self.mean, self.variance = total[:2], total[2:]
+        w = np.ones(len(labels)) if weight is None else weight[self.rows]
+        self.counts = _sums(labels, w, len(kept))
+        self.sums = _sums(labels, w * own, len(kept))
+
+    def _chunk(self, rows: Codes) -> tuple[Floats, Floats, Floats]:
+        """Return q, ``1 - q`` and the features of some rows, shape (classes, rows)."""
+        picked = np.ix_(self.kept, rows)
+        q = self.data.probs[picked]
+        total = q.sum(axis=0)
+        others = np.maximum(total - q, LEAST * total)
+        features = self.data.logs[picked]
+        features -= np.log(others)
+        q /= total
+        others /= total
+        return q, others, features
+
+    def table(self) -> tuple[Floats, Floats]:
+        """Return q and the features of all rows."""
+        q, _, features = self._chunk(self.rows)
+        return q, features
 
     def scores(self, counts: Floats, sums: Floats) -> Floats:
         """Return ``U_j' V_j^-1 U_j`` for many labels, of shape (draws, classes)."""
@@ -210,6 +234,6 @@ class Rest:
     def needs_draws(self, pvalue: float) -> bool:
         """Whether chi-square cannot be trusted with this p-value."""
         least = float(self.variance[0].min())
-        if least >= max(ENOUGH_VARIANCE, ENOUGH_PER_CLASS * len(self.q)):
+        if least >= max(ENOUGH_VARIANCE, ENOUGH_PER_CLASS * len(self.kept)):
             return False
-        return self.q.shape[1] > 0 and not (pvalue < FAR_OFF and least >= FAR_VARIANCE)
+        return len(self.rows) > 0 and not (pvalue < FAR_OFF and least >= FAR_VARIANCE)

@@ -11,6 +11,10 @@ calibration test            `N_RESAMPLES`                 `TEST_WORK`; beyond: c
                                                           `EXCEEDANCES_LARGE`
 over all baselines          `N_RESAMPLES`                 any size
 sign flips of groups        `N_RESAMPLES`                 `MOST_FLIPPED` groups; beyond: F
+  skewed scores, for each   `N_RESAMPLES_DEPENDENT`       `DEPENDENT_WORK`; beyond: flips alone
+  strength of dependence
+rows of unequal weight      `N_RESAMPLES`                 `MOST_FLIPPED` effective rows and
+                                                          `TEST_WORK`; beyond: F
 nested models, one class    `N_RESAMPLES`                 `NESTED_WORK` for all tests together,
                                                           `BRIEF_NESTED_WORK` in an assessment
   refits, then scores       at least `FEWEST_REFITS`      beyond: chi-square, and the reason says so
@@ -20,6 +24,8 @@ ECE, classwise ECE,         `NULLS_WORK` / entries, at    `MOST_NULLS_ENTRIES`; 
 Hosmer-Lemeshow             least `FEWEST_NULL_DRAWS`     chi-square for Hosmer-Lemeshow
 kernel test                 `FEWEST_NULL_DRAWS`           `MOST_KERNEL_ENTRIES`, `MOST_KERNEL_ROWS`
 omnibus test, asked for     `N_RESAMPLES_OMNIBUS`         any size
+isotonic curve's band       `CONSISTENCY_WORK` / rows,    any size; at least `FEWEST_NULL_DRAWS`
+                            `N_RESAMPLES_CONSISTENCY`
 details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_BASELINE_ENTRIES`
 classes left out            `N_RESAMPLES_CULPRITS`        `CULPRITS_WORK`; beyond: fewer rows
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
@@ -37,12 +43,14 @@ from __future__ import annotations
 
 N_RESAMPLES = 1999
 N_RESAMPLES_OMNIBUS = 999
+N_RESAMPLES_CONSISTENCY = 999
 N_RESAMPLES_BOOTSTRAP = 999
 N_RESAMPLES_ZEROS = 499
 N_RESAMPLES_DETAILS = 499
 N_RESAMPLES_COMPARE = 499
 N_RESAMPLES_CULPRITS = 399
 N_RESAMPLES_STUDY = 199
+N_RESAMPLES_DEPENDENT = 499
 """In a study each repetition needs its own draws; a p-value is exact at any number."""
 N_RESAMPLES_SIZE = 400
 """Draws of an estimate; labels are not drawn."""
@@ -69,7 +77,11 @@ SCORES_PER_REFIT, FULL_SCORES_PER_REFIT = 25.0, 150.0
 """Draws that are scored at the price of one that is fitted; MCLLO, full map."""
 ZEROS_WORK = 2e7
 """Some seconds in all: every floor is simulated up to here."""
+DEPENDENT_WORK = 4e8
+"""Some seconds: labels of groups, for every strength of dependence."""
 NULLS_WORK = 2e8
+CONSISTENCY_WORK = 2e7
+"""Rows x draws of an isotonic band: a second or two."""
 SUBGROUPS_WORK = 4e8
 """Ten seconds or so of scores: all subgroups share the draws."""
 SUBGROUPS_PER_DRAWS = 20

@@ -68,7 +68,11 @@ def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
 
 def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Labels:
     """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
-    u = uniforms(seed, start, size, len(probs))
+    return labels_at(probs, uniforms(seed, start, size, len(probs)))
+
+
+def labels_at(probs: Floats, u: Floats) -> Labels:
+    """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
     below = np.cumsum(probs, axis=1)[:, :-1].T
     if len(below) > MANY_CLASSES:
         return np.stack([np.searchsorted(*pair) for pair in zip(below.T, u.T, strict=True)], axis=1)

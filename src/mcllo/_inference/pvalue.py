@@ -31,6 +31,7 @@ class Ground(StrEnum):
     BASELINE = "the baseline was chosen by these labels"
     GROUPS = "rows of a group may depend"
     SURVEY = "survey weights"
+    IMPORTANCE = "importance weights"
 
 
 class Limit(StrEnum):

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
 from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, entropy_of
-from .size_law import SIZES, Moved, covariance_root, limits
+from .size_law import SIZES, Limits, Moved, clear_part, covariance_root, limits
 from .size_levels import RightAt, levels_of
 
 NAMES = (
@@ -51,6 +51,8 @@ MOST_ENTRIES, MOST_ROWS = 400_000, 20_000
 """Probabilities, and rows, from which sizes are computed; of more rows a sample is taken."""
 LAW_ENTRIES, LAW_ROWS, FEWEST_LAW_ROWS = 5_000, 600, 60
 """The same for the law of a size, which is computed for each draw."""
+FAR = 1e3
+"""Place on a ray that is as far as any."""
 RIDGE = 1.0
 """Penalty of the map that stands in where there is no maximum likelihood estimate."""
 
@@ -151,22 +153,22 @@ def size_of(
     theta = fit.theta
     if not fit.converged or given.shape != (len(theta), len(theta)):
         return _without_intervals(rows, moved, fit, confidence, power, entropy)
-    few = law_rows(moved)
-    root = covariance_root(given)
+    few, root = law_rows(moved), covariance_root(given)
     draws = np.random.default_rng(entropy).standard_normal((n_resamples, root.shape[1]))
-    found = limits(few, theta, draws @ root.T, confidence)
+    noise = draws @ root.T * inflation(moved, rows, fit)
     theta0 = identity_theta(len(theta) // 2)
+    clear = clear_part(theta - theta0, given)
+    rays = [theta - theta0] if clear is None else [theta - theta0, clear]
+    found = [_on_ray(moved, each) for each in limits(few, theta, rays, noise, confidence)]
     numbers: dict[str, Any] = {}
-    for j, names in enumerate(NAMES):
-        for name, t in zip(names, (found.middle[j], found.low[j], found.high[j]), strict=True):
-            most = np.inf if SIZES[j] == "gain" else 1.0
-            at = theta0 + t * found.direction
-            numbers[name] = most if math.isinf(t) else float(moved.sizes(at)[j])
-    change, top = (theta0 + min(t, 1e3) * found.direction for t in found.middle[:2])
+    for j, (middle, low, high) in enumerate(NAMES):
+        numbers[middle] = float(np.mean([each.middle[j] for each in found]))
+        numbers[low] = float(min(each.low[j] for each in found))
+        numbers[high] = float(max(each.high[j] for each in found))
     return Size(
         **numbers,
-        p95_change=_p95(moved, change)[0],
-        top_p95_change=_p95(moved, top)[1],
+        p95_change=float(np.mean([each.p95[0] for each in found])),
+        top_p95_change=float(np.mean([each.p95[1] for each in found])),
         confidence=confidence,
         power=power,
         levels=levels_of(rows, moved, theta, given, confidence),
@@ -174,6 +176,48 @@ def size_of(
         n_resamples=n_resamples,
         seed=entropy,
     )
+
+
+class _OnRay(NamedTuple):
+    """Sizes at the limits of one ray, and the 95th percentiles over rows at their middle."""
+
+    low: Floats
+    middle: Floats
+    high: Floats
+    p95: Floats
+
+
+def _on_ray(moved: Moved, found: Limits) -> _OnRay:
+    theta0 = identity_theta(len(found.direction) // 2)
+    low, middle, high = (
+        np.array([_size_at(moved, theta0, found.direction, t[j], j) for j in range(len(SIZES))])
+        for t in (found.low, found.middle, found.high)
+    )
+    places = [theta0 + min(t, FAR) * found.direction for t in found.middle[:2]]
+    p95 = np.array([_p95(moved, place)[j] for j, place in enumerate(places)])
+    return _OnRay(low, middle, high, p95)
+
+
+def _size_at(moved: Moved, theta0: Floats, direction: Floats, t: float, j: int) -> float:
+    """Return a size at a place of a ray; at its end, the most that there is."""
+    if math.isinf(t):
+        return np.inf if SIZES[j] == "gain" else 1.0
+    return float(moved.sizes(theta0 + t * direction)[j]) if t else 0.0
+
+
+def inflation(moved: Moved, rows: Predictions, fit: MCLLOFit) -> float:
+    """Return by how much standard errors of few errors (or groups) are too small.
+
+    ``sqrt(1 + df / units)``, units the expected errors, at most the number of groups.
+    """
+    weight = _weight(rows)
+    total = float(weight.sum())
+    if rows.weight_kind == "survey" and rows.sample_weight is not None:
+        total = total**2 / float(weight @ weight)
+    units = fit.n_samples / rows.n_samples * total * moved.errors(fit.theta)
+    if rows.groups is not None:
+        units = min(units, len(np.unique(rows.groups)))
+    return math.sqrt(1.0 + fit.df / max(units, 1e-300)) if units > 0.0 else 1.0
 
 
 def _without_intervals(

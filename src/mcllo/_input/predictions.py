@@ -8,6 +8,7 @@ baseline b, in column order.
 =========================  =======================================================================
 `Predictions.from_arrays`  (probs, y), validated; zeros raised to the floor
 `as_predictions`           the same, or a `Predictions` that is one already
+`judged_predictions`       the same for tests and intervals: weights that count are whole numbers
 `scored_predictions`       (y_true, y_prob), the order of `sklearn.metrics`; zeros stay zeros
 =========================  =======================================================================
 """
@@ -89,7 +90,7 @@ class Predictions:
         Scores before the softmax, when given; they then define the log odds.
     sample_weight : ndarray or None
         Row i counts as ``sample_weight[i]`` rows.
-    weight_kind : {"frequency", "survey"}
+    weight_kind : {"frequency", "survey", "importance"}
         What the weights mean; see `from_arrays`.
     groups : ndarray or None
         Number of the group each row belongs to; rows of a group may depend on each other.
@@ -175,9 +176,11 @@ class Predictions:
             Reference class of the log odds. Default: the last class that occurs in `y`.
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
-        weight_kind : {"frequency", "survey"}
-            "frequency": so many rows looked the same. "survey": rows were sampled with unequal
-            chances; then only robust standard errors and tests are valid, and `assess` uses them.
+        weight_kind : {"frequency", "survey", "importance"}
+            "frequency": so many rows looked the same; whole numbers wherever something is tested.
+            "survey": rows were sampled with unequal chances, a weight is 1 over the chance.
+            "importance": rows matter so much, for any other reason. The latter two get robust
+            standard errors and tests.
         groups : array-like of shape (n_samples,), optional
             Group of each row (an animal, a patient): rows of one may depend on each other.
         by : array-like of shape (n_samples,) or str, optional
@@ -331,12 +334,14 @@ class Predictions:
         return moved
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether weights are frequencies; without weights each row counts once."""
+        return self.facts.counts
+
+    @property
     def has_whole_weights(self) -> bool:
-        """Whether every row counts a whole number of times (survey weights count nothing)."""
-        weight = self.sample_weight
-        if weight is not None and self.weight_kind == "survey":
-            return False
-        return weight is None or bool((weight == np.floor(weight)).all())
+        """Whether every row counts a whole number of times."""
+        return self.counts_rows and self.facts.first_fraction is None
 
     @property
     def zero_note(self) -> str:
@@ -364,7 +369,7 @@ class Predictions:
         if simplex.probs.shape != self.probs.shape:
             found = Phrase("{}", simplex.probs.shape)
             raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
-        return self._build(simplex, self.codes, self.classes, self.baseline_index, self._facts)
+        return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
 
     def with_by(self, by: Any) -> Predictions:
         """Return the same predictions with the subgroup of each row."""
@@ -373,7 +378,7 @@ class Predictions:
     def take(self, rows: Any) -> Predictions:
         """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
         picked = row_numbers(rows, self.n_samples)
-        facts = self._facts.take(picked)
+        facts = self.facts.take(picked)
         return replace(
             self,
             probs=self.probs[picked],
@@ -385,6 +390,12 @@ class Predictions:
             by=facts.by,
         )
 
+    def weighed(self) -> Predictions:
+        """Return the rows to learn from: weights that are no whole numbers are importance."""
+        if self.facts.first_fraction is None:
+            return self
+        return replace(self, weight_kind="importance")
+
     def written_out(self) -> Predictions:
         """Return each row as often as its weight, a whole number, says."""
         if self.sample_weight is None:
@@ -393,7 +404,8 @@ class Predictions:
         return replace(self.take(np.repeat(np.arange(self.n_samples), times)), sample_weight=None)
 
     @property
-    def _facts(self) -> RowFacts:
+    def facts(self) -> RowFacts:
+        """Weights, their meaning, groups and subgroups."""
         return RowFacts(self.sample_weight, self.weight_kind, self.groups, self.by)
 
 
@@ -431,6 +443,21 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
         extra = "y" if y is not None else f"{given[0]}="
         raise InputError(f"{extra} must not be given beside a Predictions; it holds its own.")
     return probs if baseline is None else probs.with_baseline(baseline)
+
+
+def judged_predictions(
+    probs: Any, y: Any = None, *, independent: bool = False, **options: Any
+) -> Predictions:
+    """Return `as_predictions` for a test or an interval: weights that count rows must be whole.
+
+    What takes rows for `independent` refuses groups and weights that are no counts as well.
+    """
+    predictions = as_predictions(probs, y, **options)
+    if independent:
+        predictions.facts.refuse_dependence()
+    else:
+        predictions.facts.refuse_fractions()
+    return predictions
 
 
 def names_missing(n_classes: int, n_names: int) -> InputError:

@@ -16,9 +16,10 @@ from .._assessment.assessment import Assessment
 from .._assessment.verdict import TOLERANCE
 from .._ground.files import StrPath, check_writable, write_text
 from .._workflows.comparison import Comparison
-from ..exceptions import InputError
+from ..exceptions import PYTHON, InputError, Words
+from .classes import class_order, culprits_of
+from .facts import Command, Sources
 from .summarize import assessment_of, summarize
-from .verdict import Command, Sources
 from .views import Picture, Summary
 
 __all__ = ["Report", "report"]
@@ -51,9 +52,12 @@ class Report:
         """The figures; drawn when first asked for."""
         from .figures import pictures
 
-        comparison = self.result if isinstance(self.result, Comparison) else None
+        a, comparison = self.assessment, None
+        if isinstance(self.result, Comparison):
+            comparison = self.result
         judged = {"alpha": self.alpha, "tolerance": self.tolerance}
-        return pictures(self.assessment, comparison, judged)
+        order = class_order(a, culprits_of(a, a.decide(**judged)))
+        return pictures(a, comparison, order, judged)
 
     def html(self) -> str:
         """Return one page that needs no other file and asks for none."""
@@ -107,6 +111,7 @@ def report(
     alpha: float = 0.05,
     tolerance: float = TOLERANCE,
     date: str | None = None,
+    words: Words = PYTHON,
 ) -> Report:
     """Make a report that a person who is no statistician can read.
 
@@ -117,7 +122,8 @@ def report(
     title : str, optional
         Heading; made from `source` when not given.
     command : str or sequence of str, optional
-        What to run to get the same numbers; the Python call when not given.
+        What to run to get the same numbers; the Python call when not given. With a command the
+        report advises commands, else calls.
     source : path or sequence of paths, optional
         Files the predictions came from; their names and checksums are shown.
     alpha, tolerance : float
@@ -125,6 +131,8 @@ def report(
         matter.
     date : str, optional
         When it was made; today when not given.
+    words : Words
+        What arguments are called: Python's names, or the command line's options.
 
     Returns
     -------
@@ -151,5 +159,6 @@ def report(
         alpha=alpha,
         tolerance=tolerance,
         date=date,
+        words=words,
     )
     return Report(summary, result, assessment, alpha, tolerance)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from .._assessment.assessment import Assessment
 from .._assessment.subgroups import WORDS, size_words
+from .._assessment.verdict import Verdict
 from .._diagnosis.subgroups import Subgroup
 from .._ground.statements import Statement, pick
 from .._ground.text import ellipsis, format_count, format_interval, format_number
 from .tables import or_none, p_cell
-from .views import Cell, Column, Part, Step, TableView, Verdict, name_cell, percent
+from .views import Cell, Column, Part, Step, TableView, name_cell, percent
 
 
 def subgroups_part(
@@ -79,6 +80,6 @@ def subgroup_steps(
 ) -> tuple[Step, ...]:
     """Return what to do next, with what the subgroups ask for."""
     own = "" if a.subgroups is None else a.subgroups.remedy(alpha, tolerance)
-    if not own:
+    if not own or a.details.hints:
         return steps
     return (Step(own),) if verdict.kind == "none_found" else (*steps, Step(own))

@@ -70,11 +70,17 @@ class Fact:
 
 @dataclass(frozen=True)
 class Names:
-    """Words, then classes each with words of its own, then how many more; names kept apart."""
+    """A sentence that may name classes, each with words of its own; names are kept apart.
+
+    `rest` says how many more there are, `after` follows in sentences of its own. `but` marks what
+    takes something back that was said before it.
+    """
 
     lead: str
     names: tuple[tuple[Cell, str], ...] = ()
     rest: str = ""
+    after: str = ""
+    but: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,14 +95,9 @@ class Part:
 
 @dataclass(frozen=True)
 class DetailsView:
-    """What lies behind the verdict, as `details` tells it.
-
-    `classes_note` says how the p-values of single classes were computed, or why there are none.
-    """
+    """What lies behind the verdict, as `details` tells it."""
 
     ladder: Part
-    classes: tuple[Names, ...]
-    classes_note: str
     baselines: Part
     zeros: Part
     posterior: Part
@@ -116,18 +117,31 @@ class Step:
 class Verdict:
     """The answer, in sentences that do not say more than the test does.
 
-    `size` says how large the departure is, `but` what speaks against the headline; `pvalue`, `how`
-    and `why` are the evidence, for further down.
+    Attributes
+    ----------
+    kind : {'matters', 'little', 'none_found', 'cannot_tell'}
+        That of the assessment.
+    about : str
+        What is judged, where that is not clear.
+    headline, sentence, size : str
+        The answer, what it means, and how large the error is.
+    buts : tuple of str
+        What takes it back, in part or as a whole.
+    pvalue, how, why, other : str
+        The evidence, for further down: that of the test, how and why so, and that of other tests
+        which do not agree.
     """
 
     kind: Kind
+    about: str
     headline: str
+    buts: tuple[str, ...]
     sentence: str
     size: str
-    but: str
     pvalue: str
     how: str
     why: str
+    other: str
 
 
 @dataclass(frozen=True)
@@ -141,9 +155,15 @@ class Right:
 
 @dataclass(frozen=True)
 class Repairs:
-    """The comparison of repairs; `after` says whether the recommended one leaves something."""
+    """The comparison of repairs.
+
+    `headline` and `sentence` are the recommendation in plain words; `after` says whether the
+    recommended repair leaves something.
+    """
 
     recommendation: Recommendation
+    headline: str
+    sentence: str
     after: str
     table: TableView
     notes: tuple[str, ...]
@@ -178,22 +198,26 @@ class Summary:
         The answer.
     levels : tuple of Right
         How often it is right, at a few levels.
-    wrong : tuple of str
-        Whose fault it is, and how; or why nobody can be named.
+    wrong : tuple of Names
+        Whose fault it is, and how, in plain words.
     alerts, notes : tuple of str
         What must be known before trusting the numbers: prominent, and beside the data.
     steps : tuple of Step
         What to do next.
     facts : tuple of Fact
         The few numbers of the first screen.
-    classes_lead : str
-        What the table of estimates shows.
-    parameters, null_table, shares : TableView
-        Estimates; what calibration would show; predicted and observed shares.
-    null_lead : str
-        What the null ranges mean here.
+    blame : Part
+        Whose fault it is, with its numbers; or why nobody can be named.
+    shares : TableView
+        Predicted and observed shares.
+    promised, nulls : TableView, Part
+        What the predictions promise; what calibrated ones would show.
+    map : Part
+        Estimates against the baseline.
     details : DetailsView or None
         What lies behind the verdict; None for a comparison, which does not ask.
+    more : Step or None
+        For a comparison, how to ask.
     repairs : Repairs or None
         The comparison, if there was one.
     data, reproduce : tuple of Fact
@@ -211,17 +235,18 @@ class Summary:
     lead: str
     verdict: Verdict
     levels: tuple[Right, ...]
-    wrong: tuple[str, ...]
+    wrong: tuple[Names, ...]
     alerts: tuple[str, ...]
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
     facts: tuple[Fact, ...]
-    classes_lead: str
-    parameters: TableView
-    null_lead: str
-    null_table: TableView
+    blame: Part
     shares: TableView
+    promised: TableView
+    nulls: Part
+    map: Part
     details: DetailsView | None
+    more: Step | None
     repairs: Repairs | None
     data: tuple[Fact, ...]
     method: tuple[Fact, ...]

@@ -20,7 +20,7 @@ from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, Statistic
-from .._input.predictions import DataOptions, as_predictions, reads_rows
+from .._input.predictions import DataOptions, judged_predictions, reads_rows
 from ..calibrators import MCLLOCalibrator
 from ..exceptions import InputError, Option, Phrase
 
@@ -78,7 +78,7 @@ def assess(
         given: dict[str, Any] = {**data}
         _refuse_dependent(rule, given.pop("weight_kind", ""), given.pop("groups", None), by)
         return assess_blocks(blocks_of_dask(probs, y, baseline=baseline, **given), **options)
-    predictions = as_predictions(probs, y, baseline=baseline, by=by, **data)
+    predictions = judged_predictions(probs, y, baseline=baseline, by=by, **data)
     return assess_predictions(predictions, rule, **options)
 
 
@@ -86,7 +86,7 @@ def _refuse_dependent(rule: str, weight_kind: str, groups: Any, by: Any) -> None
     """Refuse what needs all rows at once."""
     named = {Option("baseline", rule): rule, Option("groups"): groups is not None}
     named |= {Option("by"): by is not None}
-    named |= {SURVEY: weight_kind == "survey"}
+    named |= {Option("weight_kind", weight_kind): _no_counts(weight_kind)}
     for option in (option for option, given in named.items() if given):
         raise InputError(
             Phrase("{} needs all rows in memory.", option),
@@ -95,7 +95,11 @@ def _refuse_dependent(rule: str, weight_kind: str, groups: Any, by: Any) -> None
         )
 
 
-SURVEY = Option("weight_kind", "survey")
+def _no_counts(weight_kind: str | None) -> bool:
+    """Whether weights, if there are any, count no rows."""
+    return weight_kind not in (None, "", "frequency")
+
+
 LARGE_FILE = 50_000_000
 """Bytes from which a file is read in blocks."""
 
@@ -121,10 +125,11 @@ def assess_file(
 
     `whole` asks for an `Assessment` with all rows in memory, as a report needs it.
     """
+    kind = reading.get("weight_kind")
     needs = {
         Option("groups"): reading.get("groups") is not None,
         Option("by"): reading.get("by") is not None,
-        SURVEY: reading.get("weight_kind") == "survey",
+        Option("weight_kind", kind): _no_counts(kind) and reading.get("weight") is not None,
         Option("baseline", rule): bool(rule),
         "a report": whole,
     }

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..._ground.results import Floats
+from ..._inference.calibration_test import needs_robust
 from ..._input.predictions import Predictions
 from ..._input.probabilities import Simplex
 from .._base import check_choice
@@ -182,7 +183,7 @@ class AutoCalibrator(GatedCalibrator):
     def _learn(self, predictions: Predictions) -> None:
         stack, self.gate_ = fit_stack(predictions), None
         if self.gate is not None:
-            plain = predictions.groups is None and predictions.weight_kind == "frequency"
+            plain = not needs_robust(predictions.weighed())
             rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
             test = decide(predictions, self.gate, rule)
             kind = test.test if test.pvalue <= stack.pvalue else "split_ratio"
