@@ -225,7 +225,7 @@ CAPTIONS = {
 
 SUBJECTS = {
     "reliability": {
-        "what": "the most probable class of each row",
+        "what": "the most probable class",
         "below": "the predictions are too confident",
         "above": "too timid",
     },
