@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+
 from mcllo.calibrators import AutoCalibrator
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import grid
