@@ -47,8 +47,9 @@ from ..metrics import (
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
 from .subgroups import Subgroups, check_by
+from .text import assessment_text
 from .verdict import TOLERANCE, Verdict, decide
-from .words import assessment_text, rejecting, statements_of
+from .words import rejecting, statements_of
 
 
 @dataclass(frozen=True, eq=False)
