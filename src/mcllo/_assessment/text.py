@@ -4,7 +4,7 @@
 answer      the verdict, how large it is, what is wrong, each subgroup, what to do
 behind it   tests, sizes, the kind, what the answer hangs on, notes
 metrics     beside what the predictions promise, and what calibrated ones would show
-estimates   of each class against the baseline: ``gamma_j`` below 1 is too extreme, above 1 too timid;
+estimates   of each class against the baseline: ``gamma_j`` below 1 is too extreme, above 1 timid;
             where the prediction gives even odds, class j is ``delta_j`` times as likely
 full        one block for each detail
 ==========  ======================================================================================
