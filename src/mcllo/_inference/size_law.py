@@ -177,8 +177,9 @@ def clear_part(away: Floats, covariance: Floats) -> Floats | None:
     while n_taken < len(free):
         left = np.einsum("ij,ij->j", x, x)
         found = np.where(left > 1e-8, (rest @ x) ** 2 / np.maximum(left, 1e-8), 0.0)
-        j = 0 if n_taken == 0 else int(np.argmax(found))
-        if n_taken and found[j] < least:
+        first = n_taken == 0 and left[0] > 1e-8  # no slope where every log odds is the same
+        j = 0 if first else int(np.argmax(found))
+        if not first and found[j] < least:
             break
         step = x[:, j] / np.sqrt(left[j])
         taken += (step @ rest) * step
