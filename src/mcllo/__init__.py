@@ -15,6 +15,7 @@ _MODULES = (
     *("model_selection", "plot", "simulate"),
 )
 _NAMES = {
+    "_ground.statements": "Statement",
     "_input.predictions": "Predictions",
     "_files.read": "read_predictions",
     "_fit.map": "MCLLOMap",
@@ -22,18 +23,25 @@ _NAMES = {
     "_fit.profile": "profile_intervals",
     "_fit.repaired": "RepairedProbabilities",
     "metrics._reliability": "ReliabilityCurve reliability_curve",
+    "metrics._smooth": "SmoothCurve smooth_curve",
     "_inference.likelihood_tests": "CalibrationTest",
     "_inference.calibration_test": "calibration_test",
     "_inference.robust": "RobustTest robust_test",
+    "_inference.consistency": "IsotonicCurve isotonic_curve",
     "_inference.omnibus": "OmnibusTest omnibus_test",
+    "_inference.size": "Size",
     "_inference.posterior": "CalibrationPosterior calibration_posterior",
     "_inference.boldness": "BoldRecalibration boldness_recalibrate",
     "_inference.bootstrap": "BootstrapFits bootstrap_fits",
     "_diagnosis.ladder": "Ladder ladder",
     "_diagnosis.class_tests": "ClassTests class_tests",
+    "_diagnosis.culprits": "Culprits",
     "_diagnosis.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
+    "_diagnosis.calibration_table": "CalibrationTable calibration_table",
     "_diagnosis.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
+    "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
+    "_assessment.subgroups": "Subgroups subgroups",
     "_assessment.details": "Details",
     "calibrators": "AutoCalibrator CALIBRATORS MCLLOCalibrator load_calibrator",
     "_workflows.assess": "assess",
@@ -58,10 +66,16 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from ._assessment.assessment import Assessment as Assessment
     from ._assessment.details import Details as Details
+    from ._assessment.subgroups import Subgroups as Subgroups
+    from ._assessment.subgroups import subgroups as subgroups
+    from ._assessment.verdict import Verdict as Verdict
     from ._diagnosis.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
     from ._diagnosis.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity
+    from ._diagnosis.calibration_table import CalibrationTable as CalibrationTable
+    from ._diagnosis.calibration_table import calibration_table as calibration_table
     from ._diagnosis.class_tests import ClassTests as ClassTests
     from ._diagnosis.class_tests import class_tests as class_tests
+    from ._diagnosis.culprits import Culprits as Culprits
     from ._diagnosis.ladder import Ladder as Ladder
     from ._diagnosis.ladder import ladder as ladder
     from ._diagnosis.zero_sensitivity import ZeroSensitivity as ZeroSensitivity
@@ -72,11 +86,14 @@ if TYPE_CHECKING:
     from ._fit.map import MCLLOMap as MCLLOMap
     from ._fit.profile import profile_intervals as profile_intervals
     from ._fit.repaired import RepairedProbabilities as RepairedProbabilities
+    from ._ground.statements import Statement as Statement
     from ._inference.boldness import BoldRecalibration as BoldRecalibration
     from ._inference.boldness import boldness_recalibrate as boldness_recalibrate
     from ._inference.bootstrap import BootstrapFits as BootstrapFits
     from ._inference.bootstrap import bootstrap_fits as bootstrap_fits
     from ._inference.calibration_test import calibration_test as calibration_test
+    from ._inference.consistency import IsotonicCurve as IsotonicCurve
+    from ._inference.consistency import isotonic_curve as isotonic_curve
     from ._inference.likelihood_tests import CalibrationTest as CalibrationTest
     from ._inference.omnibus import OmnibusTest as OmnibusTest
     from ._inference.omnibus import omnibus_test as omnibus_test
@@ -84,6 +101,7 @@ if TYPE_CHECKING:
     from ._inference.posterior import calibration_posterior as calibration_posterior
     from ._inference.robust import RobustTest as RobustTest
     from ._inference.robust import robust_test as robust_test
+    from ._inference.size import Size as Size
     from ._input.predictions import Predictions as Predictions
     from ._report import Report as Report
     from ._report import report as report
@@ -97,6 +115,8 @@ if TYPE_CHECKING:
     from .calibrators import load_calibrator as load_calibrator
     from .metrics._reliability import ReliabilityCurve as ReliabilityCurve
     from .metrics._reliability import reliability_curve as reliability_curve
+    from .metrics._smooth import SmoothCurve as SmoothCurve
+    from .metrics._smooth import smooth_curve as smooth_curve
     from .model_selection import RecalibratedClassifierCV as RecalibratedClassifierCV
 
 

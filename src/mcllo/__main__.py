@@ -2,9 +2,10 @@
 
 ====  ====================================================================
 0     done
-1     calibration rejected (``--gate``)
+1     miscalibrated, and it matters (``--gate``; with ``--strict`` also by little)
 2     bad input, one line on standard error
-3     a mistake in mcllo itself, with its traceback
+3     these rows cannot tell (``--gate``)
+70    a mistake in mcllo itself, with its traceback
 130   interrupted with Ctrl-C (143: terminated); no file is left half-written
 141   the reader of standard output went away, as in ``mcllo ... | head``
 ====  ====================================================================
@@ -25,7 +26,7 @@ from .exceptions import MclloError
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Threads work on different rows here. Those that BLAS starts by itself wait for each other on a
 busy machine, so that minutes become hours; whoever sets these variables is obeyed."""
-BAD_INPUT, MISTAKE, INTERRUPTED, TERMINATED, NO_READER = 2, 3, 130, 143, 141
+BAD_INPUT, MISTAKE, INTERRUPTED, TERMINATED, NO_READER = 2, 70, 130, 143, 141
 
 
 def main() -> None:

@@ -11,9 +11,10 @@ from report_data import wave
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOFit, Predictions, assess
-from mcllo._assessment.words import departures, notes, parameter_table, wrapped_prose
-from mcllo._diagnosis.class_tests import StandsOut
+from mcllo._assessment.text import parameter_table, wrapped_prose
+from mcllo._assessment.words import notes
 from mcllo._fit.fit import fit_predictions
+from mcllo._ground.results import none_for_nan
 from mcllo._ground.statements import pick, quiet
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -35,7 +36,8 @@ def without_statistic():
 
 
 def weighted():
-    return assess(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5), seed=0)
+    weight = np.arange(16) / 8 + 0.5
+    return assess(TOY_X, TOY_Y, sample_weight=weight, weight_kind="survey", seed=0)
 
 
 def changed():
@@ -54,11 +56,11 @@ def of_fourteen():
 
 
 CASES = {
-    "only an omnibus test rejects": (wave, "verdict", "meaning", "companion", "other"),
-    "no statistic": (without_statistic, "verdict", "meaning", "test", "baseline"),
-    "fractional weights": (weighted, "heading", "verdict", "test"),
-    "zeros and sums": (changed, "heading", "classes", "zeros", "note", "departure"),
-    "absent classes": (of_fourteen, "classes", "note", "departure", "remedy"),
+    "only an omnibus test rejects": (wave, "verdict", "meaning", "companion", "other", "remedy"),
+    "no statistic": (without_statistic, "verdict", "meaning", "remedy", "test", "baseline"),
+    "survey weights": (weighted, "heading", "verdict", "meaning", "test"),
+    "zeros and sums": (changed, "heading", "verdict", "zeros", "note", "culprit"),
+    "absent classes": (of_fourteen, "verdict", "note", "culprit", "remedy"),
 }
 
 
@@ -81,47 +83,51 @@ def test_every_statement_is_one_line_and_whole(name):
     for statement in said(name):
         assert statement.text == " ".join(statement.text.split()) != ""
         assert statement.text[0].isupper() or statement.kind in (
-            *("test", "companion", "subsample", "metric.log_loss", "departure"),
+            *("test", "companion", "subsample", "metric.log_loss", "culprit"),
             *("note.zeros", "note.sums", "zeros.floors", "zeros.refuted"),
         )
 
 
 @pytest.mark.parametrize(
-    ("make", "status", "level"),
+    ("make", "kind", "level"),
     [
-        (sharp, "rejected", "bad"),
-        (toy, "not_rejected", "doubt"),
-        (wave, "other", "doubt"),
-        (without_statistic, "unknown", "doubt"),
+        (sharp, "matters", "bad"),
+        (toy, "cannot_tell", "doubt"),
+        (wave, "none_found", "plain"),
+        (without_statistic, "cannot_tell", "doubt"),
     ],
 )
-def test_the_verdict_has_a_status(make, status, level):
+def test_the_verdict_is_that_of_the_assessment(make, kind, level):
     a = make()
     (verdict,) = pick(a.statements(), "verdict")
-    assert (verdict.numbers["status"], verdict.level) == (status, level)
-    assert verdict.numbers["pvalue"] == pytest.approx(a.test.pvalue, nan_ok=True)
-    assert [s.kind for s in pick(a.statements(), "other")] == ["other"] * (status == "other")
+    assert (verdict.numbers["kind"], verdict.level) == (kind, level)
+    assert verdict.numbers == none_for_nan(a.verdict.to_dict()) == a.to_dict()["verdict"]
+    assert [s.kind for s in pick(a.statements(), "other")] == ["other"] * bool(a.verdict.other)
 
 
-def test_the_level_decides():
+def test_level_and_tolerance_decide():
     p = toy().test.pvalue
-    for alpha, status in ((p + 0.01, "rejected"), (p - 0.01, "not_rejected")):
-        assert pick(toy().statements(alpha), "verdict")[0].numbers["status"] == status
-    assert "no miscalibration found at level 0.05" in toy().text(0.05)
-    assert "not calibrated" in toy().text(0.95)
+    for alpha, kind in ((p + 0.01, "matters"), (p - 0.01, "cannot_tell")):
+        assert pick(toy().statements(alpha), "verdict")[0].numbers["kind"] == kind
+        assert toy().to_dict(alpha)["verdict"]["kind"] == kind
+    assert "these rows cannot tell" in toy().text(0.05)
+    assert "miscalibrated, and it matters" in toy().text(0.95)
+    assert "miscalibrated, but by little" in sharp().text(tolerance=0.5)
 
 
 def test_what_is_wrong_is_said_after_a_rejection_only():
-    after = {"kind.name", "classes", "departure", "remedy"}
-    assert after <= {s.kind for s in sharp().statements()}
-    assert not after & {s.kind for s in toy().statements()}
+    assert {"kind.name", "remedy"} <= {s.kind for s in sharp().statements()}
+    assert pick(sharp().statements(), "culprit")
+    assert not pick(toy().statements(), "kind", "culprit")
+    assert toy().culprits is None
 
 
-def test_classes_are_numbers_worst_first():
-    numbers = pick(sharp().statements(), "classes")[0].numbers
-    table = sharp().details.class_tests.table
-    expected = sorted(zip(table["adjusted"], table["class"], strict=True))
-    assert numbers["off"] == [StandsOut(label, p, False) for p, label in expected if p <= 0.05]
+def test_metrics_come_with_what_is_promised():
+    a = toy()
+    assert a.promised["accuracy"] == pytest.approx(TOY_X.max(axis=1).mean())
+    assert a.promised["brier"] == pytest.approx(1.0 - (TOY_X**2).sum(axis=1).mean())
+    assert a.promised["log_loss"] == pytest.approx(-(TOY_X * np.log(TOY_X)).sum(axis=1).mean())
+    assert "(promised: 59.7 %)" in str(a)
 
 
 def test_grave_notes_are_told_by_their_level():
@@ -135,7 +141,6 @@ def test_grave_notes_are_told_by_their_level():
     assert "(labels are separated in 2)" in separated.text
     flat = replace(fit, separated=False, converged=False)
     assert [s.level for s in notes(TOY, flat)] == ["bad"]
-    assert [s.kind for s in departures(fit)] == ["departure.none"]
     assert notes(TOY, fit_predictions(TOY)) == []
 
 
@@ -160,42 +165,9 @@ def fitted(delta, gamma, se=0.02):
     )
 
 
-@pytest.mark.parametrize(
-    ("delta", "gamma", "words"),
-    [
-        (1.15, 0.55, "too extreme, gamma 0.55 [0.51, 0.59]; odds understated by 1.15 [1.11, 1.20]"),
-        (1.0, 1.5, "too timid, gamma 1.50 [1.46, 1.54]"),
-        (0.5, 1.0, "odds overstated by 2.00 [1.92, 2.08]"),
-        (1.0, -0.3, "ranked the wrong way, gamma -0.30 [-0.34, -0.26]"),
-    ],
-)
-def test_departures_by_hand(delta, gamma, words):
-    # intervals: gamma -/+ 1.96 * 0.02; delta: exp(log delta -/+ 0.0392)
-    (found,) = departures(fitted([delta], [gamma]))
-    assert found.text == f"c0 vs base: {words}"
-    assert found.numbers == {"class": "c0", "baseline": "base", "words": words}
-
-
-def test_no_departure_at_the_identity():
-    (found,) = departures(fitted([1.0, 1.0], [1.0, 1.0]))
-    assert found.kind == "departure.none"
-    assert found.text == "No single class stands out; the departure is spread over several."
-
-
-def test_the_largest_departure_comes_first_and_long_lists_are_cut():
+def test_long_tables_are_cut():
     fit = fitted(np.ones(20), 1.0 - 0.04 * np.arange(1, 21))
-    found = departures(fit)
-    assert found[0].numbers["class"] == "c19"
     assert "... and 8 more classes" in parameter_table(fit)
-    text = replace(sharp(), fit=fit).text()
-    assert f"  ... and {len(found) - 12} more classes\n  To repair" in text
-
-
-def test_hostile_names_stay_on_one_line():
-    fit = replace(fitted([1.0], [0.5]), classes=("a\nb" * 50, "base"))
-    (found,) = departures(fit)
-    assert "\n" not in found.text
-    assert len(found.text) < 100
 
 
 def test_full_adds_to_the_text_and_many_classes_stay_short():

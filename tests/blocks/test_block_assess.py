@@ -249,7 +249,7 @@ def test_the_posterior_needs_no_rows():
     details = streamed(blocks_of((probs, y)), seed=0).details
     expected = calibration_posterior(probs, y)
     np.testing.assert_allclose(details.posterior.posterior, expected.posterior, rtol=1e-9)
-    assert set(details.skipped) == {"ladder", "class_tests", "baselines"}
+    assert set(details.skipped) == {"culprits", "ladder", "class_tests", "baselines"}
     content = details.to_dict()
     assert [content[name] for name in ("ladder", "baselines", "zeros", "robust")] == [None] * 4
 

@@ -17,6 +17,8 @@ from mcllo._blocks.bins import bin_sums
 from mcllo._blocks.blocks import Blocks, Streamed
 from mcllo._blocks.fit import fit_blocks
 from mcllo._blocks.sums import block_terms, picked, row_sums
+from mcllo._fit.fit import fit_predictions
+from mcllo._ground.statements import quiet
 from mcllo._math.likelihood import LogPartition
 from mcllo.exceptions import InputError
 
@@ -259,3 +261,26 @@ def test_memory_does_not_grow_with_the_file(tmp_path, kind):
         sizes.append(size)
     # 600,000 rows more in memory would be 48 MB of probabilities and 43 MB of log odds
     assert sizes[1] - sizes[0] < 60.0, sizes
+
+
+@pytest.mark.parametrize("spill", [False, True])
+@pytest.mark.parametrize("at", [(), (40,), (1, 2, 3, 150)])
+def test_the_default_baseline_does_not_depend_on_the_partition(at, spill):
+    probs, y, _ = rows(n=200, c=5)
+    y = np.where(y == 4, np.arange(200) % 3, y)
+    late = np.flatnonzero(y == 3)[-1]  # the last class that occurs stands in one row, far behind
+    y[(y == 3) & (np.arange(200) < late)] = 0
+    p = Predictions.from_arrays(probs, y, classes=range(5))
+    assert p.baseline == 3
+    with blocks_of((probs, y), at, spill=spill, classes=range(5)) as blocks, quiet():
+        fit = fit_blocks(blocks)
+        same_rows(blocks, p)
+        assert blocks.facts.baseline == fit.baseline == 3
+        assert fit.statistic == pytest.approx(fit_predictions(p).statistic, rel=1e-9)
+
+
+def test_a_baseline_that_was_asked_for_stays_though_it_never_occurs():
+    probs, y, _ = rows(n=200, c=3)
+    blocks = blocks_of((probs, y % 2), classes=range(3), baseline=2)
+    assert blocks.facts.baseline == 2
+    assert blocks.n_passes == 1

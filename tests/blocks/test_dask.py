@@ -489,3 +489,21 @@ def test_a_bad_partition_is_refused():
         with pytest.raises(InputError, match=f"in partition 2: {words_of}"):
             run(2, *parts)
     assert len(LabelJob(3, True, None)(0, pd.Series(list("abcd"))).labels) == 4
+
+
+def test_the_default_baseline_occurs_in_the_labels():
+    x = np.random.default_rng(0).dirichlet(np.ones(4), 60)
+    y = np.arange(60) % 3  # the last class never occurs
+    blocks = blocks_of_dask(da.from_array(x, chunks=(25, 4)), da.from_array(y, chunks=25))
+    assert blocks.facts.baseline == 2
+    assert blocks.facts.absent == (3,)
+
+
+def test_partitions_whose_index_differs_are_refused():
+    x = np.random.default_rng(0).dirichlet(np.ones(2), 40)
+    probs = dd.from_pandas(pd.DataFrame(x, columns=["0", "1"]), npartitions=2)
+    y = pd.Series(np.arange(40) % 2, index=np.arange(40))
+    assert blocks_of_dask(probs, dd.from_pandas(y, npartitions=2)).facts.n_samples == 40
+    turned = dd.from_pandas(y, npartitions=2).map_partitions(lambda part: part[::-1])
+    with pytest.raises(InputError, match="y must have the index of probs"):
+        blocks_of_dask(probs, turned).facts  # noqa: B018 - the first pass reads

@@ -15,13 +15,16 @@ from shared_data import load_hpc_cv, load_soccer_538
 from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, calibration_test, ladder
+from mcllo._diagnosis.class_tests import closed_test
 from mcllo._diagnosis.families import Family, RestrictedFit, restricted_fit
-from mcllo._diagnosis.ladder import kind_words, ladder_of
+from mcllo._diagnosis.ladder import UNTOLD, kind_words, ladder_of
 from mcllo._diagnosis.ladder_models import (
     INSIDE,
+    Comparison,
     LadderRow,
     Models,
     ladder_rows,
+    local_pvalues,
     mcllo_bases,
 )
 from mcllo._diagnosis.nested import Plan, against_identity, gain
@@ -29,6 +32,8 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._ground.statements import pick
 from mcllo._ground.text import p_words
 from mcllo._inference.likelihood_tests import run_test
+from mcllo._inference.pvalue import Ground, Limit, PValue, Reason
+from mcllo.exceptions import SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, np.array(["a", "b", "c"])[TOY_Y])
 LADDER = ladder(TOY, method="chi2")
@@ -178,8 +183,11 @@ def test_statistics_add_up_along_the_ladder():
 @pytest.mark.parametrize("alpha", [0.05, 0.645, 0.7, 0.9, 0.95])
 def test_rejections_are_those_of_closed_testing(alpha):
     # TOY chi-square p-values lie between .64 and .91, so these levels reject none, some and most
+    # models below MCLLO leave a fifth of the level to MCLLO's test against the full map (p = .877)
     rows = rows_of(alpha)
-    local = {name: row.larger_pvalue <= alpha for name, row in rows.items()}
+    own = {name: row.larger_pvalue for name, row in rows.items()}
+    local = {name: p <= 0.8 * alpha or own["mcllo"] <= 0.2 * alpha for name, p in own.items()}
+    local |= {name: own[name] <= alpha for name in ("identity", "mcllo", "full")}
     for name, row in rows.items():
         assert row.rejected == (local[name] and all(local[part] for part in INSIDE[name]))
     assert not rows["full"].rejected
@@ -211,12 +219,23 @@ def climbed(chosen, theta=(0.1, 0.7, 0.5, 0.5), kept=(), **top):
         replace(
             row,
             rejected=order.index(row.model) < order.index(chosen) and row.model not in kept,
+            aic=10.0 * (row.model != chosen),
+            bic=10.0 * (row.model != chosen),
             **(top if row.model == "mcllo" else {}),
         )
         for row in LADDER.rows
     ]
     kind = kind_words(chosen, RestrictedFit(np.array(theta), -1.0, np.eye(4), True), TOY)
     return replace(LADDER, rows=tuple(rows), chosen=chosen, kind=kind)
+
+
+def better(found, **best):
+    """The ladder with AIC and BIC smallest at other models."""
+    rows = [
+        replace(row, **{name: -10.0 for name, model in best.items() if model == row.model})
+        for row in found.rows
+    ]
+    return replace(found, rows=tuple(rows))
 
 
 COSTLY = {"larger_too_costly": True, "larger_pvalue": 0.4}
@@ -231,9 +250,14 @@ SAID = {
     "shifts and a slope": climbed("common_slope", (0.1, -0.7, 0.5, 0.5)),
     "shifts and slopes": climbed("mcllo", (0.1, -0.7, 0.5, 2)),
     "the full map": climbed("full", (0,)),
-    "the full map above": climbed("temperature", larger_pvalue=0.001),
-    "the full map above, a bound": climbed("shift", larger_pvalue=2e-20, larger_method="bound"),
-    "the full map, weak evidence": climbed("full", larger_pvalue=0.001, larger_too_costly=True),
+    "the full map above one temperature": replace(
+        climbed("full", larger_pvalue=0.001), simple="temperature"
+    ),
+    "the full map, a bound": climbed("full", larger_pvalue=2e-20, larger_method="bound"),
+    "separated": replace(climbed("temperature"), separated=True, kind=UNTOLD),
+    "AIC against it": better(climbed("temperature"), aic="common_slope"),
+    "AIC and BIC against it": better(climbed("scale"), aic="temperature", bic="temperature"),
+    "AIC and BIC disagree": better(climbed("shift"), aic="full", bic="temperature"),
     "weak evidence": climbed("mcllo", **COSTLY),
     "a bound is not weak": climbed("mcllo", larger_method="bound", **COSTLY),
 }
@@ -245,17 +269,48 @@ def test_what_is_said_of_each_choice(approve):
 
 
 def test_statements_can_be_picked_and_their_p_values_set_in_type():
-    found = SAID["the full map above, a bound"]
+    found = SAID["the full map, a bound"]
     said = found.statements(partial(p_words, typeset=True))
     assert [s.text for s in pick(said, "kind.name")] == [found.kind]
-    assert "(p ≤ 2.0 × 10⁻²⁰)" in pick(said, "kind.beyond")[0].text
+    assert "(p ≤ 2.0 × 10⁻²⁰)" in pick(said, "kind.evidence")[0].text
     assert found.sentence == " ".join(s.text for s in found.statements())
     assert {s.kind.split(".")[0] for s in said} == {"kind"}
 
 
 def test_bounds_are_told_from_p_values_in_the_table():
-    line = str(SAID["the full map above, a bound"]).splitlines()[-2]
+    line = str(SAID["the full map, a bound"]).splitlines()[-2]
     assert line.split()[:6] == ["mcllo", "4", "1.15", "0.89", "<=", "2e-20"]
+
+
+def test_the_full_map_belongs_to_the_closed_test():
+    # temperature is not rejected against MCLLO, but MCLLO is against the full map
+    def found(temperature, full, **tail):
+        local = {"identity": 0.001, "temperature": temperature, "shift": 0.001, "scale": 0.001}
+        local |= {"common_slope": 0.001, "mcllo": full}
+        above = {k: Comparison(1.0, 1, PValue(p, "exact")) for k, p in local.items()}
+        above["mcllo"] = above["mcllo"]._replace(tail=PValue(full, **({"method": "exact"} | tail)))
+        return closed_test(local_pvalues(above), INSIDE, 0.05)
+
+    assert not found(0.3, 0.02)["mcllo"]  # not said: 0.02 is above a fifth of the level
+    assert all(found(0.3, 0.01).values())
+    assert not found(0.045, 0.5)["temperature"]  # four fifths of the level are left
+    assert found(0.04, 0.5)["temperature"]
+    assert found(0.04, 0.04)["mcllo"]  # nothing below stands: MCLLO has the whole level
+    costly = Reason(Ground.FEW_ERRORS, 1.0, (Limit.FULL_MAP,))
+    assert not found(0.3, 1e-9, method="chi2", why=costly)["mcllo"]  # not to be trusted
+    assert found(0.045, 1e-9, method="chi2", why=costly)["temperature"]  # and so takes no share
+
+
+def test_no_kind_is_named_where_labels_are_separated():
+    # users: twelve rows, separated, "one temperature is enough ... (slope -504)"
+    rng = np.random.default_rng(3)
+    probs = rng.dirichlet([1, 1, 1], size=12)
+    with pytest.warns(SeparationWarning):
+        found = ladder(probs, probs.argmin(axis=1), n_resamples=99, seed=0)
+    assert found.separated
+    assert found.statements()[0].text == UNTOLD
+    assert found.statements()[0].level == "doubt"
+    assert all("enough" not in said.text for said in found.statements())
 
 
 VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam_ladder.json").read_text())[

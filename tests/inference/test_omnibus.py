@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
+from independent import sample
 from scipy.stats import chi2
 from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_test, omnibus_test
 from mcllo._inference.budget import MOST_KERNEL_ROWS
-from mcllo._inference.omnibus import HosmerLemeshow, kernel_companion
+from mcllo._inference.draws import critical_value
+from mcllo._inference.omnibus import HosmerLemeshow, OmnibusTest, filled_form, kernel_companion
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 
@@ -55,9 +57,10 @@ def test_it_sees_what_the_likelihood_ratio_test_cannot():
 
 def test_assess_says_so_in_words():
     probs, y = wave(5000, seed=0)
-    text = str(mcllo.assess(probs, y, seed=1))
-    assert "no miscalibration found" in text
-    assert "But these reject: something is wrong that is no shift or slope" in text
+    a = mcllo.assess(probs, y, seed=1)
+    assert "no miscalibration found" in str(a)
+    (other,) = (said for said in a.statements() if said.kind == "other")
+    assert "something is wrong that is no shift or slope" in other.text
 
 
 @pytest.mark.slow
@@ -87,6 +90,112 @@ def test_very_many_rows_use_chi_square(monkeypatch):
     a = mcllo.assess(probs, y, seed=1)
     test = a.companions["hosmer_lemeshow"]
     assert a.nulls == {}
-    assert (test.n_resamples, test.expected) == (0, 10.0)
+    assert (test.n_resamples, test.expected, test.df) == (0, 10.0, 10)
+    assert str(test).endswith("(chi-square on 10 df)")
     assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 10))
     assert test.statistic == pytest.approx(omnibus_test(probs, y, seed=1).statistic)
+
+
+# ---- very many rows: chi-square of what varies enough -------------------------------------------
+
+
+def test_counts_that_vary_enough_give_the_quadratic_form_itself():
+    p = Predictions.from_arrays(*sample(20_000, 4, seed=0))
+    test = OmnibusTest.large_sample(p)
+    assert (test.df, test.expected, test.method) == (30, 30.0, "chi2")
+    assert test.statistic == pytest.approx(HosmerLemeshow(p).of_labels(p.codes[None])[0])
+    assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 30))
+    assert test.high == pytest.approx(chi2.isf(0.05, 30))
+
+
+def multinomial(n, shares):
+    """Return the covariance of the counts of n rows with these probabilities."""
+    shares = np.array(shares)
+    return n * (np.diag(shares) - np.outer(shares, shares))
+
+
+def test_rare_classes_are_pooled_by_hand():
+    # variances of 1000 rows at (.96, .015, .015, .01): 38.4, 14.8, 14.8, 9.9. The second and third
+    # together have 1000 * .03 * .97 = 29.1, the fourth is left out: counts of {0} and {1, 2}
+    spread = multinomial(1000, [0.96, 0.015, 0.015, 0.01])
+    away = np.array([-12.0, 9.0, 1.0, 2.0])
+    both = np.array([[38.4, -28.8], [-28.8, 29.1]])
+    d = np.array([-12.0, 10.0])
+    small, large = np.linalg.eigvalsh(both)
+    assert small < 20.0 < large  # one direction is left
+    (u,) = np.linalg.eigh(both)[1][:, 1:].T
+    value, df = filled_form(away[None], spread[None])
+    assert df == 1
+    assert value == pytest.approx((u @ d) ** 2 / large)
+
+
+def test_groups_that_expect_nothing_join_their_neighbours():
+    # 2 classes: one count of variance v varies by 2 v along (1, -1) / sqrt 2, where away is (d, -d)
+    shares = [1e-6, 0.5, 1e-6, 1e-6]  # the last ones go to the last group that was found
+    spread = np.array([multinomial(1000, [q, 1 - q]) for q in shares])
+    away = np.array([[1.0, -1.0], [20.0, -20.0], [0.0, 0.0], [2.0, -2.0]])
+    value, df = filled_form(away, spread)
+    assert df == 1
+    assert value == pytest.approx(23.0**2 / spread[:, 0, 0].sum())
+
+
+def test_what_cannot_be_said_is_left_out_with_the_reason():
+    p = Predictions.from_arrays([[1 - 2e-6, 1e-6, 1e-6]] * 50, [0] * 50)
+    test = OmnibusTest.large_sample(p)
+    assert (test.method, test.df) == ("none", None)
+    assert np.isnan(test.pvalue)
+    assert str(test) == (
+        "Hosmer-Lemeshow left out: the table is too large to simulate, and its groups expect too "
+        "little for chi-square"
+    )
+    assert test.to_dict()["statistic"] is None
+    assert test.null_text == "-"
+
+
+def test_the_last_bits_of_a_group_do_not_decide():
+    p = Predictions.from_arrays(*sample(3000, 3, seed=2, sharpness=4.0))
+    groups = HosmerLemeshow(p)
+    excess = groups.observed(p.codes[None])[0] - groups.expected
+    same = filled_form(excess, groups.spread * (1.0 + 1e-14))
+    assert same == pytest.approx(filled_form(excess, groups.spread), rel=1e-10)
+
+
+# ---- the range that goes with the p-value -------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_draws", [19, 99, 199, 499, 999])
+def test_the_range_agrees_with_the_p_value(n_draws):
+    drawn = np.random.default_rng(n_draws).integers(0, 40, n_draws).astype(float)  # with ties
+    high = critical_value(drawn, 0.95)
+    for observed in np.arange(-0.5, 41.0, 0.5):
+        pvalue = (1 + (drawn >= observed).sum()) / (n_draws + 1)
+        assert (observed > high) == (pvalue <= 0.05)
+
+
+@pytest.mark.parametrize("kind", ["hosmer_lemeshow", "kernel"])
+def test_statistic_range_and_p_never_contradict_each_other(kind):
+    seen = set()
+    for seed in range(30):
+        x, y = sample(40, 3, seed=seed, sharpness=2.0)
+        sharper = x**1.6 / (x**1.6).sum(axis=1, keepdims=True)
+        test = omnibus_test(sharper, y, kind=kind, n_resamples=99, seed=seed)
+        rejected = test.pvalue <= 0.05
+        assert (test.statistic > test.high) == rejected
+        assert (float(test.statistic_text) > float(test.null_text.split()[-1])) == rejected
+        assert str(test).endswith("(simulated)")
+        seen.add(rejected)
+    assert seen == {False, True}
+
+
+def test_so_few_draws_have_no_range():
+    test = omnibus_test(TOY_X, TOY_Y, n_resamples=9, seed=0)
+    assert test.high == np.inf
+    assert test.null_text == "-"
+    assert test.to_dict()["high"] is None
+
+
+def test_equal_looking_numbers_get_more_digits():
+    test = OmnibusTest("hosmer_lemeshow", 171.04, 90.0, 0.049, 999, 0, 0.0, 171.01, "exact")
+    assert str(test) == (
+        "Hosmer-Lemeshow 171.04 (calibrated: 95 % below 171.01), p = 0.049 (simulated)"
+    )

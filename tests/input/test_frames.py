@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 from inputs import columns_of, refusal
 
+from mcllo import MCLLOCalibrator, Predictions
 from mcllo._input.frames import (
     as_column,
     as_matrix,
@@ -22,6 +23,9 @@ from mcllo._input.frames import (
     shorten,
 )
 from mcllo._input.labels import plain_label
+from mcllo.calibrators import HistogramBinning
+from mcllo.exceptions import InputError
+from mcllo.metrics import log_loss
 
 P = np.array([[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
 COLUMNS = {"a": P[:, 0], "b": P[:, 1]}
@@ -306,3 +310,78 @@ def test_words_of_errors():
     assert shorten([1, "a"]) == "[1, 'a']"
     assert shorten(range(100), most=4) == "[0, 1, ..., 99]"
     assert shorten(range(4), most=4) == "[0, 1, 2, 3]"
+
+
+# ---- the index of pandas ------------------------------------------------------------------------
+
+NAMED = ["r0", "r1", "r2"]
+PAIRS = pd.MultiIndex.from_product([["x"], [1, 2, 3]])
+
+
+def frame_and_labels(rows=None, labels=None):
+    """Return probabilities and labels of three rows with these indexes."""
+    return pd.DataFrame(P, columns=["a", "b"], index=rows), pd.Series(WORDS, index=labels)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        (None, None),
+        ([7, 3, 5], [7, 3, 5]),  # train_test_split gives both the same index
+        (None, [7, 3, 5]),  # a frame made from predict_proba, labels that were split off
+        (NAMED, None),
+        ([1, 1, 2], [1, 1, 2]),
+        ([0, 1, 2], [0.0, 1.0, 2.0]),
+        (PAIRS, PAIRS.copy()),
+    ],
+)
+def test_an_index_that_agrees_or_only_counts_is_taken_by_position(rows, labels):
+    probs, y = frame_and_labels(rows, labels)
+    p = Predictions.from_arrays(probs, y, sample_weight=pd.Series([1, 2, 3]))
+    assert p.codes.tolist() == [0, 1, 0]
+
+
+def test_the_same_rows_in_another_order_are_refused():
+    probs, y = frame_and_labels(None, [2, 0, 1])
+    said = (
+        r"^y must have the index of probs; row 0 is 0 in probs and 2 in y\. Pass "
+        r"y\.loc\[probs\.index\] to go by the index, or y\.to_numpy\(\) if the rows are in the "
+        r"same order\.$"
+    )
+    with pytest.raises(InputError, match=said):
+        Predictions.from_arrays(probs, y)
+    # the remedies
+    assert Predictions.from_arrays(probs, y.loc[probs.index]).codes.tolist() == [1, 0, 0]
+    assert Predictions.from_arrays(probs, y.to_numpy()).codes.tolist() == [0, 1, 0]
+
+
+def test_other_rows_are_refused_where_both_say_which():
+    probs, y = frame_and_labels(NAMED, ["r1", "r2", "r3"])
+    with pytest.raises(InputError, match=r"row 0 is 'r0' in probs and 'r1' in y\. Pass y\.to_nu"):
+        Predictions.from_arrays(probs, y)
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "groups"])
+def test_weights_and_groups_have_an_index_too(name):
+    probs, y = frame_and_labels(NAMED, NAMED)
+    beside = pd.Series([1, 2, 3], index=NAMED[::-1])
+    with pytest.raises(InputError, match=rf"{name} must have the index of probs"):
+        Predictions.from_arrays(probs, y, **{name: beside})
+    with pytest.raises(InputError, match=rf"{name} must have the index of y"):
+        Predictions.from_arrays(P, y, classes=["a", "b"], **{name: beside})
+    assert Predictions.from_arrays(probs, y, **{name: beside.to_numpy()}).n_samples == 3
+
+
+def test_metrics_and_calibrators_look_at_the_index():
+    probs, y = frame_and_labels(None, [2, 0, 1])
+    with pytest.raises(InputError, match="y_true must have the index of y_prob"):
+        log_loss(y, probs)
+    for calibrator in (HistogramBinning(), MCLLOCalibrator()):
+        with pytest.raises(InputError, match="y must have the index of"):
+            calibrator.fit(probs, y)
+
+
+def test_frames_without_an_index_go_by_position():
+    y = pd.Series(WORDS, index=[2, 0, 1])
+    for make in (pl.DataFrame, pa.table):
+        assert Predictions.from_arrays(make(COLUMNS), y).codes.tolist() == [0, 1, 0]

@@ -126,3 +126,33 @@ def test_what_is_scored_keeps_its_zeros_and_may_be_one_column(toy):
     assert "(y_true, y_prob)" in str(refusal(scored_predictions, TOY_X, TOY_Y))
     assert scored_predictions(None, toy) is toy
     assert "y must not be given" in str(refusal(scored_predictions, TOY_Y, toy))
+
+
+# ---- the default baseline occurs in the labels --------------------------------------------------
+
+OPTIONS = np.full((4, 6), 1 / 6)  # a multiple choice of six
+
+
+def test_the_default_baseline_is_the_last_class_that_occurs():
+    p = Predictions.from_arrays(OPTIONS, list("ADBC"), classes=list("ABCDEF"))
+    assert p.baseline == "D"
+    assert p.absent == ("E", "F")
+    assert Predictions.from_arrays(OPTIONS, list("AFBC"), classes=list("ABCDEF")).baseline == "F"
+
+
+def test_a_baseline_that_was_asked_for_stays():
+    p = Predictions.from_arrays(OPTIONS, list("ADBC"), classes=list("ABCDEF"), baseline="F")
+    assert p.baseline == "F"
+    assert p.take([0, 1]).baseline == "F"
+
+
+def test_rows_of_weight_zero_do_not_occur():
+    p = Predictions.from_arrays(TOY_X[:3], [0, 1, 2], sample_weight=[1, 1, 0])
+    assert p.baseline == 1
+    p = Predictions.from_arrays(TOY_X[:3], [[1, 0, 0], [2, 3, 0], [0, 1, 0]])  # counted labels
+    assert p.baseline == 1
+
+
+def test_rows_that_were_chosen_keep_the_baseline():
+    p = Predictions.from_arrays(TOY_X[:3], [0, 1, 2])
+    assert p.take([0, 1]).baseline == p.baseline == 2

@@ -475,6 +475,17 @@ def test_marks_are_the_statistics_of_the_models():
     assert "enough? p" in text
 
 
+def test_a_model_kept_in_spite_of_its_small_p_value_is_hollow():
+    rows = [replace(row, rejected=False, larger_pvalue=0.3) for row in climbed().rows]
+    rows[3] = replace(rows[3], larger_pvalue=0.041)  # slopes, but the temperature inside it stands
+    ax = ladder(replace(climbed(), rows=tuple(rows), chosen="identity"), caption=True)
+    np.testing.assert_allclose(line(ax, "_held"), [[rows[3].statistic, 3]])
+    assert len(line(ax, "_kept")) == len(rows) - 1
+    text = assert_readable(ax)
+    assert "nor this, though p is small" in text
+    assert "only its own is small" in " ".join(text.split())
+
+
 @pytest.mark.parametrize("numbers", [True, False])
 @pytest.mark.parametrize("chosen", INSIDE)
 def test_every_choice_is_readable(chosen, numbers):

@@ -104,7 +104,7 @@ def test_the_gate_answers_with_the_exit_code(tmp_path, capsys):
     file = write(tmp_path, "f.csv", SEPARATED)
     words = ["assess", file, *LABEL, "--statistic", "wald", "--method", "chi2"]
     assert run(words) == 0
-    assert run([*words, "--gate"]) == 1  # without a p-value it does not open
+    assert run([*words, "--gate"]) == 3  # without a p-value it does not open
     file = write(tmp_path, "f.csv", csv_text(400))
     pvalue = strict(output(capsys, "assess", file, *LABEL, "--json"))["test"]["pvalue"]
     assert 0.0 < pvalue < 0.05

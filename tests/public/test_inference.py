@@ -233,12 +233,7 @@ def test_weighted_rows_say_how_many_they_are_worth():
         (6, {}, 0.01, "6 groups give no p-value below 0.031; level 0.01 needs at least 8"),
         (8, {}, 0.01, ""),
         (3, {}, 0.25, ""),
-        (
-            8,
-            {"n_resamples": 9},
-            0.05,
-            "9 draws give no p-value below 0.10; level 0.05 needs at least 19",
-        ),
+        (8, {"n_resamples": 9}, 0.05, "9 draws give no p-value below 0.10; level 0.05 needs"),
         (3, {"method": "f"}, 0.05, "3 groups give no p-value below"),
     ],
 )
@@ -267,7 +262,7 @@ def test_no_surprise_yet_is_no_evidence():
 
 
 def test_errors():
-    with pytest.raises(InputError, match="method must be 'auto', 'flip', 'f' or 'draw'"):
+    with pytest.raises(InputError, match="method must be 'auto', 'flip', 'f' or 'draw'; got"):
         robust_test(TOY_X, TOY_Y, method="chi2")
     with pytest.raises(InputError, match="groups= must not be given beside"):
         robust_test(Predictions.from_arrays(TOY_X, TOY_Y), groups=GROUPS)

@@ -1,10 +1,10 @@
 """Validated predictions -> `Assessment`, everything a person needs to act.
 
-The verdict is that of one test, chosen for the rows and the baseline
-(`_inference/calibration_test`); beside it stand omnibus tests, metrics with what they would show
-under calibration, each class's share, and the `Details`: which kind of miscalibration, which
-classes, and what the answer hangs on. `DataFacts` are all that is kept of rows that are not in
-memory; everything an assessment says of its data is in them.
+The verdict (`_assessment/verdict`) rests on one test, chosen for the rows and the baseline
+(`_inference/calibration_test`), and on the size of the departure; beside it stand omnibus tests,
+metrics with what they would show under calibration, each class's share, and the `Details`: whose
+fault it is, which kind of miscalibration, and what the answer hangs on. `DataFacts` are all that is
+kept of rows that are not in memory; everything an assessment says of its data is in them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from .._diagnosis.calibration_table import (
+    CalibrationTable,
+    Interval,
+    Versus,
+    calibration_table_of,
+)
 from .._diagnosis.class_tests import in_the_large
+from .._diagnosis.culprits import Culprits
 from .._fit.fit import MCLLOFit
 from .._ground.results import Codes, Floats, none_for_nan
 from .._ground.statements import Statement
@@ -25,10 +32,11 @@ from .._inference.calibration_test import fit_and_test, needs_robust
 from .._inference.draws import MetricNull, Seed, entropy_of, metric_nulls
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
 from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
+from .._inference.size import Size
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._input.zeros import zeros_raised
-from ..exceptions import PYTHON, Phrase, Words
+from ..exceptions import PYTHON, InputError, Phrase, Words
 from ..metrics import (
     accuracy,
     brier_score,
@@ -38,7 +46,10 @@ from ..metrics import (
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
-from .words import assessment_text, statements_of
+from .subgroups import Subgroups, check_by
+from .text import assessment_text
+from .verdict import TOLERANCE, Verdict, decide
+from .words import rejecting, statements_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +132,9 @@ class Assessment:
     metrics : dict of str to float
         ``accuracy``, ``log_loss``, ``brier``, ``ece`` (top label, ceil(sqrt(n)) bins) and
         ``classwise_ece``.
+    promised : dict of str to float
+        Accuracy, log loss and Brier score that these predictions promise: what calibrated ones of
+        the same values have on average.
     nulls : dict of str to MetricNull
         What ``ece`` and ``classwise_ece`` would be if the predictions were calibrated, with exact
         p-values; empty where labels cannot be simulated (fractional weights) or are too many
@@ -139,6 +153,7 @@ class Assessment:
     test: CalibrationTest
     fit: MCLLOFit
     metrics: dict[str, float]
+    promised: dict[str, float]
     nulls: dict[str, MetricNull]
     companions: dict[str, OmnibusTest]
     in_the_large: Table
@@ -148,21 +163,92 @@ class Assessment:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, alpha: float = 0.05, *, full: bool = False, words: Words = PYTHON) -> str:
+    @property
+    def size(self) -> Size:
+        """How large the departure is, with intervals."""
+        return self.details.size
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes to, at level 0.05 and a tolerance of one percentage point."""
+        return self.decide()
+
+    @property
+    def culprits(self) -> Culprits | None:
+        """Whose fault it is, when miscalibration was found; None where that cannot be asked."""
+        return self.details.culprits_at(0.05) if self.verdict.rejected else None
+
+    @property
+    def subgroups(self) -> Subgroups | None:
+        """Each subgroup by itself, and whether they are alike; None where rows are not divided."""
+        return self.details.subgroups
+
+    def decide(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> Verdict:
+        """Return the verdict at level `alpha` with this tolerance: all that text, JSON, report and
+        gate go by.
+        """
+        robust = self.details.robust
+        return decide(
+            self.test,
+            self.size,
+            alpha=alpha,
+            tolerance=tolerance,
+            cannot="" if robust is None else robust.cannot_tell(alpha),
+            other=rejecting(self, alpha),
+        )
+
+    def verdicts(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> list[Verdict]:
+        """Return the verdict and those of the subgroups: what a gate goes by.
+
+        Each of the two, all rows and all subgroups, has level `alpha` for itself.
+        """
+        divided = self.subgroups
+        own = () if divided is None else divided.decide(alpha, tolerance)
+        return [self.decide(alpha, tolerance), *own]
+
+    def text(
+        self,
+        alpha: float = 0.05,
+        *,
+        tolerance: float = TOLERANCE,
+        brief: bool = False,
+        full: bool = False,
+        words: Words = PYTHON,
+    ) -> str:
         """Return the report, its verdict at level `alpha`; `full` adds every detail.
+
+        `brief` leaves it at what to do, without what lies behind it.
 
         `words` are what arguments are called: Python's names, or the command line's options.
         """
-        return assessment_text(self, alpha, full=full, called=words)
+        verdict = self.decide(alpha, tolerance)
+        return assessment_text(self, verdict, brief=brief, full=full, called=words)
 
-    def statements(self, alpha: float = 0.05, words: Words = PYTHON) -> list[Statement]:
+    def statements(
+        self, alpha: float = 0.05, words: Words = PYTHON, *, tolerance: float = TOLERANCE
+    ) -> list[Statement]:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
-        Kinds: heading, verdict, meaning, test, subsample, companion, other, kind.*, classes,
-        baseline, zeros.*, note.*, metric.*, departure and remedy. Text and report print what they
-        pick.
+        Kinds: heading, verdict, meaning, other, size.*, hint.*, culprit.*, remedy, test, subsample,
+        companion, kind.*, by.*, baseline, zeros.*, note.* and metric.*. Text and report print what
+        they pick.
         """
-        return statements_of(self, alpha, words)
+        return statements_of(self, self.decide(alpha, tolerance), words)
+
+    def calibration_table(
+        self, *, versus: Versus = "baseline", level: float = 0.95, interval: Interval = "wald"
+    ) -> CalibrationTable:
+        """Return calibration intercepts and slopes as clinical papers print them.
+
+        Arguments as in `mcllo.calibration_table`; needs all rows in memory.
+        """
+        if not isinstance(self.predictions, Predictions):
+            raise InputError(
+                "calibration_table needs all rows in memory; these were read in parts."
+            )
+        drawn = {"n_resamples": self.details.n_resamples, "seed": self.details.seed}
+        options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval, **drawn}
+        return calibration_table_of(self.predictions, self.fit, **options)
 
     @property
     def data(self) -> DataFacts:
@@ -181,12 +267,21 @@ class Assessment:
             f"{self.test.statistic:.6g}, df {self.test.df}, pvalue {self.test.pvalue:.4g}>"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, ready for strict JSON."""
+    def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON, with the verdict at level `alpha`."""
+        verdict = self.decide(alpha, tolerance)
+        culprits = self.details.culprits_at(alpha) if verdict.rejected else None
+        divided = self.subgroups
         return {
+            "verdict": none_for_nan(verdict.to_dict()),
+            "size": none_for_nan(self.size.to_dict()),
+            "culprits": None if culprits is None else none_for_nan(culprits.to_dict()),
+            "subgroups": None if divided is None else divided.to_dict(alpha, tolerance),
+            "hints": [hint.text for hint in self.details.hints],
             "test": none_for_nan(self.test.to_dict()),
             "fit": none_for_nan(self.fit.to_dict()),
             "metrics": none_for_nan(self.metrics),
+            "promised": none_for_nan(self.promised),
             "nulls": {name: null.to_dict() for name, null in self.nulls.items()},
             "companions": {name: test.to_dict() for name, test in self.companions.items()},
             "in_the_large": none_for_nan(self.in_the_large.rows()),
@@ -206,6 +301,7 @@ def assess_predictions(
     seed: Seed = None,
 ) -> Assessment:
     """Assess validated predictions; `rule` "auto" chooses their baseline."""
+    check_by(predictions)
     entropy = entropy_of(seed)
     fitted = fit_and_test(
         predictions,
@@ -221,6 +317,7 @@ def assess_predictions(
         test=fitted.test,
         fit=fitted.fit,
         metrics=summary_metrics(predictions),
+        promised=promised_metrics(predictions),
         nulls=nulls,
         companions=companions,
         in_the_large=calibration_in_the_large(predictions),
@@ -261,6 +358,22 @@ def summary_metrics(predictions: Predictions) -> dict[str, float]:
         "ece": expected_calibration_error(None, predictions),
         "classwise_ece": classwise_calibration_error(None, predictions),
     }
+
+
+def promised_metrics(predictions: Predictions) -> dict[str, float]:
+    """Return what predictions promise: the metrics of calibrated ones of these values, on average.
+
+    Accuracy is then the mean confidence, log loss the mean entropy, and the Brier score the mean
+    of ``1 - sum_j x_ij^2``.
+    """
+    x = predictions.probs
+    by_row = {
+        "accuracy": x.max(axis=1),
+        "log_loss": -np.einsum("ij,ij->i", x, np.log(x)),
+        "brier": 1.0 - np.einsum("ij,ij->i", x, x),
+    }
+    weight = predictions.sample_weight
+    return {name: float(np.average(v, weights=weight)) for name, v in by_row.items()}
 
 
 def calibration_in_the_large(predictions: Predictions) -> Table:

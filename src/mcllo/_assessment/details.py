@@ -1,12 +1,16 @@
 """`Details`: what lies behind an assessment's one p-value, computed when it is asked for.
 
 ===========  ========================================  ==========================================
+size         how large the departure is                of rows in blocks from a subsample
+culprits     whose fault it is                         not for dependent rows, to 200 classes
+hints        mistakes in the rows                      of rows in blocks from a subsample
 ladder       which kind of miscalibration              not for dependent rows, to 200 classes
 class_tests  which classes, adjusted for their number  not for dependent rows, to 200 classes
 baselines    does the answer hang on the baseline?     up to 50 classes and 20 million cells
 zeros        does it hang on the floor for zeros?      only when a probability was 0
 posterior    probability of calibration, by BIC        read it beside the p-value
 robust       score test for dependent rows             only for groups and survey weights
+subgroups    is it one map, and which is off?          only where rows are divided (`by`)
 ===========  ========================================  ==========================================
 
 Rows in groups and survey weights leave out what assumes independent rows: a p-value that is not
@@ -23,15 +27,20 @@ from typing import Any, TypeVar
 
 from .._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
 from .._diagnosis.class_tests import ClassTests, class_tests_of
+from .._diagnosis.culprits import Culprits, culprits_of
+from .._diagnosis.hints import hints_of
 from .._diagnosis.ladder import Ladder, ladder_of
 from .._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity_of
 from .._fit.fit import MOST_BASELINES
-from .._ground.statements import quiet
+from .._ground.statements import Statement, quiet
 from .._ground.threads import one_blas_thread
 from .._inference.budget import BRIEF_NESTED_WORK, MOST_BASELINE_ENTRIES, N_RESAMPLES_DETAILS
 from .._inference.calibration_test import FittedTest, needs_robust
 from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
 from .._inference.robust import RobustTest
+from .._inference.size import Size, size_of
+from ..exceptions import PYTHON, Words
+from .subgroups import Subgroups, subgroups_of_fit
 
 MOST_CLASSES = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
@@ -59,12 +68,48 @@ class Details:
 
     @classmethod
     def without_rows(
-        cls, posterior: CalibrationPosterior | None, skipped: dict[str, str]
+        cls,
+        size: Size,
+        hints: list[Statement],
+        posterior: CalibrationPosterior | None,
+        skipped: dict[str, str],
     ) -> Details:
-        """Return the details of rows that are not in memory: no more than the posterior."""
+        """Return the details of rows that are not in memory: what some of them show."""
         details = cls.__new__(cls)
-        vars(details).update(dict.fromkeys(PARTS), posterior=posterior, skipped=skipped)
+        known = {"size": size, "hints": hints, "posterior": posterior, "skipped": skipped}
+        known |= {"subgroups": None}
+        vars(details).update(dict.fromkeys(PARTS) | known)
         return details
+
+    @cached_property
+    def size(self) -> Size:
+        """How large the departure is."""
+        with one_blas_thread():
+            return size_of(self.fitted.predictions, self.fitted.fit, seed=self.seed)
+
+    @cached_property
+    def hints(self) -> list[Statement]:
+        """What looks like a mistake in the rows."""
+        return self.hints_in(PYTHON)
+
+    def hints_in(self, called: Words) -> list[Statement]:
+        """Return the same in these words for arguments."""
+        if "hints" in vars(self) and (called is PYTHON or "fitted" not in vars(self)):
+            return self.hints
+        f = self.fitted
+        return hints_of(f.predictions, f.fit, f.test, called)
+
+    def culprits_at(self, alpha: float) -> Culprits | None:
+        """Return whose fault it is, at level `alpha`; None where it is left out."""
+        if "culprits" in self.skipped:
+            return None
+        known: dict[float, Culprits | None] = vars(self).setdefault("_culprits", {})
+        if alpha not in known:
+            f = self.fitted
+            options: dict[str, Any] = {"test": f.test, "ladder": self.ladder}
+            options["alpha"] = alpha
+            known[alpha] = self._part("culprits", culprits_of, f.predictions, **options)
+        return known[alpha]
 
     @cached_property
     def ladder(self) -> Ladder | None:
@@ -115,19 +160,27 @@ class Details:
         return self.fitted.robust
 
     @cached_property
+    def subgroups(self) -> Subgroups | None:
+        """Each subgroup by itself, where rows are divided."""
+        if self.fitted.predictions.by is None:
+            return None
+        with quiet():
+            return subgroups_of_fit(self.fitted, n_resamples=self.n_resamples, seed=self.seed)
+
+    @cached_property
     def skipped(self) -> dict[str, str]:
         """What was left out, and why."""
         p = self.fitted.predictions
         if needs_robust(p):
-            return dict.fromkeys(PARTS[:-1], f"it assumes {INDEPENDENT}")
+            return dict.fromkeys(("culprits", *PARTS[:-1]), f"it assumes {INDEPENDENT}")
         left_out: dict[str, str] = {}
         if p.n_classes > MOST_CLASSES:
             why = f"{p.n_classes:,} classes are too many to fit class by class"
-            left_out = dict.fromkeys(("ladder", "class_tests"), why)
+            left_out = dict.fromkeys(("culprits", "ladder", "class_tests"), why)
         cells = float(p.probs.size) * p.n_classes
         if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_BASELINE_ENTRIES):
-            many = "too many classes or rows to fit every baseline; try a few of them with "
-            left_out["baselines"] = f"{many}mcllo.baseline_sensitivity(..., baselines=)"
+            many = "too many classes or rows to fit every baseline; try a few, one at a time"
+            left_out["baselines"] = many
         return left_out
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,116 +2,154 @@
 
 ==========================  ======================================================================
 heading                     how much was read
-verdict, meaning            the answer (its `status` below), and what it means or does not mean
+verdict, meaning, other     the answer (`_assessment/verdict`), what it means and does not mean, and
+                            what omnibus tests say against it
+size, size.*                how large the departure is, and how often it is right at a few levels
+hint.*                      what looks like a mistake in the rows rather than in the model
+culprit, culprit.*          after a rejection: whose fault it is, or why nobody can be named
+remedy                      what to do
 test, subsample             the test behind it; of rows in blocks also that of some of them
-companion, other            omnibus tests; what it means when only they reject
+companion                   omnibus tests
 kind.*                      after a rejection: the kind, the evidence for it, its rivals (`Ladder`)
-classes, baseline, zeros.*  which classes stand out, and what the answer hangs on
+by, by.*                    each subgroup by itself, where rows are divided (`Subgroups`)
+baseline, zeros.*           what the answer hangs on
 note.*                      what must be known of data and fit before trusting the numbers
 metric.*                    accuracy, log loss, Brier score, and each ECE beside its null
-departure, departure.none   after a rejection: how a class departs; why none can be named
-remedy                      after a rejection: what to do
 ==========================  ======================================================================
 
-============  ==================================================================================
-rejected      the main test rejects at level alpha
-other         the main test does not, an omnibus companion does (Bonferroni over companions)
-not_rejected  none does; never called calibrated
-unknown       the statistic does not exist for these rows
-============  ==================================================================================
-
-A class departs from the baseline by ``gamma_j`` (below 1: too extreme, log odds should be shrunk;
-above 1: too timid; not positive: ranked the wrong way) and by ``delta_j``: where the prediction
-gives even odds, class j is delta_j times as likely. The text prints statements and tables.
+`_assessment/text` prints them.
 """
 
 from __future__ import annotations
 
-import math
-import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .._diagnosis.class_tests import StandsOut
 from .._fit.fit import MCLLOFit
-from .._ground.results import Floats
+from .._ground.results import none_for_nan
 from .._ground.statements import Level, Statement, pick
-from .._ground.text import align, ellipsis, format_count, format_interval, format_number, p_words
+from .._ground.text import ellipsis, format_count, format_number, p_words
+from .._inference.omnibus import NAMES as OMNIBUS
+from .._inference.size import Size
+from .._inference.size_words import points
 from .._input.predictions import Predictions
 from ..exceptions import PYTHON, Words
+from .verdict import Kind, Verdict
 
 if TYPE_CHECKING:
     from .assessment import Assessment
 
-Status = Literal["rejected", "other", "not_rejected", "unknown"]
-MOST_NAMED = 4
-"""Most classes that a sentence names."""
-MOST_CLASSES = 12
-"""Most classes that a table or list of the text shows."""
-NO_PROOF = (
-    "That is not proof of",
-    "calibration: the test looks for linear shifts of the log odds, and few rows show little.",
-)
-"""In two lines of text."""
 
-
-def statements_of(a: Assessment, alpha: float = 0.05, called: Words = PYTHON) -> list[Statement]:
-    """Return everything that an assessment says at level `alpha`, in the order of the text."""
-    p = a.predictions
+def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> list[Statement]:
+    """Return everything that an assessment says after a verdict, in the order of the text."""
+    p, d, alpha = a.predictions, a.details, verdict.alpha
     read = f"Calibration of {format_count(p.n_samples)} predictions of {p.n_classes} classes"
     read += "" if p.sample_weight is None else f", {p.weight_kind} weights"
     read += "" if p.groups is None else f", {format_count(int(p.groups.max()) + 1)} groups"
-    said = [Statement("heading", f"{read} (baseline: {ellipsis(p.baseline)})"), *_verdict(a, alpha)]
+    said = [
+        Statement("heading", read),
+        *_verdict(a, verdict),
+        *d.hints_in(called),
+        *_size(a, verdict),
+    ]
+    if verdict.rejected and (culprits := d.culprits_at(alpha)) is not None:
+        said += culprits.statements()
+    if d.subgroups is not None:
+        said += d.subgroups.statements(alpha, verdict.tolerance, verdict)
+    said += _remedy(a, verdict)
     said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
     said += [Statement("companion", str(t), numbers=t.to_dict()) for t in a.companions.values()]
-    if found := rejecting(a, alpha):
-        words = "Something is wrong that is no shift or slope of the log odds. "
-        look = "Look at a reliability diagram."
-        said.append(Statement("other", words + look, "bad", {"kinds": found}))
-    robust = a.details.robust
-    rests = [] if robust is None else robust.statements(alpha)
-    said += [*_details(a, alpha), *rests, *notes(p, a.fit, called), *_metrics(a)]
-    if a.test.rejects(alpha):
-        remedy = "Fit a calibrator on these rows, and judge it on other rows."
-        said += [*departures(a.fit), Statement("remedy", remedy)]
+    if verdict.rejected and d.ladder is not None:
+        said += d.ladder.statements()
+    rests = [] if d.robust is None else d.robust.statements(alpha)
+    said += [*_choices(a, alpha), *rests, *notes(p, a.fit, called), *_metrics(a)]
     return said
 
 
-def rejecting(a: Assessment, alpha: float) -> list[str]:
-    """Return the omnibus tests that reject where the main test does not."""
-    if a.test.rejects(alpha):
-        return []
+def rejecting(a: Assessment, alpha: float) -> tuple[str, ...]:
+    """Return the omnibus tests that reject, allowing for their number."""
     level = alpha / max(1, len(a.companions))
-    return [kind for kind, test in a.companions.items() if test.pvalue <= level]
+    return tuple(kind for kind, test in a.companions.items() if test.pvalue <= level)
 
 
-def _verdict(a: Assessment, alpha: float) -> list[Statement]:
+HEADLINES: dict[Kind, tuple[str, Level]] = {
+    "matters": ("Miscalibrated, and it matters", "bad"),
+    "little": ("Miscalibrated, but by little", "doubt"),
+    "none_found": ("No miscalibration found", "plain"),
+    "cannot_tell": ("These rows cannot tell", "doubt"),
+}
+"""The four verdicts as sentences, without their full stop."""
+
+
+def _verdict(a: Assessment, verdict: Verdict) -> list[Statement]:
     """Return the answer, and what it does and does not say."""
-    status: Status = "other" if rejecting(a, alpha) else "not_rejected"
-    level: Level = "doubt"
-    words, meaning = f"No miscalibration found at level {alpha:g}.", " ".join(NO_PROOF)
-    if math.isnan(a.test.pvalue):
-        status, words = "unknown", "No verdict."
-        meaning = "The statistic does not exist for these rows."
-    elif a.test.rejects(alpha):
-        status, level, words = "rejected", "bad", "Not calibrated."
-        meaning = "Labels do not follow these probabilities."
-    numbers = {"status": status, "pvalue": a.test.pvalue, "alpha": alpha}
-    return [Statement("verdict", words, level, numbers), Statement("meaning", meaning, level)]
+    words, level = HEADLINES[verdict.kind]
+    tolerated = f"{100 * verdict.tolerance:g} percentage points"
+    tolerated = "one percentage point" if verdict.tolerance == 0.01 else tolerated
+    if verdict.kind == "cannot_tell":
+        meaning = verdict.reason
+    elif verdict.kind == "matters":
+        meaning = "Labels do not follow these probabilities: do not read them as frequencies."
+    elif verdict.kind == "little":
+        meaning = (
+            "Labels do not quite follow these probabilities, but the average error is below "
+            f"{tolerated}: with so many rows the test sees what hardly matters."
+        )
+    else:
+        meaning = f"That is not proof of calibration: {excluded(a.size)}"
+        if verdict.practically:
+            meaning = f"Practically calibrated: the average error is below {tolerated}."
+    said = [Statement("verdict", f"{words}.", level, none_for_nan(verdict.to_dict()))]
+    said.append(Statement("meaning", meaning, level))
+    if verdict.other:
+        names = " and ".join(OMNIBUS[kind] for kind in verdict.other)
+        but = (
+            f"But an omnibus test rejects ({names}): something is wrong that is no shift or slope "
+            "of the log odds. Look at the reliability diagrams."
+        )
+        said.append(Statement("other", but, "bad", {"kinds": verdict.other}))
+    return said
 
 
-def _details(a: Assessment, alpha: float) -> list[Statement]:
-    """Return the ladder's verdict, the worst classes, and what the answer hangs on."""
-    d, rejected = a.details, a.test.rejects(alpha)
-    said = d.ladder.statements() if rejected and d.ladder is not None else []
-    if rejected and (tests := d.class_tests) is not None:
-        off, shares = tests.standing_out(alpha), tests.standing_out(alpha, shares=True)
-        words = f"Worst classes: {_named(off) or 'no single one stands out'}"
-        if shares:
-            words += f"; come true more or less often than predicted: {_named(shares)}"
-        said.append(Statement("classes", f"{words}.", "bad", {"off": off, "shares": shares}))
+def excluded(size: Size) -> str:
+    """Return how large an error these rows exclude."""
+    if not size.high < 1.0:
+        return "these rows exclude no size of error."
+    sure = f"{50 * (1 + size.confidence):g} % confidence"
+    bound = f"an average error above {points(size.high)} percentage points ({sure})"
+    return f"these rows exclude {bound}, no smaller one."
+
+
+def _size(a: Assessment, verdict: Verdict) -> list[Statement]:
+    """Return how large it is, where that is known and not said yet."""
+    said = a.size.statements()
+    if verdict.kind == "cannot_tell":
+        return [] if a.details.robust is not None else pick(said, "size")[:1]
+    if verdict.kind == "none_found" and a.size.low == 0.0:
+        return pick(said, "size.level")
+    return said
+
+
+def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
+    """Return what to do about the verdict."""
+    words = {
+        "matters": "Fit a calibrator on these rows, and judge it on other rows.",
+        "little": "A repair would change little; leave them, or fit a calibrator on these rows.",
+        "none_found": "Nothing to repair on this evidence.",
+        "cannot_tell": "Collect more rows, or more groups, before trusting or repairing them.",
+    }[verdict.kind]
+    if verdict.rejected and not a.fit.converged:
+        words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
+    if own := "" if a.subgroups is None else a.subgroups.remedy(verdict.alpha, verdict.tolerance):
+        words = f"{words} {own}" if verdict.rejected else own
+    if a.details.hints:
+        words = "Settle first what looks like a mistake in the rows, and ask again."
+    return [Statement("remedy", words)]
+
+
+def _choices(a: Assessment, alpha: float) -> list[Statement]:
+    """Return what the answer hangs on: the baseline, the floor for zeros."""
+    d, said = a.details, []
     if (found := d.baselines) is not None:
         low, high = min(found.table["statistic"]), max(found.table["statistic"])
         least = found.method == "exact" and found.pvalue <= 1.0 / (found.n_resamples + 1)
@@ -124,11 +162,6 @@ def _details(a: Assessment, alpha: float) -> list[Statement]:
         numbers = {"pvalue": found.pvalue, "low": low, "high": high}
         said.append(Statement("baseline", words, numbers=numbers))
     return said if d.zeros is None else [*said, *d.zeros.statements(alpha)]
-
-
-def _named(found: list[StandsOut]) -> str:
-    names = [f"{ellipsis(label)} (p {p_words(p, bound=bound)})" for label, p, bound in found]
-    return _cut(names, MOST_NAMED)
 
 
 def _cut(names: Sequence[str], most: int = 6) -> str:
@@ -171,8 +204,8 @@ def notes(predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON) -> li
 
 
 def _metrics(a: Assessment) -> list[Statement]:
-    """Return accuracy, log loss and Brier score, and each ECE beside its null."""
-    m = a.metrics
+    """Return accuracy, log loss and Brier score with what they promise, each ECE with its null."""
+    m, promised = a.metrics, a.promised
     words = {
         "accuracy": f"Accuracy {100 * m['accuracy']:.1f} %",
         "log_loss": f"log loss {m['log_loss']:.4f}",
@@ -180,6 +213,9 @@ def _metrics(a: Assessment) -> list[Statement]:
         "ece": f"ECE (top label) {m['ece']:.4f}",
         "classwise_ece": f"ECE (class by class) {m['classwise_ece']:.4f}",
     }
+    for name, value in promised.items():
+        shown = f"{100 * value:.1f} %" if name == "accuracy" else f"{value:.4f}"
+        words[name] += f" (promised: {shown})"
     for name in words.keys() & a.nulls.keys():
         null = a.nulls[name]
         words[name] += (
@@ -187,186 +223,8 @@ def _metrics(a: Assessment) -> list[Statement]:
             f"p {p_words(null.pvalue)}"
         )
     return [
-        Statement(f"metric.{name}", text, numbers={"value": m[name]})
+        Statement(
+            f"metric.{name}", text, numbers={"value": m[name], "promised": promised.get(name)}
+        )
         for name, text in words.items()
     ]
-
-
-def departures(fit: MCLLOFit, level: float = 0.95) -> list[Statement]:
-    """Return the classes whose interval for delta or gamma excludes 1, the largest first.
-
-    Or one statement that says why there is none.
-    """
-    if not fit.converged:
-        words = "The classes cannot be told apart: the estimates do not exist."
-        return [Statement("departure.none", words, "doubt")]
-    interval, found = fit.confidence_interval(level), []
-    for j in np.argsort(-departure_sizes(fit), kind="stable"):
-        parts = []
-        low, high = interval.gamma[j]
-        if high < 1.0 or low > 1.0:
-            kind = "too extreme" if fit.gamma[j] < 1.0 else "too timid"
-            kind = "ranked the wrong way" if fit.gamma[j] <= 0.0 else kind
-            parts.append(f"{kind}, gamma {_estimate(fit.gamma[j], low, high)}")
-        low, high = interval.delta[j]
-        if low > 1.0:
-            parts.append(f"odds understated by {_estimate(fit.delta[j], low, high)}")
-        elif high < 1.0:
-            turned = _estimate(1.0 / fit.delta[j], 1.0 / high, 1.0 / low)
-            parts.append(f"odds overstated by {turned}")
-        if parts:
-            label, words = fit.compared[j], "; ".join(parts)
-            numbers = {"class": label, "baseline": fit.baseline, "words": words}
-            pair = f"{ellipsis(label)} vs {ellipsis(fit.baseline)}"
-            found.append(Statement("departure", f"{pair}: {words}", "bad", numbers))
-    if found:
-        return found
-    words = "No single class stands out; the departure is spread over several."
-    return [Statement("departure.none", words)]
-
-
-def _estimate(value: float, low: float, high: float) -> str:
-    return f"{format_number(value)} {format_interval(low, high)}"
-
-
-def departure_sizes(fit: MCLLOFit) -> Floats:
-    """Return each class's larger Wald |z|; 0 where there is none."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.fmax(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1.0) / fit.se_gamma))
-    return np.nan_to_num(z)
-
-
-def assessment_text(
-    a: Assessment, alpha: float = 0.05, *, full: bool = False, called: Words = PYTHON
-) -> str:
-    """Return the report that ``print(assessment)`` and ``mcllo assess`` show."""
-    said = statements_of(a, alpha, called)
-    kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
-    tests = "; ".join(test.text for test in pick(said, "companion"))
-    hangs = [
-        *([f"Kind: {kind}"] if kind else []),
-        *(classes.text for classes in pick(said, "classes")),
-        *(f"Baseline: {_small(baseline)}" for baseline in pick(said, "baseline")),
-        *([f"Zeros: {zeros}"] if zeros else []),
-    ]
-    noted = [note for note in pick(said, "note") if not (zeros and note.kind == "note.zeros")]
-    lines = [
-        str(a.test),
-        *_wrapped(pick(said, "subsample")),
-        *([f"Any other departure: {tests}"] if tests else []),
-        *(f"But these reject: {_small(other)}" for other in pick(said, "other")),
-        *_wrapped(hangs),
-        *(f"Note: {_small(note)}" for note in noted),
-    ]
-    some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
-    parts = [
-        said[0].text,
-        _verdict_line(said, a.test.p_text),
-        *_indented(lines),
-        "",
-        "   ".join(metric.text for metric in some),
-        *(metric.text for metric in pick(said, "metric.ece", "metric.classwise_ece")),
-        "",
-        f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
-        "(95 % intervals)",
-        parameter_table(a.fit) if a.fit.converged else "  (no estimates: see the note above)",
-    ]
-    if found := pick(said, "departure"):
-        lines = [departure.text for departure in found[:MOST_CLASSES]]
-        rest = len(found) - len(lines)
-        lines += [f"... and {rest} more classes"] if rest else []
-        lines += [f"To repair: {_small(remedy)}" for remedy in pick(said, "remedy")]
-        parts += ["", "What is wrong", *_indented(lines)]
-    if full:
-        for block in full_sections(a):
-            parts += ["", block]
-    return "\n".join(parts)
-
-
-def _verdict_line(said: list[Statement], p: str) -> str:
-    """Return the verdict with the p-value beside the sentence that rests on it."""
-    (verdict,), (meaning,) = pick(said, "verdict"), pick(said, "meaning")
-    status = verdict.numbers["status"]
-    if status == "unknown":
-        return f"Verdict: none, because {_small(meaning)}"
-    if status == "rejected":
-        return f"Verdict: {_small(verdict)} {meaning.text[:-1]} ({p})."
-    proof = "\n  ".join(NO_PROOF)
-    return f"Verdict: {_small(verdict)[:-1]} ({p}). {proof}"
-
-
-def _small(said: Statement) -> str:
-    """Return the text with a small letter at its beginning, to follow a colon."""
-    return said.text[:1].lower() + said.text[1:]
-
-
-def _wrapped(lines: Sequence[str | Statement], width: int = 96) -> list[str]:
-    """Break long lines, what follows indented."""
-    return [
-        part for line in lines for part in textwrap.wrap(str(line), width, subsequent_indent="  ")
-    ]
-
-
-def _indented(lines: Sequence[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
-
-
-def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
-    """Return delta and gamma with intervals, at most `MOST_CLASSES` rows, the worst ones."""
-    interval = fit.confidence_interval(level)
-    shown = np.sort(np.argsort(-departure_sizes(fit), kind="stable")[:MOST_CLASSES])
-    rows = [
-        [
-            ellipsis(fit.compared[j]),
-            format_number(fit.delta[j]),
-            format_interval(*interval.delta[j]),
-            format_number(fit.gamma[j]),
-            format_interval(*interval.gamma[j]),
-        ]
-        for j in shown
-    ]
-    lines = align([["class", "delta", "interval", "gamma", "interval"], *rows]).splitlines()
-    if rest := len(fit.compared) - len(shown):
-        lines.append(f"... and {rest} more classes, closer to what was predicted")
-    return "\n".join(_indented(lines))
-
-
-def full_sections(a: Assessment) -> list[str]:
-    """Return everything else, for ``assess --full``: one block of text for each detail."""
-    d, blocks = a.details, []
-    for title, part in (
-        (
-            "Kinds of miscalibration, nested (p: against the identity; enough?: against more)",
-            d.ladder,
-        ),
-        ("Class by class, p-values after Holm", d.class_tests),
-        ("Every class as the baseline", d.baselines),
-        ("Floors for zeros", d.zeros),
-        ("Bayes", d.posterior),
-        ("Dependent or weighted rows", d.robust),
-    ):
-        if part is not None:
-            blocks.append("\n".join([title, *_indented(wrapped_prose(str(part)))]))
-    rows = [["class", "predicted", "observed", "z", "p"]]
-    rows += [
-        [
-            ellipsis(row["class"]),
-            f"{100 * row['predicted']:.1f} %",
-            f"{100 * row['observed']:.1f} %",
-            f"{row['z']:+.1f}" if row["z"] == row["z"] else "-",
-            format_number(float(row["pvalue"])),
-        ]
-        for row in a.in_the_large.rows()
-    ]
-    shares = _indented(align(rows).splitlines())
-    blocks.append("\n".join(["Shares, predicted and observed", *shares]))
-    return blocks + [f"Left out: {name.replace('_', ' ')}: {w}." for name, w in d.skipped.items()]
-
-
-def wrapped_prose(text: str, width: int = 96) -> list[str]:
-    """Break sentences at `width`; tables, whose cells are two spaces apart, stay as they are."""
-    lines = []
-    for line in text.splitlines():
-        table = "  " in line.strip()
-        lines += [line] if table else textwrap.wrap(line, width) or [""]
-    return lines

@@ -22,7 +22,9 @@ import numpy as np
 
 from .._assessment.assessment import Assessment, DataFacts, assess_predictions, shares_table
 from .._assessment.details import Details
+from .._assessment.verdict import TOLERANCE
 from .._diagnosis.class_tests import shares
+from .._diagnosis.hints import hints_of
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Floats, none_for_nan
 from .._ground.statements import Statement, quiet
@@ -42,6 +44,7 @@ from .._inference.likelihood_tests import (
 from .._inference.omnibus import N_GROUPS
 from .._inference.posterior import posterior_of_fit
 from .._inference.pvalue import Ground, Limit, PValue, Reason
+from .._inference.size import size_of
 from .._input.predictions import Predictions
 from .._input.weights import fraction_found
 from ..exceptions import InputError, Option, Phrase
@@ -91,10 +94,10 @@ class BlockAssessment(Assessment):
         numbers = self.subsample.to_dict()
         return (Statement("subsample", f"{doubt} {self.subsample}", "doubt", numbers),)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON."""
         own = {"subsample": self.subsample, "reliability": self.reliability}
-        return {**super().to_dict(), **none_for_nan(own)}
+        return {**super().to_dict(alpha, tolerance), **none_for_nan(own)}
 
 
 def assess_blocks(
@@ -151,7 +154,9 @@ def assess_blocks(
     deciles = np.arange(1, N_GROUPS) / N_GROUPS
     bins = _bins(blocks, np.quantile(1.0 - some.probs[:, some.baseline_index], deciles))
     scores = sums.scores
-    left_out = ["ladder", "class_tests", "baselines"] + ["zeros"] * bool(facts.n_clipped)
+    left_out = ["culprits", "ladder", "class_tests", "baselines"] + ["zeros"] * bool(
+        facts.n_clipped
+    )
     posterior = posterior_of_fit(fit, scores.weight, 0.5) if scores.weight > 1.0 else None
     columns = shares(sums.class_weight, scores.predicted, scores.spread, scores.weight)
     return BlockAssessment(
@@ -164,10 +169,19 @@ def assess_blocks(
             "ece": bins.top_label_error(),
             "classwise_ece": bins.classwise_error(),
         },
+        promised={
+            "accuracy": 1.0 - scores.errors / scores.weight,
+            "brier": float(scores.spread.sum()) / scores.weight,
+        },
         nulls={},
         companions={} if sums.weighted else {"hosmer_lemeshow": bins.hosmer_lemeshow()},
         in_the_large=shares_table(facts.classes, columns),
-        details=Details.without_rows(posterior, dict.fromkeys(left_out, TOO_LARGE)),
+        details=Details.without_rows(
+            size_of(some, fit, seed=entropy),
+            hints_of(some, fit, test),
+            posterior,
+            dict.fromkeys(left_out, TOO_LARGE),
+        ),
         predictions=facts,
         subsample=check,
         reliability=bins.reliability(facts.classes),

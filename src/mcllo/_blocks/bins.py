@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
-from .._inference.likelihood_tests import chi2_sf
 from .._inference.omnibus import OmnibusTest
 from .._input.labels import Classes
 from .._input.predictions import Predictions
@@ -75,14 +74,7 @@ class BinSums:
 
     def hosmer_lemeshow(self) -> OmnibusTest:
         """Return the quadratic form of `_inference/omnibus` with its chi-square p-value."""
-        used = np.flatnonzero(np.trace(self.spread, axis1=1, axis2=2) > 0.0)
-        value = 0.0
-        for group in used:
-            inverse = np.linalg.pinv(self.spread[group, :-1, :-1], rcond=1e-13, hermitian=True)
-            away = self.excess[group, :-1]
-            value += float(away @ inverse @ away)
-        df = len(used) * (self.excess.shape[1] - 1)
-        return OmnibusTest("hosmer_lemeshow", value, float(df), chi2_sf(value, df), 0, None)
+        return OmnibusTest.of_groups(self.excess, self.spread)
 
     def reliability(self, classes: Classes, level: float = 0.95) -> list[ReliabilityCurve]:
         """Return the curve of the most probable class, then those of the classes."""

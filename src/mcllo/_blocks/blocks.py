@@ -85,10 +85,18 @@ class Blocks(ABC):
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
             raise no_weight()
+        settled = self.layout.settled(sums.class_weight)
+        if settled != self.layout:
+            self._settle(settled)
+            sums = self.total(row_sums, "reading")
         if sums.changes.n_clipped and self.layout.reading.clip is None:
             raised = zeros_raised(sums.changes, sums.n_samples * len(sums.class_weight))
             warnings.warn(ZeroProbabilityWarning(raised), stacklevel=3)
         return sums
+
+    def _settle(self, layout: Layout) -> None:
+        """Read with this layout from now on."""
+        self.layout = layout
 
     @property
     def facts(self) -> DataFacts:
@@ -244,6 +252,12 @@ class Streamed(Blocks):
         """Remove the temporary folder."""
         if self._spill is not None:
             self._spill.close()
+
+    def _settle(self, layout: Layout) -> None:
+        self.layout = self.source.layout = layout
+        self._kept = False  # log odds are those of another baseline
+        if self._spill is not None:
+            self._spill.layout = layout
 
     def __enter__(self) -> Streamed:
         return self

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._ground.threads import one_blas_thread
-from .._input.frames import as_column, as_matrix
+from .._input.frames import as_column, as_matrix, check_index
 from .._input.labels import encode, label_values
 from .._input.predictions import Predictions
 from ..exceptions import InputError
@@ -53,6 +53,7 @@ class Job:
         self, number: int, values: Any, y: Any, weight: Any
     ) -> Iterator[tuple[int, Predictions]]:
         with located(number, self.starts):
+            check_index(probs=values, y=y, sample_weight=weight)
             table, _ = as_matrix(values, "logits" if self.layout.reading.logits else "probs")
             weight = None if weight is None else as_column(weight, "sample_weight")
         classes = self.layout.classes

@@ -15,11 +15,13 @@ weighted, fraction      whether there are weights, and the first that is no whol
 
 Sums of blocks add by ``+``, which must be done in the order of the blocks. A `Block` is validated
 by the same rules as a whole table: `Predictions` looks at one row at a time, so cutting rows into
-blocks changes no number, but for three things that only the whole can tell. They are settled here:
+blocks changes no number, but for four things that only the whole can tell. They are settled here:
 
 ==================  ========================================================================
-classes, baseline   `classes`, else the columns' names, else what the first rows show (`Layout`); a
+classes             `classes`, else the columns' names, else what the first rows show (`Layout`); a
                     label that is none of them is refused, never given another column
+baseline            the last class until all labels were seen; if none is of that class, the sums
+                    are made anew with the last class that occurs
 row numbers         an error names the row of the whole, not of the block
 weights             a block may weigh nothing as long as some other does
 ==================  ========================================================================
@@ -37,7 +39,7 @@ from numpy.typing import NDArray
 from .._fit.objective import free_of_range
 from .._ground.results import Codes, Floats
 from .._input.frames import as_column, as_numbers
-from .._input.labels import Classes, baseline_column, check_not_reserved
+from .._input.labels import Classes, baseline_column, check_not_reserved, default_baseline
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex, clean_logits, clean_probs
 from .._input.weights import RowFacts, clean_rows
@@ -132,7 +134,13 @@ class Layout:
         rows = Predictions._labelled(
             reading.simplex(values), y, reading.classes, reading.baseline, RowFacts()
         )
-        return cls(rows.classes, rows.baseline_index, reading)
+        return cls.of_classes(reading, rows.classes)
+
+    def settled(self, class_weight: Floats) -> Layout:
+        """Return the layout once all labels were seen: the default baseline must be among them."""
+        if self.reading.baseline is not None:
+            return self
+        return replace(self, baseline_index=default_baseline(class_weight))
 
     def read(
         self,

@@ -1,11 +1,11 @@
 """The command line: every verb parses, makes one Python call and prints.
 
-Exit codes: 0 done; 1 calibration rejected (``--gate``); 2 bad input, one line on standard error.
+Exit codes: 0 done; 1 miscalibrated, 3 these rows cannot tell (both with ``--gate`` only); 2 bad
+input, one line on standard error.
 """
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from . import options
 from .options import COMPARED, FLAG_WORDS, PLAIN, READING, notes, reads, split_names
 from .power import power
 
+FAILED, CANNOT_TELL = 1, 3
 Abort = typer.Abort
 UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "UsageError")
 
@@ -71,7 +72,9 @@ def assess(
     html: str | None = options.HTML,
     show: bool = options.OPEN,
     alpha: float = options.ALPHA,
+    tolerance: float = options.TOLERANCE,
     gate: bool = options.GATE,
+    strict: bool = options.STRICT,
     statistic: str = options.STATISTIC,
     method: str = options.METHOD,
     draws: int = options.DRAWS,
@@ -79,7 +82,8 @@ def assess(
     workers: int | None = options.WORKERS,
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
-    options.check_alpha(alpha)
+    options.check_share(alpha, "--alpha")
+    options.check_share(tolerance, "--tolerance")
     rule, named = split_baseline(reading["baseline"])
     with quiet():  # the report says the same in its notes
         result = assess_file(
@@ -93,11 +97,15 @@ def assess(
             n_resamples=draws,
             seed=seed,
         )
-    text = "" if as_json else result.text(alpha, full=full, words=FLAG_WORDS)
-    typer.echo(options.as_json_text(result.to_dict()) if as_json else text)
-    options.write_report(result, html, show, alpha, [file])
-    if gate and (math.isnan(result.test.pvalue) or result.test.rejects(alpha)):
-        raise typer.Exit(1)
+    judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+    text = "" if as_json else result.text(**judged, full=full, words=FLAG_WORDS)
+    typer.echo(options.as_json_text(result.to_dict(**judged)) if as_json else text)
+    options.write_report(result, html, show, [file], **judged)
+    verdicts = result.verdicts(**judged)
+    if (gate or strict) and any(verdict.fails(strict=strict) for verdict in verdicts):
+        raise typer.Exit(FAILED)
+    if (gate or strict) and verdicts[0].kind == "cannot_tell":
+        raise typer.Exit(CANNOT_TELL)
 
 
 @app.command(epilog="Example: mcllo fit train.csv --label y --method auto -o model.json")
@@ -154,7 +162,7 @@ def compare(
             judge = read_predictions(holdout, label=label, **reading)
         result = run_compare(learn, judge, methods=split_names(methods), cv=cv, seed=seed)
     typer.echo(options.as_json_text(result.to_dict()) if as_json else str(result))
-    options.write_report(result, html, show, 0.05, [train] if holdout is None else [train, holdout])
+    options.write_report(result, html, show, [train] if holdout is None else [train, holdout])
 
 
 @app.command(epilog="Example: mcllo apply model.json new.csv -o repaired.csv")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from .._workflows.compare import compare
 from ..calibrators import CALIBRATORS
 from ..datasets import load_cifar10_vgg
 from ..exceptions import InputError, Phrase
+from .options import FLAG_WORDS
 
 SEED = 0
 LABEL = "class"
@@ -47,7 +49,7 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     write_csv(holdout, judge)
     say(f"1. Predictions of ten kinds of images by a VGG: {train} and {holdout}\n")
     assessment = assess_predictions(learn, seed=SEED)
-    say("\n".join(str(assessment).splitlines()[:4]))
+    say(assessment.text(brief=True))
     say("\n2. Which repair works best here?\n")
     comparison = compare(learn, judge, methods=METHODS, seed=SEED)
     say(str(comparison))
@@ -58,7 +60,8 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "repaired.csv")
     page = folder / "report.html"
-    report(comparison, source=[train, holdout], command="mcllo demo").write(page)
+    files = [train, holdout]
+    report(comparison, source=files, command="mcllo demo", words=FLAG_WORDS).write(page)
     say(f"\n4. The report: {page}\n\n{own_file(folder)}")
     return page
 
@@ -93,6 +96,10 @@ def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = N
     kinds: dict[str, Callable[[Any], Any]] = {
         "reliability": plot.reliability,
         "by_class": plot.reliability_by_class,
+        "smooth": partial(plot.reliability, curve="smooth"),
+        "smooth_by_class": partial(plot.reliability_by_class, curve="smooth"),
+        "isotonic": partial(plot.reliability, curve="isotonic"),
+        "isotonic_by_class": partial(plot.reliability_by_class, curve="isotonic"),
         "parameters": lambda a: plot.parameters(a.fit),
         "map": lambda a: plot.calibration_map(a.fit),
         "ladder": plot.ladder,

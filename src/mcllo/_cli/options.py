@@ -27,13 +27,14 @@ from typing import Any
 
 import typer
 
+from .._assessment.verdict import TOLERANCE as DEFAULT_TOLERANCE
 from .._ground.files import check_writable
 from .._inference.budget import N_RESAMPLES
 from ..exceptions import MclloWarning, Words, show_number
 
 SAME = (
-    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method "
-    "methods normalize penalty prefix reps seed statistic weight"
+    "alpha baseline by center classes clip cv delta gamma gate groups kind label logits method "
+    "methods normalize penalty prefix reps seed statistic tolerance weight"
 )
 FLAGS = {
     **{name: f"--{name}" for name in SAME.split()},
@@ -119,7 +120,19 @@ HTML = typer.Option(None, "--html", metavar="OUT", help="Also write a report: .h
 OPEN = typer.Option(False, "--open", help="Open the report in a browser.")
 JSON = typer.Option(False, "--json", help="Print JSON instead of text.")
 FULL = typer.Option(False, "--full", help="Show every detail: nested models, classes, baselines.")
-GATE = typer.Option(False, "--gate", help="Exit with code 1 when calibration is rejected.")
+GATE = typer.Option(
+    False,
+    "--gate",
+    help="Exit with code 1 when miscalibration matters, with 3 when these rows cannot tell.",
+)
+STRICT = typer.Option(
+    False, "--strict", help="As --gate, and exit with code 1 also when it is off by little."
+)
+TOLERANCE = typer.Option(
+    DEFAULT_TOLERANCE,
+    help="Average error of the probabilities that is too little to matter: 0.01 is one percentage "
+    "point.",
+)
 GATE_LEVEL = typer.Option(
     None, help="Recalibrate only if calibration is rejected at this level, say 0.05."
 )
@@ -149,7 +162,9 @@ METHODS = typer.Option(
 )
 FOLDS = typer.Option(None, help="Cross-validate TRAIN with so many folds, no holdout.")
 KIND = typer.Option(
-    "reliability", help="reliability, by_class, parameters, map, ladder or baselines."
+    "reliability",
+    help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
+    "isotonic_by_class), parameters, map, ladder or baselines.",
 )
 SIZES = typer.Option(None, "--n", help="Number of labelled rows; give it more than once.")
 EFFECT = typer.Option(
@@ -166,7 +181,7 @@ RESUME = typer.Option(
     None, metavar="CELLS", help="Without FILE: file that keeps finished settings, to go on from."
 )
 
-COMPARED = "The class that the others are compared with. Default: the last one"
+COMPARED = "The class that the others are compared with. Default: the last that occurs"
 READING: dict[str, tuple[Any, Any, str]] = {
     "classes": (
         str | None,
@@ -190,6 +205,11 @@ READING: dict[str, tuple[Any, Any, str]] = {
         str | None,
         None,
         "Column with groups (animals, patients) whose rows may depend on each other.",
+    ),
+    "by": (
+        str | None,
+        None,
+        "Column with subgroups (stations, sexes): are all of them alike, and which is off?",
     ),
     "prefix": (
         str,
@@ -244,10 +264,10 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
     return with_options
 
 
-def check_alpha(alpha: float) -> None:
-    """Refuse a level that is none."""
-    if not 0.0 < alpha < 1.0:
-        raise typer.BadParameter("it must lie between 0 and 1.", param_hint="--alpha")
+def check_share(value: float, option: str) -> None:
+    """Refuse a level or tolerance that is none."""
+    if not 0.0 < value < 1.0:
+        raise typer.BadParameter("it must lie between 0 and 1.", param_hint=option)
 
 
 def check_model(output: str, file: str) -> None:
@@ -263,7 +283,7 @@ def check_model(output: str, file: str) -> None:
 
 
 def write_report(
-    result: Any, out: str | None, show: bool, alpha: float, source: Sequence[str]
+    result: Any, out: str | None, show: bool, source: Sequence[str], **judged: Any
 ) -> None:
     """Write a report of an assessment or a comparison, and open it when asked."""
     if out is None:
@@ -274,7 +294,8 @@ def write_report(
 
     command = shlex.join(["mcllo", *sys.argv[1:]])
     files = [name for name in source if name != "-"]
-    report(result, alpha=alpha, command=command, source=files or None).write(out)
+    made = report(result, **judged, command=command, source=files or None, words=FLAG_WORDS)
+    made.write(out)
     typer.echo(f"{out}: report written", err=True)
     if show:
         typer.launch(out)

@@ -34,7 +34,7 @@ def power(
     from .. import simulate
     from .._files.read import read_probs
 
-    options.check_alpha(alpha)
+    options.check_share(alpha, "--alpha")
     study: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
     study |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
     with quiet():  # raised zeros only make the design, nothing is concluded

@@ -16,17 +16,21 @@ Each is ``theta = theta0 + A beta`` on the solver of the whole fit (`_diagnosis/
 the identity the p-value is exact where chi-square cannot be trusted; see `_diagnosis/nested`.
 
 Closed testing: "the labels follow model m" is tested against MCLLO (MCLLO itself against the full
-map). The intersection of two of these hypotheses is again one of them, so rejecting m only when m
-and every model inside it are rejected at level alpha keeps the probability of any false rejection
-at alpha. The smallest model that is not rejected is named. The identity's test is that of
-`calibration_test`. Only `scale` and `mcllo` depend on the baseline.
+map, which shares the level of the models below; `_diagnosis/ladder_models`). The intersection of
+two of these hypotheses is again one of them, so rejecting m only when m and every model inside it
+are rejected at level alpha keeps the probability of any false rejection at alpha. The smallest
+model that is not rejected is named. The identity's test is that of `calibration_test`. Only `scale`
+and `mcllo` depend on the baseline.
 
 What is said of the choice does not overclaim: "enough" always means that at this level the labels
-do not contradict it.
+do not contradict it; where AIC or BIC clearly prefers another model, that is said in the same
+statement; where the labels are separated, no kind is named at all.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -34,8 +38,8 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import none_for_nan
-from .._ground.statements import Statement
-from .._ground.text import PStyle, Table, ellipsis, format_number, p_words
+from .._ground.statements import Level, Statement
+from .._ground.text import PStyle, Table, ellipsis, format_number, listed, p_words
 from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
@@ -43,11 +47,13 @@ from .._inference.likelihood_tests import CalibrationTest, Method, run_test
 from .._inference.pvalue import Reason
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
-from .class_tests import p_entry
+from .class_tests import closed_test, p_entry
 from .families import RestrictedFit
-from .ladder_models import INSIDE, LadderRow, Models, ladder_rows
+from .ladder_models import FULL_SHARE, INSIDE, NAMES, LadderRow, Models, ladder_rows
 from .nested import Plan
 
+CLEARLY = 2.0
+"""How much smaller AIC or BIC must be for a model to be preferred."""
 N_TESTS = 10
 """Parts of the work; the simulated p-values of models below MCLLO take one each, four against the
 identity and four against MCLLO."""
@@ -78,6 +84,12 @@ class Ladder:
         What draws were made from.
     why : Reason or None
         What `reason` says, as facts.
+    slope : tuple of float
+        The slope of all classes under one temperature, with a 95 % interval.
+    simple : str
+        The same as `chosen` if the full map did not exist.
+    separated : bool
+        Whether estimates do not exist, so that the kind cannot be told.
     """
 
     rows: tuple[LadderRow, ...]
@@ -89,6 +101,9 @@ class Ladder:
     skipped: str
     seed: int
     why: Reason | None = None
+    slope: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+    simple: str = ""
+    separated: bool = False
 
     def row(self, model: str) -> LadderRow:
         """Return the row of a model."""
@@ -123,36 +138,57 @@ class Ladder:
 
         Each is a sentence; p-values are written by `p`.
         """
-        chosen, top = self.row(self.chosen), self.row("mcllo")
-        found = p(chosen.larger_pvalue)
+        chosen = self.row(self.chosen)
+        found = p(chosen.larger_pvalue, bound=chosen.larger_method == "bound")
+        said = [self._name()]
         evidence = (
             f"Nothing beyond that was found at level {self.alpha:g} (p {found}), which is not "
             "proof."
         )
         if chosen.larger is None:
             evidence = f"Every smaller model is rejected at level {self.alpha:g}."
+            if chosen.model == "full":
+                evidence = self._beyond(p)
         elif chosen.model == "identity":
             evidence = f"At level {self.alpha:g}, p {found}; that is not proof of calibration."
-        said = [
-            Statement("kind.name", self.kind, numbers={"model": self.chosen}),
-            Statement("kind.evidence", evidence, numbers={"alpha": self.alpha}),
-        ]
+        elif self.separated:
+            evidence = f"At level {self.alpha:g} {NAMES[self.chosen]} would do (p {found})."
+        said.append(Statement("kind.evidence", evidence, numbers={"alpha": self.alpha}))
         kept = [row.model for row in self.rows if not row.rejected]
         least = [name for name in kept if not set(kept) & set(INSIDE[name])]
         if others := [name for name in least if name != self.chosen]:
-            words = f"Not rejected either: {', '.join(others)}."
+            words = f"Not rejected either: {listed([NAMES[name] for name in others])}."
             said.append(Statement("kind.rivals", words, "doubt", {"models": others}))
-        judged = top if self.chosen == "full" else chosen
-        if self.chosen != "full" and top.larger_pvalue <= self.alpha:
-            judged, found = top, p(top.larger_pvalue, bound=top.larger_method == "bound")
-            words = f"But the full map fits better than MCLLO (p {found}): look at how classes are "
-            numbers = {"pvalue": top.larger_pvalue}
-            said.append(Statement("kind.beyond", f"{words}confused.", "doubt", numbers))
-        if judged.larger_too_costly and judged.larger_method == "chi2":
-            which = "The p-value of MCLLO against the full map" if judged is top else "That p-value"
-            words = f"{which} is chi-square's, which so little information may not support."
+        if chosen.larger_too_costly and chosen.larger_method == "chi2":
+            words = "That p-value is chi-square's, which so little information may not support."
             said.append(Statement("kind.weak", words, "doubt"))
         return said
+
+    def _name(self) -> Statement:
+        """Return the kind, with what AIC and BIC say against it."""
+        preferred = preferred_models(self.rows, self.chosen)
+        numbers = {"model": self.chosen, "preferred": preferred, "separated": self.separated}
+        if self.separated or not preferred:
+            level: Level = "doubt" if self.separated else "plain"
+            return Statement("kind.name", self.kind, level, numbers)
+        which, names = list(preferred), [NAMES[model] for model in preferred.values()]
+        words = f"{listed(which)} prefer{'s' * (len(which) == 1)} {names[0]}"
+        if len(set(names)) == 2:
+            words = f"AIC prefers {names[0]}, and BIC {names[1]}"
+        return Statement("kind.name", f"{self.kind} But {words}.", "doubt", numbers)
+
+    def _beyond(self, p: PStyle) -> str:
+        """Return the evidence for the full map, and what the best of the others would be."""
+        top = self.row("mcllo")
+        found = p(top.larger_pvalue, bound=top.larger_method == "bound")
+        words = f"The full map fits better than MCLLO at level {self.alpha:g} (p {found}): look at "
+        words += "how classes are confused."
+        if self.simple not in ("", "mcllo", "full"):
+            own = self.row(self.simple)
+            found = p(own.larger_pvalue, bound=own.larger_method == "bound")
+            words += f" Of the simpler repairs, {NAMES[self.simple]} may do as well as shifts and "
+            words += f"slopes (p {found})."
+        return words
 
     def __str__(self) -> str:
         table = Table(
@@ -260,37 +296,72 @@ def ladder_of(
     if test is None or test.kind != "lr":
         test = run_test(predictions, fit, method=method, n_resamples=n_resamples, seed=plan.seed)
     rows = ladder_rows(models, plan, test, alpha)
-    kept = [row for row in rows if not row.rejected]
-    fewest = [row for row in kept if row.df == min(other.df for other in kept)]
-    # of equals the likelier; models that coincide for two classes are equal
-    chosen = max(fewest, key=lambda row: round(row.log_likelihood, 6))
+    chosen = smallest(rows, {row.model for row in rows if row.rejected})
+    simple = chosen
+    if chosen.model == "full":
+        own = {row.model: row.larger_pvalue for row in rows} | {"mcllo": 1.0}
+        off = closed_test(own, INSIDE, alpha * (1.0 - FULL_SHARE))
+        simple = smallest(rows, {"full", *(model for model in own if off[model])})
+    own_fit, sure = models.fits[chosen.model], not preferred_models(rows, chosen.model)
+    separated = chosen.model != "identity" and (fit.separated or not own_fit.settled)
     used = {row.larger_method == "chi2" for row in rows if row.larger_method is not None}
     how = "mixed" if len(used) == 2 else "chi2" if used == {True} else "simulated"
     why = plan.choose(models.mcllo, fit.df).why
     return Ladder(
         rows=rows,
         chosen=chosen.model,
-        kind=kind_words(chosen.model, models.fits[chosen.model], predictions),
+        kind=UNTOLD if separated else kind_words(chosen.model, own_fit, predictions, sure),
         alpha=alpha,
         method=how,
         reason=str(why),
         skipped=models.skipped,
         seed=plan.seed,
         why=why,
+        slope=models.slope(),
+        simple=simple.model,
+        separated=separated,
     )
 
 
-def kind_words(model: str, fit: RestrictedFit, predictions: Predictions) -> str:
-    """Name the kind of miscalibration."""
+def smallest(rows: Sequence[LadderRow], off: Set[str]) -> LadderRow:
+    """Return the smallest model that is not `off`.
+
+    Of equals the likelier; models that coincide for two classes are equal.
+    """
+    kept = [row for row in rows if row.model not in off]
+    fewest = [row for row in kept if row.df == min(other.df for other in kept)]
+    return max(fewest, key=lambda row: round(row.log_likelihood, 6))
+
+
+def preferred_models(rows: Sequence[LadderRow], chosen: str) -> dict[str, str]:
+    """Return by name of the criterion, AIC or BIC, the model that it clearly prefers."""
+    found, own = {}, next(row for row in rows if row.model == chosen)
+    for name in ("aic", "bic"):
+        best = min(rows, key=lambda row: getattr(row, name))
+        if getattr(own, name) - getattr(best, name) > CLEARLY:
+            found[name.upper()] = best.model
+    return found
+
+
+UNTOLD = (
+    "The kind cannot be told: these predictions separate the labels, so that repairs fit these few "
+    "rows without limit."
+)
+
+
+def kind_words(model: str, fit: RestrictedFit, predictions: Predictions, sure: bool = True) -> str:
+    """Name the kind of miscalibration; not `sure` where AIC or BIC prefers another."""
     baseline = repr(ellipsis(predictions.baseline))
-    slope = fit.theta[-1]
+    slope, shifts = fit.theta[-1], model in ("shift", "common_slope")
+    shift = _largest_shift(fit, predictions) if shifts else ""
     words = {
         "identity": "No departure found.",
-        "temperature": f"One temperature is enough: all log odds are {_slope(slope)}.",
-        "shift": f"Class priors have shifted: {_largest_shift(fit, predictions)}.",
+        "temperature": f"One temperature {'is' if sure else 'may be'} enough: all log odds are "
+        f"{_slope(slope)}.",
+        "shift": f"Class priors have shifted: {shift}.",
         "scale": f"Classes differ in slope against {baseline}; no shift is needed.",
-        "common_slope": f"Class priors have shifted ({_largest_shift(fit, predictions)}), and "
-        f"all log odds are {_slope(slope)}.",
+        "common_slope": f"Class priors have shifted ({shift}), and all log odds are "
+        f"{_slope(slope)}.",
         "mcllo": f"Classes differ in slope: each needs its own shift and slope against {baseline}.",
         "full": "Shifts and slopes class by class are not enough: the odds of a class also depend "
         "on the probabilities of the others.",
@@ -306,7 +377,8 @@ def _slope(gamma: float) -> str:
 
 
 def _largest_shift(fit: RestrictedFit, predictions: Predictions) -> str:
-    tau = fit.theta[: len(predictions.compared)]
-    j = int(np.argmax(np.abs(tau)))
-    pair = f"{ellipsis(predictions.compared[j])!r} against {ellipsis(predictions.baseline)!r}"
-    return f"most for {pair}, odds times {format_number(float(np.exp(tau[j])))}"
+    """Return the pair of classes whose odds are off most, whatever the baseline."""
+    tau = np.insert(fit.theta[: len(predictions.compared)], predictions.baseline_index, 0.0)
+    up, down = int(np.argmax(tau)), int(np.argmin(tau))
+    pair = f"{ellipsis(predictions.classes[up])!r} against {ellipsis(predictions.classes[down])!r}"
+    return f"most for {pair}, odds times {format_number(float(np.exp(tau[up] - tau[down])))}"

@@ -10,11 +10,25 @@ AIC, BIC     ``2 df - 2 l``, ``df log n - 2 l``
 
 MCLLO itself is `fit_predictions`. Every comparison has a chi-square p-value and one by the method
 of `_diagnosis/nested`.
+
+What is rejected is decided by closed testing. A true model m below MCLLO could be contradicted by
+two tests, its own against MCLLO and MCLLO's against the full map, so both share the level:
+
+==================  =============================================================================
+identity            rejected locally iff ``p <= alpha``: the main test, nothing is taken from it
+between             iff ``p_m <= (1 - w) alpha`` or ``p_full <= w alpha``, w = `FULL_SHARE`
+MCLLO               iff ``p_full <= alpha``
+rejected            locally, and everything inside as well
+==================  =============================================================================
+
+``p_full`` counts only where there is a full map, and where its p-value is not chi-square's in spite
+of too little information; else ``w = 0``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -39,10 +53,25 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "mcllo": ("identity", "temperature", "shift", "scale", "common_slope"),
     "full": ("identity", "temperature", "shift", "scale", "common_slope", "mcllo"),
 }
+NAMES = {
+    "identity": "no repair",
+    "temperature": "one temperature",
+    "shift": "shifts",
+    "scale": "slopes",
+    "common_slope": "shifts and one slope",
+    "mcllo": "shifts and slopes",
+    "full": "the full map",
+}
+"""What the models are called in a sentence."""
+FULL_SHARE = 0.2
+"""Part of the level that a model below MCLLO leaves to MCLLO's test against the full map."""
 MOST_CLASSES = 30
 """Classes beyond which the full map is not fitted."""
 FULL_PRICE = 200.0
 """Products of a Hessian of the full map, ``n (c (c - 1))^2``, that a cell of `work` pays for."""
+
+
+Z95, SMALLEST = 1.959963984540054, 1e-300
 
 
 class Models:
@@ -69,6 +98,16 @@ class Models:
             self.full = Family(predictions, full=True)
             basis = self.full.identified(np.eye(len(self.full.identity)))
             self.fits["full"] = restricted_fit(self.full, basis)
+
+    def slope(self) -> tuple[float, float, float]:
+        """Return the slope of one temperature with its 95 % interval; NaN where there is none."""
+        fit = self.fits["temperature"]
+        if fit.df == 0 or not fit.settled:
+            return math.nan, math.nan, math.nan
+        direction = mcllo_bases(len(self.mcllo.log_odds))["temperature"][:, 0]
+        curvature = float(direction @ self.mcllo.partition()(fit.theta).hessian @ direction)
+        value, half = float(fit.theta[-1]), Z95 / math.sqrt(max(curvature, SMALLEST))
+        return value, value - half, value + half
 
     def larger(self, name: str) -> str | None:
         """Return the model that says whether this one is enough."""
@@ -146,7 +185,7 @@ class LadderRow(Result):
     left_out = ("larger_too_costly",)
 
 
-class _Comparison(NamedTuple):
+class Comparison(NamedTuple):
     """A model against a larger one."""
 
     statistic: float
@@ -171,9 +210,7 @@ def ladder_rows(
 ) -> tuple[LadderRow, ...]:
     """Return a row for each model; `test` is that of the identity against MCLLO."""
     above = {name: _compare(models, plan, test, name, models.larger(name)) for name in models.fits}
-    rejected = closed_test(
-        {name: found.tail.pvalue for name, found in above.items()}, INSIDE, alpha
-    )
+    rejected = closed_test(local_pvalues(above), INSIDE, alpha)
     return tuple(
         LadderRow(
             model=name,
@@ -192,12 +229,24 @@ def ladder_rows(
     )
 
 
+def local_pvalues(above: Mapping[str, Comparison]) -> dict[str, float]:
+    """Return the p-values that closed testing holds against alpha; NaN where a test is not used."""
+    local, full = {name: found.tail.pvalue for name, found in above.items()}, above["mcllo"]
+    doubtful = full.tail.why is not None and full.tail.why.too_costly
+    if full.df == 0 or (doubtful and full.tail.method == "chi2"):
+        return local | {"mcllo": math.nan}
+    for name in local.keys() - {"identity", "mcllo", "full"}:
+        own = local[name] / (1.0 - FULL_SHARE)
+        local[name] = min(own, full.tail.pvalue / FULL_SHARE)
+    return local
+
+
 def _compare(
     models: Models, plan: Plan, test: CalibrationTest, small: str, large: str | None
-) -> _Comparison:
+) -> Comparison:
     """Return the likelihood ratio of two models with its p-value; nothing where there is none."""
     if large is None:
-        return _Comparison(math.nan, 0, PValue(math.nan, ""))
+        return Comparison(math.nan, 0, PValue(math.nan, ""))
     below, above = models.fits[small], models.fits[large]
     family, value = models.full if large == "full" else models.mcllo, gain(below, above)
     if small == large:
@@ -208,4 +257,4 @@ def _compare(
         tail = against_identity(plan, family, above.basis, value)
     else:
         tail = against_larger(plan, models.mcllo, below, family, above)
-    return _Comparison(value, above.df - below.df, tail)
+    return Comparison(value, above.df - below.df, tail)

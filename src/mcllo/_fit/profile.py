@@ -122,7 +122,12 @@ def profile_intervals(
         endless = unbounded_parameters(predictions)
     rule, gamma = fit.penalty_rule, fit.center_gamma
     objective = objective_of(likelihood, predictions, fit.penalty, rule, gamma)
-    profile = _Profile(objective, fit.theta[free], fit, float(ndtri(0.5 + level / 2.0)))
+    variance = np.full(len(free), np.nan) if not fit.cov_theta.size else np.diagonal(fit.cov_theta)
+    # a drifting estimate has come close to the supremum; the fit knows it
+    plain = fit.penalty == 0.0 and rule != "firth"
+    least = -fit.log_likelihood if plain else np.inf
+    reach = float(ndtri(0.5 + level / 2.0))
+    profile = Profile(objective, fit.theta[free], variance[free], reach, least)
     ends = np.full((len(free), 2), np.nan)
     for position, k in enumerate(np.flatnonzero(free)):
         for side, sign in enumerate((-1.0, 1.0)):
@@ -157,24 +162,28 @@ class _Point:
     whole: Terms
 
 
-class _Profile:
+class Profile:
     """The ends of intervals, one by one.
 
-    `theta` is the estimate of `fit` among the free parameters, of which `objective` is the negative
-    (penalised) log likelihood; `reach` is the square root of the chi-square quantile.
+    `objective` is the negative (penalised) log likelihood of the free parameters, `theta` their
+    estimate with its `variance` (NaN where unknown), `reach` the square root of the chi-square
+    quantile, `least` a value of the objective known to be approached.
     """
 
-    def __init__(self, objective: Objective, theta: Floats, fit: MCLLOFit, reach: float) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        theta: Floats,
+        variance: Floats,
+        reach: float,
+        least: float = np.inf,
+    ) -> None:
         self.objective, self.theta, self.reach = objective, theta, reach
         self.terms = objective(theta)
-        # a drifting estimate has come close to the supremum; the fit knows it
-        plain = fit.penalty == 0.0 and fit.penalty_rule != "firth"
-        self.least = min(self.terms.value, -fit.log_likelihood) if plain else self.terms.value
+        self.least = min(self.terms.value, least)
         # the first step is the Wald reach, or one unit of log odds where there is none
-        variance = np.diagonal(fit.cov_theta)
-        known = variance[~np.isnan(variance)]
-        wald = len(known) == len(theta)
-        self.first = reach * np.sqrt(known) if wald else np.ones(len(theta))
+        wald = not np.isnan(variance).any()
+        self.first = reach * np.sqrt(variance) if wald else np.ones(len(theta))
 
     def end(self, k: int, sign: float) -> float:
         """Return where D reaches the quantile, from the estimate in the direction of `sign`."""

@@ -1,12 +1,19 @@
-"""Numbers as people read them, the only place that rounds; and `Table`, a few named columns."""
+"""Numbers as people read them, the only place that rounds; and `Table`, a few named columns.
+
+A `Table` prints itself, and leaves as CSV (all digits), as LaTeX (digits by column), as a frame.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from .files import StrPath, write_text
 
 SMALLEST = 1e-300
 
@@ -73,10 +80,14 @@ def format_number(value: float, digits: int = 3) -> str:
     size = abs(value)
     if size != 0.0 and not 1e-4 <= size < 1e7:
         return f"{value:.{digits - 1}g}"
-    decimals = max(0, digits - 1 - (math.floor(math.log10(size)) if size >= 1.0 else 0))
+    return f"{value + 0.0:.{_decimals(size, digits)}f}"  # + 0.0 turns -0.0 into 0.0
+
+
+def _decimals(size: float, digits: int) -> int:
+    """Return the decimals that show about so many digits of a number of this size."""
     if 0.0 < size < 0.1:
-        decimals = digits - 2 - math.floor(math.log10(size))
-    return f"{value + 0.0:.{decimals}f}"  # + 0.0 turns -0.0 into 0.0
+        return digits - 2 - math.floor(math.log10(size))
+    return max(0, digits - 1 - (math.floor(math.log10(size)) if size >= 1.0 else 0))
 
 
 def format_interval(low: float, high: float) -> str:
@@ -176,6 +187,84 @@ class Table:
             raise ImportError("to_frame() needs pandas; install it or use to_arrow().") from None
         return pd.DataFrame(self._columns)
 
+    def to_csv(self, path: StrPath | None = None) -> str:
+        """Return the table as CSV with all digits, empty where there is no number.
+
+        With a `path` it is written there too: whole, or not at all.
+
+        Examples
+        --------
+        >>> print(Table({"class": ["cat, big"], "p": [1 / 3]}).to_csv(), end="")
+        class,p
+        "cat, big",0.3333333333333333
+        """
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        rows = zip(*self._columns.values(), strict=True)
+        writer.writerows(["" if v is None or v != v else v for v in row] for row in rows)
+        if path is not None:
+            write_text(path, text.getvalue())
+        return text.getvalue()
+
+    def to_latex(
+        self,
+        path: StrPath | None = None,
+        *,
+        caption: str = "",
+        label: str = "",
+        digits: int = 3,
+        formats: Mapping[str, str] | None = None,
+    ) -> str:
+        r"""Return the table for a paper, in LaTeX with the rules of the package booktabs.
+
+        Numbers of a column have the same decimals, as many as show about `digits` digits of a
+        typical one; columns of p-values are written as such.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where it is written too: whole, or not at all.
+        caption, label : str
+            In LaTeX, as they stand; with either the table floats (``\begin{table}``).
+        digits : int
+            Digits of a typical number.
+        formats : mapping of column to format, optional
+            Such as ``{"gamma": ".2f", "share": ".1%"}``; ``"p"`` is a p-value.
+
+        Examples
+        --------
+        >>> t = Table({"class": ["R&D", "dog"], "tau": [-0.5, 0.948], "pvalue": [1e-7, 0.034]})
+        >>> print(t.to_latex(), end="")
+        \begin{tabular}{lrr}
+        \toprule
+        class & tau & pvalue \\
+        \midrule
+        R\&D & $-0.50$ & $1.0 \times 10^{-7}$ \\
+        dog & 0.95 & 0.034 \\
+        \bottomrule
+        \end{tabular}
+        """
+        given = {} if formats is None else formats
+        cells = [
+            _latex_column(values, given.get(name, "p" if _is_p(name) else ""), digits)
+            for name, values in self._columns.items()
+        ]
+        sides = "".join("l" if _is_words(values) else "r" for values in self._columns.values())
+        heads = [latex_text(name.replace("_", " ")) for name in self.columns]
+        lines = [" & ".join(row) + r" \\" for row in (heads, *zip(*cells, strict=True))]
+        body = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", lines[0], r"\midrule"]
+        body += [*lines[1:], r"\bottomrule", r"\end{tabular}"]
+        if caption or label:
+            words = [rf"\caption{{{caption}}}"] * bool(caption) + [rf"\label{{{label}}}"] * bool(
+                label
+            )
+            body = [r"\begin{table}", r"\centering", *words, *body, r"\end{table}"]
+        text = "\n".join(body) + "\n"
+        if path is not None:
+            write_text(path, text)
+        return text
+
     def __str__(self) -> str:
         words = [
             [format_number(v) if isinstance(v, float) else ellipsis(v) for v in row]
@@ -191,3 +280,84 @@ def _one_type(values: list[Any]) -> list[Any]:
     """Return words and numbers in one column (class labels may be both) all as words."""
     kinds = {type(value) for value in values if value is not None}
     return [str(v) for v in values] if str in kinds and len(kinds) > 1 else values
+
+
+LATEX = {
+    **{letter: "\\" + letter for letter in "&%$#_{}"},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
+    **{"−": "$-$", "≤": r"$\le$", "×": r"$\times$"},
+}
+"""What LaTeX would read as a command, or print as something else."""
+
+
+def latex_text(text: object) -> str:
+    r"""Return words that LaTeX prints as they are, on one line.
+
+    Examples
+    --------
+    >>> print(latex_text("50 % of {a_b} & more"))
+    50 \% of \{a\_b\} \& more
+    """
+    words = " ".join(str(text).split())
+    return "".join(LATEX.get(letter, letter) for letter in words if letter.isprintable())
+
+
+def latex_p(pvalue: float, name: str = "") -> str:
+    r"""Return a p-value, after its `name` if given; a dash where there is none.
+
+    Examples
+    --------
+    >>> print(latex_p(0.0341), latex_p(2.14e-5), latex_p(0.0, "p"))
+    0.034 $2.1 \times 10^{-5}$ $p < 10^{-300}$
+    """
+    if math.isnan(pvalue):
+        return "--"
+    tiny = pvalue < SMALLEST
+    words = f"{pvalue:.2g}" if pvalue >= 0.0001 else _latex_power(pvalue, 2)
+    number = "10^{-300}" if tiny else words.strip("$")
+    if name or tiny:
+        return f"${name} {'<' if tiny else '='} {number}$".replace("$ ", "$")
+    return words
+
+
+def _latex_power(value: float, digits: int) -> str:
+    front, power = f"{value:.{digits - 1}e}".split("e")
+    return rf"${front} \times 10^{{{int(power)}}}$"
+
+
+def _latex_column(values: list[Any], form: str, digits: int) -> list[str]:
+    """Return the cells of a column, its numbers with the same decimals."""
+    sizes = [abs(v) for v in values if isinstance(v, float) and math.isfinite(v) and v]
+    typical = float(np.median(sizes)) if sizes else 1.0
+    form = form or (f".{_decimals(typical, digits)}f" if 1e-4 <= typical < 1e7 else "e")
+    return [_latex_cell(value, form, digits) for value in values]
+
+
+def _latex_cell(value: Any, form: str, digits: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
+        return latex_text(value)
+    if value is None:
+        return ""
+    if math.isnan(value):
+        return "--"
+    if math.isinf(value):
+        return r"$\infty$" if value > 0 else r"$-\infty$"
+    if form == "p":
+        return latex_p(value)
+    if isinstance(value, int):
+        return f"${value}$" if value < 0 else str(value)
+    if form == "e":
+        return _latex_power(value, digits) if value else "0"
+    words = latex_text(format(value + 0.0, form))
+    return f"${words}$" if words.startswith("-") else words
+
+
+def _is_p(name: str) -> bool:
+    """Whether a column holds p-values, by its name."""
+    return name.split("_")[-1] in ("p", "pvalue", "adjusted")
+
+
+def _is_words(values: list[Any]) -> bool:
+    """Whether a column holds anything but numbers."""
+    return any(isinstance(v, bool) or not isinstance(v, (int, float, type(None))) for v in values)

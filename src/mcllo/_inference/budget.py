@@ -25,10 +25,16 @@ ECE, classwise ECE,         `NULLS_WORK` / entries, at    `MOST_NULLS_ENTRIES`; 
 Hosmer-Lemeshow             least `FEWEST_NULL_DRAWS`     chi-square for Hosmer-Lemeshow
 kernel test                 `FEWEST_NULL_DRAWS`           `MOST_KERNEL_ENTRIES`, `MOST_KERNEL_ROWS`
 omnibus test, asked for     `N_RESAMPLES_OMNIBUS`         any size
+isotonic curve's band       `CONSISTENCY_WORK` / rows,    any size; at least `FEWEST_NULL_DRAWS`
+                            `N_RESAMPLES_CONSISTENCY`
 details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_BASELINE_ENTRIES`
+classes left out            `N_RESAMPLES_CULPRITS`        `CULPRITS_WORK`; beyond: fewer rows
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
+law of a size               `N_RESAMPLES_SIZE`            any size, of some hundred rows
+one map for all subgroups   `N_RESAMPLES`                 `SUBGROUPS_WORK`; beyond: chi-square
+  tests of each subgroup    so many times their number    as the calibration test
 ==========================  ============================  ========================================
 
 Memory: `BATCH_ENTRIES` labels are drawn at once, `HELD_ENTRIES` probabilities kept for quantiles.
@@ -38,13 +44,17 @@ from __future__ import annotations
 
 N_RESAMPLES = 1999
 N_RESAMPLES_OMNIBUS = 999
+N_RESAMPLES_CONSISTENCY = 999
 N_RESAMPLES_BOOTSTRAP = 999
 N_RESAMPLES_ZEROS = 499
 N_RESAMPLES_DETAILS = 499
 N_RESAMPLES_COMPARE = 499
+N_RESAMPLES_CULPRITS = 399
 N_RESAMPLES_STUDY = 199
 N_RESAMPLES_DEPENDENT = 499
 """In a study each repetition needs its own draws; a p-value is exact at any number."""
+N_RESAMPLES_SIZE = 400
+"""Draws of an estimate; labels are not drawn."""
 FEWEST_NULL_DRAWS = 199
 FEWEST_REFITS = 99
 """Draws of a nested test below which refits, and then scores, are not worth it."""
@@ -73,6 +83,14 @@ UNHURRIED_WORK = 2e7
 DEPENDENT_WORK = 4e8
 """Some seconds: labels of groups, for every strength of dependence."""
 NULLS_WORK = 2e8
+CONSISTENCY_WORK = 2e7
+"""Rows x draws of an isotonic band: a second or two."""
+SUBGROUPS_WORK = 4e8
+"""Ten seconds or so of scores: all subgroups share the draws."""
+SUBGROUPS_PER_DRAWS = 20
+"""Of every 20 subgroups each may take so many draws again: its p-value is multiplied by all."""
+CULPRITS_WORK = 1e8
+"""A second or two for all sets of classes that are left out."""
 
 MOST_NULLS_ENTRIES = 2e6
 MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS = 200_000, 2000

@@ -68,9 +68,9 @@ def calibration_test(
         Makes draws repeatable. Use another seed than the one that made simulated data: the draws
         are the stream of ``numpy.random.default_rng(seed)``.
     baseline : label or 'auto', optional
-        Reference class of the log odds, the last one by default. 'auto' takes the likeliest; the
-        p-value is then that of the largest score statistic over all baselines, and pays for the
-        choice.
+        Reference class of the log odds, by default the last that occurs. 'auto' takes the
+        likeliest; the p-value is then that of the largest score statistic over all baselines, and
+        pays for the choice.
     **data
         How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
         `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row: rows of

@@ -18,6 +18,7 @@ values, so equal ones must count as equal (`METRIC_TIE`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -185,6 +186,9 @@ class MetricNull(Result):
         Exact; never 0.
     n_resamples, seed : int
         Draws made, and what they were made from.
+    critical : float
+        What the metric exceeds exactly where ``pvalue <= 1 - level``; infinite where so few draws
+        show no such p-value.
     """
 
     observed: float
@@ -195,6 +199,8 @@ class MetricNull(Result):
     pvalue: float
     n_resamples: int
     seed: int
+    critical: float = float("inf")
+    left_out = ("critical",)
 
 
 def metric_nulls(
@@ -225,5 +231,19 @@ def metric_nulls(
         low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
         pvalue = float((1 + (drawn >= observed - METRIC_TIE).sum()) / (n_resamples + 1))
         null = (observed, float(drawn.mean()), low, high, level, pvalue, n_resamples, entropy)
-        nulls[name] = MetricNull(*null)
+        nulls[name] = MetricNull(*null, critical=critical_value(drawn, level))
     return nulls
+
+
+def critical_value(drawn: Floats, level: float) -> float:
+    """Return what a statistic exceeds exactly where its p-value is at most ``1 - level``.
+
+    Examples
+    --------
+    >>> critical_value(np.arange(1.0, 20.0), 0.95), critical_value(np.arange(1.0, 19.0), 0.95)
+    (19.0, inf)
+    """
+    as_extreme = math.floor((1.0 - level) * (len(drawn) + 1) + 1e-9) - 1
+    if as_extreme < 0:
+        return math.inf
+    return float(np.partition(drawn, len(drawn) - 1 - as_extreme)[len(drawn) - 1 - as_extreme])

@@ -4,6 +4,16 @@ Frames (pandas, polars, pyarrow and whatever else narwhals knows) are recognised
 is imported only when the input is neither an array nor a list. What NumPy would read wrongly in
 silence is caught here: masked entries become missing ones, text is never parsed as numbers, a NaN
 among words stays a NaN, and containers that are not arrays are refused by name.
+
+Rows belong together by position. pandas keeps an index, which may say otherwise (`check_index`):
+
+==============================  ==============================================================
+both indexes are equal          taken
+the same rows, another order    refused: one of the two was sorted or shuffled by itself
+other rows, one is 0 .. n-1     taken: an index that only counts says nothing, as of a frame made
+                                from ``predict_proba`` beside labels that were split off
+other rows, both say which      refused
+==============================  ==============================================================
 """
 
 from __future__ import annotations
@@ -56,6 +66,14 @@ def column_names(table: Any, name: str = "the frame") -> list[str] | None:
     return None if frame is None else [str(column) for column in frame.columns]
 
 
+def split_column(table: Any, column: str) -> tuple[Any, Any]:
+    """Return a column of a frame, and the frame without it, both as they were made."""
+    frame = _as_frame(table, "the frame")
+    names = [str(name) for name in frame.columns]
+    chosen = [k for k, name in enumerate(names) if name != column]
+    return frame[:, names.index(column)].to_native(), frame[:, chosen].to_native()
+
+
 def as_column(values: Any, name: str) -> Array:
     """Return labels or weights as an array: one-dimensional, or two-dimensional for one-hot."""
     frame = _as_frame(values, name)
@@ -70,6 +88,55 @@ def as_column(values: Any, name: str) -> Array:
     objects = np.empty(len(series), dtype=object)
     objects[:] = series.to_list()
     return objects
+
+
+def check_index(**given: Any) -> None:
+    """Refuse tables and columns whose pandas indexes say that their rows do not belong together."""
+    seen: dict[str, Any] = {}
+    for name, values in given.items():
+        if (index := _index_of(values)) is None:
+            continue
+        for other, earlier in seen.items():
+            _check_pair(other, earlier, name, index)
+        seen[name] = index
+
+
+def _index_of(values: Any) -> Any:
+    """Return the index of a pandas-like frame or series, else None."""
+    if values is None or isinstance(values, (np.ndarray, list, tuple)):
+        return None
+    import narwhals.dependencies as known
+
+    pandas_like = known.is_pandas_like_dataframe(values) or known.is_pandas_like_series(values)
+    return values.index if pandas_like else None
+
+
+def _check_pair(first: str, one: Any, second: str, two: Any) -> None:
+    """Refuse two indexes of one length that name other rows, or the same in another order."""
+    if len(one) != len(two) or one.equals(two):
+        return
+    alike = one.nlevels == two.nlevels
+    same = alike and bool(one.isin(two).all() and two.isin(one).all())
+    if not same and (_only_counts(one) or _only_counts(two)):
+        return
+    apart = (i for i, (a, b) in enumerate(zip(one, two, strict=True)) if a != b)
+    if (row := next(apart, None)) is None:
+        return
+    by_index = f"{second}.loc[{first}.index] to go by the index, or "
+    rule = "{argument} must have the index of {}; row {} is {} in {} and {} in {}."
+    found = (first, row, show(one[row]), first, show(two[row]), second)
+    raise InputError(
+        Phrase(rule, *found),
+        argument=second,
+        remedy=f"Pass {by_index if same and one.is_unique else ''}{second}.to_numpy() if the rows "
+        "are in the same order.",
+    )
+
+
+def _only_counts(index: Any) -> bool:
+    """Whether an index is 0 .. n-1."""
+    values = np.asarray(index)
+    return values.dtype.kind in "iu" and np.array_equal(values, np.arange(len(values)))
 
 
 def n_columns(values: Any) -> int:

@@ -203,6 +203,12 @@ def baseline_column(baseline: Hashable, classes: Classes) -> int:
     return find_class(baseline, classes, "baseline")
 
 
+def default_baseline(class_weight: NDArray[Any]) -> int:
+    """Return the baseline when none is given: the last class that occurs in the labels."""
+    present = np.flatnonzero(class_weight)
+    return int(present[-1]) if len(present) else len(class_weight) - 1
+
+
 def check_not_reserved(classes: Sequence[Hashable]) -> None:
     """Refuse classes named like the words that ``baseline=`` understands."""
     for label in classes:

@@ -27,19 +27,21 @@ from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
 from .._math.likelihood import log_odds_of_rows
-from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning
-from .frames import n_columns
+from ..exceptions import InputError, Phrase, ZeroProbabilityWarning
+from .by import By, by_column, clean_by
+from .frames import check_index, n_columns
 from .labels import (
     Classes,
     baseline_column,
     check_not_reserved,
     class_names,
+    default_baseline,
     encode,
     encode_counts,
     find_class,
     no_labels,
 )
-from .probabilities import Simplex, clean_logits, clean_probs
+from .probabilities import Simplex, clean_probs, given_simplex
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
 from .zeros import zeros_raised
 
@@ -92,6 +94,8 @@ class Predictions:
         What the weights mean; see `from_arrays`.
     groups : ndarray or None
         Number of the group each row belongs to; rows of a group may depend on each other.
+    by : By or None
+        The subgroup each row belongs to, where `assess` is to look at each of them.
     raised : ndarray of bool or None
         Where a small probability was raised to `clip`; None when nowhere.
     clip : float or None
@@ -120,6 +124,7 @@ class Predictions:
     sample_weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
+    by: By | None = None
     raised: NDArray[np.bool_] | None = None
     clip: float | None = None
     n_zeros: int = 0
@@ -146,10 +151,14 @@ class Predictions:
         sample_weight: Any = None,
         weight_kind: WeightKind = "frequency",
         groups: Any = None,
+        by: Any = None,
         normalize: bool = False,
         clip: float | None = None,
     ) -> Predictions:
         """Validate predictions and labels.
+
+        Rows belong together by position. Indexes of pandas that say otherwise are refused, but for
+        one that only counts 0 .. n-1 beside labels of other rows.
 
         Parameters
         ----------
@@ -164,7 +173,7 @@ class Predictions:
             The label of each column; for a frame, the columns to use. Default: the frame's column
             names, else 0 .. c-1 for such integers, else the sorted distinct labels.
         baseline : label, optional
-            Reference class of the log odds. Default: the last class.
+            Reference class of the log odds. Default: the last class that occurs in `y`.
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
         weight_kind : {"frequency", "survey", "importance"}
@@ -174,6 +183,9 @@ class Predictions:
             standard errors and tests.
         groups : array-like of shape (n_samples,), optional
             Group of each row (an animal, a patient): rows of one may depend on each other.
+        by : array-like of shape (n_samples,) or str, optional
+            Subgroup of each row (a station, a sex), or the frame's column that holds it: `assess`
+            then asks whether all are alike.
         normalize : bool
             Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
         clip : float, optional
@@ -189,9 +201,12 @@ class Predictions:
                 "probs must be a table and y its labels; they seem to be swapped. "
                 "Call with (probs, y)."
             )
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by}
+        check_index(probs=probs, logits=logits, **beside)
         classes = None if classes is None else class_names(classes)
-        simplex = _simplex(probs, logits, classes, normalize, clip)
-        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups)
+        by, probs, logits = by_column(by, probs, logits)
+        simplex = given_simplex(probs, logits, classes, normalize, clip)
+        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if predictions.n_clipped and clip is None:
             warnings.warn(ZeroProbabilityWarning(predictions.zero_phrase), stacklevel=2)
@@ -222,7 +237,10 @@ class Predictions:
             rows, codes, times = counted_labels(codes)
             simplex, facts = simplex.take(rows), facts.take(rows, times)
         check_not_reserved(labels)
-        index = n_classes - 1 if baseline is None else baseline_column(baseline, labels)
+        if baseline is not None:
+            index = baseline_column(baseline, labels)
+        else:
+            index = default_baseline(np.bincount(codes, facts.weight, n_classes))
         return cls._build(simplex, codes, labels, index, facts)
 
     @classmethod
@@ -244,6 +262,7 @@ class Predictions:
             sample_weight=facts.weight,
             weight_kind=facts.weight_kind,
             groups=facts.groups,
+            by=facts.by,
             raised=raised,
             clip=simplex.clip,
             n_zeros=simplex.n_zeros,
@@ -352,6 +371,10 @@ class Predictions:
             raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
         return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
 
+    def with_by(self, by: Any) -> Predictions:
+        """Return the same predictions with the subgroup of each row."""
+        return replace(self, by=clean_by(by, self.n_samples))
+
     def take(self, rows: Any) -> Predictions:
         """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
         picked = row_numbers(rows, self.n_samples)
@@ -364,6 +387,7 @@ class Predictions:
             raised=None if self.raised is None else self.raised[picked],
             sample_weight=facts.weight,
             groups=facts.groups,
+            by=facts.by,
         )
 
     def weighed(self) -> Predictions:
@@ -381,8 +405,8 @@ class Predictions:
 
     @property
     def facts(self) -> RowFacts:
-        """Weights, their meaning and groups."""
-        return RowFacts(self.sample_weight, self.weight_kind, self.groups)
+        """Weights, their meaning, groups and subgroups."""
+        return RowFacts(self.sample_weight, self.weight_kind, self.groups, self.by)
 
 
 def reads_rows(options: type) -> Callable[[Function], Function]:
@@ -411,7 +435,8 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
     if not isinstance(probs, Predictions):
         return Predictions.from_arrays(probs, y, **options)
-    baseline = options.pop("baseline", None)
+    baseline, by = options.pop("baseline", None), options.pop("by", None)
+    probs = probs if by is None else probs.with_by(by)
     defaults = (None, False, "frequency")
     given = sorted(k for k, v in options.items() if not any(v is default for default in defaults))
     if y is not None or given:
@@ -441,32 +466,6 @@ def names_missing(n_classes: int, n_names: int) -> InputError:
     return InputError(argument="classes", rule=rule, value=found)
 
 
-def _simplex(
-    probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
-) -> Simplex:
-    if logits is None:
-        if probs is None:
-            rule = Phrase("be given (or {})", Option("logits"))
-            raise InputError(argument="probs", rule=rule, value=Phrase("neither"))
-        return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
-    if probs is None:
-        return clean_logits(logits, columns=classes)
-    given = clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
-    scores = clean_logits(logits, columns=given.names if classes is None else classes)
-    if given.probs.shape != scores.probs.shape:
-        raise InputError(
-            f"probs and logits must have the same shape; got {given.probs.shape} "
-            f"and {scores.probs.shape}."
-        )
-    apart = np.abs(given.probs - scores.probs).max(axis=1)
-    if apart.max() > 1e-3:
-        row, remedy = int(np.argmax(apart)), "Pass only one of them."
-        says = "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
-        message = Phrase(says + "{:.3g}.", apart[row])
-        raise InputError(message, argument="probs", row=row, remedy=remedy)
-    return replace(scores, names=given.names or scores.names)
-
-
 def scored_predictions(
     y_true: Any,
     y_prob: Any,
@@ -491,6 +490,7 @@ def scored_predictions(
         y_prob = np.column_stack([1.0 - y_prob, y_prob])
     if isinstance(y_prob, Predictions) or not keep_zeros:
         return as_predictions(y_prob, y_true, **options)
+    check_index(y_prob=y_prob, y_true=y_true, sample_weight=sample_weight)
     classes = None if classes is None else class_names(classes)
     simplex = clean_probs(y_prob, columns=classes, keep_zeros=True)
     facts = clean_rows(len(simplex.probs), sample_weight)

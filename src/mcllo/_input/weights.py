@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
 from ..exceptions import InputError, Option, Phrase
+from .by import By, clean_by
 from .frames import as_column, as_numbers
 from .labels import is_missing
 
@@ -40,6 +41,7 @@ class RowFacts:
     weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
+    by: By | None = None
 
     @property
     def counts(self) -> bool:
@@ -84,18 +86,24 @@ class RowFacts:
         groups = self.groups
         if groups is not None:
             groups = np.unique(groups[rows], return_inverse=True)[1].ravel().astype(np.intp)
-        return RowFacts(weight, self.weight_kind, groups)
+        by = None if self.by is None else self.by.take(rows)
+        return RowFacts(weight, self.weight_kind, groups, by)
 
 
 def clean_rows(
-    n_samples: int, sample_weight: Any = None, weight_kind: Any = "frequency", groups: Any = None
+    n_samples: int,
+    sample_weight: Any = None,
+    weight_kind: Any = "frequency",
+    groups: Any = None,
+    by: Any = None,
 ) -> RowFacts:
-    """Validate weights, their kind and groups."""
+    """Validate weights, their kind, groups and subgroups."""
     if weight_kind not in WEIGHT_KINDS:
         rule = "be 'frequency', 'survey' or 'importance'"
         raise InputError(argument="weight_kind", rule=rule, value=weight_kind)
     weight = clean_weight(sample_weight, n_samples)
-    return RowFacts(weight, weight_kind, clean_groups(groups, n_samples))
+    facts = clean_groups(groups, n_samples), clean_by(by, n_samples)
+    return RowFacts(weight, weight_kind, *facts)
 
 
 def clean_weight(weight: Any, n_samples: int) -> Floats | None:

@@ -13,11 +13,13 @@ from functools import cached_property
 from pathlib import Path
 
 from .._assessment.assessment import Assessment
+from .._assessment.verdict import TOLERANCE
 from .._ground.files import StrPath, check_writable, write_text
 from .._workflows.comparison import Comparison
-from ..exceptions import InputError
+from ..exceptions import PYTHON, InputError, Words
+from .classes import class_order, culprits_of
+from .facts import Command, Sources
 from .summarize import assessment_of, summarize
-from .verdict import Command, Sources
 from .views import Picture, Summary
 
 __all__ = ["Report", "report"]
@@ -35,19 +37,27 @@ class Report:
         What it reports on.
     assessment : Assessment
         The same, or of a comparison that of the judged rows as they were predicted.
+    alpha, tolerance : float
+        What the verdict was decided with.
     """
 
     summary: Summary
     result: Assessment | Comparison
     assessment: Assessment = field(repr=False)
+    alpha: float = 0.05
+    tolerance: float = TOLERANCE
 
     @cached_property
     def pictures(self) -> Mapping[str, Picture]:
         """The figures; drawn when first asked for."""
         from .figures import pictures
 
-        comparison = self.result if isinstance(self.result, Comparison) else None
-        return pictures(self.assessment, comparison)
+        a, comparison = self.assessment, None
+        if isinstance(self.result, Comparison):
+            comparison = self.result
+        judged = {"alpha": self.alpha, "tolerance": self.tolerance}
+        order = class_order(a, culprits_of(a, a.decide(**judged)))
+        return pictures(a, comparison, order, judged)
 
     def html(self) -> str:
         """Return one page that needs no other file and asks for none."""
@@ -63,11 +73,12 @@ class Report:
 
     def json(self) -> str:
         """Return the words and every number as strict JSON."""
-        content = {"summary": self.summary.to_dict(), "result": self.result.to_dict()}
+        assessed = self.assessment.to_dict(self.alpha, self.tolerance)
+        content = {"summary": self.summary.to_dict(), "result": assessed}
         if content["summary"]["repairs"]:
             del content["summary"]["repairs"]["recommendation"]  # that of the result
-        if self.result is not self.assessment:
-            content["assessment"] = self.assessment.to_dict()
+        if isinstance(self.result, Comparison):
+            content |= {"result": self.result.to_dict(), "assessment": assessed}
         return json.dumps(content, indent=1, allow_nan=False, default=str) + "\n"
 
     def write(self, path: StrPath) -> None:
@@ -98,6 +109,9 @@ def report(
     command: Command = None,
     source: Sources = None,
     alpha: float = 0.05,
+    tolerance: float = TOLERANCE,
+    date: str | None = None,
+    words: Words = PYTHON,
 ) -> Report:
     """Make a report that a person who is no statistician can read.
 
@@ -108,11 +122,17 @@ def report(
     title : str, optional
         Heading; made from `source` when not given.
     command : str or sequence of str, optional
-        What to run to get the same numbers; the Python call when not given.
+        What to run to get the same numbers; the Python call when not given. With a command the
+        report advises commands, else calls.
     source : path or sequence of paths, optional
         Files the predictions came from; their names and checksums are shown.
-    alpha : float
-        Level of the verdict.
+    alpha, tolerance : float
+        Level of the verdict, and the average error of the probabilities that is too little to
+        matter.
+    date : str, optional
+        When it was made; today when not given.
+    words : Words
+        What arguments are called: Python's names, or the command line's options.
 
     Returns
     -------
@@ -124,13 +144,21 @@ def report(
     >>> import mcllo
     >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
     >>> r = report(a, title="Four rows")
-    >>> r.summary.verdict.status
-    'not_rejected'
+    >>> r.summary.verdict.kind
+    'cannot_tell'
     >>> print(r.markdown().splitlines()[0])
     # Four rows
     """
     assessment = assessment_of(result)
     summary = summarize(
-        result, assessment, title=title, command=command, source=source, alpha=alpha
+        result,
+        assessment,
+        title=title,
+        command=command,
+        source=source,
+        alpha=alpha,
+        tolerance=tolerance,
+        date=date,
+        words=words,
     )
-    return Report(summary, result, assessment)
+    return Report(summary, result, assessment, alpha, tolerance)

@@ -2,47 +2,29 @@
 
 ===========  ======================================================================================
 ladder       which kind of miscalibration: nested models
-classes      the share of each class; tests of shares, and of shift and slope, after Holm
 baselines    does the answer hang on the baseline?
 zeros        does it hang on the floor for zeros?
 posterior    Bayes
 robust       the test for dependent rows
 ===========  ======================================================================================
 
-The p-values of shares come with every assessment; those of shift and slope are a detail, which a
-comparison does not ask for. Dependent rows have neither, nor a z.
+`_report/classes` has what is said of single classes.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from .._assessment.assessment import Assessment
 from .._assessment.details import INDEPENDENT
-from .._assessment.words import MOST_NAMED
-from .._diagnosis.class_tests import StandsOut
 from .._diagnosis.zero_sensitivity import floor_text
-from .._ground.statements import Statement, pick
 from .._ground.text import format_count, format_number
 from .._inference.calibration_test import needs_robust
 from .._inference.posterior import bic_warning, format_posterior
 from .._inference.pvalue import Reason
 from ..plot._words import format_change, model_name
-from .tables import number_cell, or_none, p_cell
-from .views import (
-    Cell,
-    Column,
-    Names,
-    Part,
-    TableView,
-    capital,
-    format_weight,
-    name_cell,
-    percent,
-    show_p,
-    typeset,
-)
+from .tables import number_cell, p_cell
+from .views import Cell, Column, Part, TableView, capital, name_cell, percent, show_p, typeset
 
 WAYS = {
     "chi2": "chi-square",
@@ -50,6 +32,7 @@ WAYS = {
     "bootstrap": "simulated from the fitted model, approximate",
     "score": "simulated scores, without refits",
     "bound": "guaranteed bound",
+    "wald": "chi-square of a Wald statistic",
     "simulated": "simulated, or a guaranteed bound (≤)",
     "mixed": "partly chi-square, partly simulated or a guaranteed bound (≤)",
 }
@@ -59,7 +42,7 @@ def ladder_part(a: Assessment, alpha: float) -> Part:
     """Return the verdict of the ladder, its table, and what limits them."""
     ladder = a.details.ladder
     if ladder is None:
-        return Part(_left_out(a, "The kinds of miscalibration are", "ladder"))
+        return Part(left_out(a, "The kinds of miscalibration are", "ladder"))
     notes = [f"{capital(ladder.skipped)}."] if ladder.skipped else []
     if alpha != ladder.alpha:
         notes.append(f"The models are judged at level {ladder.alpha:g}, not at {alpha:g}.")
@@ -68,7 +51,7 @@ def ladder_part(a: Assessment, alpha: float) -> Part:
     for row in ladder.rows:
         first, how = row.model == "identity", row.larger_method or ""
         enough = p_cell(row.larger_pvalue, how)
-        enough = _marked(enough, row.rejected, WAYS.get(how, ""), "rejected")
+        enough = marked(enough, row.rejected, WAYS.get(how, ""), "rejected")
         if row.model == ladder.chosen:
             enough = replace(enough, mark="best", note="the smallest model not rejected")
         rows.append(
@@ -102,20 +85,12 @@ def ladder_part(a: Assessment, alpha: float) -> Part:
     return Part(" ".join(said.text for said in ladder.statements(typeset)), table, tuple(notes))
 
 
-def kind_headline(said: list[Statement]) -> str:
-    """Return the kind in a sentence, for the first screen; empty where nothing was rejected.
-
-    Also where another test than the ladder's rejected.
-    """
-    kinds = [s.text for s in pick(said, "kind.name") if s.numbers["model"] != "identity"]
-    return kinds[0] if kinds else ""
-
-
-def _left_out(a: Assessment, what: str, name: str) -> str:
+def left_out(a: Assessment, what: str, name: str) -> str:
     """Return a sentence that says what is missing, and why."""
     why = a.details.skipped.get(name, "the weights do not count rows")
     if needs_robust(a.predictions):
-        why = f"{'it assumes' if name == 'posterior' else 'they assume'} {INDEPENDENT}"
+        one = name in ("posterior", "culprits")
+        why = f"{'it assumes' if one else 'they assume'} {INDEPENDENT}"
     return f"{what} left out: {why}."
 
 
@@ -124,94 +99,9 @@ def how_computed(method: str, why: Reason | None) -> str:
     return WAYS.get(method, method) + ("" if why is None or why.asked else f" ({why})")
 
 
-def _marked(cell: Cell, off: bool, title: str = "", note: str = "more than chance") -> Cell:
+def marked(cell: Cell, off: bool, title: str = "", note: str = "more than chance") -> Cell:
+    """Return a cell, marked where it is off."""
     return replace(cell, title=title, mark="off" if off else "", note=note if off else "")
-
-
-def shares_table(a: Assessment, alpha: float = 0.05) -> TableView:
-    """Return rows of each class, its shares, and the tests that there are."""
-    counts, table, tests = a.predictions.class_weight, a.in_the_large, a.details.class_tests
-    tested = not needs_robust(a.predictions)
-    caption = "How often each class was predicted on average, and how often it came true; "
-    heads = [
-        Column("Class", "name"),
-        Column("Rows" if a.predictions.sample_weight is None else "Weight"),
-        Column("Predicted share"),
-        Column("Observed share"),
-    ]
-    if tested:
-        heads += [Column("z"), Column("Share: p", help="After Holm, over the classes")]
-        caption += (
-            "z is the difference in standard errors. P-values are adjusted for the number of "
-            "classes (Holm); marked: more than chance."
-        )
-        caption += " No baseline is needed here." if tests is None else ""
-    else:
-        caption += "the rows depend or are weighted, so that no single class is tested."
-    if tests is not None:
-        heads += [Column("Shift, slope: statistic"), Column("Shift, slope: p", help="After Holm")]
-    rows = []
-    for j, label in enumerate(table["class"]):
-        row = [name_cell(label), Cell(format_weight(counts[j]), float(counts[j]))]
-        row += [Cell(percent(table[k][j]), table[k][j]) for k in ("predicted", "observed")]
-        if tested:
-            z, p = table["z"][j], table["adjusted"][j]
-            word = "-" if math.isnan(z) else f"{z:+.1f}".replace("-0.0", "+0.0")
-            row += [Cell(word, or_none(z)), _marked(p_cell(p), p <= alpha)]
-        if tests is not None:
-            statistic, p, how = (tests.table[k][j] for k in ("statistic", "adjusted", "method"))
-            cell = Cell("baseline") if math.isnan(p) else number_cell(statistic)
-            row += [cell, _marked(p_cell(p, how), p <= alpha, WAYS.get(how, ""))]
-        rows.append(tuple(row))
-    return TableView("shares", caption, tuple(heads), tuple(rows))
-
-
-def class_names(a: Assessment, alpha: float) -> tuple[Names, ...]:
-    """Return which classes stand out after Holm: by shift and slope, and by their share."""
-    tests = a.details.class_tests
-    if tests is None:
-        return ()
-    found = [
-        _names(tests.standing_out(alpha), "Shift or slope off"),
-        _names(tests.standing_out(alpha, shares=True), "True more or less often than predicted"),
-    ]
-    if not any(part.names for part in found):
-        return (Names("No single class stands out, allowing for their number"),)
-    if not a.test.rejects(alpha):
-        found.insert(0, Names("The main test did not reject, so read these with doubt"))
-    return tuple(part for part in found if part.names or part is found[0])
-
-
-def worst_classes(a: Assessment, alpha: float) -> Names | None:
-    """Return the classes whose shift or slope is off, for the first screen."""
-    tests = a.details.class_tests
-    if tests is None or not a.test.rejects(alpha):
-        return None
-    found = tests.standing_out(alpha)
-    if not found:
-        return Names("No single class stands out, allowing for their number")
-    return _names(found, "Classes that stand out, allowing for their number")
-
-
-def _names(found: list[StandsOut], lead: str) -> Names:
-    """Return the worst classes by name, each with its p-value."""
-    shown = [(name_cell(f.label), f"p {typeset(f.pvalue, bound=f.bound)}") for f in found]
-    more = len(found) - MOST_NAMED
-    return Names(lead, tuple(shown[:MOST_NAMED]), f"and {more} more" if more > 0 else "")
-
-
-def classes_note(a: Assessment, alpha: float) -> str:
-    """Return what the tests of single classes are, or why there are none."""
-    tests = a.details.class_tests
-    if tests is None:
-        return _left_out(a, "Tests of single classes are", "class_tests")
-    return (
-        "Shift or slope: likelihood ratio of the whole fit to one that leaves the class as "
-        f"predicted against {name_cell(tests.baseline).text!r}; p-values: "
-        f"{how_computed(tests.method, tests.why)}. Share: does the class come true as often as "
-        "predicted? Holm's method allows for the number of classes: for each kind of test, any "
-        f"false mark at all has probability {100 * alpha:g} % at most."
-    )
 
 
 SMALLEST_POSTERIOR = 1e-12
@@ -223,7 +113,7 @@ def baselines_part(a: Assessment) -> Part:
     found = a.details.baselines
     if found is None:
         if "baselines" in a.details.skipped:
-            return Part(_left_out(a, "Other baselines are", "baselines"))
+            return Part(left_out(a, "Other baselines are", "baselines"))
         return Part("With two classes either baseline gives the same answer.")
     how = f"exact, {format_count(found.n_resamples)} simulated data sets"
     if found.method == "exact" and found.pvalue <= 1.001 / (found.n_resamples + 1):
@@ -266,7 +156,7 @@ def zeros_part(a: Assessment, alpha: float) -> Part:
     found = a.details.zeros
     if found is None:
         if "zeros" in a.details.skipped and a.predictions.n_zeros:
-            return Part(_left_out(a, "Other floors for zeros are", "zeros"))
+            return Part(left_out(a, "Other floors for zeros are", "zeros"))
         return Part("No probability was 0, so no floor was needed.")
     rows = []
     for floor, test in zip(found.floors, found.tests, strict=True):
@@ -295,7 +185,7 @@ def posterior_part(a: Assessment) -> Part:
     """Return the posterior probability of calibration, with its warning."""
     found = a.details.posterior
     if found is None:
-        return Part(_left_out(a, "The posterior probability is", "posterior"))
+        return Part(left_out(a, "The posterior probability is", "posterior"))
     warning = bic_warning(found.posterior, found.pvalue, found.df, found.total_weight, typeset)
     shown = format_posterior(found.posterior)
     if found.posterior < 1e-3:

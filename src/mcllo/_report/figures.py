@@ -6,7 +6,7 @@ of the two. Figures take text and background from the page, so that they follow 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from .. import plot
@@ -21,15 +21,26 @@ PANELS = {"columns": 4}, {"columns": 2}
 """Panels beside each other, on a screen and on a phone."""
 
 
-def pictures(a: Assessment, comparison: Comparison | None) -> Mapping[str, Picture]:
-    """Return the pictures of an assessment, and of the comparison if there was one."""
+def pictures(
+    a: Assessment,
+    comparison: Comparison | None,
+    order: Sequence[Hashable],
+    judged: Mapping[str, Any] | None = None,
+) -> Mapping[str, Picture]:
+    """Return the pictures of an assessment, and of the comparison if there was one.
+
+    `order` is that of the classes, here and in the tables; subgroups are `judged` by other than the
+    usual level and tolerance.
+    """
     slopes, base = a.fit.gamma, ellipsis(a.fit.baseline)
+    ordered: dict[str, Any] = {"order": order}
     made = {
         "reliability": _picture(
             "reliability",
             a,
             "Reliability diagram: predicted probability of the most probable class against how "
-            f"often it came true. Calibration error {format_number(a.metrics['ece'])}.",
+            "often it came true.",
+            {"error": False},
         ),
         "parameters": _picture(
             "parameters",
@@ -37,17 +48,19 @@ def pictures(a: Assessment, comparison: Comparison | None) -> Mapping[str, Pictu
             f"Forest plot of delta and gamma of {len(slopes)} classes against {base}. Slopes gamma "
             f"run from {format_number(float(slopes.min()))} to "
             f"{format_number(float(slopes.max()))}; 1 is calibrated.",
+            ordered,
         ),
         "by_class": _picture(
             "reliability_by_class",
             a,
             f"Reliability diagrams class by class, the worst of {a.predictions.n_classes} first.",
-            *PANELS,
+            *(ordered | panels for panels in PANELS),
         ),
         "map": _picture(
             "calibration_map",
             a.fit,
             f"Curves of the repaired against the predicted share of each class, beside {base}.",
+            ordered,
         ),
     }
     if comparison is not None:
@@ -66,6 +79,14 @@ def pictures(a: Assessment, comparison: Comparison | None) -> Mapping[str, Pictu
             *PANELS,
         )
         return made
+    if (divided := a.subgroups) is not None:
+        made["subgroups"] = _picture(
+            "subgroups",
+            divided,
+            f"Forest plot of slope and size of {len(divided.groups)} subgroups; the table below "
+            "has the numbers.",
+            judged or {},
+        )
     if (ladder := a.details.ladder) is not None:
         made["ladder"] = _picture(
             "ladder",

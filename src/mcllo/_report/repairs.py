@@ -1,4 +1,4 @@
-"""The comparison of repairs: the table with its marks, and what to do with the recommendation.
+"""The comparison of repairs: the table with its marks, and the recommendation in plain words.
 
 Which repair to use, what cannot be told from it and every interval are those of
 `Comparison.recommendation`; nothing is decided here.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from .._ground.text import format_count
+from .._assessment.verdict import Verdict
+from .._ground.text import format_count, listed
 from .._workflows.comparison import Comparison, ComparisonRow
 from .._workflows.recommend import NOTHING
 from .tables import p_cell
-from .views import Cell, Column, Fact, Repairs, Step, TableView, capital, percent, show_p
+from .views import Cell, Column, Fact, Repairs, TableView, capital, percent, show_p
 
 NAMES = {
     "uncalibrated_train": ("Uncalibrated (train)", "the uncalibrated training rows"),
@@ -43,8 +44,8 @@ def title_of(method: str) -> str:
     return NAMES[method][1] if method in NAMES else method
 
 
-def repairs_of(c: Comparison, alpha: float) -> Repairs:
-    """Return the comparison in words and as a table."""
+def repairs_of(c: Comparison, judged: Verdict) -> Repairs:
+    """Return the comparison in words and as a table; `judged` are the predictions as they are."""
     warned = [Fact(row.method, short_name(row.method), row.note) for row in c.rows if row.note]
     skipped = [
         Fact(name, f"{short_name(name)}: not run", capital(why) + ".")
@@ -64,9 +65,50 @@ def repairs_of(c: Comparison, alpha: float) -> Repairs:
         notes.append(
             f"Labels that came true with probability 0 (raised to 1e-6 here): {', '.join(zeros)}."
         )
-    after = _after_sentence(c[c.best], alpha) if c.recommendation.improves else ""
-    table = comparison_table(c)
-    return Repairs(c.recommendation, after, table, tuple(notes), (*warned, *skipped))
+    improves = c.recommendation.improves
+    return Repairs(
+        recommendation=c.recommendation,
+        headline=recommended(c),
+        sentence=reconciled(c, judged),
+        after=_after_sentence(c[c.best], judged.alpha) if improves else "",
+        table=comparison_table(c),
+        notes=tuple(notes),
+        warnings=(*warned, *skipped),
+    )
+
+
+def recommended(c: Comparison) -> str:
+    """Return the recommendation in plain words."""
+    n = c.recommendation.n_methods
+    if not n:
+        return "No repair was compared."
+    if c.recommendation.improves:
+        return f"Recommended repair: {title_of(c.best)}."
+    one = "The repair is not" if n == 1 else f"None of {n} repairs is"
+    return f"{one} shown to do better than leaving the predictions as they are."
+
+
+def reconciled(c: Comparison, judged: Verdict) -> str:
+    """Return what the recommendation means beside the verdict on the predictions as they are."""
+    if not c.recommendation.improves:
+        ahead = "" if c.best == NOTHING else f"{capital(title_of(c.best))} may lead by chance. "
+        return {
+            "matters": f"{ahead}The probabilities are off, but these rows do not show a repair "
+            "that helps.",
+            "cannot_tell": f"{ahead}These rows are too few for either question.",
+        }.get(judged.kind, ahead.strip())
+    words = "It does better on rows that it was not fitted to, beyond chance."
+    words += {
+        "matters": "",
+        "little": " The gain is as small as the error.",
+        "none_found": " The verdict above asks for errors of one kind; a repair may mend others.",
+        "cannot_tell": " Judge it on more rows before relying on it.",
+    }[judged.kind]
+    ties = c.recommendation.ties
+    if ties:
+        names = listed([title_of(method) for method in ties])
+        words += f" {capital(names)} cannot be told from it."
+    return words
 
 
 def _after_sentence(best: ComparisonRow, alpha: float) -> str:
@@ -85,30 +127,6 @@ def _after_sentence(best: ComparisonRow, alpha: float) -> str:
     return (
         f"Even after {name} the test rejects calibration (p {shown}{how})"
         f"{noise if best.pvalue_corrected is None else ''}: a repair improves, it need not perfect."
-    )
-
-
-def repair_steps(c: Comparison) -> tuple[Step, ...]:
-    """Return what to do with the recommendation."""
-    if c.best == NOTHING:
-        return (Step("Leave the predictions as they are, and ask again when there are new rows."),)
-    if not c.recommendation.improves:
-        return (
-            Step(
-                f"Apply no repair yet: the gain of {title_of(c.best)}, the best of these here, may "
-                "be chance. Compare again with more rows."
-            ),
-        )
-    return (
-        Step(
-            f"Fit {title_of(c.best)} on all rows whose labels you know, and apply it to new ones.",
-            f"calibrator = mcllo.CALIBRATORS[{c.best!r}]().fit(probs, y)\n"
-            "repaired = calibrator.predict_proba(new_probs)",
-        ),
-        Step(
-            "Assess the repaired predictions on rows that took no part in this comparison.",
-            "after = mcllo.assess(repaired, new_y)\nmcllo.report(after).write('after.html')",
-        ),
     )
 
 

@@ -8,22 +8,32 @@ and the table agree.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 from .._assessment.assessment import Assessment, assess_predictions
 from .._assessment.details import PARTS, Details
+from .._assessment.verdict import TOLERANCE
 from .._ground.statements import pick, quiet
 from .._inference.budget import N_RESAMPLES_COMPARE
 from .._inference.likelihood_tests import CalibrationTest, choose_method
 from .._version import __version__
 from .._workflows.comparison import Comparison
-from ..exceptions import InputError
-from . import details, tables
-from . import verdict as first
+from ..exceptions import PYTHON, InputError, Words
+from . import classes, details, plain, tables
+from .facts import Command, Sources, data_facts, reproduce_facts, sources
 from .method import method_facts, references
-from .repairs import repair_steps, repairs_of
-from .verdict import Command, Sources
-from .views import DetailsView, Summary
+from .repairs import repairs_of
+from .steps import Tongue, next_steps, repair_steps
+from .subgroups import subgroup_steps, subgroups_part
+from .verdict import headline_facts, verdict_of
+from .views import DetailsView, Step, Summary
+
+AS_THEY_ARE = "The predictions as they are"
+MORE = (
+    "Whose fault it is, the kind of miscalibration, tests of single classes, and what hangs on the "
+    "baseline and on zeros are in the report of an assessment of the same rows:"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +44,11 @@ class NotAsked(Details):
     def skipped(self) -> dict[str, str]:
         """Everything, and why."""
         why = "a comparison does not ask for it; assess these rows"
-        return dict.fromkeys((name for name in PARTS if name != "robust"), why)
+        return dict.fromkeys(("culprits", *(name for name in PARTS if name != "robust")), why)
+
+    @property
+    def subgroups(self) -> None:
+        """None is asked about."""
 
 
 def assessment_of(result: Assessment | Comparison) -> Assessment:
@@ -74,6 +88,9 @@ def summarize(
     command: Command = None,
     source: Sources = None,
     alpha: float = 0.05,
+    tolerance: float = TOLERANCE,
+    date: str | None = None,
+    words: Words = PYTHON,
 ) -> Summary:
     """Return everything a report says.
 
@@ -83,54 +100,59 @@ def summarize(
         What was found.
     assessment : Assessment, optional
         What `assessment_of` gave for `result`, so as not to compute it again.
-    title, command, source, alpha
+    title, command, source, alpha, tolerance, date, words
         As in `mcllo.report`.
     """
     a = assessment_of(result) if assessment is None else assessment
     comparison = result if isinstance(result, Comparison) else None
     kind: Literal["assessment", "comparison"] = "comparison" if comparison else "assessment"
+    files = sources(source)
     if title is None:
         title = "Repairs compared" if comparison else "Calibration report"
-        files = [path.rsplit("/", 1)[-1] for path in first.sources(source)]
-        title += f": {', '.join(files)}" if files else ""
-    said = a.statements(alpha)
-    verdict = first.verdict_of(a, said)
-    alerts, notes = first.alerts_and_notes(a, said)
-    method, steps, behind = method_facts(a, comparison), first.next_steps(a, verdict.status), None
-    if comparison is not None and verdict.status != "unknown":
-        steps = repair_steps(comparison)
+        names = ", ".join(path.rsplit("/", 1)[-1] for path in files)
+        title += f": {names}" if names else ""
+    judged, said = a.decide(alpha, tolerance), a.statements(alpha, words, tolerance=tolerance)
+    culprits = classes.culprits_of(a, judged)
+    order = classes.class_order(a, culprits)
+    tongue = Tongue(command is not None, tuple(files))
+    method, behind, more = method_facts(a, comparison), None, None
     if comparison is None:
+        steps = next_steps(a, judged, tongue)
         behind = DetailsView(
-            headline=details.kind_headline(said),
-            worst=details.worst_classes(a, alpha),
             ladder=details.ladder_part(a, alpha),
-            classes=details.class_names(a, alpha),
-            classes_note=details.classes_note(a, alpha),
             baselines=details.baselines_part(a),
             zeros=details.zeros_part(a, alpha),
             posterior=details.posterior_part(a),
             robust=details.robust_part(a),
+            subgroups=subgroups_part(a, said, alpha, tolerance),
         )
+    else:
+        steps = repair_steps(comparison, a, judged, tongue)
+        more = Step(MORE, tongue.assess_judged(comparison.cross_validated))
+    steps = subgroup_steps(a, judged, steps, alpha, tolerance)
     return Summary(
         kind=kind,
         title=title,
         lead=f"{pick(said, 'heading')[0]}.",
-        verdict=verdict,
-        alerts=alerts,
-        notes=notes,
+        verdict=verdict_of(a, judged, said, AS_THEY_ARE if comparison else ""),
+        levels=plain.levels(a, judged),
+        wrong=plain.wrong(a, judged, culprits, said),
+        alerts=plain.alerts(a, pick(said, "hint")),
+        notes=tuple(note.text for note in pick(said, "note")),
         steps=steps,
-        facts=first.headline_facts(a),
-        classes_lead=tables.classes_lead(a, alpha),
-        departures=tables.departure_sentences(a.fit) if a.test.rejects(alpha) else (),
-        parameters=tables.parameters_table(a.fit),
-        null_lead=tables.null_lead(a),
-        null_table=tables.null_table(a),
-        shares=details.shares_table(a, alpha),
+        facts=headline_facts(a, judged),
+        blame=classes.blame_part(a, judged, culprits, said),
+        shares=classes.shares_table(a, alpha, order),
+        promised=tables.promised_table(a),
+        nulls=tables.nulls_part(a),
+        map=classes.map_part(a, judged, order),
         details=behind,
-        repairs=None if comparison is None else repairs_of(comparison, alpha),
-        data=first.data_facts(a, comparison),
+        more=more,
+        repairs=None if comparison is None else repairs_of(comparison, judged),
+        data=data_facts(a, comparison),
         method=method,
         references=references(method),
-        reproduce=first.reproduce_facts(a, comparison, command, source),
+        reproduce=reproduce_facts(a, comparison, command, source),
         version=__version__,
+        date=f"{datetime.now().astimezone():%-d %B %Y}" if date is None else date,
     )

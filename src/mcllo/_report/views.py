@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal
 
-from .._assessment.words import Status
+from .._assessment.verdict import Kind
 from .._ground.text import PStyle, ellipsis, format_count, p_words
 from .._workflows.recommend import Recommendation
 
@@ -69,21 +69,18 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """Words about a pair of classes, the names kept apart so that they cannot disturb the words."""
-
-    label: Cell
-    baseline: Cell
-    words: str
-
-
-@dataclass(frozen=True)
 class Names:
-    """Words, then classes each with words of its own, then how many more; names kept apart."""
+    """A sentence that may name classes, each with words of its own; names are kept apart.
+
+    `rest` says how many more there are, `after` follows in sentences of its own. `but` marks what
+    takes something back that was said before it.
+    """
 
     lead: str
     names: tuple[tuple[Cell, str], ...] = ()
     rest: str = ""
+    after: str = ""
+    but: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,21 +95,14 @@ class Part:
 
 @dataclass(frozen=True)
 class DetailsView:
-    """What lies behind the verdict, as `details` tells it.
+    """What lies behind the verdict, as `details` tells it."""
 
-    `headline` and `worst` are for the first screen; `classes_note` says how the p-values of single
-    classes were computed, or why there are none.
-    """
-
-    headline: str
-    worst: Names | None
     ladder: Part
-    classes: tuple[Names, ...]
-    classes_note: str
     baselines: Part
     zeros: Part
     posterior: Part
     robust: Part | None
+    subgroups: Part | None
 
 
 @dataclass(frozen=True)
@@ -125,21 +115,55 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer, in one sentence that does not say more than the test does."""
+    """The answer, in sentences that do not say more than the test does.
 
-    status: Status
+    Attributes
+    ----------
+    kind : {'matters', 'little', 'none_found', 'cannot_tell'}
+        That of the assessment.
+    about : str
+        What is judged, where that is not clear.
+    headline, sentence, size : str
+        The answer, what it means, and how large the error is.
+    buts : tuple of str
+        What takes it back, in part or as a whole.
+    pvalue, how, why, other : str
+        The evidence, for further down: that of the test, how and why so, and that of other tests
+        which do not agree.
+    """
+
+    kind: Kind
+    about: str
     headline: str
+    buts: tuple[str, ...]
     sentence: str
+    size: str
     pvalue: str
     how: str
     why: str
+    other: str
+
+
+@dataclass(frozen=True)
+class Right:
+    """What it says, and how often it is right then."""
+
+    says: str
+    right: str
+    interval: str
 
 
 @dataclass(frozen=True)
 class Repairs:
-    """The comparison of repairs; `after` says whether the recommended one leaves something."""
+    """The comparison of repairs.
+
+    `headline` and `sentence` are the recommendation in plain words; `after` says whether the
+    recommended repair leaves something.
+    """
 
     recommendation: Recommendation
+    headline: str
+    sentence: str
     after: str
     table: TableView
     notes: tuple[str, ...]
@@ -172,20 +196,28 @@ class Summary:
         Heading, and what was read.
     verdict : Verdict
         The answer.
+    levels : tuple of Right
+        How often it is right, at a few levels.
+    wrong : tuple of Names
+        Whose fault it is, and how, in plain words.
     alerts, notes : tuple of str
         What must be known before trusting the numbers: prominent, and beside the data.
     steps : tuple of Step
         What to do next.
     facts : tuple of Fact
         The few numbers of the first screen.
-    classes_lead, departures : str, tuple of Sentence
-        Which classes depart, and how.
-    parameters, null_table, shares : TableView
-        Estimates; what calibration would show; predicted and observed shares.
-    null_lead : str
-        What the null ranges mean here.
+    blame : Part
+        Whose fault it is, with its numbers; or why nobody can be named.
+    shares : TableView
+        Predicted and observed shares.
+    promised, nulls : TableView, Part
+        What the predictions promise; what calibrated ones would show.
+    map : Part
+        Estimates against the baseline.
     details : DetailsView or None
         What lies behind the verdict; None for a comparison, which does not ask.
+    more : Step or None
+        For a comparison, how to ask.
     repairs : Repairs or None
         The comparison, if there was one.
     data, reproduce : tuple of Fact
@@ -194,29 +226,34 @@ class Summary:
         The method in plain words, formulas as values.
     references : tuple of Fact
         Whom to cite; the value is an address.
+    version, date : str
+        What made it, and when.
     """
 
     kind: Literal["assessment", "comparison"]
     title: str
     lead: str
     verdict: Verdict
+    levels: tuple[Right, ...]
+    wrong: tuple[Names, ...]
     alerts: tuple[str, ...]
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
     facts: tuple[Fact, ...]
-    classes_lead: str
-    departures: tuple[Sentence, ...]
-    parameters: TableView
-    null_lead: str
-    null_table: TableView
+    blame: Part
     shares: TableView
+    promised: TableView
+    nulls: Part
+    map: Part
     details: DetailsView | None
+    more: Step | None
     repairs: Repairs | None
     data: tuple[Fact, ...]
     method: tuple[Fact, ...]
     references: tuple[Fact, ...]
     reproduce: tuple[Fact, ...]
     version: str
+    date: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -252,3 +289,8 @@ def format_weight(weight: float) -> str:
 def capital(text: str) -> str:
     """Return `text` with a capital at its beginning."""
     return text[:1].upper() + text[1:]
+
+
+def uncapital(text: str) -> str:
+    """Return `text` with a small letter at its beginning."""
+    return text[:1].lower() + text[1:]

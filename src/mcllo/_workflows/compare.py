@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +44,8 @@ from ..calibrators import CALIBRATORS
 from ..exceptions import Either, InputError, Option, Phrase
 from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
-from .recommend import NOTHING, row_losses
+from .recommend import NOTHING, Recommendation, recommend
 
-N_BOOTSTRAP = 1000
-MOST_CELLS = 2e7
 MANY_CLASSES = 20
 LARGE_MAPS = ("matrix", "dirichlet")
 DEFAULT_METHODS = tuple(name for name in CALIBRATORS if name != "identity")
@@ -66,14 +64,14 @@ class _Recalibrated:
 class _Court:
     """How each set of probabilities is judged.
 
-    `before` are the judged rows as predicted, `results` what each method made of them, `paired` the
-    differences in log loss to the smallest one, with an interval each; `ratio` is rows judged for
-    each row fitted on, None where folds share rows; `drawing` is for exact p-values.
+    `before` are the judged rows as predicted, `results` what each method made of them, `lead` the
+    differences in log loss to the smallest one; `ratio` is rows judged for each row fitted on, None
+    where folds share rows; `drawing` is for exact p-values.
     """
 
     before: Predictions
     results: dict[str, _Recalibrated]
-    paired: dict[str, tuple[float, float, float]]
+    lead: Recommendation
     ratio: float | None
     drawing: dict[str, Any]
 
@@ -95,7 +93,7 @@ class _Court:
             )
             if not result.note and not robust:
                 corrected = self._corrected(name, predictions, test)
-        difference, low, high = self.paired.get(name, (np.nan, np.nan, np.nan))
+        difference, low, high = self._difference(name)
         return ComparisonRow(
             method=name,
             n=predictions.n_samples,
@@ -113,6 +111,13 @@ class _Court:
             n_zero_labels=predictions.n_clipped_true,
             note="" if result is None else result.note,
         )
+
+    def _difference(self, name: str) -> tuple[float, float, float]:
+        """Return how far a method's log loss lies above the best one's, with its interval."""
+        if name == self.lead.method:
+            return 0.0, 0.0, 0.0
+        other = self.lead.difference(name)
+        return (np.nan,) * 3 if other is None else (other.difference, other.low, other.high)
 
     def _corrected(
         self, name: str, predictions: Predictions, test: CalibrationTest
@@ -161,7 +166,7 @@ def compare(
     baseline : label, optional
         Reference class of the log odds; `train`'s when not given.
     n_resamples, seed
-        Most draws of an exact p-value; makes folds, draws and bootstrap repeatable.
+        Most draws of an exact p-value; makes folds and draws repeatable.
 
     Returns
     -------
@@ -206,7 +211,8 @@ def compare(
     sets = {NOTHING: judge}
     sets |= {name: judge.with_probs(result.probs) for name, result in results.items()}
     drawing = {"n_resamples": n_resamples, "seed": entropy, "exceedances": EXCEEDANCES_LARGE}
-    court = _Court(judge, results, paired_differences(sets, entropy), ratio, drawing)
+    lead = recommend(sets, cross_validated=folds is not None)
+    court = _Court(judge, results, lead, ratio, drawing)
     tested = sets if folds is not None else {"uncalibrated_train": learn, **sets}
     rows = tuple(court.row(name, predictions) for name, predictions in tested.items())
     return Comparison(rows, skipped, learn, judge, sets, folds is not None, entropy)
@@ -306,35 +312,3 @@ def mixture_tail(statistic: float, df: int, fitted: int, scale: float) -> float:
     upper = (np.arange(4000) + 0.5) / 4000
     rest = np.maximum(statistic - scale * chdtri(fitted, upper), 0.0)
     return float(np.mean(chdtrc(df - fitted, rest)))
-
-
-def paired_differences(
-    sets: Mapping[str, Predictions], seed: int, level: float = 0.95
-) -> dict[str, tuple[float, float, float]]:
-    """Return, for each method, its log loss less that of the best one, with an interval.
-
-    The same rows are resampled for every method, so that what the methods share cancels; the
-    interval is the bootstrap's central part.
-    """
-    losses = np.column_stack([row_losses(predictions) for predictions in sets.values()])
-    weight = next(iter(sets.values())).sample_weight
-    own = np.ones(len(losses)) if weight is None else weight
-    means = own @ losses / own.sum()
-    gaps = losses - losses[:, [int(np.argmin(means))]]
-    draws = bootstrap_means(gaps, own, seed)
-    low, high = np.quantile(draws, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-    centre = means - means.min()
-    return {name: (float(centre[j]), float(low[j]), float(high[j])) for j, name in enumerate(sets)}
-
-
-def bootstrap_means(values: Floats, weight: Floats, seed: int) -> Floats:
-    """Return weighted means of resampled rows, shape (n_draws, n_columns)."""
-    values, weight = values[weight > 0.0], weight[weight > 0.0]
-    n = len(values)
-    rng = np.random.default_rng([seed, 2])
-    draws = int(max(200, min(N_BOOTSTRAP, MOST_CELLS / n)))
-    means = np.empty((draws, values.shape[1]))
-    for k in range(draws):
-        counts = np.bincount(rng.integers(0, n, size=n), minlength=n) * weight
-        means[k] = counts @ values / counts.sum()
-    return means

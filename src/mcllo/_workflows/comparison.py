@@ -37,9 +37,8 @@ class ComparisonRow(Result):
     label_change : float or None
         Fraction of rows whose most probable class changed.
     log_loss_difference, difference_low, difference_high : float
-        Log loss less that of the best row, with a paired bootstrap interval of 95 %, each by
-        itself. They decide nothing: what is printed and recommended follows from the intervals of
-        `Comparison.recommendation`, which hold for all methods at once.
+        Log loss less that of the best row, with the interval of `Comparison.recommendation`: for
+        all methods at once.
     fit_seconds : float or None
         Time to fit.
     n_zero_labels : int
@@ -86,7 +85,7 @@ class Comparison:
     cross_validated : bool
         Whether rows were judged by maps fitted on other folds.
     seed : int
-        What folds, draws and bootstrap were made from.
+        What folds and draws were made from.
     """
 
     rows: tuple[ComparisonRow, ...]

@@ -5,15 +5,16 @@ difference      mean of ``g_i``, a row's log loss under a method less that under
                 what the two share cancels
 standard error  `metrics/_scores.error_of_mean` of ``g_i``: weights count rows; survey weights and
                 groups by their sums
-interval        ``g +- t se``, t the quantile ``1 - 0.05 / (2 k)`` for k methods
+interval        `_inference/paired_loss`: the means that labels like these allow, as wide as all
+                ``k (k + 1) / 2`` differences between k methods and doing nothing ask for
 equal           differences up to `SAME` are 0; of equal methods the simplest is the best
 told apart      the interval lies above 0, and the difference above `SHOWN`
 ==============  ================================================================================
 
-The winner is picked after looking at all k methods, which flatters it; hence Bonferroni's k. Then,
-with 95 % confidence, (1) all k differences to doing nothing are covered at once, so that of the
-picked one is; and (2) the method that is truly best is among those not told from the winner: it is
-missed only where one of k others beats it beyond its interval.
+The winner is picked after looking at all methods, which flatters it; hence the intervals cover
+every difference between two of them at once, with 95 % confidence. Then (1) the differences to the
+winner are covered, whoever it is; and (2) the method that is truly best is among those not told
+from it.
 
 "Truly" is about these fitted maps and more rows like the judged ones. The intervals do not know how
 maps vary with the rows they are fitted to, nor that folds share rows. With a holdout the choice is
@@ -34,8 +35,8 @@ import numpy as np
 from .._ground.results import Floats, Result
 from .._ground.statements import Statement
 from .._ground.text import format_count, listed
+from .._inference.paired_loss import PairedLoss, all_pairs_quantile, thinning
 from .._input.predictions import Predictions
-from ..metrics._scores import error_of_mean
 
 LEVEL = 0.95
 SHOWN = 5e-5
@@ -243,7 +244,7 @@ def recommend(
     `sets` are the same rows under each method, ``uncalibrated`` among them; `cross_validated` is
     what the words say of them, `level` the confidence in all intervals together.
     """
-    from scipy.special import stdtrit
+    from scipy.special import ndtr, stdtrit
 
     losses = {name: row_losses(predictions) for name, predictions in sets.items()}
     rows, k = sets[NOTHING], len(sets) - 1
@@ -254,15 +255,19 @@ def recommend(
     means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
     lowest = min(means.values())
     best = min((name for name in sets if means[name] - lowest <= SAME), key=_rank)
+    table = np.column_stack([losses[name] for name in sorted(sets)])
+    chance = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
+    every = thinning(*rows.probs.shape)
+    tables = {name: predictions.probs[::every] for name, predictions in sets.items()}
+    base = np.mean(list(tables.values()), axis=0)
 
     def difference(name: str) -> LossDifference:
-        gaps = losses[name] - losses[best]
-        mean = float(weight @ gaps / weight.sum())
-        error, units = error_of_mean(gaps - mean, weight, groups)
-        quantile = 1.0 - (1.0 - level) / (2.0 * k)
-        reach = float(stdtrit(units - 1.0, quantile)) * error if units > 1.0 else np.inf
-        mean = 0.0 if abs(mean) <= SAME else mean
-        return LossDifference(name, mean, error, mean - reach, mean + reach)
+        observed = losses[name] - losses[best]
+        pair = PairedLoss(observed, tables[best], tables[name], base, weight, groups, every)
+        mean = 0.0 if abs(pair.mean) <= SAME else pair.mean
+        quantile = float(stdtrit(pair.units - 1.0, chance)) if pair.units > 1.0 else np.inf
+        low, high = pair.interval(quantile)
+        return LossDifference(name, mean, pair.standard_error, min(low, mean), max(high, mean))
 
     others = sorted((difference(name) for name in sets if name != best), key=lambda d: d.difference)
     return Recommendation(

@@ -35,7 +35,7 @@ from .._fit.map import read_simplex
 from .._ground.files import write_text
 from .._ground.results import Floats, none_for_nan, plain
 from .._ground.statements import quiet
-from .._input.frames import column_names, shorten
+from .._input.frames import check_index, column_names, shorten
 from .._input.labels import RESERVED, class_names
 from .._input.predictions import Predictions, as_predictions
 from .._input.probabilities import Simplex, clean_probs
@@ -200,6 +200,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 probs, y, logits=scores, sample_weight=sample_weight, **options
             )
         else:
+            check_index(X=X, y=y, sample_weight=sample_weight)
             named = None if options.get("classes") is None else class_names(options["classes"])
             normalize = options.get("normalize", False)
             simplex = clean_probs(X, columns=named, normalize=normalize, keep_zeros=True)

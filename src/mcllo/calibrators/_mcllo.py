@@ -141,9 +141,9 @@ class MCLLOCalibrator(GatedCalibrator):
     Parameters
     ----------
     baseline : label, 'auto' or 'all', optional
-        Reference class of the log odds; the last class when not given. 'auto' takes the likeliest;
-        'all' fits every baseline and takes the geometric mean, which depends on none (up to 50
-        classes).
+        Reference class of the log odds; when not given, the last that occurs in the labels. 'auto'
+        takes the likeliest; 'all' fits every baseline and takes the geometric mean, which depends
+        on none (up to 50 classes).
     penalty : float, 'auto' or 'firth'
         Ridge ``penalty / 2 * (sum tau^2 + sum (gamma - u)^2)`` towards `center`. 0 is maximum
         likelihood; 1 is safe when rows are few or the estimate does not exist; 'auto' chooses from

@@ -20,6 +20,7 @@ from ._binned import (
     maximum_calibration_error,
     tcal_squared_calibration_error,
 )
+from ._isotonic import decompose_isotonic
 from ._scores import (
     accuracy,
     brier_score,
@@ -29,6 +30,7 @@ from ._scores import (
     label_change,
     log_loss,
 )
+from ._smooth import calibration_distances, integrated_calibration_index
 from ._unbinned import kernel_calibration_error, smooth_calibration_error
 
 __all__ = [
@@ -36,13 +38,16 @@ __all__ = [
     "adaptive_calibration_error",
     "average_calibration_error",
     "brier_score",
+    "calibration_distances",
     "classwise_calibration_error",
     "debiased_calibration_error",
     "debiased_squared_calibration_error",
     "decompose_brier",
     "decompose_brier_by_group",
+    "decompose_isotonic",
     "decompose_log_loss",
     "expected_calibration_error",
+    "integrated_calibration_index",
     "kernel_calibration_error",
     "label_change",
     "log_loss",

@@ -185,7 +185,7 @@ def reliability_curve(
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie in (0, 1); got level={level}.")
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
-    values, hits = _values_and_hits(predictions, label)
+    values, hits = values_and_hits(predictions, label)
     weight = predictions.sample_weight
     index, inner = binned(values, n_bins, binning, weight)
     count = len(inner) + 1
@@ -222,7 +222,8 @@ def curve_of_sums(
     )
 
 
-def _values_and_hits(p: Predictions, label: Hashable | None) -> tuple[Floats, Floats]:
+def values_and_hits(p: Predictions, label: Hashable | None) -> tuple[Floats, Floats]:
+    """Return predictions and hits (0 or 1) of one class, or of each row's most probable class."""
     if label is None:
         top, confidence = top_label(p.probs)
         return confidence, (top == p.codes).astype(np.float64)

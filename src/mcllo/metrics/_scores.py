@@ -234,7 +234,7 @@ def decompose_log_loss(
         Predicted probabilities. Zeros are raised to 1e-6, with a warning: the recalibration needs
         log odds, and `score` is then the score of the raised probabilities.
     baseline : label, optional
-        Reference class of the recalibration. Default: the last class.
+        Reference class of the recalibration. Default: the last class that occurs.
     y_true, sample_weight, classes
         As in `accuracy`.
 

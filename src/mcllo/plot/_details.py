@@ -3,6 +3,7 @@
 ==========  ==================================================================================
 baselines   the statistic of each, and how far it moves repaired probabilities
 mark        ``2 [l(model) - l(identity)]``, the likelihood ratio statistic, on an axis from 0
+hollow      not rejected although its p-value is small: something inside it is not rejected
 grey bar    what a model gains on average when the predictions are calibrated: its parameters
 beside      the parameters, and the p-value of "this model is enough"
 ==========  ==================================================================================
@@ -225,8 +226,10 @@ def ladder(
     places, off = np.arange(len(rows)), np.array([row.rejected for row in rows], dtype=bool)
     ax.barh(places, chance, height=0.62, color=BAND, lw=0, zorder=1, label="_chance")
     ax.hlines(places, 0.0, gain, color=FAINT, lw=1.4, zorder=2, label="_gains")
+    held = np.array([is_held(row, found.alpha) for row in rows], dtype=bool)
     marks(ax, gain, off, "D", VERMILION, "_rejected")
-    marks(ax, gain, ~off, "o", BLUE, "_kept")
+    marks(ax, gain, ~off & ~held, "o", BLUE, "_kept")
+    marks(ax, gain, held, "o", BLUE, "_held", "white")
     k = [row.model for row in rows].index(found.chosen)
     ax.plot(gain[k], k, color=INK, clip_on=False, zorder=4, label="_chosen", **RING)
     plain_ticks(ax, log=False)
@@ -243,12 +246,19 @@ def ladder(
     heading(ax, "What each model explains", f"smallest not rejected: {chosen}")
     key: list[Artist] = [key_mark("D", VERMILION, "rejected", size=6.5)] if off.any() else []
     key.append(key_mark("o", BLUE, "not rejected", size=6.5))
+    if held.any():
+        key.append(key_mark("o", BLUE, "nor this, though p is small", "white", size=6.5))
     key.append(Line2D([], [], color=INK, label="the smallest", **RING))
     key.append(Patch(facecolor=BAND, label="chance alone"))
     words = [f"{found.skipped[:1].upper()}{found.skipped[1:]}." if found.skipped else ""]
     words.append(caption_of("ladder", found) if caption else "")
     footer(ax, words, key)
     return ax
+
+
+def is_held(row: LadderRow, alpha: float) -> bool:
+    """Whether closed testing keeps a model whose own p-value is below the level."""
+    return not row.rejected and row.larger is not None and row.larger_pvalue <= alpha
 
 
 def ladder_in(result: Ladder | Assessment) -> Ladder:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from .._assessment.words import departure_sizes
+from .._assessment.text import departure_sizes
 from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
 from .._ground.results import Floats
@@ -24,7 +26,12 @@ FARTHEST_TAU, FARTHEST_GAMMA = np.log(1000.0), 10.0
 
 @styled
 def parameters(
-    fit: MCLLOFit, *, ax: Axes | None = None, max_classes: int = MAX_CLASSES, caption: bool = False
+    fit: MCLLOFit,
+    *,
+    ax: Axes | None = None,
+    max_classes: int = MAX_CLASSES,
+    order: Sequence[Hashable] = (),
+    caption: bool = False,
 ) -> list[Axes]:
     """Draw delta and gamma of each class with 95 % intervals, and the line where nothing changes.
 
@@ -36,6 +43,8 @@ def parameters(
         Where to draw, divided in two; a new figure when not given.
     max_classes : int
         Most rows; of more classes those farthest from the identity are shown, in column order.
+    order : sequence of labels
+        Classes to show, in this order, instead.
     caption : bool
         Write under the figure how to read it.
 
@@ -51,7 +60,7 @@ def parameters(
     >>> [panel.get_xlabel() for panel in parameters(a.fit)]
     ['delta (log scale)', 'gamma']
     """
-    rows, names = worst(fit, max_classes), shown_all(fit.compared)
+    rows, names = worst(fit, max_classes, order), shown_all(fit.compared)
     labels = [names[j] for j in rows]
     if ax is None:
         beside = max(width_of(label) for label in labels) / 72.0
@@ -70,15 +79,21 @@ def parameters(
     ax.set_axis_off()
     words = [f"Each class against the baseline, {shown(fit.baseline)}.", _status(fit)]
     if len(rows) < len(names):
-        few = f"The {len(rows)} of {len(names)} classes"
-        words.append(f"{few} farthest from 1, in standard errors.")
+        few = f"{len(rows)} of {len(names)} classes"
+        words.append(f"{few}." if order else f"The {few} farthest from 1, in standard errors.")
     words += [caption_of("parameters", fit)] if caption else []
     footer(ax, words, forest_key([shift, slope]) if ours else [])
     return [left, right]
 
 
 @styled
-def calibration_map(fit: MCLLOFit, *, ax: Axes | None = None, caption: bool = False) -> Axes:
+def calibration_map(
+    fit: MCLLOFit,
+    *,
+    ax: Axes | None = None,
+    order: Sequence[Hashable] = (),
+    caption: bool = False,
+) -> Axes:
     """Draw what the repair does to a probability, class by class.
 
     Of many classes, those farthest from the identity are coloured and the others grey.
@@ -89,6 +104,8 @@ def calibration_map(fit: MCLLOFit, *, ax: Axes | None = None, caption: bool = Fa
         As in ``assessment.fit`` or ``calibrator.fit_``.
     ax : Axes, optional
         Where to draw; a new figure when not given.
+    order : sequence of labels
+        Classes to colour, in this order, instead; as many as there are colours.
     caption : bool
         Write under the figure how to read it.
 
@@ -104,7 +121,7 @@ def calibration_map(fit: MCLLOFit, *, ax: Axes | None = None, caption: bool = Fa
     >>> calibration_map(a.fit).get_ylabel()
     'After repair'
     """
-    names, coloured = shown_all(fit.compared), worst(fit, len(SERIES))
+    names, coloured = shown_all(fit.compared), worst(fit, len(SERIES), order)
     if ax is None:
         longest = max(len(names[j]) for j in coloured)
         ax = OwnFigure(5.6 + 0.08 * max(longest, 8), 4.7).subplots()
@@ -114,18 +131,15 @@ def calibration_map(fit: MCLLOFit, *, ax: Axes | None = None, caption: bool = Fa
     ax.set_box_aspect(1.0)
     ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
     key = list[Artist]()
-    for j in range(len(fit.compared)):
-        p, repaired = section(fit, j)
-        if j not in coloured:
-            ax.plot(p, repaired, color=FAINT, lw=0.9, zorder=1, label=f"_{j}")
-            continue
-        k = coloured.index(j)
-        key += ax.plot(p, repaired, color=SERIES[k], ls=DASHES[k], lw=1.8, zorder=3, label=f"_{j}")
+    others = [j for j in range(len(fit.compared)) if j not in coloured]
+    for j in others:
+        ax.plot(*section(fit, j), color=FAINT, lw=0.9, zorder=1, label=f"_{j}")
+    for j, colour, dashes in zip(coloured, SERIES, DASHES, strict=False):
+        key += ax.plot(*section(fit, j), color=colour, ls=dashes, lw=1.8, zorder=3, label=f"_{j}")
     entries = [names[j] for j in coloured]
-    rest = len(names) - len(coloured)
-    if rest:
+    if others:
         key.append(Line2D([], [], color=FAINT, lw=0.9))
-        entries.append(f"{rest} others")
+        entries.append(f"{len(others)} others")
     ax.set_xlabel("As predicted")
     ax.set_ylabel("After repair")
     base = shown(fit.baseline, 16)
@@ -153,8 +167,10 @@ def _forest(
     return panel
 
 
-def worst(fit: MCLLOFit, most: int) -> list[int]:
-    """Return the classes farthest from the identity, in column order."""
+def worst(fit: MCLLOFit, most: int, given: Sequence[Hashable] = ()) -> list[int]:
+    """Return the first of those given, or the classes farthest from the identity by column."""
+    if given:
+        return [fit.compared.index(label) for label in given if label != fit.baseline][:most]
     size = departure_sizes(fit)
     order = sorted(range(len(size)), key=lambda j: -size[j])
     return sorted(order[: max(1, most)])

@@ -110,9 +110,11 @@ class AutoCalibrator(GatedCalibrator):
     members_ : Members
         The fitted members.
     expected_gain_, expected_gain_se_ : float
-        By how much the log loss of a new row falls on average, by cross-validation, and the
-        standard error of that. Where it is not positive nothing is repaired, with or without a
-        gate: the identity then has weight 1. Where it is not sure, the identity has more weight.
+        By how much the log loss of a new row falls on average, and the standard error of that: by
+        cross-validation, less what it adds that a repair is made only where cross-validation shows
+        a gain. A repair of which little is known may so promise nothing, or a loss. Where
+        cross-validation shows no gain nothing is repaired, with or without a gate: the identity
+        then has weight 1, and this tells what a repair would do.
     gate_ : GateDecision or None
         What the gate did; print it. None without a gate.
     stack_ : Stack
@@ -169,13 +171,13 @@ class AutoCalibrator(GatedCalibrator):
 
     @property
     def expected_gain_(self) -> float:
-        """Cross-validated fall of the log loss, for each row."""
-        return self.stack_.gain
+        """Fall of the log loss of a new row, on average."""
+        return self.stack_.promise
 
     @property
     def expected_gain_se_(self) -> float:
         """Standard error of `expected_gain_`."""
-        return self.stack_.gain_se
+        return self.stack_.promise_se
 
     def _check_options(self) -> None:
         check_choice("on", self.on, ("log_probs", "logits"))

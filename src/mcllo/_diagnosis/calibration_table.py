@@ -1,0 +1,507 @@
+"""`calibration_table`: calibration intercepts and slopes as clinical papers print them.
+
+With l_j the log odds of class j against a reference class, the baseline (Van Hoorde et al. 2014),
+or of each class against all others together, the maximum likelihood fits of
+
+==================  ========================  ===================================================
+model               log odds of the labels    what is printed
+==================  ========================  ===================================================
+shift               ``tau_j + l_j``           intercepts: calibration in the large; 0 is right
+mcllo               ``tau_j + gamma_j l_j``   slopes, 1 is right, and the intercepts beside them
+common_slope        ``tau_j + gamma l_j``     one slope for all classes (not against the rest)
+temperature         ``gamma l_j``             one slope for all classes and no intercepts (same)
+==================  ========================  ===================================================
+
+==================  ============================================================================
+interval            estimate -/+ z se, or by profile likelihood (`_fit/profile`)
+covariance          ``B (B' H B)^+ B'``: B the model's directions, H the information there; in
+                    groups and under survey weights the sandwich (`_inference/robust`)
+p-value             of one parameter, by Wald: ``2 Phi(-|estimate - right| / se)``; adjusted by
+                    Holm over the classes, for each model's intercepts and slopes separately
+joint tests         likelihood ratios: intercepts (shift against nothing), slopes (mcllo against
+                    shift), both; p-values by `_diagnosis/nested`; not for dependent rows
+==================  ============================================================================
+
+Where labels are separated there is no finite estimate, and its place is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Unpack, get_args
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.profile import Profile
+from .._ground.files import StrPath
+from .._ground.linalg import inverse, whitening
+from .._ground.results import Floats, Result, none_for_nan
+from .._ground.statements import OF_ESTIMATES, quiet
+from .._ground.text import Table, format_count, format_number, latex_p, latex_text, p_words
+from .._ground.threads import one_blas_thread
+from .._inference.budget import N_RESAMPLES, NESTED_WORK
+from .._inference.calibration_test import needs_robust
+from .._inference.draws import Seed, entropy_of
+from .._inference.likelihood_tests import run_test
+from .._inference.pvalue import PValue
+from .._inference.scores import score_sums
+from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
+from .._math.likelihood import Terms
+from .._math.many_classes import has_whole_hessian
+from ..exceptions import InputError, Option, Phrase
+from .class_tests import holm, p_entry
+from .families import Family, RestrictedFit, restricted_fit, whole_fit
+from .ladder_models import mcllo_bases
+from .nested import Plan, against_identity, against_larger, gain
+
+Versus = Literal["baseline", "rest"]
+Interval = Literal["wald", "profile"]
+RIGHT = {"intercept": 0.0, "slope": 1.0}
+"""What calibrated predictions have."""
+TOLD = 1e-6
+"""Part of a parameter outside the directions that rows can tell, above which it is not known."""
+
+
+class Parameter(NamedTuple):
+    """One estimate: a row of the table."""
+
+    model: str
+    label: Hashable | None
+    parameter: str
+    estimate: float
+    se: float
+    low: float
+    high: float
+
+    @property
+    def pvalue(self) -> float:
+        """Wald's, of the value that calibrated predictions have."""
+        from scipy.special import erfc
+
+        z = abs(self.estimate - RIGHT[self.parameter]) / self.se if self.se > 0.0 else np.nan
+        return float(erfc(z / np.sqrt(2.0)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationTable(Result):
+    """Calibration intercepts and slopes; print it, or write it for a paper with `to_latex`.
+
+    Attributes
+    ----------
+    parameters : Table
+        One row for each estimate: ``model``, ``class`` (None for all classes), ``parameter``
+        ("intercept" or "slope"), ``estimate``, ``se``, ``low``, ``high``, ``pvalue`` and
+        ``adjusted`` (Holm's).
+    tests : Table
+        Likelihood ratio tests of all intercepts, all slopes, and both: ``of``, ``class``,
+        ``statistic``, ``df``, ``pvalue`` and ``method``; empty for dependent rows.
+    versus : {"baseline", "rest"}
+        What the classes are compared with.
+    baseline : label or None
+        The reference class; None for the rest.
+    level : float
+        Of the intervals.
+    interval : {"wald", "profile"}
+        How they were computed.
+    n_samples : int
+        Rows.
+    robust : bool
+        Whether standard errors allow for groups or survey weights.
+    seed : int
+        What simulated p-values were drawn from.
+    """
+
+    parameters: Table
+    tests: Table
+    versus: Versus
+    baseline: Hashable | None
+    level: float
+    interval: Interval
+    n_samples: int
+    robust: bool
+    seed: int
+
+    left_out = ("parameters", "tests")
+
+    @property
+    def paper(self) -> Table:
+        """The table that papers print, a row for each class: estimates as words with intervals."""
+        found = {
+            (row["model"], row["class"], row["parameter"]): row for row in self.parameters.rows()
+        }
+        rows: list[tuple[Any, ...]] = [
+            (
+                label,
+                _words(row),
+                row["pvalue"],
+                _words(slope := found["mcllo", label, "slope"]),
+                slope["pvalue"],
+                _words(found["mcllo", label, "intercept"]),
+            )
+            for (model, label, _), row in found.items()
+            if model == "shift"
+        ]
+        for model, name in (
+            ("common_slope", "all classes, one slope"),
+            ("temperature", "all classes, slope only"),
+        ):
+            if row := found.get((model, None, "slope")):
+                rows.append((name, "", None, _words(row), row["pvalue"], ""))
+        names = ("class", "intercept, slope 1", "p", "slope", "p of slope", "intercept beside it")
+        return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+    def to_csv(self, path: StrPath | None = None) -> str:
+        """Return every estimate as CSV with all digits; also write it to `path`, if given."""
+        return self.parameters.to_csv(path)
+
+    def to_latex(
+        self, path: StrPath | None = None, *, caption: str | None = None, label: str = ""
+    ) -> str:
+        """Return the table for a paper, in LaTeX with the rules of the package booktabs.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where it is written too: whole, or not at all.
+        caption : str, optional
+            In LaTeX. Default: says what the numbers are, and the joint tests.
+        label : str
+            For references.
+        """
+        words = self._caption() if caption is None else caption
+        formats = {"p": "p", "p of slope": "p"}
+        return self.paper.to_latex(path, caption=words, label=label, formats=formats)
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame`` with a row for each estimate."""
+        return self.parameters.to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        tables = {"parameters": self.parameters.rows(), "tests": self.tests.rows()}
+        return {**none_for_nan(tables), **super().to_dict()}
+
+    def __str__(self) -> str:
+        words = self.paper.to_dict()
+        for name in ("p", "p of slope"):
+            words[name] = ["" if p is None else p_entry(p, None) for p in words[name]]
+        words["class"] = [str(label) for label in words["class"]]
+        return "\n".join([f"{self._title()}:", str(Table(words)), *self._joint()])
+
+    def __repr__(self) -> str:
+        return f"<CalibrationTable of {len(self.paper)} rows against {self._against()!r}>"
+
+    def _against(self) -> str:
+        return "all other classes" if self.versus == "rest" else str(self.baseline)
+
+    def _title(self) -> str:
+        kind = "profile likelihood" if self.interval == "profile" else "Wald"
+        return (
+            f"Calibration intercepts and slopes against {self._against()}, "
+            f"{format_count(self.n_samples)} rows, with {100 * self.level:g} % {kind} intervals"
+        )
+
+    def _joint(self) -> Iterator[str]:
+        """Yield the joint tests, a sentence each; of single classes there are too many."""
+        for row in self.tests.rows() if self.versus == "baseline" else ():
+            found = p_words(row["pvalue"], bound=row["method"] == "bound")
+            value = format_number(row["statistic"])
+            yield f"All {row['of']}: statistic {value} on {row['df']} df, p {found}"
+
+    def _caption(self) -> str:
+        """Return the caption: what the numbers are, and the joint tests."""
+        kind = "profile likelihood" if self.interval == "profile" else "Wald"
+        robust = ", standard errors allowing for dependent rows" if self.robust else ""
+        words = [
+            f"Calibration intercepts and slopes against {latex_text(self._against())} "
+            rf"($n = {self.n_samples}$), with {100 * self.level:g}\,\% {kind} intervals{robust}.",
+            "Intercepts with all slopes fixed at 1 (calibration in the large): 0 if calibrated.",
+            "Slopes with intercepts estimated beside them: 1 if calibrated.",
+        ]
+        if self.versus == "baseline" and len(self.tests):
+            tests = [
+                rf"{row['of']}, $\chi^2_{{{row['df']}}} = {format_number(row['statistic'])}$, "
+                f"{latex_p(row['pvalue'], 'p')}"
+                for row in self.tests.rows()
+            ]
+            words.append(f"Likelihood ratio tests: {'; '.join(tests)}.")
+        return " ".join(words)
+
+
+@one_blas_thread()
+@reads_rows(RowOptions)
+def calibration_table(
+    probs: Any,
+    y: Any = None,
+    *,
+    versus: Versus = "baseline",
+    level: float = 0.95,
+    interval: Interval = "wald",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    baseline: Any = None,
+    **data: Unpack[RowOptions],
+) -> CalibrationTable:
+    r"""Return calibration intercepts and slopes with intervals, as clinical papers print them.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    versus : "baseline" or "rest"
+        Compare each class with a reference class (Van Hoorde et al. 2014), or with all others
+        together, as in a model of two outcomes.
+    level : float
+        Of the intervals.
+    interval : "wald" or "profile"
+        From standard errors, or from the likelihood itself.
+    n_resamples, seed
+        Most draws for the p-values of the joint tests, and what makes them repeatable.
+    baseline, **data
+        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
+        `normalize`, `clip`, `weight_kind`, `groups`.
+
+    Returns
+    -------
+    CalibrationTable
+        ``print`` it; `to_latex`, `to_csv`, `parameters`, `tests`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> honest = rng.dirichlet([1, 1, 1], size=2000)
+    >>> y = [rng.choice(["a", "b", "c"], p=row) for row in honest]
+    >>> sharp = honest**2 / (honest**2).sum(axis=1, keepdims=True)  # overconfident
+    >>> found = calibration_table(sharp, y)
+    >>> [round(row["estimate"], 2) for row in found.parameters.rows() if row["class"] is None]
+    [0.5, 0.5]
+    >>> print(found.to_latex().splitlines()[5])
+    class & intercept, slope 1 & p & slope & p of slope & intercept beside it \\
+    """
+    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval}
+    return calibration_table_of(predictions, n_resamples=n_resamples, seed=seed, **options)
+
+
+def calibration_table_of(
+    predictions: Predictions,
+    fit: MCLLOFit | None = None,
+    *,
+    versus: Versus = "baseline",
+    level: float = 0.95,
+    interval: Interval = "wald",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    work: float = NESTED_WORK,
+) -> CalibrationTable:
+    """Return the table of validated predictions; a fit made already is not made again."""
+    robust, entropy = needs_robust(predictions), entropy_of(seed)
+    _check(versus, level, interval, robust)
+    rows: list[Parameter] = []
+    tests: list[dict[str, Any]] = []
+    options: dict[str, Any] = {"method": "auto", "n_resamples": n_resamples, "seed": entropy}
+    for label, part, names in _parts(predictions, versus):
+        own = fit if versus == "baseline" else None
+        with quiet(*OF_ESTIMATES):  # what the warnings would say, empty places show
+            own = fit_predictions(part) if own is None else own
+        models = _Models(part, own, level, interval)
+        rows += [row for name in names for row in models.rows(name, label)]
+        if not robust and versus == "baseline":
+            plan = Plan.of(part, n_tests=2, work=work, **options)
+            tests += models.tests(plan)
+        elif not robust:
+            test = run_test(part, own, **options)
+            tests.append(_test("intercept and slope", test.statistic, test.df, test, label))
+    return CalibrationTable(
+        parameters=_parameter_table(rows),
+        tests=Table({name: [test[name] for test in tests] for name in TEST_COLUMNS}),
+        versus=versus,
+        baseline=predictions.baseline if versus == "baseline" else None,
+        level=level,
+        interval=interval,
+        n_samples=predictions.n_samples,
+        robust=robust,
+        seed=entropy,
+    )
+
+
+TEST_COLUMNS = ("of", "class", "statistic", "df", "pvalue", "method")
+
+
+def _check(versus: str, level: float, interval: str, robust: bool) -> None:
+    if versus not in get_args(Versus):
+        raise InputError(f"versus must be 'baseline' or 'rest'; got versus={versus!r}.")
+    if interval not in get_args(Interval):
+        raise InputError(f"interval must be 'wald' or 'profile'; got interval={interval!r}.")
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    if interval == "profile" and robust:
+        raise InputError(
+            Phrase("{found} needs independent rows; got groups or survey weights."),
+            argument="interval",
+            value=interval,
+            remedy=Phrase("Use {}.", Option("interval", "wald")),
+        )
+
+
+def _parts(
+    predictions: Predictions, versus: Versus
+) -> Iterator[tuple[Hashable | None, Predictions, tuple[str, ...]]]:
+    """Yield what is fitted: all classes at once, or each as one of two."""
+    if versus == "rest":
+        for k, label in enumerate(predictions.classes):
+            yield label, against_rest(predictions, k), ("shift", "mcllo")
+        return
+    size = 2 * (predictions.n_classes - 1)
+    if not has_whole_hessian(size):
+        raise InputError(
+            Phrase("{argument}='baseline' has too many parameters here: {:,}.", size),
+            argument="versus",
+            remedy=Phrase("Use {}.", Option("versus", "rest")),
+        )
+    yield None, predictions, ("shift", "mcllo", "common_slope", "temperature")
+
+
+def against_rest(predictions: Predictions, k: int) -> Predictions:
+    """Return the rows as predictions of two outcomes: class k, or any other."""
+    rest = np.delete(predictions.probs, k, axis=1).sum(axis=1)
+    return Predictions(
+        probs=np.column_stack([predictions.probs[:, k], rest]),
+        codes=(predictions.codes != k).astype(np.intp),
+        classes=(True, False),
+        baseline=False,
+        sample_weight=predictions.sample_weight,
+        weight_kind=predictions.weight_kind,
+        groups=predictions.groups,
+    )
+
+
+class _Models:
+    """The fitted models with what they say of their parameters."""
+
+    def __init__(
+        self, predictions: Predictions, fit: MCLLOFit, level: float, interval: Interval
+    ) -> None:
+        from scipy.special import ndtri
+
+        self.predictions, self.family, self.interval = predictions, Family(predictions), interval
+        self.bases, self.reach = mcllo_bases(len(fit.tau)), float(ndtri(0.5 + level / 2.0))
+        self.fits = {"mcllo": whole_fit(predictions, fit)}
+
+    def fit(self, name: str) -> RestrictedFit:
+        """Return a model's fit, made once."""
+        if name not in self.fits:
+            basis = self.family.identified(self.bases[name])
+            self.fits[name] = restricted_fit(self.family, basis)
+        return self.fits[name]
+
+    def rows(self, name: str, label: Hashable | None) -> Iterator[Parameter]:
+        """Yield the parameters of a model; `label` is the class that stands against the rest."""
+        k, compared = len(self.predictions.compared), self.predictions.compared
+        fit = self.fit(name)
+        variance, ends = self._uncertainty(name, fit)
+        for j, own in enumerate(compared if label is None else (label,)):
+            if name != "temperature":
+                yield _parameter(name, own, "intercept", fit.theta[j], variance[j], ends[j])
+            if name == "mcllo":
+                slope = fit.theta[k + j], variance[k + j], ends[k + j]
+                yield _parameter(name, own, "slope", *slope)
+        if name in ("common_slope", "temperature"):
+            yield _parameter(name, None, "slope", fit.theta[k], variance[k], ends[k])
+
+    def tests(self, plan: Plan) -> Iterator[dict[str, Any]]:
+        """Yield the joint tests of intercepts, of slopes, and of both."""
+        nothing, shift, whole = (self.fit(name) for name in ("identity", "shift", "mcllo"))
+        value = gain(nothing, shift)
+        tail = against_identity(plan, self.family, shift.basis, value)
+        yield _test("intercepts", value, shift.df, tail)
+        tail = against_larger(plan, self.family, shift, self.family, whole)
+        yield _test("slopes", gain(shift, whole), whole.df - shift.df, tail)
+        tail = against_identity(plan, self.family, whole.basis, gain(nothing, whole))
+        yield _test("intercepts and slopes", gain(nothing, whole), whole.df, tail)
+
+    def _uncertainty(self, name: str, fit: RestrictedFit) -> tuple[Floats, Floats]:
+        """Return variances of theta and ends of intervals; NaN where nothing is known."""
+        size = len(fit.theta)
+        variance, ends = np.full(size, np.nan), np.full((size, 2), np.nan)
+        if not fit.settled:
+            return variance, ends
+        basis = fit.basis if name == "mcllo" else self.bases[name]
+        information = basis.T @ self.family.partition()(fit.theta).hessian @ basis
+        root = whitening(information)
+        inner = root @ root.T
+        lost = np.abs(basis @ (np.eye(len(inner)) - information @ inner)).max(axis=1, initial=0.0)
+        if needs_robust(self.predictions):
+            meat = score_sums(self.predictions, fit.theta).covariance
+            inner = inner @ (basis.T @ meat @ basis) @ inner
+        known = basis.any(axis=1) & (lost < TOLD)
+        spread = np.einsum("ij,jk,ik->i", basis, inner, basis)
+        variance[known] = spread[known]
+        if self.interval == "wald" or not known.any():
+            reach = self.reach * np.sqrt(variance)
+            return variance, np.stack([fit.theta - reach, fit.theta + reach], axis=1)
+        return variance, self._profiled(fit, basis, known)
+
+    def _profiled(self, fit: RestrictedFit, basis: Floats, known: Any) -> Floats:
+        """Return the ends of profile intervals of the parameters that are `known`."""
+        used = known & basis.any(axis=1)
+        columns = [int(np.flatnonzero(basis[i])[0]) for i in np.flatnonzero(used)]
+        free = np.unique(columns)
+        own, likelihood = basis[:, free], self.family.likelihood()
+        beta = np.linalg.pinv(own) @ (fit.theta - self.family.identity)
+
+        def objective(x: Floats) -> Terms:
+            terms = likelihood(self.family.identity + own @ x)
+            return Terms(terms.value, own.T @ terms.gradient, own.T @ terms.hessian @ own)
+
+        variance = np.diagonal(inverse(objective(beta).hessian))
+        profile = Profile(objective, beta, variance, self.reach)
+        found = np.array([[profile.end(b, sign) for sign in (-1.0, 1.0)] for b in range(len(free))])
+        ends = np.full((len(fit.theta), 2), np.nan)
+        places = np.searchsorted(free, columns)
+        ends[used] = self.family.identity[used][:, None] + found[places]
+        return ends
+
+
+def _parameter(
+    model: str, label: Hashable | None, name: str, estimate: float, variance: float, ends: Floats
+) -> Parameter:
+    known = not np.isnan(variance)
+    value = float(estimate) if known else np.nan
+    return Parameter(model, label, name, value, float(np.sqrt(variance)), *map(float, ends))
+
+
+def _test(
+    of: str, statistic: float, df: int, tail: PValue | Any, label: Hashable | None = None
+) -> dict[str, Any]:
+    values = (of, label, statistic, df, tail.pvalue, tail.method)
+    return dict(zip(TEST_COLUMNS, values, strict=True))
+
+
+def _parameter_table(rows: list[Parameter]) -> Table:
+    """Return the estimates with p-values, Holm's within each model's intercepts and slopes."""
+    pvalues = np.array([row.pvalue for row in rows])
+    adjusted = pvalues.copy()
+    kinds = [(row.model, row.parameter, row.label is None) for row in rows]
+    for kind in dict.fromkeys(kinds):
+        own = np.array([other == kind for other in kinds])
+        adjusted[own] = holm(pvalues[own])
+    names = ("model", "label", "parameter", "estimate", "se", "low", "high", "pvalue")
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
+    columns["class"] = columns.pop("label")
+    order = ("model", "class", *names[2:])
+    return Table({name: columns[name] for name in order} | {"adjusted": adjusted.tolist()})
+
+
+def _words(row: dict[str, Any]) -> str:
+    """Return ``0.51 (0.44 to 0.58)``, a true minus before negative numbers."""
+    if np.isnan(row["estimate"]):
+        return "-"
+    number = "{:.0f}" if abs(row["estimate"]) >= 100.0 else "{:.2f}"
+    words = [number.format(row[name] + 0.0) for name in ("estimate", "low", "high")]
+    return "{} ({} to {})".format(*words).replace("-", "−")

@@ -1,0 +1,254 @@
+"""`isotonic_curve`: reliability by isotonic regression, beside what calibrated predictions show.
+
+The curve and its parts are those of `metrics/_isotonic`. Under calibration the labels are draws
+from the predictions, so labels are drawn, and the regression is repeated for each of B draws:
+
+=================  =========================================================================
+band at a value    from the k-th smallest to the k-th largest of the B curves there,
+                   ``k = floor((B + 1) (1 - level) / 2)``; where k is 0, all of [0, 1]
+outside            probability at most ``1 - level`` at each value if the predictions are right:
+                   the curve of the labels at hand is one more draw
+null               what the miscalibration (Brier) of the B draws is, with an exact p-value
+=================  =========================================================================
+
+The band holds value by value, as the boxes of bins do. Its values are chosen without looking at the
+labels: all of them, or `MOST_POINTS` spread evenly over the rows and over the range.
+
+Rows that count several times are as many rows; weights that are not whole numbers have no band.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Codes, Floats, Result, none_for_nan
+from .._ground.text import Table
+from .._input.predictions import scored_predictions
+from ..exceptions import InputError
+from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
+from ..metrics._scores import ScoreDecomposition
+from .budget import BATCH_ENTRIES, CONSISTENCY_WORK, FEWEST_NULL_DRAWS, N_RESAMPLES_CONSISTENCY
+from .draws import METRIC_TIE, MetricNull, Seed, check_resamples, entropy_of, uniforms
+
+MOST_POINTS = 200
+"""Values at which the band is given."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IsotonicCurve(Result):
+    """Observed against predicted frequency, the best curve that never falls.
+
+    Attributes
+    ----------
+    label : label or None
+        The class; None for the most probable class of each row.
+    predicted, observed : ndarray of shape (m,)
+        Predictions, ascending, and the curve there.
+    band_low, band_high : ndarray of shape (m,)
+        Where the curve lies with probability `level` or more, value by value, if the predictions
+        are right; NaN when weights are not whole numbers.
+    level : float
+        Of the band.
+    blocks : Table
+        The whole curve: ``from`` and ``to`` which prediction (straight lines between blocks), the
+        rows or weight in ``counts``, and their frequency of hits, ``observed``.
+    brier, log_loss : ScoreDecomposition
+        Miscalibration, discrimination and uncertainty of this class's (or label's) score.
+    null : MetricNull or None
+        The Brier score's miscalibration beside that of calibrated predictions of the same values.
+    n_resamples, seed : int
+        Draws behind the band, and what they were made from.
+    """
+
+    label: Hashable | None
+    predicted: Floats
+    observed: Floats
+    band_low: Floats
+    band_high: Floats
+    level: float
+    blocks: Table
+    brier: ScoreDecomposition
+    log_loss: ScoreDecomposition
+    null: MetricNull | None
+    n_resamples: int
+    seed: int
+
+    @property
+    def outside(self) -> NDArray[np.bool_]:
+        """Values at which the curve lies outside the band."""
+        rounding = 1e-12
+        low, high = self.band_low - rounding, self.band_high + rounding
+        mask: NDArray[np.bool_] = (self.observed < low) | (self.observed > high)
+        return mask
+
+    def at(self, predicted: Any) -> Floats:
+        """Return the curve at other predictions: straight lines, flat beyond the first and last."""
+        ends = [*zip(self.blocks["from"], self.blocks["to"], strict=True)]
+        levels = np.repeat(self.blocks["observed"], 2)
+        return np.interp(np.asarray(predicted, dtype=np.float64), np.ravel(ends), levels)
+
+    def to_table(self) -> Table:
+        """Return one row for each value of the band."""
+        names = ("predicted", "observed", "band_low", "band_high")
+        return Table({name: getattr(self, name).tolist() for name in names})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for strict JSON."""
+        null = None if self.null is None else self.null.to_dict()
+        return {**super().to_dict(), "blocks": none_for_nan(self.blocks.rows()), "null": null}
+
+    def __repr__(self) -> str:
+        of = "most probable class" if self.label is None else repr(self.label)
+        return f"<IsotonicCurve of {of}: {len(self.blocks)} blocks>"
+
+
+def isotonic_curve(
+    probs: Any,
+    y: Any = None,
+    *,
+    label: Hashable | None = None,
+    level: float = 0.95,
+    n_resamples: int | None = None,
+    seed: Seed = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+) -> IsotonicCurve:
+    """Return the isotonic reliability curve of the most probable class, or of one class.
+
+    No bins are chosen: neighbouring predictions are pooled where their labels are out of order,
+    and nowhere else (CORP: Dimitriadis, Gneiting and Jordan 2021).
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    label : label, optional
+        The class. Default: the most probable class of each row (of ties, the first).
+    level : float
+        Probability of the band, value by value.
+    n_resamples : int, optional
+        Draws of labels behind the band. Default: 999, fewer above 20,000 rows, at least 199.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    classes, sample_weight
+        As in `Predictions.from_arrays`.
+
+    Examples
+    --------
+    >>> probs = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6], [0.6, 0.4], [0.3, 0.7]]
+    >>> curve = isotonic_curve(probs, [0, 0, 1, 0, 1, 1], label=1, seed=0)
+    >>> print(curve.blocks)
+    from    to  counts  observed
+    0.10  0.30       2      0.00
+    0.40  0.60       2      0.50
+    0.70  0.80       2      1.00
+    >>> round(float(curve.at(0.65)), 3), round(curve.brier.miscalibration, 3)
+    (0.75, 0.075)
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
+    pooled, entropy = pooled_predictions(predictions, label), entropy_of(seed)
+    curve, points = pooled.curve(), spread_points(pooled)
+    total = int(pooled.weight.sum())
+    if n_resamples is None:
+        affordable = max(FEWEST_NULL_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
+        n_resamples = min(N_RESAMPLES_CONSISTENCY, affordable)
+    check_resamples(n_resamples)
+    low, high, null = np.full(len(points), np.nan), np.full(len(points), np.nan), None
+    if predictions.has_whole_weights:
+        drawn, missed = _drawn_curves(pooled, points, n_resamples, entropy)
+        low, high = central_band(drawn, level)
+        null = _null(pooled, missed, level, entropy)
+    return IsotonicCurve(
+        label=label,
+        predicted=pooled.values[points],
+        observed=curve[points],
+        band_low=low,
+        band_high=high,
+        level=level,
+        blocks=_blocks(pooled, curve),
+        brier=pooled.decomposed("brier"),
+        log_loss=pooled.decomposed("log_loss"),
+        null=null,
+        n_resamples=n_resamples if null is not None else 0,
+        seed=entropy,
+    )
+
+
+def spread_points(pooled: Pooled, most: int = MOST_POINTS) -> Codes:
+    """Return which values the band is given at: half spread over the rows, half over the range."""
+    values, half = pooled.values, most // 2
+    if len(values) <= most:
+        return np.arange(len(values))
+    reach = np.cumsum(pooled.weight)
+    of_rows = np.searchsorted(reach, reach[-1] * np.linspace(0.0, 1.0, half))
+    of_range = np.searchsorted(values, np.linspace(values[0], values[-1], half))
+    return np.unique(np.minimum([of_rows, of_range], len(values) - 1))
+
+
+def central_band(drawn: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return the k-th smallest and largest of each column; one more draw is inside at `level`."""
+    n_draws, width = drawn.shape
+    k = int(np.floor((n_draws + 1) * (1.0 - level) / 2.0 + 1e-9))
+    if k == 0:
+        return np.zeros(width), np.ones(width)
+    ordered = np.partition(drawn, [k - 1, n_draws - k], axis=0)
+    return ordered[k - 1], ordered[n_draws - k]
+
+
+def _drawn_curves(
+    pooled: Pooled, points: Codes, n_resamples: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Return the curves of drawn labels at `points`, and the miscalibration of each draw."""
+    counts = pooled.weight.astype(np.intp)
+    chances, starts = np.repeat(pooled.values, counts), np.cumsum(counts) - counts
+    curves, missed = np.empty((n_resamples, len(points))), np.empty(n_resamples)
+    batch = max(1, BATCH_ENTRIES // len(chances))
+    for start in range(0, n_resamples, batch):
+        size = min(batch, n_resamples - start)
+        hits = (uniforms(seed, start, size, len(chances)) < chances).astype(np.float64)
+        if len(chances) > len(counts):
+            hits = np.add.reduceat(hits, starts, axis=1)
+        for draw, row in enumerate(hits, start):
+            frequency = row / pooled.weight
+            curve = isotonic(frequency, pooled.weight)
+            curves[draw], missed[draw] = curve[points], _gain(pooled, frequency, curve)
+    return curves, missed
+
+
+def _gain(pooled: Pooled, frequency: Floats, curve: Floats) -> float:
+    """Return the miscalibration part of the Brier score: what the curve gains over the values."""
+    away = (pooled.values - frequency) ** 2 - (curve - frequency) ** 2
+    return float(pooled.weight @ away / pooled.weight.sum())
+
+
+def _null(pooled: Pooled, missed: Floats, level: float, seed: int) -> MetricNull:
+    """Return the miscalibration of the labels at hand beside that of the draws."""
+    observed = _gain(pooled, pooled.frequency, pooled.curve())
+    low, high = np.quantile(missed, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
+    pvalue = float((1 + (missed >= observed - METRIC_TIE).sum()) / (len(missed) + 1))
+    return MetricNull(observed, float(missed.mean()), low, high, level, pvalue, len(missed), seed)
+
+
+def _blocks(pooled: Pooled, curve: Floats) -> Table:
+    """Return the runs of values that share one level of the curve."""
+    first = np.flatnonzero(np.append(True, np.diff(curve) > 0.0))
+    last = np.append(first[1:], len(curve)) - 1
+    counts = np.add.reduceat(pooled.weight, first)
+    whole = bool((counts == np.floor(counts)).all())
+    return Table(
+        {
+            "from": pooled.values[first].tolist(),
+            "to": pooled.values[last].tolist(),
+            "counts": (counts.astype(np.int64) if whole else counts).tolist(),
+            "observed": curve[first].tolist(),
+        }
+    )

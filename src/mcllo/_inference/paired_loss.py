@@ -1,0 +1,297 @@
+"""`PairedLoss`: by how much one prediction's mean log loss lies above another's, with an interval.
+
+Rows i of weight ``w_i`` (W in all), labels ``y_i``, two predictions a and b of them, and m, the
+mean of all predictions that are compared:
+
+====================  ==========================================================================
+difference of a row   ``d_iy = log a_iy - log b_iy``: what a gains over b where y comes true
+observed              ``S = sum_i w_i d_{i, y_i}``;  mean difference ``S / W``
+family                ``p_t(y | i)`` proportional to ``m_iy exp(t d_iy)``
+log partition         ``A(t) = sum_i w_i log sum_y m_iy exp(t d_iy)``;  ``A' = sum_i w_i E_t d_i``,
+                      ``A'' = sum_i w_i Var_t d_i``;  S is sufficient for t
+estimate              ``A'(t_hat) = S``
+deviance              ``2 [t_hat S - A(t_hat)] - 2 [t S - A(t)]``
+dispersion            ``f = V W^2 / A''(t_half)``, V the larger of the squared standard errors: that
+                      of the observed differences, and that of draws from the family at ``t_half``,
+                      rows drawn anew as well; ``t_half`` maximises ``t S - A + log(A'') / 2``, as
+                      if half an event more had been seen, and so exists where nothing happened
+interval              ``A'(t) / W`` for all t of deviance up to ``f q^2``
+====================  ==========================================================================
+
+A mean of observed differences with its standard error knows nothing of errors that might have
+happened and did not: of 200 rows that are 97 % sure six decide, and where some are missing by
+chance both the mean and its error are too small. The predictions know more, since they say how
+probable every other label was. Whatever mean the labels truly have, one t gives it, and the spread
+of S there tells how far an observed S may lie from it: farther to the side where errors are rare.
+The base m is the mean of all predictions, so that no label is all but impossible only because a map
+that won by luck says so. What the family does not know, how rows vary and depend on each other, is
+in the dispersion. Nothing asks that a prediction be right; only that the spread under the family or
+the observed one is about right. `docs/how-to/compare-methods.md` has the coverage, by simulation.
+
+The winner of k methods is picked after looking, so that its differences may be any of
+``k (k + 1) / 2``. `all_pairs_quantile` is the quantile that the largest of them all, each over its
+standard error, stays below: of normal variables with the covariance of the methods' losses (max-t).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._ground.results import Codes, Floats
+from .._math.kernel import softmax
+from ..metrics._scores import error_of_mean
+
+MOST_CELLS, FEWEST_ROWS = 400_000, 500
+"""Probabilities that show the family's shape; of more, evenly spaced rows, at least so many."""
+NO_DIFFERENCE = 1e-9
+"""Log probabilities that differ by less are equal."""
+TOL, ROUGH = 1e-8, 1e-4
+"""Decrements, in nats, at which the estimate is found, and the place where spreads are measured."""
+MAX_ITER = 100
+FARTHEST = 1e6
+"""Standard deviations of a row's difference beyond which t has reached the end of its family."""
+N_DRAWS = 10_000
+FIXED = 20_240_601
+"""What the normal variables are drawn from: the quantile is a function of the losses alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """The family at one t: A and its first three derivatives, each row's mean and variance."""
+
+    t: float
+    value: float
+    slope: float
+    curvature: float
+    bend: float
+    means: Floats
+    variances: Floats
+
+    def in_units(self, u: float) -> _Point:
+        """Return the point for gains divided by u."""
+        means, variances = self.means / u, self.variances / u**2
+        sums = self.slope / u, self.curvature / u**2, self.bend / u**3
+        return _Point(self.t * u, self.value, *sums, means, variances)
+
+
+def thinning(n_samples: int, n_classes: int, most: int = MOST_CELLS) -> int:
+    """Return k where every k-th row shows the family's shape, in about `most` probabilities.
+
+    >>> thinning(2000, 10), thinning(200_000, 10), thinning(4000, 1000)
+    (1, 5, 8)
+    """
+    return max(1, min(-(-n_samples * n_classes // most), n_samples // FEWEST_ROWS))
+
+
+class PairedLoss:
+    """The mean log loss of `other` less that of `first`, on the same labels.
+
+    Parameters
+    ----------
+    observed : ndarray of shape (n,)
+        Log loss of each row under `other` less that under `first`.
+    first, other, base : ndarray of shape (m, c)
+        Probabilities above 0, a, b and m of the card, of rows 0, `every`, 2 `every`, ...
+    weight : ndarray of shape (n,)
+        How many rows each stands for.
+    groups : ndarray of shape (n,), optional
+        Which rows may depend on each other, as 0, 1, ...; each row one for survey weights.
+    every : int
+        1 where the probabilities are those of all rows; see `thinning`.
+
+    Attributes
+    ----------
+    mean, standard_error, units : float
+        Mean of the observed differences, its standard error, and rows or groups behind it.
+
+    Examples
+    --------
+    Of 50 sure rows none failed, so that the bolder prediction leads in every one: the observed
+    differences are all the same, without any spread.
+
+    >>> timid, bold = np.tile([0.95, 0.05], (50, 1)), np.tile([0.99, 0.01], (50, 1))
+    >>> lead = np.full(50, np.log(0.99 / 0.95))
+    >>> pair = PairedLoss(lead, bold, timid, (bold + timid) / 2, np.ones(50))
+    >>> round(pair.mean, 4), pair.standard_error < 1e-12
+    (0.0412, True)
+    >>> low, high = pair.interval(1.96)
+    >>> round(low, 3), round(high, 3)
+    (-0.021, 0.041)
+    """
+
+    def __init__(
+        self,
+        observed: Floats,
+        first: Floats,
+        other: Floats,
+        base: Floats,
+        weight: Floats,
+        groups: Codes | None = None,
+        every: int = 1,
+    ) -> None:
+        self.mean = float(weight @ observed) / float(weight.sum())
+        self.standard_error, self.units = error_of_mean(observed - self.mean, weight, groups)
+        if groups is not None:  # weights that count no rows: as many as they are worth (Kish)
+            weight = weight * (weight.sum() / (weight @ weight))
+        self.total, self.weight = float(weight.sum()), weight[::every]
+        self.base, self.scale = np.log(base).T.copy(), 1.0
+        self.gains = np.log(first).T - np.log(other).T
+        self.same = bool(np.abs(self.gains).max(initial=0.0) < NO_DIFFERENCE)
+        if not self.same:
+            start = self._at(0.0)
+            self.scale = float(np.sqrt(start.curvature / self.weight.sum()))
+            self.gains /= self.scale
+            self._start = start.in_units(self.scale)
+
+    def _at(self, t: float) -> _Point:
+        """Return the family at t, here in units of ``1 / scale``."""
+        p = self.base + t * self.gains
+        value = float(softmax(p) @ self.weight)
+        raw = []
+        for _ in range(3):
+            p *= self.gains
+            raw.append(p.sum(axis=0))
+        means, squares, cubes = raw
+        variances = np.maximum(squares - means**2, 0.0)
+        thirds = cubes - means * (squares + 2.0 * variances)
+        slope, curvature, bend = (float(m @ self.weight) for m in (means, variances, thirds))
+        return _Point(t, value, slope, curvature, bend, means, variances)
+
+    @property
+    def _observed(self) -> float:
+        """S, scaled, for the rows that were kept."""
+        return self.mean / self.scale * float(self.weight.sum())
+
+    def _most_likely(self, here: _Point, events: float, tol: float) -> _Point:
+        """Return the estimate, from `here`, with ``log(A'')`` times `events` as a prior."""
+
+        def loss(at: _Point) -> float:
+            prior = events * np.log(max(at.curvature, 1e-300)) if events else 0.0
+            return at.value - at.t * self._observed - float(prior)
+
+        for _ in range(MAX_ITER):
+            curvature = max(here.curvature, 1e-300)
+            slope = here.slope - self._observed - events * here.bend / curvature
+            step = -slope / curvature
+            if -slope * step <= tol or abs(here.t) >= FARTHEST:
+                break
+            for _ in range(MAX_ITER):
+                there = self._at(float(np.clip(here.t + step, -FARTHEST, FARTHEST)))
+                most = loss(here) + 1e-4 * slope * (there.t - here.t) + 1e-12 * abs(here.value)
+                if loss(there) <= most:
+                    break
+                step *= 0.5
+            here = there
+        return here
+
+    @cached_property
+    def typical(self) -> _Point:
+        """Where spreads are measured: an estimate that never lies at the family's end."""
+        return self._most_likely(self._start, 0.5, ROUGH)
+
+    @cached_property
+    def estimate(self) -> _Point:
+        """Where the family's mean is the observed one."""
+        return self._most_likely(self.typical, 0.0, TOL)
+
+    def _error(self, variances: Floats) -> float:
+        """Return the standard error of a mean of independent rows with these (scaled) variances."""
+        kept = float(self.weight.sum())
+        return self.scale * float(np.sqrt(self.weight @ variances / kept / self.total))
+
+    @cached_property
+    def rows_error(self) -> float:
+        """The part of the standard error that is due to the rows, whatever their labels."""
+        means = self.typical.means
+        return self._error((means - np.average(means, weights=self.weight)) ** 2)
+
+    @cached_property
+    def expected_error(self) -> float:
+        """The standard error under the family, of independent rows."""
+        return float(np.hypot(self._error(self.typical.variances), self.rows_error))
+
+    @property
+    def error(self) -> float:
+        """The standard error that the interval goes by: the observed, or the family's if larger."""
+        if self.same or self.units <= 1.0:
+            return self.standard_error
+        return max(self.standard_error, self.expected_error)
+
+    @property
+    def dispersion(self) -> float:
+        """How much larger the squared error is than that of the family; at least 1."""
+        return 1.0 if self.same else (self.error / self.expected_error) ** 2
+
+    def interval(self, quantile: float) -> tuple[float, float]:
+        """Return the means up to `quantile` standard errors away, as the deviance measures them.
+
+        No label can bring more than the largest difference of its row; other rows could, so that
+        no end is nearer than the rows' own standard error says.
+        """
+        if self.same:
+            return self.mean, self.mean
+        if self.units <= 1.0:
+            return -np.inf, np.inf
+        low, high = (self._limit(quantile, side) * self.scale for side in (-1.0, 1.0))
+        reach = quantile * self.rows_error
+        return min(low, self.mean - reach), max(high, self.mean + reach)
+
+    def _limit(self, quantile: float, side: float) -> float:
+        """Return the family's mean where the deviance reaches its goal, or at the family's end.
+
+        By Newton's method inside a bracket: bisection, or twice as far, where it would leave that.
+        """
+        best, kept = self.estimate, float(self.weight.sum())
+        reach = quantile * self.error / self.scale * kept / self.typical.curvature
+        goal = self.typical.curvature * reach**2
+        inside, outside = 0.0, FARTHEST
+        away = min(reach, 0.5 * FARTHEST)
+        for _ in range(MAX_ITER):
+            here = self._at(best.t + side * away)
+            lost = 2.0 * (here.value - best.value - side * away * self._observed)
+            inside, outside = (away, outside) if lost < goal else (inside, away)
+            if abs(lost - goal) <= 1e-4 * goal or outside - inside <= 1e-9 * outside:
+                break
+            slope = 2.0 * side * (here.slope - self._observed)
+            newton = away - (lost - goal) / slope if slope > 0.0 else np.inf
+            farther = 2.0 * inside if outside == FARTHEST else 0.5 * (inside + outside)
+            most = min(outside, 4.0 * away)
+            away = newton if inside < newton < most else min(farther, FARTHEST)
+        return here.slope / kept
+
+
+def all_pairs_quantile(
+    losses: Floats, weight: Floats, groups: Codes | None = None, level: float = 0.95
+) -> float:
+    """Return the quantile of the largest of all differences between columns of `losses`.
+
+    Each over its standard error; between that of a single pair and Bonferroni's.
+    """
+    from scipy.special import ndtri
+
+    n_columns = losses.shape[1]
+    first, second = np.triu_indices(n_columns, 1)
+    single = float(ndtri(0.5 + 0.5 * level))
+    if len(first) < 2:
+        return single
+    away = weight[:, None] * (losses - weight @ losses / weight.sum())
+    if groups is None:
+        away /= np.sqrt(np.maximum(weight, 1e-300))[:, None]
+    else:
+        away = np.stack([np.bincount(groups, weights=column) for column in away.T], axis=1)
+    covariance = away.T @ away
+    squares = np.diag(covariance)
+    spread = squares[first] + squares[second] - 2.0 * covariance[first, second]
+    differ = spread > NO_DIFFERENCE**2 * max(1.0, float(squares.max()))
+    if not differ.any():
+        return single
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    drawn = np.random.default_rng(FIXED).standard_normal((N_DRAWS, n_columns)) @ root
+    first, second, spread = first[differ], second[differ], spread[differ]
+    largest = (np.abs(drawn[:, first] - drawn[:, second]) / np.sqrt(spread)).max(axis=1)
+    most = float(ndtri(1.0 - 0.5 * (1.0 - level) / len(first)))
+    return min(max(single, float(np.quantile(largest, level))), most)

@@ -1,0 +1,385 @@
+"""`size_of`: how far predictions are off, with intervals, in units that people use.
+
+A p-value says whether labels contradict the predictions, which with enough rows they always do. A
+size says by how much, from the fitted map g, and does not depend on how many rows there are:
+
+====================  ==========================================================================
+`mean_change`         mean over rows of ``1/2 sum_j |g_j - x_j|``: the probability that stands on
+                      the wrong classes; for two classes, how far a probability should move
+`top_mean_change`     the same of the most probable class alone, ``|g_top - x_top|``
+`gain`                mean of ``KL(g || x)``: log loss (nats a row) that the repair would save
+`levels`              "when it says 94 %, it is right about 84 %" (`_inference/size_levels`)
+`power`               chance that the test would have seen a change of `LARGE` by one temperature
+====================  ==========================================================================
+
+Sizes are corrected for chance and 0 where calibrated rows would show as much (`size_law`). An
+interval of 95 % is two-sided, so that `high` alone is an upper bound of 97.5 %: `Size.within` says
+"practically calibrated at this tolerance" where it lies below, wrongly in about 2.5 % of data sets
+at most.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.linalg import pseudo_inverse
+from .._ground.results import Floats, Result
+from .._ground.statements import OF_ESTIMATES, Statement, quiet
+from .._input.predictions import Predictions
+from .._math.likelihood import LogPartition, identity_theta
+from ..exceptions import InputError
+from .budget import N_RESAMPLES_SIZE
+from .draws import Seed, check_resamples, entropy_of
+from .scores import n_effective
+from .size_law import SIZES, Limits, Moved, clear_part, covariance_root, limits
+from .size_levels import RightAt, levels_of
+
+NAMES = (
+    ("mean_change", "low", "high"),
+    ("top_mean_change", "top_low", "top_high"),
+    ("gain", "gain_low", "gain_high"),
+)
+"""What estimate, low and high of each of the `SIZES` are called."""
+LARGE = 0.10
+"""Mean change that the power is about."""
+ALPHA = 0.05
+"""Level of the test that the power is about."""
+MOST_ENTRIES, MOST_ROWS = 400_000, 20_000
+"""Probabilities, and rows, from which sizes are computed; of more rows a sample is taken."""
+LAW_ENTRIES, LAW_ROWS, FEWEST_LAW_ROWS = 5_000, 600, 60
+"""The same for the law of a size, which is computed for each draw."""
+FAR = 1e3
+"""Place on a ray that is as far as any."""
+STEEPEST = 6.0
+"""Logarithm of the steepest temperature that is tried."""
+RIDGE = 1.0
+"""Penalty of the map that stands in where there is no maximum likelihood estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Size(Result):
+    """How far predictions are off; every number is NaN where it cannot be given.
+
+    Attributes
+    ----------
+    mean_change : float
+        Mean over rows of the probability that stands on the wrong classes, corrected for chance.
+    low, high : float
+        Its two-sided interval; `high` alone is a bound of level ``(1 + confidence) / 2``.
+    p95_change : float
+        95 % of the rows change by less.
+    top_mean_change, top_low, top_high, top_p95_change : float
+        The same for the most probable class of each row.
+    gain, gain_low, gain_high : float
+        Log loss a row that the repair would save, in nats.
+    confidence : float
+        Of each interval.
+    power : float
+        Chance that the test at level 0.05 rejects if the mean change were 0.10 by one temperature.
+    levels : tuple of RightAt
+        How often predictions near a few levels are right.
+    method : {"ray", "ridge", "none"}
+        "ray": the intervals of `size_law`; "ridge": there is no maximum likelihood estimate, and
+        the sizes are those of a penalised map, without intervals; "none": nothing can be said.
+    n_resamples, seed : int
+        Draws of the law of an estimate, and what they were made from.
+    reason : str
+        Why numbers are missing or rough; empty where they are neither.
+    """
+
+    mean_change: float
+    low: float
+    high: float
+    p95_change: float
+    top_mean_change: float
+    top_low: float
+    top_high: float
+    top_p95_change: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    confidence: float
+    power: float
+    levels: tuple[RightAt, ...]
+    method: str
+    n_resamples: int
+    seed: int | None
+    reason: str = ""
+
+    def within(self, tolerance: float) -> bool:
+        """Whether the mean change is below `tolerance` with confidence: practically calibrated.
+
+        It is an equivalence test of one-sided level ``(1 - confidence) / 2``.
+        """
+        return bool(self.high < tolerance)
+
+    def statements(self) -> list[Statement]:
+        """Return what the sizes say: kinds size, size.top, size.gain and size.level."""
+        from .size_words import size_statements
+
+        return size_statements(self)
+
+
+def size_of(
+    predictions: Predictions,
+    fit: MCLLOFit,
+    *,
+    confidence: float = 0.95,
+    seed: Seed = None,
+    n_resamples: int = N_RESAMPLES_SIZE,
+    covariance: Floats | None = None,
+) -> Size:
+    """Return how far predictions are off by a map that was fitted to them.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        The rows, or a random sample of those that were fitted.
+    fit : MCLLOFit
+        The map; where rows depend on each other, with its robust covariance (`robust_fit`).
+    confidence : float
+        Of the intervals.
+    seed, n_resamples
+        Of the draws from the law of the estimate.
+    covariance : ndarray, optional
+        Of ``(tau, gamma)``, instead of that of the fit.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence must lie in (0, 1); got confidence={confidence}.")
+    check_resamples(n_resamples)
+    entropy, theta = entropy_of(seed), fit.theta
+    rows = sampled(predictions.with_baseline(fit.baseline), entropy)
+    moved = Moved(rows.log_odds, _weight(rows))
+    counted = Counted.of(predictions, fit, moved)
+    given = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
+    if not fit.converged or given.shape != (len(theta), len(theta)):
+        power = power_of(moved, fit.df, counted)
+        return _without_intervals(rows, moved, fit, confidence, power, entropy)
+    if counted.dependent:
+        given, counted = steadied(given, moved, fit, counted)
+    root = covariance_root(given) * counted.inflation(fit.df)
+    noise = np.random.default_rng(entropy).standard_normal((n_resamples, root.shape[1])) @ root.T
+    away = theta - identity_theta(len(theta) // 2)
+    clear = clear_part(away, given)
+    rays = [away] if clear is None else [away, clear]
+    on_rays = limits(law_rows(moved), theta, rays, noise, confidence)
+    found = [_on_ray(moved, each) for each in on_rays]
+    numbers: dict[str, Any] = {}
+    for j, (middle, low, high) in enumerate(NAMES):
+        numbers[middle] = float(np.mean([each.middle[j] for each in found]))
+        numbers[low] = float(min(each.low[j] for each in found))
+        numbers[high] = float(max(each.high[j] for each in found))
+    return Size(
+        **numbers,
+        p95_change=float(np.mean([each.p95[0] for each in found])),
+        top_p95_change=float(np.mean([each.p95[1] for each in found])),
+        confidence=confidence,
+        power=power_of(moved, fit.df, counted),
+        levels=levels_of(rows, moved, theta, given, confidence),
+        method="ray",
+        n_resamples=n_resamples,
+        seed=entropy,
+    )
+
+
+class _OnRay(NamedTuple):
+    """Sizes at the limits of one ray, and the 95th percentiles over rows at their middle."""
+
+    low: Floats
+    middle: Floats
+    high: Floats
+    p95: Floats
+
+
+def _on_ray(moved: Moved, found: Limits) -> _OnRay:
+    theta0 = identity_theta(len(found.direction) // 2)
+    low, middle, high = (
+        np.array([_size_at(moved, theta0, found.direction, t[j], j) for j in range(len(SIZES))])
+        for t in (found.low, found.middle, found.high)
+    )
+    places = [theta0 + min(t, FAR) * found.direction for t in found.middle[:2]]
+    p95 = np.array([_p95(moved, place)[j] for j, place in enumerate(places)])
+    return _OnRay(low, middle, high, p95)
+
+
+def _size_at(moved: Moved, theta0: Floats, direction: Floats, t: float, j: int) -> float:
+    """Return a size at a place of a ray; at its end, the most that there is."""
+    if math.isinf(t):
+        return np.inf if SIZES[j] == "gain" else 1.0
+    return float(moved.sizes(theta0 + t * direction)[j]) if t else 0.0
+
+
+def _without_intervals(
+    rows: Predictions, moved: Moved, fit: MCLLOFit, confidence: float, power: float, seed: int
+) -> Size:
+    """Return the sizes of a map that has no covariance: penalised where no maximum exists."""
+    method, reason = "ridge", "these labels determine no map (no finite estimate is best)"
+    theta = fit.theta
+    if fit.converged:
+        method, reason = "blocks", "the map has too many parameters for their covariance"
+    else:
+        with quiet(*OF_ESTIMATES):
+            theta = fit_predictions(rows, penalty=RIDGE).theta
+    numbers: dict[str, Any] = dict.fromkeys((name for names in NAMES for name in names), np.nan)
+    for names, value in zip(NAMES, moved.sizes(theta), strict=True):
+        numbers[names[0]] = float(value)
+    p95_change, top_p95_change = _p95(moved, theta)
+    return Size(
+        **numbers,
+        p95_change=p95_change,
+        top_p95_change=top_p95_change,
+        confidence=confidence,
+        power=power,
+        levels=levels_of(rows, moved, theta, None, confidence),
+        method=method,
+        n_resamples=0,
+        seed=seed,
+        reason=reason,
+    )
+
+
+def sampled(predictions: Predictions, seed: int) -> Predictions:
+    """Return the rows, or so many of them as sizes need: drawn by weight, and equal in it.
+
+    One row is drawn from each of so many stretches of equal weight.
+    """
+    most = min(MOST_ROWS, max(2_000, MOST_ENTRIES // predictions.n_classes))
+    if predictions.n_samples <= most:
+        return predictions
+    places = (np.arange(most) + np.random.default_rng([seed, 1]).random(most)) / most
+    upto = np.cumsum(_weight(predictions))
+    picked = np.searchsorted(upto, places * upto[-1], side="right")
+    taken = predictions.take(np.minimum(picked, predictions.n_samples - 1))
+    return replace(taken, sample_weight=None)
+
+
+def law_rows(moved: Moved) -> Moved:
+    """Return a few rows, evenly spaced by top probability, since each draw needs all of them."""
+    k, n = moved.odds.shape
+    most = min(LAW_ROWS, max(FEWEST_LAW_ROWS, LAW_ENTRIES // (k + 1)))
+    if n <= most:
+        return moved
+    order = np.argsort(moved.top_probs, kind="stable")
+    upto = np.cumsum(moved.weight[order])
+    picked = order[np.searchsorted(upto, (np.arange(most) + 0.5) / most * upto[-1])]
+    return Moved(np.ascontiguousarray(moved.odds[:, picked]), np.ones(most))
+
+
+def _weight(predictions: Predictions) -> Floats:
+    weight = predictions.sample_weight
+    return np.ones(predictions.n_samples) if weight is None else weight
+
+
+def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
+    """Return the 95th percentile over rows of both changes."""
+    change, top = moved.by_row(theta)
+    top = np.abs(top - moved.top_probs)
+    weight = moved.weight
+    return _quantile(change, weight, 0.95), _quantile(top, weight, 0.95)
+
+
+def _quantile(values: Floats, weight: Floats, level: float) -> float:
+    order = np.argsort(values, kind="stable")
+    place = np.searchsorted(np.cumsum(weight[order]), level * weight.sum() - 1e-12)
+    return float(values[order[min(int(place), len(order) - 1)]])
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How much the rows that were fitted count for.
+
+    Attributes
+    ----------
+    total : float
+        Of their weights.
+    errors : float
+        Expected errors of the map among as many rows of equal weight as average as well (Kish).
+    groups : float
+        Effective number of groups; infinite where there are none.
+    dependent : bool
+        Whether rows depend on each other, or their weights are no counts.
+    effect : float
+        How many of them are worth one independent row of weight 1.
+    """
+
+    total: float
+    errors: float
+    groups: float
+    dependent: bool
+    effect: float = 1.0
+
+    @classmethod
+    def of(cls, predictions: Predictions, fit: MCLLOFit, moved: Moved) -> Counted:
+        """Return what rows count for, of which `predictions` may be a sample."""
+        grouped, times = predictions.groups is not None, fit.n_samples / predictions.n_samples
+        total = times * float(_weight(predictions).sum())
+        rows = times * n_effective(replace(predictions, groups=None))
+        groups = n_effective(predictions) if grouped else math.inf
+        dependent = grouped or not predictions.counts_rows
+        return cls(total, rows * moved.errors(fit.theta), groups, dependent)
+
+    def inflation(self, df: int) -> float:
+        """Return by how much standard errors of few errors, or groups, are too small."""
+        return math.sqrt(1.0 + df / max(min(self.errors, self.groups), 1.0))
+
+
+def steadied(
+    covariance: Floats, moved: Moved, fit: MCLLOFit, counted: Counted
+) -> tuple[Floats, Counted]:
+    """Return a robust covariance that few groups cannot make too small, and the design effect.
+
+    It is mixed with that of independent rows times the design effect, the mean over parameters, as
+    if one more group for each parameter had shown this.
+    """
+    free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
+    own = np.ix_(free, free)
+    hessian = LogPartition(moved.odds, moved.weight * counted.total)(fit.theta).hessian[own]
+    effect = float(np.einsum("ij,ji->", hessian, covariance[own])) / len(free)
+    units = min(counted.groups, counted.errors)
+    share = units / (units + len(free))
+    mixed = covariance.copy()
+    mixed[own] = share * covariance[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
+    return mixed, replace(counted, effect=effect)
+
+
+def power_of(moved: Moved, df: int, counted: Counted) -> float:
+    """Return the chance that the test would see a mean change of `LARGE` by one temperature.
+
+    Noncentral chi-square (F, where rows depend on each other) with ``2 n KL`` over the design
+    effect; the smaller of the two chances where both sharper and flatter rows change by so much.
+    """
+    from scipy.special import chdtri, chndtr, fdtri, ncfdtr
+
+    gains = [gain for gain in (_gain_at(moved, 1.0), _gain_at(moved, -1.0)) if gain is not None]
+    if not gains or df < 1 or not counted.effect > 0.0:
+        return math.nan
+    away = 2.0 * counted.total * min(gains) / counted.effect
+    if not counted.dependent:
+        return 1.0 - float(chndtr(chdtri(df, ALPHA), df, away))
+    others = df * max(min(counted.groups, counted.errors) - 1.0, 1.0)
+    critical = float(fdtri(df, others, 1.0 - ALPHA))
+    return 1.0 - float(ncfdtr(df, others, away, critical))
+
+
+def _gain_at(moved: Moved, sign: float) -> float | None:
+    """Return the gain of the temperature that changes by `LARGE`; None where none does."""
+    k = len(moved.odds)
+
+    def sizes(log_slope: float) -> Floats:
+        theta = np.concatenate([np.zeros(k), np.full(k, np.exp(sign * log_slope))])
+        return moved.sizes(theta)
+
+    low, high = 0.0, 0.125
+    while sizes(high)[0] < LARGE:
+        low, high = high, 2.0 * high
+        if high > STEEPEST:
+            return None
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if sizes(middle)[0] < LARGE else (low, middle)
+    return float(sizes(high)[2])

@@ -1,0 +1,135 @@
+"""How often are predictions right when they say 94 %? By the fitted map, and as observed.
+
+At a level p the rows near it are those whose top probability is within h(p) of p, few enough to be
+alike and at least `FEWEST_ROWS`:
+
+====================  ==========================================================================
+right                 ``p + mean (g_top - x_top)`` over the rows near p: what the map says
+observed              ``p + mean (1[y = top] - x_top)``: the share of right answers, both moved by
+                      how far the mean prediction near p is from p
+its interval          delta method on the logit of `right`: ``a' Cov a``, a the mean of
+                      ``g_top (z_top - sum_k g_k z_k)``, z_k the 2K features of class k
+====================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats, Result
+from .._input.predictions import Predictions
+from .size_law import Moved
+
+LEVELS = (
+    *(0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65),
+    *(0.70, 0.75, 0.80, 0.85, 0.90, 0.95, 0.98, 0.99, 0.999),
+)
+"""Levels to choose from."""
+PLACES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quantiles of the top probability that levels should be near."""
+FEWEST_ROWS, FEWEST_SHARE = 30, 0.01
+"""Rows near a level, and their share, from which it is shown."""
+WIDEST = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class RightAt(Result):
+    """How often predictions near a level are right.
+
+    Attributes
+    ----------
+    says : float
+        The predicted probability of the top class.
+    right : float
+        How often rows near it are right, by the fitted map.
+    low, high : float
+        Interval of `right`; NaN where there is none.
+    observed : float
+        How often rows near it were right.
+    n_samples : int
+        Rows near it.
+    """
+
+    says: float
+    right: float
+    low: float
+    high: float
+    observed: float
+    n_samples: int
+
+
+def width_at(level: float) -> float:
+    """Return how far rows near a level may be from it."""
+    return min(WIDEST, 0.3 * level, 0.4 * (1.0 - level))
+
+
+def chosen_levels(top: Floats, weight: Floats) -> list[float]:
+    """Return at most five levels that the rows support, in order."""
+    fit = [p for p in LEVELS if _supported(np.abs(top - p) <= width_at(p), weight)]
+    if not fit:
+        return []
+    order = np.argsort(top, kind="stable")
+    upto = np.cumsum(weight[order]) / weight.sum()
+    found = top[order[np.minimum(np.searchsorted(upto, PLACES), len(top) - 1)]]
+    logits = _logit(np.array(fit))
+    return sorted({fit[int(np.argmin(np.abs(logits - _logit(p))))] for p in found})
+
+
+def _supported(near: NDArray[np.bool_], weight: Floats) -> bool:
+    return int(near.sum()) >= FEWEST_ROWS and weight[near].sum() >= FEWEST_SHARE * weight.sum()
+
+
+def levels_of(
+    rows: Predictions, moved: Moved, theta: Floats, covariance: Floats | None, confidence: float
+) -> tuple[RightAt, ...]:
+    """Return how often rows near a few levels are right, by the map `theta`."""
+    from scipy.special import ndtri
+
+    reach = float(ndtri(0.5 + 0.5 * confidence))
+    hit = moved.top == rows.model_codes
+    _, top = moved.by_row(theta)
+    found = []
+    for level in chosen_levels(moved.top_probs, moved.weight):
+        near = np.flatnonzero(np.abs(moved.top_probs - level) <= width_at(level))
+        share = moved.weight[near] / moved.weight[near].sum()
+        moves = level - float(moved.top_probs[near] @ share)
+        right = _inside(float(top[near] @ share) + moves)
+        low = high = float("nan")
+        if covariance is not None:
+            slope = _derivative(moved, theta, near, share)
+            known = np.isnan(np.diagonal(covariance))
+            slope[known] = 0.0
+            variance = float(slope @ np.where(known[:, None] | known, 0.0, covariance) @ slope)
+            error = reach * np.sqrt(max(0.0, variance)) / (right * (1.0 - right))
+            low, high = (float(_expit(_logit(right) + step)) for step in (-error, error))
+        observed = _inside(float(hit[near] @ share) + moves)
+        found.append(RightAt(level, right, low, high, observed, len(near)))
+    return tuple(found)
+
+
+def _derivative(moved: Moved, theta: Floats, near: NDArray[np.intp], share: Floats) -> Floats:
+    """Return the derivative in theta of the mean repaired top probability of some rows."""
+    k, odds, top = len(moved.odds), moved.odds[:, near], moved.top[near]
+    g = moved.repaired(theta)[0][:, near]
+    own = (top, np.arange(len(near)))
+    mine = g[own]
+    by_class = -g * mine
+    by_class[own] += mine
+    by_class = by_class[:k]
+    return np.concatenate([by_class @ share, (by_class * odds) @ share])
+
+
+def _inside(share: float) -> float:
+    return min(max(share, 1e-9), 1.0 - 1e-9)
+
+
+def _logit(p: Floats | float) -> Floats:
+    inside = np.clip(np.asarray(p, np.float64), 1e-12, 1.0 - 1e-12)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def _expit(z: Floats | float) -> Floats:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * np.asarray(z))))

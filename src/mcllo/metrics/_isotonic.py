@@ -1,0 +1,144 @@
+"""Reliability by isotonic regression (CORP; Dimitriadis, Gneiting and Jordan 2021), without bins.
+
+Predictions of one class, or of each row's most probable class, and whether it came true:
+
+===============  ==========================================================================
+values           distinct predictions ``x_1 < ... < x_m``, of weight ``w_u``, with frequencies
+                 of hits ``f_u``: equal predictions are one
+curve            ``g = argmin sum_u w_u (f_u - g_u)^2`` over ``g_1 <= ... <= g_m``, found by
+                 pooling neighbours that violate the order
+block            a run of values with one g: the frequency of hits among its rows
+between values   straight lines
+score            ``S(p) = mean (p - hit)^2`` (Brier, of this class alone), or
+                 ``S(p) = -mean (hit log p + (1 - hit) log(1 - p))``
+miscalibration   ``S(x) - S(g)``: what the best monotone repair gains
+discrimination   ``S(r) - S(g)``, r the frequency of hits among all rows
+uncertainty      ``S(r)``
+score            ``S(x) = miscalibration - discrimination + uncertainty``
+===============  ==========================================================================
+
+g is best for every proper score at once, so neither part is negative. It is fitted to the rows it
+is judged on: calibrated predictions show some miscalibration too (`_inference/consistency` says how
+much, and draws the band).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .._ground.results import Floats
+from .._input.predictions import Predictions, scored_predictions
+from ..exceptions import InputError
+from ._reliability import values_and_hits
+from ._scores import Classes, ScoreDecomposition
+
+Score = Literal["brier", "log_loss"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Rows with equal predictions as one.
+
+    Attributes
+    ----------
+    values : ndarray of shape (m,)
+        Distinct predictions, ascending.
+    weight, frequency : ndarray of shape (m,)
+        Weight of the rows of each, and how often they hit.
+    """
+
+    values: Floats
+    weight: Floats
+    frequency: Floats
+
+    @classmethod
+    def of(cls, values: Floats, hits: Floats, weight: Floats | None = None) -> Pooled:
+        """Pool rows; those of weight 0 are none."""
+        own = np.ones(len(values)) if weight is None else weight
+        if not own.all():
+            values, hits, own = values[own > 0.0], hits[own > 0.0], own[own > 0.0]
+        distinct, index = np.unique(values, return_inverse=True)
+        total = np.bincount(index, own).astype(np.float64)
+        return cls(distinct, total, np.bincount(index, own * hits) / total)
+
+    def curve(self) -> Floats:
+        """Return g at each value."""
+        return isotonic(self.frequency, self.weight)
+
+    def decomposed(self, score: Score = "brier") -> ScoreDecomposition:
+        """Return the parts of a score."""
+        share = np.full(len(self.values), np.average(self.frequency, weights=self.weight))
+        observed, best, uninformed = (
+            mean_score(predicted, self.frequency, self.weight, score)
+            for predicted in (self.values, self.curve(), share)
+        )
+        return ScoreDecomposition(observed - best, uninformed - best, uninformed, observed)
+
+
+def isotonic(frequency: Floats, weight: Floats) -> Floats:
+    """Return the weighted least-squares fit among sequences that never fall, within [0, 1]."""
+    from scipy.optimize import isotonic_regression
+
+    return np.clip(isotonic_regression(frequency, weights=weight).x, 0.0, 1.0)
+
+
+def mean_score(predicted: Floats, frequency: Floats, weight: Floats, score: Score) -> float:
+    """Return the mean score of predictions whose rows hit with these frequencies.
+
+    The log loss is infinite where an event of probability 0 happened.
+    """
+    if score == "log_loss":
+        from scipy.special import xlogy
+
+        with np.errstate(divide="ignore"):
+            rows = -xlogy(frequency, predicted) - xlogy(1.0 - frequency, 1.0 - predicted)
+    elif score == "brier":
+        rows = (predicted - frequency) ** 2 + frequency * (1.0 - frequency)
+    else:
+        raise InputError(f"score must be 'brier' or 'log_loss'; got score={score!r}.")
+    return float(np.average(rows, weights=weight)) + 0.0
+
+
+def pooled_predictions(predictions: Predictions, label: Hashable | None) -> Pooled:
+    """Return the rows of one class, or of the most probable ones, pooled."""
+    return Pooled.of(*values_and_hits(predictions, label), predictions.sample_weight)
+
+
+def decompose_isotonic(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    label: Hashable | None = None,
+    score: Score = "brier",
+    sample_weight: Any = None,
+    classes: Classes = None,
+) -> ScoreDecomposition:
+    """Split a score into miscalibration, discrimination and uncertainty by isotonic regression.
+
+    Of one class against the rest, or of the most probable class; neither part is negative
+    (Dimitriadis, Gneiting and Jordan 2021). `decompose_brier` and `decompose_log_loss` take all
+    classes at once and repair by shifts and slopes instead.
+
+    Parameters
+    ----------
+    label : label, optional
+        The class. Default: the most probable class of each row (of ties, the first).
+    score : "brier" or "log_loss"
+        Mean squared distance of the class's probability from 0 or 1; or mean negative log
+        probability of what happened.
+    y_true, y_prob, sample_weight, classes
+        As in `accuracy`; zeros stay zeros.
+
+    Examples
+    --------
+    >>> y_prob = [[0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6], [0.6, 0.4], [0.3, 0.7]]
+    >>> parts = decompose_isotonic([0, 0, 1, 0, 1, 1], y_prob, label=1)
+    >>> round(parts.miscalibration, 4), round(parts.discrimination, 4), round(parts.uncertainty, 4)
+    (0.075, 0.1667, 0.25)
+    """
+    p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
+    return pooled_predictions(p, label).decomposed(score)

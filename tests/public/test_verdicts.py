@@ -1,0 +1,117 @@
+"""One verdict: text, JSON, statements, Markdown, page and exit code of a run never disagree."""
+
+import json
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+import mcllo
+from mcllo.__main__ import run
+
+KINDS = ("matters", "little", "none_found", "cannot_tell")
+WORDS = {
+    "matters": "iscalibrated, and it matters",
+    "little": "iscalibrated, but by little",
+    "none_found": "o miscalibration found",
+    "cannot_tell": "hese rows cannot tell",
+}
+DESIGNS = {
+    "sharp": (800, 0.6, 0, "matters"),
+    "little": (60_000, 0.96, 0, "little"),
+    "calm": (800, 1.0, 0, "none_found"),
+    "few": (15, 1.0, 0, "cannot_tell"),
+    "three groups": (730, 1.6, 3, "cannot_tell"),
+    "thirty groups": (730, 0.5, 30, "matters"),
+}
+EXIT = {"matters": 1, "little": 0, "none_found": 0, "cannot_tell": 3}
+STRICT = EXIT | {"little": 1}
+each_design = pytest.mark.parametrize("name", DESIGNS)
+
+
+@cache
+def rows(name):
+    """Predictions, labels and groups: labels follow the rows with another slope."""
+    n, slope, n_groups, _ = DESIGNS[name]
+    rng = np.random.default_rng([14, n])
+    x = rng.dirichlet(np.ones(3), size=n)
+    truth = x**slope / (x**slope).sum(axis=1, keepdims=True)
+    y = (rng.random((n, 1)) > truth.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    return x, np.array(["dry", "rain", "snow"])[y], np.arange(n) % n_groups if n_groups else None
+
+
+@cache
+def assessed(name):
+    x, y, groups = rows(name)
+    classes = ["dry", "rain", "snow"]
+    return mcllo.assess(x, y, classes=classes, groups=groups, n_resamples=199, seed=0)
+
+
+@each_design
+def test_the_verdict(name):
+    assert assessed(name).verdict.kind == DESIGNS[name][-1]
+
+
+@each_design
+def test_text_statements_dictionary_and_report(name):
+    a, kind = assessed(name), DESIGNS[name][-1]
+    assert [k for k in KINDS if WORDS[k] in " ".join(str(a).split())] == [kind]
+    assert {s.kind: s for s in a.statements()}["verdict"].numbers["kind"] == kind
+    content = json.loads(json.dumps(a.to_dict(), allow_nan=False))
+    assert content["verdict"]["kind"] == kind
+    assert content["size"]["high"] == pytest.approx(a.size.high)
+    report = mcllo.report(a, date="today")
+    assert report.summary.verdict.kind == kind
+    assert [k for k in KINDS if WORDS[k] in report.markdown()] == [kind]
+    page = report.html()
+    assert re.findall(r'data-test-verdict="(\w+)"', page) == [kind]
+    assert [k for k in KINDS if WORDS[k] in page] == [kind]
+    assert json.loads(report.json())["result"]["verdict"] == content["verdict"]
+
+
+@each_design
+def test_exit_code_and_json_of_the_command_line(name, tmp_path, capsys):
+    x, y, groups = rows(name)
+    kind, file = DESIGNS[name][-1], tmp_path / "rows.csv"
+    columns = [*x.T, np.zeros(len(y), int) if groups is None else groups]
+    lines = [
+        f"{a!r},{b!r},{c!r},{g},{label}"
+        for *p, g, label in zip(*columns, y, strict=True)
+        for a, b, c in [map(float, p)]
+    ]
+    file.write_text("\n".join(["dry,rain,snow,station,y", *lines]))
+    call = ["assess", str(file), "--label", "y", "--classes", "dry,rain,snow", "--draws", "199"]
+    call += ["--seed", "0"] + (["--groups", "station"] if groups is not None else [])
+    assert run([*call, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == kind
+    assert run([*call, "--gate", "--html", str(tmp_path / "page.html")]) == EXIT[kind]
+    assert WORDS[kind] in " ".join(capsys.readouterr().out.split())
+    assert f'data-test-verdict="{kind}"' in (tmp_path / "page.html").read_text()
+    assert run([*call, "--strict"]) == STRICT[kind]
+
+
+def test_level_and_tolerance_reach_every_output(tmp_path, capsys):
+    x, y, _ = rows("sharp")
+    assert assessed("sharp").decide(tolerance=0.3).kind == "little"
+    file = tmp_path / "rows.csv"
+    lines = [",".join([*map(repr, map(float, p)), label]) for p, label in zip(x, y, strict=True)]
+    file.write_text("\n".join(["dry,rain,snow,y", *lines]))
+    call = ["assess", str(file), "--label", "y", "--tolerance", "0.3", "--gate"]
+    html, made = tmp_path / "page.html", tmp_path / "page.json"
+    assert run([*call, "--html", str(html)]) == 0
+    assert WORDS["little"] in " ".join(capsys.readouterr().out.split())
+    assert 'data-test-verdict="little"' in html.read_text()
+    assert run([*call, "--html", str(made), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)["verdict"]
+    stored = json.loads(made.read_text())["result"]["verdict"]
+    assert (printed["kind"], printed["tolerance"], stored["kind"]) == ("little", 0.3, "little")
+    assert run(["assess", str(file), "--label", "y", "--tolerance", "2"]) == 2
+    assert "--tolerance" in capsys.readouterr().err
+
+
+def test_few_rows_and_few_groups_do_not_pass_a_gate():
+    few, grouped = assessed("few").verdict, assessed("three groups").verdict
+    assert "too few" in few.reason
+    assert "3 groups give no p-value below 0.25" in grouped.reason
+    assert "no miscalibration found" not in str(assessed("three groups"))
