@@ -13,7 +13,7 @@ from toy import TOY_X, TOY_Y
 
 import mcllo
 from mcllo import Predictions, calibration_table, profile_intervals
-from mcllo._diagnosis.calibration_table import against_rest
+from mcllo._diagnosis.calibration_models import against_rest
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.robust import robust_fit
 from mcllo.exceptions import InputError

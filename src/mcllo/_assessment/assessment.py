@@ -14,12 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .._diagnosis.calibration_table import (
-    CalibrationTable,
-    Interval,
-    Versus,
-    calibration_table_of,
-)
+from .._diagnosis.calibration_models import Interval
+from .._diagnosis.calibration_table import CalibrationTable, Versus, calibration_table_of
 from .._diagnosis.class_tests import in_the_large
 from .._diagnosis.culprits import Culprits
 from .._fit.fit import MCLLOFit
