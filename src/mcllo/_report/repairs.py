@@ -84,7 +84,8 @@ def recommended(c: Comparison) -> str:
         return "No repair was compared."
     if c.recommendation.improves:
         return f"Recommended repair: {title_of(c.best)}."
-    one = "The repair is not" if n == 1 else f"None of {n} repairs is"
+    few = {1: "The repair is not", 2: "Neither repair is"}
+    one = few.get(n, f"None of {n} repairs is")
     return f"{one} shown to do better than leaving the predictions as they are."
 
 
