@@ -63,7 +63,7 @@ class SmoothCurve(Result):
     ici, e50, e90, emax : float
         Mean, median, 90th percentile and maximum of ``|curve - prediction|`` over the rows.
     robust : bool
-        Whether the band allows for groups or survey weights.
+        Whether the band allows for groups, or for weights that count no rows.
     """
 
     label: Hashable | None
@@ -118,8 +118,8 @@ def smooth_curve(
     Parameters
     ----------
     probs : array-like, frame or Predictions
-        Predicted probabilities, shape (n_samples, n_classes). Groups and survey weights of a
-        `Predictions` widen the band.
+        Predicted probabilities, shape (n_samples, n_classes). Groups, survey and importance
+        weights of a `Predictions` widen the band.
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
     label : label, optional
@@ -188,8 +188,7 @@ def _sandwich(
 ) -> Floats | None:
     """Return the covariance of the coefficients where rows depend on each other."""
     weight, groups = predictions.sample_weight, predictions.groups
-    survey = weight is not None and predictions.weight_kind == "survey"
-    if groups is None and not survey:
+    if groups is None and predictions.counts_rows:
         return None
     residual = (hits - spline(values)) * (1.0 if weight is None else weight)
     scores = spline.basis(log_odds(values)) * residual[:, None]
