@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +36,9 @@ from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
 from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, check_resamples, entropy_of
+from .robust import robust_fit
 from .scores import n_effective
-from .size_law import SIZES, Limits, Moved, clear_part, covariance_root, limits
+from .size_law import SIZES, Moved, clear_part, covariance_root, limits
 from .size_levels import RightAt, levels_of
 
 NAMES = (
@@ -83,9 +85,10 @@ class Size(Result):
         Chance that the test at level 0.05 rejects if the mean change were 0.10 by one temperature.
     levels : tuple of RightAt
         How often predictions near a few levels are right.
-    method : {"ray", "ridge", "none"}
-        "ray": the intervals of `size_law`; "ridge": there is no maximum likelihood estimate, and
-        the sizes are those of a penalised map, without intervals; "none": nothing can be said.
+    method : {"ray", "ridge", "blocks"}
+        "ray": the intervals of `size_law`; "ridge": no finite map is best, and the sizes are those
+        of a penalised one, with upper ends that are rough; "blocks": there are too many parameters
+        for intervals.
     n_resamples, seed : int
         Draws of the law of an estimate, and what they were made from.
     reason : str
@@ -152,95 +155,114 @@ def size_of(
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence must lie in (0, 1); got confidence={confidence}.")
     check_resamples(n_resamples)
-    entropy, theta = entropy_of(seed), fit.theta
+    entropy, size = entropy_of(seed), len(fit.theta)
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
     moved = Moved(rows.log_odds, _weight(rows))
-    counted = Counted.of(predictions, fit, moved)
-    given = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
-    if not fit.converged or given.shape != (len(theta), len(theta)):
-        power = power_of(moved, fit.df, counted)
-        return _without_intervals(rows, moved, fit, confidence, power, entropy)
-    if counted.dependent:
-        given, counted = steadied(given, moved, fit, counted)
-    root = covariance_root(given) * counted.inflation(fit.df)
-    noise = np.random.default_rng(entropy).standard_normal((n_resamples, root.shape[1])) @ root.T
-    away = theta - identity_theta(len(theta) // 2)
-    clear = clear_part(away, given)
-    rays = [away] if clear is None else [away, clear]
-    on_rays = limits(law_rows(moved), theta, rays, noise, confidence)
-    found = [_on_ray(moved, each) for each in on_rays]
-    numbers: dict[str, Any] = {}
-    for j, (middle, low, high) in enumerate(NAMES):
-        numbers[middle] = float(np.mean([each.middle[j] for each in found]))
-        numbers[low] = float(min(each.low[j] for each in found))
-        numbers[high] = float(max(each.high[j] for each in found))
+    counted = Counted.of(predictions, fit.n_samples)
+    draws = np.random.default_rng(entropy).standard_normal((n_resamples, size))
+    known = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
+    if not fit.converged:
+        found = _of_penalised(rows, moved, counted, draws, confidence)
+    elif known.shape != (size, size):
+        found = _without_intervals(moved, fit.theta)
+    else:
+        if counted.dependent:
+            known, counted = steadied(known, moved, fit, counted)
+        wider = counted.inflation(fit.df, moved.errors(fit.theta))
+        found = _of_rays(moved, fit.theta, known, wider * draws, confidence)
+    ends = dict(zip(chain(*NAMES), found.ends.ravel().tolist(), strict=True))
     return Size(
-        **numbers,
-        p95_change=float(np.mean([each.p95[0] for each in found])),
-        top_p95_change=float(np.mean([each.p95[1] for each in found])),
+        **ends,
+        p95_change=found.p95[0],
+        top_p95_change=found.p95[1],
         confidence=confidence,
         power=power_of(moved, fit.df, counted),
-        levels=levels_of(rows, moved, theta, given, confidence),
-        method="ray",
-        n_resamples=n_resamples,
+        levels=levels_of(rows, moved, found.theta, found.known, confidence, fit.n_samples),
+        method=found.method,
+        n_resamples=0 if found.known is None else n_resamples,
         seed=entropy,
+        reason=found.reason,
     )
 
 
-class _OnRay(NamedTuple):
-    """Sizes at the limits of one ray, and the 95th percentiles over rows at their middle."""
+class _Found(NamedTuple):
+    """Estimate, low and high of each of the `SIZES`, shape (3, 3), and what they rest on.
 
-    low: Floats
-    middle: Floats
-    high: Floats
-    p95: Floats
+    `theta` is the map with the covariance `known`, or None; `p95` the 95th percentiles over rows.
+    """
+
+    ends: Floats
+    p95: tuple[float, float]
+    theta: Floats
+    known: Floats | None
+    method: str
+    reason: str = ""
 
 
-def _on_ray(moved: Moved, found: Limits) -> _OnRay:
-    theta0 = identity_theta(len(found.direction) // 2)
-    low, middle, high = (
-        np.array([_size_at(moved, theta0, found.direction, t[j], j) for j in range(len(SIZES))])
-        for t in (found.low, found.middle, found.high)
+def _of_rays(
+    moved: Moved, theta: Floats, known: Floats, draws: Floats, confidence: float
+) -> _Found:
+    """Return the wider limits of both rays, and the mean of their middles."""
+    theta0 = identity_theta(len(theta) // 2)
+    clear = clear_part(theta - theta0, known)
+    rays = [theta - theta0] if clear is None else [theta - theta0, clear]
+    noise = draws @ covariance_root(known).T
+    found = limits(law_rows(moved), theta, rays, noise, confidence)
+    sizes = np.array(
+        [
+            [[_size_at(moved, ray.direction, t, j) for t in row] for j, row in enumerate(ray.times)]
+            for ray in found
+        ]
     )
-    places = [theta0 + min(t, FAR) * found.direction for t in found.middle[:2]]
-    p95 = np.array([_p95(moved, place)[j] for j, place in enumerate(places)])
-    return _OnRay(low, middle, high, p95)
+    low, middle, high = np.moveaxis(sizes, -1, 0)
+    ends = np.column_stack([middle.mean(axis=0), low.min(axis=0), high.max(axis=0)])
+    p95 = [
+        np.mean(
+            [_p95(moved, theta0 + min(ray.times[j, 1], FAR) * ray.direction)[j] for ray in found]
+        )
+        for j in (0, 1)
+    ]
+    return _Found(ends, (float(p95[0]), float(p95[1])), theta, known, "ray")
 
 
-def _size_at(moved: Moved, theta0: Floats, direction: Floats, t: float, j: int) -> float:
+def _size_at(moved: Moved, direction: Floats, t: float, j: int) -> float:
     """Return a size at a place of a ray; at its end, the most that there is."""
     if math.isinf(t):
-        return np.inf if SIZES[j] == "gain" else 1.0
+        return math.inf if SIZES[j] == "gain" else 1.0
+    theta0 = identity_theta(len(direction) // 2)
     return float(moved.sizes(theta0 + t * direction)[j]) if t else 0.0
 
 
-def _without_intervals(
-    rows: Predictions, moved: Moved, fit: MCLLOFit, confidence: float, power: float, seed: int
-) -> Size:
-    """Return the sizes of a map that has no covariance: penalised where no maximum exists."""
-    method, reason = "ridge", "these labels determine no map (no finite estimate is best)"
-    theta = fit.theta
-    if fit.converged:
-        method, reason = "blocks", "the map has too many parameters for their covariance"
-    else:
-        with quiet(*OF_ESTIMATES):
-            theta = fit_predictions(rows, penalty=RIDGE).theta
-    numbers: dict[str, Any] = dict.fromkeys((name for names in NAMES for name in names), np.nan)
-    for names, value in zip(NAMES, moved.sizes(theta), strict=True):
-        numbers[names[0]] = float(value)
-    p95_change, top_p95_change = _p95(moved, theta)
-    return Size(
-        **numbers,
-        p95_change=p95_change,
-        top_p95_change=top_p95_change,
-        confidence=confidence,
-        power=power,
-        levels=levels_of(rows, moved, theta, None, confidence),
-        method=method,
-        n_resamples=0,
-        seed=seed,
-        reason=reason,
+def _of_penalised(
+    rows: Predictions, moved: Moved, counted: Counted, draws: Floats, confidence: float
+) -> _Found:
+    """Return the sizes of a penalised map, with the upper quantile of its own law for `high`."""
+    with quiet(*OF_ESTIMATES):
+        fit = fit_predictions(rows, penalty=RIDGE)
+    if fit.information == "blocks":
+        return _without_intervals(moved, fit.theta)
+    if counted.dependent and counted.groups > 1.0:
+        fit = robust_fit(rows, fit)
+    noise = (
+        counted.inflation(fit.df, moved.errors(fit.theta))
+        * draws
+        @ covariance_root(fit.cov_theta).T
     )
+    law = law_rows(moved).law(fit.theta, noise)
+    sizes = moved.sizes(fit.theta)
+    high = np.maximum(sizes, np.quantile(law, 0.5 + 0.5 * confidence, axis=0))
+    high[:2] = np.minimum(high[:2], 1.0)
+    ends = np.column_stack([sizes, np.zeros(len(SIZES)), high])
+    reason = "no finite map is best for these labels, and a penalised one stands in for it"
+    return _Found(ends, _p95(moved, fit.theta), fit.theta, fit.cov_theta, "ridge", reason)
+
+
+def _without_intervals(moved: Moved, theta: Floats) -> _Found:
+    """Return the sizes of a map that has no covariance."""
+    ends = np.full((len(SIZES), 3), np.nan)
+    ends[:, 0] = moved.sizes(theta)
+    reason = "the map has too many parameters to say how sure it is"
+    return _Found(ends, _p95(moved, theta), theta, None, "blocks", reason)
 
 
 def sampled(predictions: Predictions, seed: int) -> Predictions:
@@ -297,10 +319,10 @@ class Counted:
     ----------
     total : float
         Of their weights.
-    errors : float
-        Expected errors of the map among as many rows of equal weight as average as well (Kish).
+    rows : float
+        As many of equal weight would average as well (Kish).
     groups : float
-        Effective number of groups; infinite where there are none.
+        The same of groups; infinite where there are none.
     dependent : bool
         Whether rows depend on each other, or their weights are no counts.
     effect : float
@@ -308,24 +330,27 @@ class Counted:
     """
 
     total: float
-    errors: float
+    rows: float
     groups: float
     dependent: bool
     effect: float = 1.0
 
     @classmethod
-    def of(cls, predictions: Predictions, fit: MCLLOFit, moved: Moved) -> Counted:
+    def of(cls, predictions: Predictions, n_samples: int) -> Counted:
         """Return what rows count for, of which `predictions` may be a sample."""
-        grouped, times = predictions.groups is not None, fit.n_samples / predictions.n_samples
+        grouped, times = predictions.groups is not None, n_samples / predictions.n_samples
         total = times * float(_weight(predictions).sum())
         rows = times * n_effective(replace(predictions, groups=None))
         groups = n_effective(predictions) if grouped else math.inf
-        dependent = grouped or not predictions.counts_rows
-        return cls(total, rows * moved.errors(fit.theta), groups, dependent)
+        return cls(total, rows, groups, grouped or not predictions.counts_rows)
 
-    def inflation(self, df: int) -> float:
+    def units(self, errors: float = 1.0) -> float:
+        """Return how many groups there are, or rows, or errors of this share of the rows."""
+        return max(1.0, min(self.groups, errors * self.rows))
+
+    def inflation(self, df: int, errors: float) -> float:
         """Return by how much standard errors of few errors, or groups, are too small."""
-        return math.sqrt(1.0 + df / max(min(self.errors, self.groups), 1.0))
+        return math.sqrt(1.0 + df / self.units(errors))
 
 
 def steadied(
@@ -340,7 +365,7 @@ def steadied(
     own = np.ix_(free, free)
     hessian = LogPartition(moved.odds, moved.weight * counted.total)(fit.theta).hessian[own]
     effect = float(np.einsum("ij,ji->", hessian, covariance[own])) / len(free)
-    units = min(counted.groups, counted.errors)
+    units = counted.units(moved.errors(fit.theta))
     share = units / (units + len(free))
     mixed = covariance.copy()
     mixed[own] = share * covariance[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
@@ -361,7 +386,7 @@ def power_of(moved: Moved, df: int, counted: Counted) -> float:
     away = 2.0 * counted.total * min(gains) / counted.effect
     if not counted.dependent:
         return 1.0 - float(chndtr(chdtri(df, ALPHA), df, away))
-    others = df * max(min(counted.groups, counted.errors) - 1.0, 1.0)
+    others = df * max(counted.units() - 1.0, 1.0)
     critical = float(fdtri(df, others, 1.0 - ALPHA))
     return 1.0 - float(ncfdtr(df, others, away, critical))
 

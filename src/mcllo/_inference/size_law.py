@@ -195,15 +195,14 @@ def clear_part(away: Floats, covariance: Floats) -> Floats | None:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Where on a ray the limits of each size lie: t, infinite where none was found.
+    """Where on a ray the limits lie.
 
-    Arrays of shape (3,), one entry for each of `SIZES`; `direction` is ``theta_1 - theta0``.
+    `direction` is ``theta_1 - theta0``; `times` has a row for each of `SIZES` with the t of low,
+    middle and high, infinite where there is none.
     """
 
     direction: Floats
-    low: Floats
-    middle: Floats
-    high: Floats
+    times: Floats
 
 
 def limits(
@@ -221,7 +220,7 @@ def limits(
     for ray in rays:
         direction = _of_some_size(moved, ray, float(null[1, 0]) ** 0.5)
         curves = _Curves(null, lambda t, v=direction: quantiles(theta0 + t * v))  # type: ignore[misc]
-        found.append(Limits(direction, *curves.meet(observed)))
+        found.append(Limits(direction, curves.meet(observed)))
     return found
 
 
@@ -266,7 +265,7 @@ class _Curves:
     def __init__(self, null: Floats, at: Callable[[float], Floats]) -> None:
         self.null, self.at = null, at
 
-    def meet(self, observed: Floats) -> tuple[Floats, Floats, Floats]:
+    def meet(self, observed: Floats) -> Floats:
         """Return the t at which upper quantile, median and lower quantile meet the observed."""
         least = np.maximum(observed, self.null[1])
         curves = {0.0: self.null, 1.0: self.at(1.0)}
@@ -279,11 +278,13 @@ class _Curves:
             curves[t] = self.at(t)
         squares = np.array(sorted(curves)) ** 2
         rising = np.maximum.accumulate(np.array([curves[t] for t in sorted(curves)]), axis=0)
-        low, middle, high = (
-            np.array([_crossing(rising[:, row, j], squares, level[j]) for j in range(len(SIZES))])
-            for row, level in ((2, observed), (1, observed), (0, least))
+        levels = (least, observed, observed)
+        return np.array(
+            [
+                [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
+                for j in range(len(SIZES))
+            ]
         )
-        return low, middle, high
 
 
 def _crossing(rising: Floats, squares: Floats, level: float) -> float:
