@@ -22,6 +22,7 @@ kernel test                 `FEWEST_NULL_DRAWS`           `MOST_KERNEL_ENTRIES`,
 omnibus test, asked for     `N_RESAMPLES_OMNIBUS`         any size
 details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_BASELINE_ENTRIES`
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
+  labels of both samples    `N_RESAMPLES_COMPARE`         `TEST_WORK`; beyond: no corrected p-value
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
 ==========================  ============================  ========================================
