@@ -185,7 +185,8 @@ def test_the_recommendation_is_about_the_judged_rows():
 
 def test_a_bound_says_that_it_is_one_and_so_does_what_is_computed_from_it():
     for p, words in ((1e-300, "<= 1.0e-300"), (1e-20, "<= 1.0e-20"), (0.0, "< 1e-300")):
-        row = replace(C["temperature"], pvalue=p, pvalue_corrected=p, pvalue_method="bound")
+        bound = {"pvalue_method": "bound", "corrected_method": "bound"}
+        row = replace(C["temperature"], pvalue=p, pvalue_corrected=p, **bound)
         line = str(replace(C, rows=(C["uncalibrated"], row))).splitlines()[4]
         assert line.count(words) == 2
 

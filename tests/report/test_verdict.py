@@ -332,7 +332,7 @@ def test_the_recommendation_is_that_of_the_comparison():
         ),
         ({"pvalue": float("nan"), "pvalue_corrected": None}, "could not be tested"),
         (
-            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "pvalue_method": "bound"},
+            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "corrected_method": "bound"},
             "rejects calibration (p ≤ 10⁻⁸, corrected",
         ),
     ],
@@ -377,8 +377,18 @@ def test_warnings_zero_labels_and_skipped_methods_are_told():
     assert any("Histogram 4" in note for note in r.notes)
 
 
+def test_a_corrected_p_that_is_withheld_says_why():
+    none = {"pvalue_corrected": None, "corrected_method": "", "corrected_reason": "its fit warned"}
+    said = "There is no corrected p of mcllo: in training, its fit warned."
+    c = with_rows(compared(), mcllo=none)
+    assert said in repairs_of(c, 0.05).notes
+    assert said in " ".join(str(c).split())
+    assert c.to_dict()["rows"][2]["corrected_reason"] == "its fit warned"
+
+
 def test_a_bound_is_shown_as_one():
-    small = {"pvalue": 1e-30, "pvalue_corrected": 1e-20, "pvalue_method": "bound"}
+    small = {"pvalue": 1e-30, "pvalue_corrected": 1e-20}
+    small |= {"pvalue_method": "bound", "corrected_method": "bound"}
     rows = comparison_table(with_rows(compared(), mcllo=small)).rows
     texts = [cell.text for cell in next(row for row in rows if row[0].text == "MCLLO")]
     assert {"≤ 10⁻³⁰", "≤ 10⁻²⁰"} <= set(texts)

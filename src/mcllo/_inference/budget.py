@@ -30,6 +30,7 @@ isotonic curve's band       `CONSISTENCY_WORK` / rows,    any size; at least `FE
 details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_BASELINE_ENTRIES`
 classes left out            `N_RESAMPLES_CULPRITS`        `CULPRITS_WORK`; beyond: fewer rows
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
+  labels of both samples    `N_RESAMPLES_COMPARE`         `TEST_WORK`; beyond: no corrected p-value
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
 law of a size               `N_RESAMPLES_SIZE`            any size, of some hundred rows

@@ -283,7 +283,7 @@ def choose_method(
     if not why.wants_draws:
         return "chi2", why
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
-    if whole and n_resamples * _work(predictions, df, statistic) <= TEST_WORK:
+    if whole and n_resamples * work_of_draw(predictions, df, statistic) <= TEST_WORK:
         return "sequential", why
     why = why.but(Limit.SIZE)
     if statistic == "lr" and errors < ENOUGH_ERRORS and whole:
@@ -313,7 +313,7 @@ def trust_chi2(
     return Reason(Ground.ENOUGH, errors)
 
 
-def _work(predictions: Predictions, df: int, statistic: str) -> float:
+def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
     """Return the work of one draw, in cells of a table of few classes (20 to 50 ns each).
 
     A refit needs Hessians, ``4 n K^2`` operations each, and factors them; a score needs neither.

@@ -26,7 +26,7 @@ of S there tells how far an observed S may lie from it: farther to the side wher
 The base m is the mean of all predictions, so that no label is all but impossible only because a map
 that won by luck says so. What the family does not know, how rows vary and depend on each other, is
 in the dispersion. Nothing asks that a prediction be right; only that the spread under the family or
-the observed one is about right. `docs/how-to/compare-methods.md` has the coverage, by simulation.
+the observed one is about right. `docs/explanation/comparing.md` has the coverage, by simulation.
 
 The winner of k methods is picked after looking, so that its differences may be any of
 ``k (k + 1) / 2``. `all_pairs_quantile` is the quantile that the largest of them all, each over its

@@ -41,6 +41,8 @@ class Limit(StrEnum):
     FULL_MAP = "the full map is too costly to simulate"
     TESTS = "so many tests of so much data are too costly to simulate"
     FITS = "so many fits would take too long"
+    GROUPS = "rows of a group may depend"
+    ELSEWHERE = "the rows the map was fitted on are not at hand"
 
 
 class Note(StrEnum):

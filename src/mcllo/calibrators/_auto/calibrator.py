@@ -67,7 +67,7 @@ def reason(stack: Stack) -> str:
 
 
 def describe(stack: Stack) -> str:
-    """Return shares, reason, and cross-validated losses."""
+    """Return shares, reason, cross-validated losses, and whether their difference may be chance."""
     named = ", ".join(
         f"{100.0 * share:.0f} % {kind}"
         for kind, share in shares(stack.weights).items()
@@ -76,10 +76,12 @@ def describe(stack: Stack) -> str:
     if not math.isfinite(stack.gain_se):
         return f"{named}: too few rows to leave any out"
     what = "log loss" if stack.gain > 0.0 else "log loss of a repair"
-    return (
+    words = (
         f"{named}: {reason(stack)}; cross-validated {what} {stack.loss:.4f} "
         f"against {stack.raw_loss:.4f} raw"
     )
+    doubtful = stack.promise < 0.0 < stack.gain
+    return f"{words}, a gain that chance alone could show" if doubtful else words
 
 
 class AutoCalibrator(GatedCalibrator):
