@@ -45,7 +45,7 @@ from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import Method, Statistic
 from .._inference.size import Size
 from .._inference.size_words import points
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError, Option, Phrase
 from .verdict import TOLERANCE, Kind, Verdict, decide
 
@@ -421,7 +421,7 @@ def subgroups(
     (True, ['none_found', 'matters'])
     """
     rule, baseline = split_baseline(baseline)
-    predictions = as_predictions(probs, y, baseline=baseline, by=by, **data)
+    predictions = judged_predictions(probs, y, baseline=baseline, by=by, **data)
     if predictions.by is None:
         raise InputError(argument="by", rule="hold the subgroup of each row", value=None)
     check_by(predictions)

@@ -36,7 +36,7 @@ from .._inference.calibration_test import needs_robust
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import run_test
 from .._inference.pvalue import PValue
-from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._math.many_classes import has_whole_hessian
 from ..exceptions import InputError, Option, Phrase
 from .calibration_models import CalibrationModels, Interval, Parameter, against_rest
@@ -245,7 +245,7 @@ def calibration_table(
     >>> print(found.to_latex().splitlines()[5])
     class & intercept, slope 1 & p & slope & p of slope & intercept beside it \\
     """
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, baseline=baseline, **data)
     options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval}
     return calibration_table_of(predictions, n_resamples=n_resamples, seed=seed, **options)
 

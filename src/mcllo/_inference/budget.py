@@ -11,8 +11,8 @@ calibration test            `N_RESAMPLES`                 `TEST_WORK`; beyond: c
                                                           `EXCEEDANCES_LARGE`
 over all baselines          `N_RESAMPLES`                 any size
 sign flips of groups        `N_RESAMPLES`                 `MOST_FLIPPED` groups; beyond: F
-  skewed scores, for each   `N_RESAMPLES_DEPENDENT`       `DEPENDENT_WORK`; beyond: flips alone
-  strength of dependence
+  skewed scores, for each   `N_RESAMPLES_DEPENDENT`       `DEPENDENT_WORK`; beyond: flips alone,
+  strength of dependence                                  and the reason says so
 rows of unequal weight      `N_RESAMPLES`                 `MOST_FLIPPED` effective rows and
   sequential, stops at      `EXCEEDANCES`                 `TEST_WORK`; beyond: F
   beyond `UNHURRIED_WORK`
@@ -81,7 +81,7 @@ ZEROS_WORK = 2e7
 """Some seconds in all: every floor is simulated up to here."""
 UNHURRIED_WORK = 2e7
 """About a second: no need to stop early."""
-DEPENDENT_WORK = 4e8
+DEPENDENT_WORK = 2e8
 """Some seconds: labels of groups, for every strength of dependence."""
 NULLS_WORK = 2e8
 CONSISTENCY_WORK = 2e7

@@ -86,10 +86,8 @@ FEWEST_EFFECTIVE = 20.0
 EVEN = 0.995
 """Units are all alike when this share of them is effective."""
 ONE_LABEL = "all rows have one label, and what rows of other labels would weigh is not known"
-SKEWED_NOTE = (
-    "the groups' scores are skewed: the p-value is the largest over how strongly rows of a group "
-    "may hang together"
-)
+SKEWED_GROUPS = "the groups' scores are skewed"
+LARGEST = "the p-value is the largest over how strongly rows of a group may hang together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,10 +421,8 @@ def _floored(
         made = made.at_least(chi2_sf(score, root.shape[1]), alone)
     if predictions.groups is None or entropy is None:
         return made
-    work = float(predictions.n_samples) * root.shape[0] * len(STRENGTHS) * FEWER
-    dependent = made.pvalue <= UNLIKELY and work <= DEPENDENT_WORK
     drawn = not predictions.counts_rows and _drawable(predictions, n_resamples)
-    if not (dependent or drawn):
+    if not drawn and made.pvalue > UNLIKELY:
         return made
     rows = NullRows.of(predictions)
     if rows.one_label:
@@ -434,12 +430,14 @@ def _floored(
     if drawn:
         found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1).found
         made = made.at_least(found.pvalue, alone)
-    if dependent and (skew := Skew.of(rows, root)).misleads:
-        options = {"n_resamples": FEWER, "seed": entropy + 2}
-        largest = dependent_pvalue(rows, root, skew.towards, **options)
-        made = replace(made, smallest=max(made.smallest, 1.0 / (FEWER + 1.0)))
-        made = made.at_least(largest, SKEWED_NOTE)
-    return made
+    if made.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
+        return made
+    if float(rows.n) * root.shape[0] * len(STRENGTHS) * FEWER > DEPENDENT_WORK:
+        return replace(made, limits=(*made.limits, f"{SKEWED_GROUPS}, and too many rows to draw"))
+    options = {"n_resamples": FEWER, "seed": entropy + 2}
+    largest = dependent_pvalue(rows, root, skew.towards, **options)
+    made = replace(made, smallest=max(made.smallest, 1.0 / (FEWER + 1.0)))
+    return made.at_least(largest, f"{SKEWED_GROUPS}: {LARGEST}")
 
 
 def _too_few(predictions: Predictions, effective: float) -> str:

@@ -186,9 +186,9 @@ def fit_spline(
 def _sandwich(
     spline: Spline, predictions: Predictions, values: Floats, hits: Floats
 ) -> Floats | None:
-    """Return the covariance of the coefficients where rows depend on each other."""
+    """Return their covariance where rows depend on each other, or weights are no counts."""
     weight, groups = predictions.sample_weight, predictions.groups
-    if groups is None and predictions.counts_rows:
+    if groups is None and predictions.weighed().counts_rows:
         return None
     residual = (hits - spline(values)) * (1.0 if weight is None else weight)
     scores = spline.basis(log_odds(values)) * residual[:, None]
