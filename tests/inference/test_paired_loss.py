@@ -139,6 +139,17 @@ def test_the_mean_is_inside_and_wider_quantiles_are_wider(seed, n, c, boldness):
     assert np.isfinite(wide).all()
 
 
+@pytest.mark.parametrize("tiny", [1e-300, 1e-100, 1e-12])
+def test_all_but_certain_labels(tiny):
+    a, b = (np.tile([1.0 - p, p], (30, 1)) for p in (tiny, tiny**0.5))
+    for y in (np.zeros(30, dtype=int), np.arange(30) % 2):
+        observed = np.log(a[np.arange(30), y] / b[np.arange(30), y])
+        pair = PairedLoss(observed, a, b, (a + b) / 2, np.ones(30))
+        low, high = pair.interval(3.0)
+        assert np.isfinite([low, high, pair.error, pair.dispersion]).all()
+        assert low <= pair.mean <= high
+
+
 # all pairs
 
 

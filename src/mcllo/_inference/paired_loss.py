@@ -53,6 +53,10 @@ TOL, ROUGH = 1e-8, 1e-4
 MAX_ITER = 100
 FARTHEST = 1e6
 """Standard deviations of a row's difference beyond which t has reached the end of its family."""
+SMALLEST_PART = 1e-4
+"""Of the largest difference, that a standard deviation may be; below, it is no unit to count in."""
+CERTAIN = 1e-6
+"""Part of the error below which labels add nothing to it: they are certain."""
 N_DRAWS = 10_000
 FIXED = 20_240_601
 """What the normal variables are drawn from: the quantile is a function of the losses alone."""
@@ -139,10 +143,12 @@ class PairedLoss:
         self.total, self.weight = float(weight.sum()), weight[::every]
         self.base, self.scale = np.log(base).T.copy(), 1.0
         self.gains = np.log(first).T - np.log(other).T
-        self.same = bool(np.abs(self.gains).max(initial=0.0) < NO_DIFFERENCE)
+        largest = float(np.abs(self.gains).max(initial=0.0))
+        self.same = largest < NO_DIFFERENCE
         if not self.same:
             start = self._at(0.0)
-            self.scale = float(np.sqrt(start.curvature / self.weight.sum()))
+            spread = float(np.sqrt(start.curvature / self.weight.sum()))
+            self.scale = max(spread, SMALLEST_PART * largest)
             self.gains /= self.scale
             self._start = start.in_units(self.scale)
 
@@ -223,7 +229,8 @@ class PairedLoss:
     @property
     def dispersion(self) -> float:
         """How much larger the squared error is than that of the family; at least 1."""
-        return 1.0 if self.same else (self.error / self.expected_error) ** 2
+        certain = self.same or self.expected_error <= CERTAIN * self.error
+        return 1.0 if certain else (self.error / self.expected_error) ** 2
 
     def interval(self, quantile: float) -> tuple[float, float]:
         """Return the means up to `quantile` standard errors away, as the deviance measures them.
@@ -235,6 +242,8 @@ class PairedLoss:
             return self.mean, self.mean
         if self.units <= 1.0:
             return -np.inf, np.inf
+        if self._error(self.typical.variances) <= CERTAIN * self.error:
+            return self.mean - quantile * self.error, self.mean + quantile * self.error
         low, high = (self._limit(quantile, side) * self.scale for side in (-1.0, 1.0))
         reach = quantile * self.rows_error
         return min(low, self.mean - reach), max(high, self.mean + reach)
@@ -246,7 +255,7 @@ class PairedLoss:
         """
         best, kept = self.estimate, float(self.weight.sum())
         reach = quantile * self.error / self.scale * kept / self.typical.curvature
-        goal = self.typical.curvature * reach**2
+        goal = min(self.typical.curvature * reach * reach, 1e200)
         inside, outside = 0.0, FARTHEST
         away = min(reach, 0.5 * FARTHEST)
         for _ in range(MAX_ITER):
