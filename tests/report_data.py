@@ -151,6 +151,22 @@ def few_groups():
 
 
 @cache
+def divided():
+    """Two stations, of which one is off."""
+    rows = [predictions(600, PETS, power, seed=6) for power in (1.0, 2.5)]
+    labels = [PETS[code] for part in rows for code in part.codes]
+    return mcllo.assess(
+        np.concatenate([part.probs for part in rows]),
+        labels,
+        classes=PETS,
+        by=["Bern"] * 600 + ["Davos"] * 600,
+        seed=0,
+        n_resamples=99,
+        method="chi2",
+    )
+
+
+@cache
 def mixed_up():
     """The columns stand under the names of other classes."""
     rows = predictions(600, PETS, 1.0, seed=5)

@@ -19,6 +19,7 @@ from mcllo._diagnosis.class_tests import holm
 from mcllo._diagnosis.homogeneity import homogeneity_of
 from mcllo._diagnosis.subgroups import own_tests
 from mcllo._fit.fit import fit_predictions
+from mcllo._ground.statements import quiet
 from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import fill
 
@@ -101,7 +102,8 @@ def run(reps: int, seed: int = 1, designs: tuple[Design, ...] = DESIGNS) -> Rows
 def _measured(design: Design, reps: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     each = {"one map": _same, "calibrated": _calibrated, "off": _off}[design.part]
-    found = [each(design, *made(design, rng), int(rng.integers(2**31))) for _ in range(reps)]
+    with quiet():
+        found = [each(design, *made(design, rng), int(rng.integers(2**31))) for _ in range(reps)]
     row: dict[str, Any] = {"part": design.part, "design": design.name, "c": design.c}
     row |= {"groups": design.groups, "n": design.n, "unequal": design.unequal, "reps": reps}
     for name in NAMES:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mcllo import Predictions, RobustTest, robust_test
-from studies.claims import Rows, draw, rows_like, share
+from studies.claims import Rows, draw, rows_like, scaled, share
 from studies.pages import grid, percent
 
 PAGE = "explanation/groups-and-weights.md"
@@ -33,8 +33,9 @@ KINDS = {
     "sharp": ("sharp", 2),
 }
 DESIGNS = [
-    *((kind, "labels", n) for n in (40, 100, 500) for kind in KINDS),
+    *((kind, "labels", n) for n in (100, 500) for kind in KINDS),
     *((kind, why, 100) for why in ("errors", "stratum", "rows", "gamma") for kind in KINDS),
+    *((kind, "labels", 40) for kind in KINDS),
     *((kind, "groups", g) for g in (8, 20, 60) for kind in KINDS),
     *((kind, "one giant", 20) for kind in KINDS),
 ]
@@ -55,10 +56,12 @@ def chances(why: str, probs: np.ndarray, y: np.ndarray, rng: Rng) -> np.ndarray:
     return 0.1 / (1.1 - probs.max(axis=1))
 
 
-def sampled(kind: str, why: str, n: int, rng: Rng, n_resamples: int = DRAWS) -> RobustTest:
-    """Test `n` weighted rows of a calibrated population."""
+def sampled(
+    kind: str, why: str, n: int, rng: Rng, n_resamples: int = DRAWS, slope: float = 1.0
+) -> RobustTest:
+    """Test `n` weighted rows of a population whose log odds should be multiplied by `slope`."""
     family, c = KINDS[kind]
-    probs = rows_like(family, n if why == "gamma" else 40 * n, c, rng)
+    probs = rows_like(family, n if why == "gamma" else 30 * n, c, rng)
     y = draw(probs, rng)
     if why == "gamma":
         weight = rng.gamma(1.0, 1.0, n)
@@ -66,6 +69,7 @@ def sampled(kind: str, why: str, n: int, rng: Rng, n_resamples: int = DRAWS) -> 
         chance = chances(why, probs, y, rng)
         kept = np.flatnonzero(rng.random(len(y)) < chance)[:n]
         probs, y, weight = probs[kept], y[kept], 1.0 / chance[kept]
+    probs = scaled(probs, 1.0 / slope)
     rows = Predictions.from_arrays(probs, y, sample_weight=weight, weight_kind="survey")
     return robust_test(rows, n_resamples=n_resamples, seed=int(rng.integers(2**31)))
 

@@ -429,9 +429,11 @@ def test_groups_left_over_by_take_may_have_gaps():
     ("options", "message"),
     [
         ({"groups": np.zeros(16)}, "at least two groups"),
-        ({"sample_weight": np.full(16, 1 / 16)}, "pass weight_kind='survey'"),
+        ({"sample_weight": np.eye(16)[3]}, "at least two rows; got 1"),
+        ({"sample_weight": np.eye(16)[3] / 2, "weight_kind": "survey"}, "at least two rows"),
+        ({"groups": GROUPS, "sample_weight": GROUPS == 1}, "at least two groups among the rows"),
     ],
 )
 def test_one_unit_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        score_sums(Predictions.from_arrays(TOY_X, TOY_Y, **options), THETA)
+        robust_test(TOY_X, TOY_Y, **options)

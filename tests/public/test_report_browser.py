@@ -15,6 +15,7 @@ from report_data import (
     HOSTILE,
     calm,
     compared,
+    divided,
     grouped,
     hostile,
     many,
@@ -37,7 +38,7 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --disable-sync"
 )
 CASES = {"pets": overconfident, "hostile": hostile, "repairs": compared, "many": many}
-CASES |= {"groups": grouped, "hint": mixed_up, "one": one_off, "calm": calm}
+CASES |= {"groups": grouped, "hint": mixed_up, "one": one_off, "calm": calm, "by": divided}
 PHONE = 390
 
 

@@ -12,6 +12,7 @@ from report_data import (
     calm,
     compared,
     compared_calm,
+    divided,
     few,
     few_groups,
     grouped,
@@ -42,7 +43,7 @@ from mcllo._report.summarize import assessment_of, summarize
 from mcllo.plot import reliability
 
 KINDS = {
-    "matters": (overconfident, one_off, baseline_off, many, grouped, mixed_up, zeros),
+    "matters": (overconfident, one_off, baseline_off, many, grouped, divided, mixed_up, zeros),
     "little": (slight,),
     "none_found": (calm, wave, own_rows),
     "cannot_tell": (few, few_groups, separated),
@@ -155,6 +156,18 @@ def test_a_but_of_the_ladder_stands_beside_what_it_takes_back(model, beyond, wor
     page = Page(render_html(s, PICTURES))
     assert words in [e["text"] for e in page.all(having="data-test-but")]
     assert f"**{words}**" in render_markdown(s)
+
+
+def test_a_but_of_the_subgroups_is_not_lost():
+    *_, last = summary(divided).wrong
+    assert last.but
+    assert [cell.text for cell, _ in last.names] == ["Davos"]
+    assert "one repair does not suit them all. Off: Davos." in first_screen(divided)
+    assert summary(divided).steps[-1].text.endswith("each subgroup that is off: Davos.")
+    test = replace(divided().subgroups.test, pvalue=0.5)  # as if one map suited both
+    one = replace(divided(), details=replace(divided().details))
+    one.details.__dict__.update(subgroups=replace(divided().subgroups, test=test), hints=[])
+    assert not any(said.but for said in wrong(one, one.decide(), divided().culprits, []))
 
 
 def test_an_error_of_another_shape_is_not_given_a_size():

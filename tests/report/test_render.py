@@ -15,6 +15,7 @@ from report_data import (
     HOSTILE,
     calm,
     compared,
+    divided,
     few_groups,
     grouped,
     hostile,
@@ -42,6 +43,7 @@ from mcllo._report.views import Picture
 KNOWN = ("#", "https://doi.org/", "https://arxiv.org/", "https://www.jstor.org/stable/")
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 KEYS = ("reliability", "parameters", "by_class", "map", "dots", "panels", "ladder", "baselines")
+KEYS += ("subgroups",)
 DRAWING = '<svg role="img" aria-label="a picture" viewBox="0 0 1 1"></svg>'
 PICTURES = {key: Picture(key, DRAWING, DRAWING, "How to read it.", "A picture.") for key in KEYS}
 
@@ -85,7 +87,19 @@ def page_of(make, **options):
 
 @pytest.mark.parametrize(
     "make",
-    [calm, overconfident, hostile, separated, compared, many, grouped, zeros, wave, mixed_up],
+    [
+        calm,
+        overconfident,
+        hostile,
+        separated,
+        compared,
+        many,
+        grouped,
+        zeros,
+        wave,
+        mixed_up,
+        divided,
+    ],
 )
 def test_every_page_is_sound(make):
     _, page = page_of(make)  # whose tags nest

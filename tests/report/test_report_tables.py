@@ -412,7 +412,6 @@ SAID = {
     "estimates, groups": lambda: map_part(grouped(), grouped().decide()),
     "baselines": lambda: baselines(),
     "baselines, no smaller p-value": lambda: baselines_part(overconfident()),
-    "baselines, fractional weights": lambda: baselines(method="bonferroni"),
     "baselines, one without a fit": lambda: baselines({"separated": [True, False, False]}),
     "baselines, none with a fit": lambda: baselines_part(separated()),
     "baselines, groups": lambda: baselines_part(grouped()),

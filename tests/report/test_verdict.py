@@ -105,7 +105,6 @@ CARDS = {
     "no statistic": unknown,
     "groups": grouped,
     "survey weights": lambda: weighted(200, weight_kind="survey"),
-    "fractional weights": lambda: weighted(60),
     "a baseline chosen by the labels": lambda: mcllo.assess(
         predictions(600, PETS, 2.0), baseline="auto", seed=0, n_resamples=99
     ),
@@ -146,9 +145,9 @@ def test_every_way_and_every_statistic_has_words():
         for kind in NAMES:
             text = how_tested(replace(test, method=method, kind=kind, n_resamples=9))
             assert NAMES[kind].lower() in text.lower()
-            assert method == "exact" or "simulated" not in text
+            assert method in ("exact", "draw") or "simulated" not in text
     assert "by new" in how_tested(replace(test, method="new"))
-    assert "times the number of baselines" in how_tested(replace(test, method="bonferroni"))
+    assert "simulated data sets" in how_tested(replace(test, method="draw", n_resamples=99))
     assert "from the F distribution" in how_tested(replace(test, method="f"))
 
 
@@ -180,14 +179,14 @@ def test_no_size_is_shown_that_means_nothing(make):
 
 
 def changed():
-    """Rows that do not sum to 1, some with a 0 of the class that came true, in parts of rows."""
+    """Rows that do not sum to 1, some with a 0 of the class that came true, and that count."""
     with quiet():
         return mcllo.assess(
             [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
             ["a", "b", "c"] * 4,
             classes=list("abc"),
             normalize=True,
-            sample_weight=[0.5, 1.0, 2.0] * 4,
+            sample_weight=[1, 2, 4] * 4,
             seed=0,
         )
 
@@ -333,7 +332,7 @@ def test_the_recommendation_is_that_of_the_comparison():
         ),
         ({"pvalue": float("nan"), "pvalue_corrected": None}, "could not be tested"),
         (
-            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "pvalue_method": "bound"},
+            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "corrected_method": "bound"},
             "rejects calibration (p ≤ 10⁻⁸, corrected",
         ),
     ],
@@ -378,8 +377,18 @@ def test_warnings_zero_labels_and_skipped_methods_are_told():
     assert any("Histogram 4" in note for note in r.notes)
 
 
+def test_a_corrected_p_that_is_withheld_says_why():
+    none = {"pvalue_corrected": None, "corrected_method": "", "corrected_reason": "its fit warned"}
+    said = "There is no corrected p of mcllo: in training, its fit warned."
+    c = with_rows(compared(), mcllo=none)
+    assert said in repairs_of(c, 0.05).notes
+    assert said in " ".join(str(c).split())
+    assert c.to_dict()["rows"][2]["corrected_reason"] == "its fit warned"
+
+
 def test_a_bound_is_shown_as_one():
-    small = {"pvalue": 1e-30, "pvalue_corrected": 1e-20, "pvalue_method": "bound"}
+    small = {"pvalue": 1e-30, "pvalue_corrected": 1e-20}
+    small |= {"pvalue_method": "bound", "corrected_method": "bound"}
     rows = comparison_table(with_rows(compared(), mcllo=small)).rows
     texts = [cell.text for cell in next(row for row in rows if row[0].text == "MCLLO")]
     assert {"≤ 10⁻³⁰", "≤ 10⁻²⁰"} <= set(texts)

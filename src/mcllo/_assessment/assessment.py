@@ -14,12 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .._diagnosis.calibration_table import (
-    CalibrationTable,
-    Interval,
-    Versus,
-    calibration_table_of,
-)
+from .._diagnosis.calibration_models import Interval
+from .._diagnosis.calibration_table import CalibrationTable, Versus, calibration_table_of
 from .._diagnosis.class_tests import in_the_large
 from .._diagnosis.culprits import Culprits
 from .._fit.fit import MCLLOFit
@@ -47,8 +43,9 @@ from ..metrics import (
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
 from .subgroups import Subgroups, check_by
+from .text import assessment_text
 from .verdict import TOLERANCE, Verdict, decide
-from .words import assessment_text, rejecting, statements_of
+from .words import rejecting, statements_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from .._ground.text import (
     p_words,
 )
 from .._ground.threads import one_blas_thread
-from .._inference.budget import N_RESAMPLES
+from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES
 from .._inference.calibration_test import (
     FittedTest,
     fit_and_test,
@@ -45,7 +45,7 @@ from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import Method, Statistic
 from .._inference.size import Size
 from .._inference.size_words import points
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError, Option, Phrase
 from .verdict import TOLERANCE, Kind, Verdict, decide
 
@@ -96,14 +96,16 @@ class Subgroups(Result):
         return tuple(self._verdict(group, alpha, tolerance) for group in self.groups)
 
     def _verdict(self, group: Subgroup, alpha: float, tolerance: float) -> Verdict:
-        test, many = replace(group.test, pvalue=group.adjusted), len(self.groups)
+        test, many = group.test, len(self.groups)
         least, cannot = many / (test.n_resamples + 1), ""
-        if test.n_resamples and not test.sequential and least > alpha:
+        stopped = test.sequential and test.pvalue * test.n_resamples >= EXCEEDANCES_LARGE
+        if test.n_resamples and not stopped and least > alpha:
             cannot = (
                 f"{format_count(test.n_resamples)} draws give no p-value below {least:.2g} for "
                 f"{many} subgroups: allow more of them for level {alpha:g}"
             )
-        return decide(test, group.size, alpha=alpha, tolerance=tolerance, cannot=cannot)
+        adjusted = replace(test, pvalue=group.adjusted)
+        return decide(adjusted, group.size, alpha=alpha, tolerance=tolerance, cannot=cannot)
 
     @property
     def table(self) -> Table:
@@ -419,7 +421,7 @@ def subgroups(
     (True, ['none_found', 'matters'])
     """
     rule, baseline = split_baseline(baseline)
-    predictions = as_predictions(probs, y, baseline=baseline, by=by, **data)
+    predictions = judged_predictions(probs, y, baseline=baseline, by=by, **data)
     if predictions.by is None:
         raise InputError(argument="by", rule="hold the subgroup of each row", value=None)
     check_by(predictions)

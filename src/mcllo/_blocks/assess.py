@@ -207,7 +207,6 @@ def _tested(
             sums.scores.errors / max(fit.df, 1),
             n_clipped=sums.changes.n_clipped,
             least_variance=lambda: float(sums.scores.spread.min()),
-            whole_weights=lambda: True,
         )
         why = why.but(Limit.SIZE) if why.wants_draws else why
     value = statistic_value(fit, statistic)

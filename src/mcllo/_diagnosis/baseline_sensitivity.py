@@ -58,7 +58,7 @@ class BaselineSensitivity(Result):
         The largest score statistic.
     pvalue : float
         Of `max_score`: valid over all the baselines in the table.
-    method : {'exact', 'bonferroni'}
+    method : {'exact'}
         How it was computed; see `max_score_test`.
     n_resamples : int
         Draws made.
@@ -136,8 +136,6 @@ class BaselineSensitivity(Result):
     def __str__(self) -> str:
         shown = Table({name: self.table[name] for name in _SHOWN})
         how = f"exact, {self.n_resamples:,} simulated data sets"
-        if self.method == "bonferroni":
-            how = "chi-square with Bonferroni: fractional weights cannot be simulated"
         lines = [
             self.verdict[0].upper() + self.verdict[1:],
             f"Over all baselines: largest score statistic {format_number(self.max_score, 4)}, "

@@ -229,7 +229,6 @@ def _trusted(
         float(fewest) / more,
         n_clipped=predictions.n_clipped,
         least_variance=lambda: min(float(spread[p].sum(axis=0).min()) for p in parts) / more,
-        whole_weights=lambda: predictions.has_whole_weights,
     )
     return replace(why, errors=float(fewest)).noting(FEWEST)
 

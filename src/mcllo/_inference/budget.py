@@ -11,10 +11,11 @@ calibration test            `N_RESAMPLES`                 `TEST_WORK`; beyond: c
                                                           `EXCEEDANCES_LARGE`
 over all baselines          `N_RESAMPLES`                 any size
 sign flips of groups        `N_RESAMPLES`                 `MOST_FLIPPED` groups; beyond: F
-  skewed scores, for each   `N_RESAMPLES_DEPENDENT`       `DEPENDENT_WORK`; beyond: flips alone
-  strength of dependence
+  skewed scores, for each   `N_RESAMPLES_DEPENDENT`       `DEPENDENT_WORK`; beyond: flips alone,
+  strength of dependence                                  and the reason says so
 rows of unequal weight      `N_RESAMPLES`                 `MOST_FLIPPED` effective rows and
-                                                          `TEST_WORK`; beyond: F
+  sequential, stops at      `EXCEEDANCES`                 `TEST_WORK`; beyond: F
+  beyond `UNHURRIED_WORK`
 nested models, one class    `N_RESAMPLES`                 `NESTED_WORK` for all tests together,
                                                           `BRIEF_NESTED_WORK` in an assessment
   refits, then scores       at least `FEWEST_REFITS`      beyond: chi-square, and the reason says so
@@ -29,6 +30,7 @@ isotonic curve's band       `CONSISTENCY_WORK` / rows,    any size; at least `FE
 details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_BASELINE_ENTRIES`
 classes left out            `N_RESAMPLES_CULPRITS`        `CULPRITS_WORK`; beyond: fewer rows
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
+  labels of both samples    `N_RESAMPLES_COMPARE`         `TEST_WORK`; beyond: no corrected p-value
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
 law of a size               `N_RESAMPLES_SIZE`            any size, of some hundred rows
@@ -77,7 +79,9 @@ SCORES_PER_REFIT, FULL_SCORES_PER_REFIT = 25.0, 150.0
 """Draws that are scored at the price of one that is fitted; MCLLO, full map."""
 ZEROS_WORK = 2e7
 """Some seconds in all: every floor is simulated up to here."""
-DEPENDENT_WORK = 4e8
+UNHURRIED_WORK = 2e7
+"""About a second: no need to stop early."""
+DEPENDENT_WORK = 2e8
 """Some seconds: labels of groups, for every strength of dependence."""
 NULLS_WORK = 2e8
 CONSISTENCY_WORK = 2e7

@@ -44,7 +44,7 @@ from .._fit.objective import free_parameters
 from .._ground.linalg import whitening
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
-from .budget import BATCH_ENTRIES, EXCEEDANCES
+from .budget import BATCH_ENTRIES, EXCEEDANCES, UNHURRIED_WORK
 from .draws import draw_labels, labels_at, monte_carlo_p, uniforms
 from .pvalue import PValue
 
@@ -233,7 +233,10 @@ def _shrunk(logs: Floats, beside: Floats, marks: Floats) -> Floats:
 
 
 def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> Null:
-    """Return T of independent rows and how often drawn labels give as much, sequentially."""
+    """Return T of independent rows and how often drawn labels give as much.
+
+    Of large tables drawing stops once enough draws did.
+    """
     root = rows.root
     observed = (rows.totals(rows.codes[None])[0, 0] - rows.mean) @ root
     statistic = float(observed @ observed)
@@ -244,8 +247,8 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> Null:
         return np.asarray((drawn**2).sum(axis=1) >= statistic * (1.0 - TIE))
 
     batch = max(1, min(512, BATCH_ENTRIES // rows.n))
-    options = {"n_resamples": n_resamples, "batch": batch, "seed": seed}
-    found = monte_carlo_p(exceeds, stop_at=EXCEEDANCES, **options)
+    stop_at = EXCEEDANCES if float(rows.chance.size) * n_resamples > UNHURRIED_WORK else None
+    found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed, stop_at=stop_at)
     return Null(statistic, root.shape[1], found)
 
 

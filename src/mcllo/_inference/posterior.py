@@ -202,7 +202,7 @@ def counted_rows(predictions: Predictions) -> float:
     total = float(predictions.sample_weight.sum())
     if total <= 1.0:
         raise InputError(
-            f"sample_weight must count rows for BIC, so sum to more than 1; got {total:.3g}. "
-            "Divide the weights by their mean."
+            f"sample_weight must count more than one row for BIC; got {total:.3g}. "
+            "Leave rows in that count."
         )
     return total

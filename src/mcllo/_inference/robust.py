@@ -64,6 +64,7 @@ from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
 from .._ground.linalg import whitening
 from .._ground.results import Floats
+from .._ground.statements import Statement
 from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._math.likelihood import LogPartition, identity_theta
@@ -85,10 +86,8 @@ FEWEST_EFFECTIVE = 20.0
 EVEN = 0.995
 """Units are all alike when this share of them is effective."""
 ONE_LABEL = "all rows have one label, and what rows of other labels would weigh is not known"
-SKEWED_NOTE = (
-    "the groups' scores are skewed: the p-value is the largest over how strongly rows of a group "
-    "may hang together"
-)
+SKEWED_GROUPS = "the groups' scores are skewed"
+LARGEST = "the p-value is the largest over how strongly rows of a group may hang together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,14 +216,22 @@ class RobustTest(Tested):
         self.rejects(alpha)  # refuses a level that is none
         if self.obstacle or self.smallest_pvalue <= alpha:
             return self.obstacle
-        found, needed = f"{format_count(self.n_groups)} {self.unit}", 1 - math.log2(alpha)
-        if 2.0 ** (1.0 - self.n_groups) <= alpha:
-            found, needed = "so few draws", 1.0 / alpha - 1.0
-        least = format_number(self.smallest_pvalue)
-        return (
-            f"{found} give no p-value below {least}; level {alpha:g} needs at least "
-            f"{math.ceil(needed)}"
-        )
+        found, needed = f"{format_count(self.n_groups)} {self.unit}", 1.0 - math.log2(alpha)
+        if self.method != "f" and 2.0 ** (1.0 - self.n_groups) <= alpha:
+            found, needed = f"{format_count(self.n_resamples)} draws", 1.0 / alpha - 1.0
+        words = f"{found} give no p-value below {format_number(self.smallest_pvalue)}"
+        if self.method == "f":
+            return words
+        return f"{words}; level {alpha:g} needs at least {math.ceil(needed)}"
+
+    def statements(self, alpha: float = 0.05) -> list[Statement]:
+        """Return what the test rests on, and why it cannot reject at level `alpha` if so."""
+        why, words = self.cannot_tell(alpha), f"The test rests on {self.units}."
+        if why:
+            words += f" It cannot reject at level {alpha:g}: {why}."
+        numbers = {"n_groups": self.n_groups, "n_effective": self.n_effective}
+        numbers |= {"smallest_pvalue": self.smallest_pvalue}
+        return [Statement("note.units", words, "doubt" if why else "plain", numbers)]
 
     @property
     def unit(self) -> str:
@@ -414,10 +421,8 @@ def _floored(
         made = made.at_least(chi2_sf(score, root.shape[1]), alone)
     if predictions.groups is None or entropy is None:
         return made
-    work = float(predictions.n_samples) * root.shape[0] * len(STRENGTHS) * FEWER
-    dependent = made.pvalue <= UNLIKELY and work <= DEPENDENT_WORK
     drawn = not predictions.counts_rows and _drawable(predictions, n_resamples)
-    if not (dependent or drawn):
+    if not drawn and made.pvalue > UNLIKELY:
         return made
     rows = NullRows.of(predictions)
     if rows.one_label:
@@ -425,12 +430,14 @@ def _floored(
     if drawn:
         found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1).found
         made = made.at_least(found.pvalue, alone)
-    if dependent and (skew := Skew.of(rows, root)).misleads:
-        options = {"n_resamples": FEWER, "seed": entropy + 2}
-        largest = dependent_pvalue(rows, root, skew.towards, **options)
-        made = replace(made, smallest=max(made.smallest, 1.0 / (FEWER + 1.0)))
-        made = made.at_least(largest, SKEWED_NOTE)
-    return made
+    if made.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
+        return made
+    if float(rows.n) * root.shape[0] * len(STRENGTHS) * FEWER > DEPENDENT_WORK:
+        return replace(made, limits=(*made.limits, f"{SKEWED_GROUPS}, and too many rows to draw"))
+    options = {"n_resamples": FEWER, "seed": entropy + 2}
+    largest = dependent_pvalue(rows, root, skew.towards, **options)
+    made = replace(made, smallest=max(made.smallest, 1.0 / (FEWER + 1.0)))
+    return made.at_least(largest, f"{SKEWED_GROUPS}: {LARGEST}")
 
 
 def _too_few(predictions: Predictions, effective: float) -> str:

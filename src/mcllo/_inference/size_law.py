@@ -187,8 +187,9 @@ def clear_part(away: Floats, covariance: Floats) -> Floats | None:
     while n_taken < len(free):
         left = np.einsum("ij,ij->j", x, x)
         found = np.where(left > 1e-8, (rest @ x) ** 2 / np.maximum(left, 1e-8), 0.0)
-        j = 0 if n_taken == 0 else int(np.argmax(found))
-        if n_taken and found[j] < least:
+        first = n_taken == 0 and left[0] > 1e-8  # no slope where every log odds is the same
+        j = 0 if first else int(np.argmax(found))
+        if not first and found[j] < least:
             break
         step = x[:, j] / np.sqrt(left[j])
         taken += (step @ rest) * step
@@ -236,14 +237,15 @@ def limits(
 def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
     """Return quantiles of the columns; those that too few draws show, by a straight line.
 
-    The line runs, against quantiles of the normal law, through those at one standard deviation and
-    at `NEAR`, or as far out as `TAIL` draws show.
+    The line runs, against quantiles of the normal law, through those at half a standard deviation
+    and at `NEAR`, or as far out as `TAIL` draws show. For skewed laws it lies below the quantiles,
+    so that upper limits are larger than they need be.
 
     Examples
     --------
     >>> normal = np.random.default_rng(0).standard_normal((400, 1))
     >>> tail_quantiles(normal, np.array([0.0005, 0.5])).round(1)[:, 0]
-    array([-3.2, -0. ])
+    array([-3.2, -0.1])
     """
     from scipy.special import ndtr, ndtri
 
@@ -252,7 +254,7 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
     for k, p in enumerate(probabilities):
         if min(p, 1.0 - p) < min(NEAR - 1e-9, TAIL / len(drawn)):
             side = np.copysign(1.0, p - 0.5)
-            near, end = side, -side * ndtri(last)
+            near, end = 0.5 * side, -side * ndtri(last)
             inner, outer = np.quantile(drawn, [ndtr(near), ndtr(end)], axis=0)
             found[k] = outer + (outer - inner) * (ndtri(p) - end) / (end - near)
     return np.maximum(found, 0.0) if drawn.min() >= 0.0 else found

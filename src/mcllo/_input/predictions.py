@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
 from .._math.likelihood import log_odds_of_rows
-from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning
+from ..exceptions import InputError, Phrase, ZeroProbabilityWarning
 from .by import By, by_column, clean_by
 from .frames import check_index, n_columns
 from .labels import (
@@ -41,7 +41,7 @@ from .labels import (
     find_class,
     no_labels,
 )
-from .probabilities import Simplex, clean_logits, clean_probs
+from .probabilities import Simplex, clean_probs, given_simplex
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
 from .zeros import zeros_raised
 
@@ -205,7 +205,7 @@ class Predictions:
         check_index(probs=probs, logits=logits, **beside)
         classes = None if classes is None else class_names(classes)
         by, probs, logits = by_column(by, probs, logits)
-        simplex = _simplex(probs, logits, classes, normalize, clip)
+        simplex = given_simplex(probs, logits, classes, normalize, clip)
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if predictions.n_clipped and clip is None:
@@ -464,32 +464,6 @@ def names_missing(n_classes: int, n_names: int) -> InputError:
     """Return the error of a list of classes that is too short or too long."""
     rule, found = f"name each of the {n_classes} columns", Phrase("{} names", n_names)
     return InputError(argument="classes", rule=rule, value=found)
-
-
-def _simplex(
-    probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
-) -> Simplex:
-    if logits is None:
-        if probs is None:
-            rule = Phrase("be given (or {})", Option("logits"))
-            raise InputError(argument="probs", rule=rule, value=Phrase("neither"))
-        return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
-    if probs is None:
-        return clean_logits(logits, columns=classes)
-    given = clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
-    scores = clean_logits(logits, columns=given.names if classes is None else classes)
-    if given.probs.shape != scores.probs.shape:
-        raise InputError(
-            f"probs and logits must have the same shape; got {given.probs.shape} "
-            f"and {scores.probs.shape}."
-        )
-    apart = np.abs(given.probs - scores.probs).max(axis=1)
-    if apart.max() > 1e-3:
-        row, remedy = int(np.argmax(apart)), "Pass only one of them."
-        says = "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
-        message = Phrase(says + "{:.3g}.", apart[row])
-        raise InputError(message, argument="probs", row=row, remedy=remedy)
-    return replace(scores, names=given.names or scores.names)
 
 
 def scored_predictions(

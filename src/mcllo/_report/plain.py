@@ -18,6 +18,7 @@ where another test shows that this map is not the whole truth.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from .._assessment.assessment import Assessment
@@ -25,7 +26,7 @@ from .._assessment.verdict import Verdict
 from .._diagnosis.culprit import Culprit
 from .._diagnosis.culprits import Culprits
 from .._ground.statements import Statement, pick
-from .._ground.text import format_count
+from .._ground.text import ellipsis, format_count
 from .._inference.size_levels import RightAt
 from .._inference.size_words import shown_level
 from .views import Names, Right, name_cell, percent
@@ -137,8 +138,16 @@ def wrong(
     a: Assessment, judged: Verdict, culprits: Culprits | None, said: list[Statement]
 ) -> tuple[Names, ...]:
     """Return whose fault it is, each kind of error once."""
-    if culprits is None or not judged.rejected or a.details.hints:
+    if not judged.rejected or a.details.hints:
         return ()
+    found = [] if culprits is None else _of_classes(a, judged, culprits, said)
+    return (*found, *_of_subgroups(a, judged))
+
+
+def _of_classes(
+    a: Assessment, judged: Verdict, culprits: Culprits, said: list[Statement]
+) -> list[Names]:
+    """Return which classes are off and how, and what that leaves unsaid."""
     found = _groups(culprits)
     if culprits.kind == "two":
         found += two_classes(a, judged.alpha)
@@ -150,7 +159,21 @@ def wrong(
         found.append(Names(CONFUSED, but=True))
     elif culprits.beyond:
         found.append(Names(DIFFER, but=True))
-    return tuple(found)
+    return found
+
+
+def _of_subgroups(a: Assessment, judged: Verdict) -> list[Names]:
+    """Return that one repair does not suit all subgroups, and which of them are off."""
+    divided = a.subgroups
+    if divided is None or not divided.test.rejects(judged.alpha):
+        return []
+    verdicts = divided.decide(judged.alpha, judged.tolerance)
+    ranked = divided.ranked(judged.alpha, judged.tolerance)
+    off = [divided.groups[k].name for k in ranked if verdicts[k].kind == "matters"]
+    lead = f"But rows differ by {ellipsis(divided.by)}, and one repair does not suit them all"
+    if not off:
+        return [Names(f"{lead}.", but=True)]
+    return [replace(_named(f"{lead}. Off", [(name, "") for name in off]), but=True)]
 
 
 def _groups(culprits: Culprits) -> list[Names]:

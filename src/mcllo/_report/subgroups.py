@@ -28,7 +28,7 @@ def subgroups_part(
         if verdict.kind == "none_found" and verdict.practically:
             word = "practically calibrated"
         mark = Cell(word, mark="off" if off else "", note="miscalibrated" if off else "")
-        rows.append((name_cell(group.name), *_numbers(group), mark))
+        rows.append((name_cell(group.name), mark, *_numbers(group)))
     table = TableView(
         "subgroups",
         f"Each subgroup by itself, the worst first. ◆ miscalibrated at level {alpha:g}, allowing "
@@ -36,14 +36,14 @@ def subgroups_part(
         "for all subgroups at once (95 %).",
         (
             Column(ellipsis(divided.by), "name"),
+            Column("Verdict", "words"),
+            Column("Off by (points)"),
             Column("Rows"),
             Column("Right", help="How often the most probable class came true"),
             Column("Promised", help="Its mean probability"),
-            Column("Off by (points)"),
             Column("Slope", help="Below 1: too extreme; above 1: too timid"),
             Column("Interval"),
             Column("p", help="After Holm, over the subgroups"),
-            Column("Verdict", "words"),
         ),
         tuple(rows),
     )
@@ -54,10 +54,10 @@ def subgroups_part(
 def _numbers(group: Subgroup) -> tuple[Cell, ...]:
     size, slope = group.size, group.slope
     return (
+        Cell(size_words(size), or_none(size.mean_change)),
         Cell(format_count(group.n_samples), float(group.n_samples)),
         Cell(percent(group.accuracy), group.accuracy),
         Cell(percent(group.promised), group.promised),
-        Cell(size_words(size), or_none(size.mean_change)),
         Cell(format_number(slope.value), or_none(slope.value)),
         Cell(format_interval(slope.low, slope.high), or_none(slope.low)),
         p_cell(group.adjusted, group.test.method),

@@ -62,8 +62,7 @@ def how_tested(test: CalibrationTest) -> str:
         "chi2": "from the large-sample chi-square distribution",
         "exact": f"exact, from {draws}simulated data sets",
         "bound": "a guaranteed upper bound, by the split likelihood ratio",
-        "bonferroni": "from the chi-square distribution, times the number of baselines "
-        "(Bonferroni)",
+        "draw": f"from {draws}simulated data sets",
         "flip": f"from {draws}random sign flips",
         "f": "from the F distribution",
     }

@@ -63,7 +63,7 @@ class SmoothCurve(Result):
     ici, e50, e90, emax : float
         Mean, median, 90th percentile and maximum of ``|curve - prediction|`` over the rows.
     robust : bool
-        Whether the band allows for groups or survey weights.
+        Whether the band allows for groups, or for weights that count no rows.
     """
 
     label: Hashable | None
@@ -118,8 +118,8 @@ def smooth_curve(
     Parameters
     ----------
     probs : array-like, frame or Predictions
-        Predicted probabilities, shape (n_samples, n_classes). Groups and survey weights of a
-        `Predictions` widen the band.
+        Predicted probabilities, shape (n_samples, n_classes). Groups, survey and importance
+        weights of a `Predictions` widen the band.
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
     label : label, optional
@@ -186,10 +186,9 @@ def fit_spline(
 def _sandwich(
     spline: Spline, predictions: Predictions, values: Floats, hits: Floats
 ) -> Floats | None:
-    """Return the covariance of the coefficients where rows depend on each other."""
+    """Return their covariance where rows depend on each other, or weights are no counts."""
     weight, groups = predictions.sample_weight, predictions.groups
-    survey = weight is not None and predictions.weight_kind == "survey"
-    if groups is None and not survey:
+    if groups is None and predictions.weighed().counts_rows:
         return None
     residual = (hits - spline(values)) * (1.0 if weight is None else weight)
     scores = spline.basis(log_odds(values)) * residual[:, None]

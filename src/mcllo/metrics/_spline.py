@@ -15,7 +15,7 @@ estimate          least ``Q(b) = sum w log(1 + exp(-+ log odds)) + |b|^2 / 2``: 
 band at l         lowest and highest ``l + B(l) b`` among all b with ``2 (Q(b) - Q) <= z^2``:
                   the curves that explain the labels nearly as well (profile likelihood)
 dependent rows    ``z^2 c(l)`` instead, c the variance of the curve by the sandwich over groups
-                  (or rows of a survey), divided by that of independent rows
+                  (or rows whose weights are no counts) over that of independent rows
 ================  ==========================================================================
 
 Neither knots nor their number depend on the labels. The usual band, ``-/+ z`` standard errors of

@@ -225,7 +225,7 @@ CAPTIONS = {
 
 SUBJECTS = {
     "reliability": {
-        "what": "the most probable class of each row",
+        "what": "the most probable class",
         "below": "the predictions are too confident",
         "above": "too timid",
     },
@@ -237,12 +237,12 @@ SUBJECTS = {
 }
 CURVES = {
     "smooth": "The curve shows how often {what} came true, by its predicted probability; the "
-    "shaded band holds the curves that explain these labels nearly as well (95 % at each point). "
+    "shaded band holds the curves that explain these labels nearly as well (95 % at each point). "
     "On the dashed line both agree; below it {below}, above it {above}. Hollow points: the same in "
     "bins. ICI: mean distance between curve and line, above 0 for calibrated predictions too.",
     "isotonic": "The curve shows how often {what} came true, by its predicted probability: the "
     "best one that never falls. On the dashed line both agree; below it {below}, above it {above}. "
-    "Grey: where 95 % of such curves run, at each point, if the predictions are calibrated; thick "
+    "Grey: where 95 % of such curves run, at each point, if the predictions are calibrated; thick "
     "where this one does not. Inside the band is no proof of calibration: few rows show little."
     "{independent} Miscalibration (MCB) is what the curve would gain in Brier score.",
 }
