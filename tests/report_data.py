@@ -95,11 +95,119 @@ def wave():
     return mcllo.assess(np.column_stack([1 - x, x]), y, seed=0, n_resamples=199)
 
 
+def off(place, seed=1):
+    """Return the assessment of ten classes of which one comes true too often: not the others."""
+    names = [f"kind {j}" for j in range(10)]
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet(np.full(10, 0.6), size=2000).clip(1e-9)
+    truth = probs * np.where(np.arange(10) == place, 2.2, 1.0)
+    truth /= truth.sum(axis=1, keepdims=True)
+    codes = (truth.cumsum(axis=1) > rng.random((2000, 1))).argmax(axis=1)
+    labels = [names[code] for code in codes]
+    return mcllo.assess(
+        probs, labels, classes=names, normalize=True, seed=0, n_resamples=199, method="chi2"
+    )
+
+
+@cache
+def one_off():
+    """One class is off; the last, which is the baseline, is not."""
+    return off(3)
+
+
+@cache
+def baseline_off():
+    return off(9)
+
+
+@cache
+def slight():
+    """So many rows that a slope of 0.97 is found; it hardly matters."""
+    rng = np.random.default_rng(3)
+    probs = rng.dirichlet(np.ones(3), size=60_000)
+    truth = probs**0.97 / (probs**0.97).sum(axis=1, keepdims=True)
+    codes = (truth.cumsum(axis=1) > rng.random((60_000, 1))).argmax(axis=1)
+    labels = np.array(PETS)[codes]
+    return mcllo.assess(probs, labels, classes=PETS, seed=0, n_resamples=19, method="chi2")
+
+
+@cache
+def few():
+    return mcllo.assess(predictions(20, PETS, seed=4), seed=0, n_resamples=199)
+
+
+@cache
+def few_groups():
+    """Three groups, of which nothing can be learned."""
+    rows = predictions(600, PETS, 2.0)
+    return mcllo.assess(
+        rows.probs,
+        [PETS[code] for code in rows.codes],
+        classes=PETS,
+        groups=np.arange(600) % 3,
+        seed=0,
+        n_resamples=199,
+    )
+
+
+@cache
+def divided():
+    """Two stations, of which one is off."""
+    rows = [predictions(600, PETS, power, seed=6) for power in (1.0, 2.5)]
+    labels = [PETS[code] for part in rows for code in part.codes]
+    return mcllo.assess(
+        np.concatenate([part.probs for part in rows]),
+        labels,
+        classes=PETS,
+        by=["Bern"] * 600 + ["Davos"] * 600,
+        seed=0,
+        n_resamples=99,
+        method="chi2",
+    )
+
+
+@cache
+def mixed_up():
+    """The columns stand under the names of other classes."""
+    rows = predictions(600, PETS, 1.0, seed=5)
+    labels = [PETS[code] for code in rows.codes]
+    sharp = rows.probs**2 / (rows.probs**2).sum(axis=1, keepdims=True)
+    return mcllo.assess(sharp[:, [1, 2, 0]], labels, classes=PETS, seed=0, n_resamples=199)
+
+
+@cache
+def own_rows():
+    """A repair judged on the rows that it was fitted to."""
+    rows = predictions(600, PETS, 2.0)
+    labels = [PETS[code] for code in rows.codes]
+    repaired = mcllo.MCLLOCalibrator().fit(rows.probs, labels).predict_proba(rows.probs)
+    return mcllo.assess(repaired, labels, classes=PETS, seed=0, n_resamples=199)
+
+
 @cache
 def compared(classes=PETS):
     return mcllo.compare(
         predictions(600, classes, 2.0),
         predictions(500, classes, 2.0, seed=1),
+        methods=("mcllo", "temperature", "histogram"),
+        seed=0,
+        n_resamples=99,
+    )
+
+
+@cache
+def compared_calm():
+    """Return a comparison of predictions that need no repair."""
+    train, judged = (predictions(600, PETS, seed=seed) for seed in (7, 8))
+    return mcllo.compare(train, judged, methods=("mcllo", "temperature"), seed=0, n_resamples=99)
+
+
+@cache
+def helped():
+    """Return a comparison whose recommended repair is shown to help."""
+    return mcllo.compare(
+        predictions(600, PETS, 2.0),
+        predictions(2000, PETS, 2.0, seed=1),
         methods=("mcllo", "temperature", "histogram"),
         seed=0,
         n_resamples=99,

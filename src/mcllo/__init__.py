@@ -41,6 +41,7 @@ _NAMES = {
     "_diagnosis.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
+    "_assessment.subgroups": "Subgroups subgroups",
     "_assessment.details": "Details",
     "calibrators": "AutoCalibrator CALIBRATORS MCLLOCalibrator load_calibrator",
     "_workflows.assess": "assess",
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from ._assessment.assessment import Assessment as Assessment
     from ._assessment.details import Details as Details
+    from ._assessment.subgroups import Subgroups as Subgroups
+    from ._assessment.subgroups import subgroups as subgroups
     from ._assessment.verdict import Verdict as Verdict
     from ._diagnosis.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
     from ._diagnosis.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity

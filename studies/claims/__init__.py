@@ -16,6 +16,7 @@ few repetitions (``tests/claims``) and hold the page to the stored rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def rows_like(kind: str, n: int, c: int, rng: np.random.Generator) -> np.ndarray
     "rare" are two classes with about 5 % events, Beta(.3, 6).
     """
     if kind == "network":
-        probs = load_cifar10_vgg().train.probs
+        probs = _network()
         return _safe(probs[rng.integers(0, len(probs), n)])
     if kind == "rare":
         event = rng.beta(0.3, 6.0, n)
@@ -43,6 +44,12 @@ def rows_like(kind: str, n: int, c: int, rng: np.random.Generator) -> np.ndarray
         probs = np.exp(logits - logits.max(axis=1, keepdims=True))
         return _safe(probs / probs.sum(axis=1, keepdims=True))
     return _safe(rng.dirichlet(np.full(c, float(kind.removeprefix("dirichlet:"))), n))
+
+
+@cache
+def _network() -> np.ndarray:
+    """Return the shipped predictions, read once."""
+    return load_cifar10_vgg().train.probs
 
 
 def _safe(probs: np.ndarray) -> np.ndarray:

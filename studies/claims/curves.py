@@ -86,14 +86,15 @@ def run(reps: int, seed: int = 20210218) -> Rows:
     """Return a row for each design."""
     found: Rows = []
     for kind, n, c, label in CALIBRATED:
-        found.append(_consistency(kind, n, c, label, reps, seed))
+        found.append(consistency(kind, n, c, label, reps, seed))
     for kind, n, c, label in SMOOTH:
         for truth in TRUTHS:
-            found.append(_coverage(kind, n, c, label, truth, reps, seed))
+            found.append(coverage(kind, n, c, label, truth, reps, seed))
     return found
 
 
-def _consistency(kind: str, n: int, c: int, label: int | None, reps: int, seed: int) -> dict:
+def consistency(kind: str, n: int, c: int, label: int | None, reps: int, seed: int) -> dict:
+    """Return how often the isotonic curve of calibrated rows leaves its band."""
     rng = np.random.default_rng([seed, n, c])
     outside, rejected, gap, least = [], [], 0.0, np.inf
     for k in range(reps):
@@ -117,9 +118,10 @@ def _consistency(kind: str, n: int, c: int, label: int | None, reps: int, seed: 
     return row | {"rejected_se": false_error, "ici": None, "gap": gap, "least": least}
 
 
-def _coverage(
+def coverage(
     kind: str, n: int, c: int, label: int | None, truth: str, reps: int, seed: int
 ) -> dict:
+    """Return how often the band of the smooth curve holds the true one."""
     rng = np.random.default_rng([seed, n, c, len(kind)])
     held, distance = [], []
     for _ in range(reps):

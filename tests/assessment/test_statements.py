@@ -11,7 +11,8 @@ from report_data import wave
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOFit, Predictions, assess
-from mcllo._assessment.words import notes, parameter_table, wrapped_prose
+from mcllo._assessment.text import parameter_table, wrapped_prose
+from mcllo._assessment.words import notes
 from mcllo._fit.fit import fit_predictions
 from mcllo._ground.results import none_for_nan
 from mcllo._ground.statements import pick, quiet

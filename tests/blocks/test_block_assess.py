@@ -13,6 +13,7 @@ from mcllo._assessment.assessment import DataFacts
 from mcllo._blocks.assess import assess_blocks
 from mcllo._blocks.fit import fit_blocks
 from mcllo._fit.fit import fit_predictions
+from mcllo._inference.robust import robust_fit
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 
@@ -184,12 +185,26 @@ def test_few_errors_and_rare_classes_are_doubted_as_ever(n):
     assert found.subsample is not None
 
 
-def test_fractional_weights_and_wald_have_no_exact_form():
+def test_fractional_weights_are_refused():
     probs, y, _ = rows(n=40, c=3)
-    weight = np.full(40, 0.5)
-    found = streamed(blocks_of((probs, y, weight)), seed=0)
-    assert found.test.reason.endswith("but fractional weights cannot be simulated")
-    assert found.subsample is None
+    weight = np.where(np.arange(40) == 30, 2.5, 1.0)
+    with pytest.raises(InputError, match=r"whole numbers where .* got sample_weight=2\.5"):
+        streamed(blocks_of((probs, y, weight)), seed=0)
+
+
+def test_fractional_weights_are_learned_from_with_robust_errors():
+    probs, y, _ = rows(n=400, c=3)
+    weight = np.random.default_rng(0).gamma(1.0, 3.0, 400)
+    p = Predictions.from_arrays(probs, y, sample_weight=weight, weight_kind="importance")
+    expected = robust_fit(p, fit_predictions(p))
+    for blocks in (blocks_of((probs, y, weight)), blocks_of((probs, y, weight), [100, 101, 350])):
+        found = fit_blocks(blocks)
+        assert found.tau == pytest.approx(expected.tau, abs=1e-8)
+        assert found.se_gamma == pytest.approx(expected.se_gamma)
+
+
+def test_wald_has_no_exact_form():
+    probs, y, _ = rows(n=40, c=3)
     wald = streamed(blocks_of((probs, y)), statistic="wald", seed=0)
     assert (wald.test.kind, wald.subsample) == ("wald", None)
 

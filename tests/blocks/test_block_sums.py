@@ -73,7 +73,7 @@ def test_sums_are_those_of_the_package(weighted, zeros):
     np.testing.assert_allclose(sums.statistic, expected, rtol=1e-12)
     null = LogPartition(p.log_odds, p.sample_weight)(identity_theta(k))
     np.testing.assert_allclose(sums.null.hessian, null.hessian, rtol=1e-10, atol=1e-9)
-    assert (sums.weighted, sums.whole) == (weighted, True)
+    assert (sums.weighted, sums.fraction) == (weighted, None)
     np.testing.assert_array_equal(sums.free, free_parameters(p.log_odds))
 
 

@@ -33,7 +33,7 @@ bold = partial(calibrated, power=2.0)
 
 def test_nothing_is_changed_where_nothing_is_promised():
     fits = [AutoCalibrator().fit(*calibrated(60, seed=seed)) for seed in range(6)]
-    closed = [fit for fit in fits if fit.expected_gain_ <= 0.0]
+    closed = [fit for fit in fits if fit.stack_.gain <= 0.0]
     assert closed == [fit for fit in fits if fit.weights_["identity"] == 1.0] != []
     probs = calibrated(50, seed=9)[0]
     for fit in closed:
@@ -187,7 +187,7 @@ def test_an_open_gate_changes_nothing_else():
     probs, y = bold(500)
     gated, plain = AutoCalibrator(gate=0.05).fit(probs, y), AutoCalibrator().fit(probs, y)
     assert gated.gate_.recalibrates
-    assert gated.gate_.gain == gated.expected_gain_ > 0.0
+    assert gated.gate_.gain == gated.stack_.gain > 0.0
     np.testing.assert_array_equal(gated.predict_proba(probs), plain.predict_proba(probs))
     assert str(gated.gate_).startswith("recalibrated: calibration is rejected at level 0.05")
     assert gated.summary() == f"{plain.summary()}; {gated.gate_}"

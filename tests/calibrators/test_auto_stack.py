@@ -17,6 +17,7 @@ from mcllo.calibrators._auto.stack import (
     assign_folds,
     fit_stack,
     left_out_logs,
+    left_out_members,
     pool_weights,
     pooled_logs,
 )
@@ -27,6 +28,11 @@ def sample(n=300, c=3, power=2.0, seed=0, **facts):
     """Predictions that are `power` times too bold."""
     probs, y = data.drawn(n, range(c), seed, power=power)
     return Predictions.from_arrays(probs, y, classes=range(c), **facts)
+
+
+def left_out(fit, folds):
+    """Return the left-out logs of members fitted without each fold."""
+    return left_out_logs(fit, folds, left_out_members(fit, folds))
 
 
 @pytest.mark.parametrize(("share", "expected"), [(1.0, [0.9, 0.1]), (0.5, [0.7, 0.3])])
@@ -50,7 +56,7 @@ def test_left_out_logs_against_separate_fits():
     predictions = sample(60)
     scores = transposed_scores(predictions)
     folds = assign_folds(scores)
-    logs = left_out_logs(MembersFit(scores, predictions.codes), folds)
+    logs = left_out(MembersFit(scores, predictions.codes), folds)
     for part in (0, 17, 59):
         row, kept = folds.rows[part], np.ones(60, dtype=bool)
         kept[folds.rows[folds.folds == folds.folds[part]]] = False
@@ -73,7 +79,7 @@ def test_weights_and_losses_belong_together():
     stack = fit_stack(predictions)
     scores = transposed_scores(predictions)
     folds = assign_folds(scores)
-    logs = left_out_logs(MembersFit(scores, predictions.codes), folds)
+    logs = left_out(MembersFit(scores, predictions.codes), folds)
     weights = pool_weights(logs, np.array([0.5, 0.5, 0.1, 0.1, 0.1]))
     trust = (1.0 - stack.weights["identity"]) / (1.0 - weights[0])
     found = np.array(list(stack.weights.values()))

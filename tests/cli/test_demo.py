@@ -62,7 +62,8 @@ def test_the_commands_it_prints_run_as_they_stand(shown, capsys):
 
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
-KINDS = ("reliability", "by_class", "parameters", "map", "ladder", "baselines")
+CURVES = ("smooth", "smooth_by_class", "isotonic", "isotonic_by_class")
+KINDS = ("reliability", "by_class", *CURVES, "parameters", "map", "ladder", "baselines")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -86,8 +86,11 @@ def test_every_option_exists_in_some_verb():
 
 
 def test_a_weight_is_named_without_its_row():
-    error = refusal(assess, TOY_X, TOY_Y, sample_weight=[0.5] * 16, method="exact")
-    assert error.text(FLAG_WORDS).endswith("; got the weight 0.5. Use --method chi2.")
+    error = refusal(assess, TOY_X, TOY_Y, sample_weight=[0.5] * 16)
+    words = error.text(FLAG_WORDS)
+    assert words.startswith("--weight must hold whole numbers where weights count rows; got the ")
+    assert "the weight 0.5. If they make up for unequal chances of selection, pass " in words
+    assert "--weight-kind survey; if rows matter" in words
 
 
 # mcllo power

@@ -207,7 +207,7 @@ def test_arguments_are_checked():
         ({"method": "bootstrap"}, "method must be"),
         ({"n_resamples": 0}, "n_resamples must be at least 1"),
         ({"work": -1.0}, "work must be a number of cells >= 0"),
-        ({"predictions": weighted}, "whole-number weights"),
+        ({"predictions": weighted}, "must hold whole numbers"),
     ):
         with pytest.raises(InputError, match=words):
             plan_for(**options)

@@ -143,7 +143,7 @@ CHOOSE = "is not a class, pass classes=['a', 'b']."
     [
         (f"a,b,y\n{TWO}", {"classes": "ab"}, "must be a list of labels"),
         (f"a,b,y\n{TWO}", {"classes": []}, "got none. Leave classes= out."),
-        (f"a,b,y\n{TWO}", {"weight": "y"}, "label=, weight=, groups= and classes="),
+        (f"a,b,y\n{TWO}", {"weight": "y"}, "label=, weight=, groups=, by= and classes="),
         (f"id,a,b,y\n{IDS}", {}, f"If 'id' {CHOOSE}"),
         (f"p_a,p_b,y\n{TWO}", {}, "pass prefix='p_'."),
         (f"id,p_a,p_b,y\n{IDS}", {}, "pass prefix='p_'."),

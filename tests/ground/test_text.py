@@ -1,3 +1,5 @@
+import csv
+import io
 import math
 
 import numpy as np
@@ -6,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo._ground.text import (
+    LATEX,
     Table,
     align,
     ellipsis,
@@ -13,7 +16,9 @@ from mcllo._ground.text import (
     format_interval,
     format_number,
     format_p,
+    latex_text,
 )
+from mcllo.exceptions import FileFormatError
 
 
 @pytest.mark.parametrize(
@@ -147,3 +152,89 @@ def test_empty_tables():
 def test_refuses_columns_of_unequal_length():
     with pytest.raises(ValueError, match="one length"):
         Table({"a": [1], "b": [1, 2]})
+
+
+HOSTILE = Table(
+    {
+        "class_name": ["R&D_50%", "$x^2$ ~ {a}\\b", "<i>|#", "two\nlines\x00"],
+        "n": [1, -2, 3000, None],
+        "tau": [-0.5, 0.0, math.nan, math.inf],
+        "pvalue": [0.034, 2.14e-5, 0.0, None],
+        "kept": [True, False, True, False],
+    }
+)
+
+
+def test_latex_by_hand():
+    lines = HOSTILE.to_latex().splitlines()
+    assert lines == [
+        r"\begin{tabular}{lrrrl}",
+        r"\toprule",
+        r"class name & n & tau & pvalue & kept \\",
+        r"\midrule",
+        r"R\&D\_50\% & 1 & $-0.50$ & 0.034 & True \\",
+        r"\$x\textasciicircum{}2\$ \textasciitilde{} \{a\}\textbackslash{}b & $-2$ & 0.00 & "
+        r"$2.1 \times 10^{-5}$ & False \\",
+        r"\textless{}i\textgreater{}\textbar{}\# & 3000 & -- & $< 10^{-300}$ & True \\",
+        r"two lines &  & $\infty$ &  & False \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1.0, 12.345, 123.4], ["1.0", "12.3", "123.4"]),
+        ([0.0123, 0.5, 0.04], ["0.012", "0.500", "0.040"]),
+        ([1e-9, 2.5e-8], [r"$1.00 \times 10^{-9}$", r"$2.50 \times 10^{-8}$"]),
+        ([0.0, 0.0], ["0.00", "0.00"]),
+        ([1234.5, 20000.0], ["1234", "20000"]),
+    ],
+)
+def test_numbers_of_a_column_have_the_same_decimals(values, words):
+    body = Table({"x": values}).to_latex().splitlines()[4:-2]
+    assert [line.removesuffix(r" \\") for line in body] == words
+
+
+def test_a_caption_makes_it_float_and_formats_are_the_users(tmp_path):
+    table = Table({"share": [0.125, 0.5], "q": [0.001, 1e-6]})
+    text = table.to_latex(
+        tmp_path / "t.tex",
+        caption="Shares of $x$.",
+        label="tab:x",
+        formats={"share": ".1%", "q": "p"},
+    )
+    assert (tmp_path / "t.tex").read_text() == text
+    assert text.splitlines()[:4] == [
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{Shares of $x$.}",
+        r"\label{tab:x}",
+    ]
+    assert r"12.5\% & 0.001 \\" in text
+    assert r"50.0\% & $1.0 \times 10^{-6}$ \\" in text
+
+
+def test_csv_has_all_digits_and_is_whole_or_not_there(tmp_path):
+    path = tmp_path / "t.csv"
+    text = HOSTILE.to_csv(path)
+    assert path.read_text() == text
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows[0] == list(HOSTILE.columns)
+    assert rows[1] == ["R&D_50%", "1", "-0.5", "0.034", "True"]
+    assert rows[3][2] == rows[4][1] == ""  # no number, nothing
+    third = Table({"x": [1 / 3]}).to_csv().splitlines()[1]
+    assert float(third) == 1 / 3
+    with pytest.raises(FileFormatError, match="there is no directory"):
+        HOSTILE.to_csv(tmp_path / "nowhere" / "t.csv")
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+@given(st.text(max_size=20))
+def test_any_words_become_latex_without_commands(words):
+    text = latex_text(words)
+    bare = text
+    for found in sorted(LATEX.values(), key=len, reverse=True):
+        bare = bare.replace(found, "")
+    assert not set(bare) & set("&%$#_{}\\~^\n")

@@ -61,11 +61,6 @@ def test_auto_simulates_when_zeros_were_raised_or_a_class_is_rare():
 
 
 def test_auto_says_why_it_cannot_simulate():
-    weight = np.full(len(TOY_Y), 1.5)
-    test = calibration_test(TOY_X, TOY_Y, sample_weight=weight)
-    assert test.method == "chi2"
-    assert test.why.limits == (Limit.WEIGHTS,)
-    assert test.reason == "only 2.42 expected errors per parameter, but " + Limit.WEIGHTS
     big = Predictions.from_arrays(TOY_X, TOY_Y)
     assert choose_method(big, 4, "lr", 10**9)[1].limits == (Limit.SIZE,)
 
@@ -206,16 +201,26 @@ def test_auto_is_the_likeliest_baseline_and_pays_for_it():
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "way", "reason"),
     [
-        {"groups": np.arange(16) // 2},
-        {"sample_weight": np.linspace(1, 2, 16), "weight_kind": "survey"},
+        ({"groups": np.arange(16) // 2}, "sign flips", "rows of a group may depend; 8 groups"),
+        (
+            {"sample_weight": np.linspace(1, 2, 16), "weight_kind": "survey"},
+            "simulated data sets",
+            "survey weights; 16 rows, effectively 15.4",
+        ),
+        (
+            {"sample_weight": np.linspace(1, 2, 16), "weight_kind": "importance"},
+            "simulated data sets",
+            "importance weights; 16 rows, effectively 15.4",
+        ),
     ],
 )
-def test_groups_and_survey_weights_choose_the_robust_test(options):
+def test_groups_and_weights_that_are_no_counts_choose_the_robust_test(options, way, reason):
     test = calibration_test(TOY_X, TOY_Y, **options, seed=3)
     robust = robust_test(TOY_X, TOY_Y, **options, seed=3)
     assert (test.kind, test.method, test.pvalue) == ("robust_score", robust.method, robust.pvalue)
-    assert "sign flips" in str(test)
+    assert way in str(test)
+    assert test.reason.startswith(reason)
     assert needs_robust(Predictions.from_arrays(TOY_X, TOY_Y, **options))
     assert not needs_robust(Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0)))

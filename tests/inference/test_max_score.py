@@ -11,7 +11,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, calibration_test
 from mcllo._fit.fit import fit_each_baseline, fit_predictions
 from mcllo._inference.max_score import BaselineScores, _DrawnSums, best_baseline, max_score_test
-from mcllo.exceptions import SeparationWarning
+from mcllo.exceptions import InputError, SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 ALL = np.arange(3)
@@ -130,13 +130,10 @@ def test_logits_shifted_far_give_the_same_answer():
     assert found.pvalue == max_score_test(TOY, ALL, n_resamples=299, seed=0)[1].pvalue
 
 
-def test_fractional_weights_pay_by_bonferroni():
-    # every weight 2.5: all scores are 2.5 times the unweighted ones
+def test_labels_of_fractions_are_not_drawn():
     p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.5))
-    scores, found = max_score_test(p, ALL, n_resamples=99)
-    assert scores == pytest.approx(2.5 * BaselineScores(TOY, ALL).observed())
-    assert found.pvalue == pytest.approx(min(1.0, 3 * chi2.sf(scores.max(), 4)))
-    assert (found.method, found.n_resamples, found.seed) == ("bonferroni", 0, None)
+    with pytest.raises(InputError, match="whole numbers where weights count rows"):
+        max_score_test(p, ALL, n_resamples=99)
 
 
 def test_a_constant_class_costs_a_degree_of_freedom():

@@ -13,16 +13,8 @@ from mcllo import Predictions, robust_test
 from mcllo._fit.fit import fit_predictions
 from mcllo._ground.linalg import whitening
 from mcllo._inference.likelihood_tests import run_test
-from mcllo._inference.robust import (
-    Mixture,
-    flip_pvalue,
-    group_scores,
-    robust_covariance,
-    robust_fit,
-    row_sums,
-    score_sums,
-    unit_scores,
-)
+from mcllo._inference.robust import Mixture, flip_pvalue, robust_covariance, robust_fit
+from mcllo._inference.scores import group_scores, row_sums, score_sums, unit_scores
 from mcllo._math.likelihood import identity_theta
 from mcllo.exceptions import InputError
 
@@ -422,7 +414,7 @@ def test_chunks_change_nothing(monkeypatch):
     x, y = rng.dirichlet([1, 1, 1], 2000), rng.integers(0, 3, 2000)
     p = Predictions.from_arrays(x, y, groups=rng.integers(0, 7, 2000))
     whole = group_scores(p, THETA), row_sums(p, THETA).gram
-    monkeypatch.setattr("mcllo._inference.robust.CHUNK_ELEMENTS", 600)
+    monkeypatch.setattr("mcllo._inference.scores.CHUNK_ELEMENTS", 600)
     assert group_scores(p, THETA) == pytest.approx(whole[0])
     assert row_sums(p, THETA).gram == pytest.approx(whole[1])
 
@@ -437,9 +429,11 @@ def test_groups_left_over_by_take_may_have_gaps():
     ("options", "message"),
     [
         ({"groups": np.zeros(16)}, "at least two groups"),
-        ({"sample_weight": np.full(16, 1 / 16)}, "pass weight_kind='survey'"),
+        ({"sample_weight": np.eye(16)[3]}, "at least two rows; got 1"),
+        ({"sample_weight": np.eye(16)[3] / 2, "weight_kind": "survey"}, "at least two rows"),
+        ({"groups": GROUPS, "sample_weight": GROUPS == 1}, "at least two groups among the rows"),
     ],
 )
 def test_one_unit_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        score_sums(Predictions.from_arrays(TOY_X, TOY_Y, **options), THETA)
+        robust_test(TOY_X, TOY_Y, **options)

@@ -95,7 +95,7 @@ def test_survey_weights_are_not_repetitions():
     assert counted.has_whole_weights
     assert not sampled.has_whole_weights
     message = str(refusal(clean_rows, 3, None, "freq"))
-    assert "'frequency' or 'survey'; got weight_kind='freq'" in message
+    assert "'frequency', 'survey' or 'importance'; got weight_kind='freq'" in message
 
 
 # ---- derived predictions ------------------------------------------------------------------------

@@ -66,8 +66,8 @@ def test_to_dict_is_strict_json_even_when_separated():
     assert content["data"]["n_samples"] == 16
 
 
-def test_fractional_weights_have_no_simulated_nulls():
-    a = assess(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
+def test_weights_that_are_no_counts_have_no_simulated_nulls():
+    a = assess(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5), weight_kind="importance", seed=0)
     assert a.nulls == {}
     assert a.companions == {}
 
@@ -204,6 +204,15 @@ def test_fractional_weights_have_intervals_and_no_band():
     assert not np.isnan(curve.low[1])
     assert not curve.outside.any()
     assert reliability_curve(p, n_bins=1).to_table()["counts"] == [8]
+    # sixteen equal weights are worth sixteen rows, whatever their sum
+    plain = reliability_curve(TOY_X, TOY_Y, n_bins=2)
+    assert curve.low[1] == pytest.approx(plain.low[1])
+    # one weight of 3 beside 15 of 1 is worth 18^2 / 24 = 13.5 rows
+    p = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=[3] + [1] * 15, weight_kind="survey")
+    curve, z2 = reliability_curve(p, n_bins=1), 1.959963984540054**2
+    f, n = curve.observed[0], 13.5
+    reach = np.sqrt(z2 * (n * f * (1 - f) + z2 / 4)) / (n + z2)
+    assert curve.high[0] == pytest.approx((n * f + z2 / 2) / (n + z2) + reach)
 
 
 @pytest.mark.parametrize(

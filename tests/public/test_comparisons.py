@@ -185,7 +185,8 @@ def test_the_recommendation_is_about_the_judged_rows():
 
 def test_a_bound_says_that_it_is_one_and_so_does_what_is_computed_from_it():
     for p, words in ((1e-300, "<= 1.0e-300"), (1e-20, "<= 1.0e-20"), (0.0, "< 1e-300")):
-        row = replace(C["temperature"], pvalue=p, pvalue_corrected=p, pvalue_method="bound")
+        bound = {"pvalue_method": "bound", "corrected_method": "bound"}
+        row = replace(C["temperature"], pvalue=p, pvalue_corrected=p, **bound)
         line = str(replace(C, rows=(C["uncalibrated"], row))).splitlines()[4]
         assert line.count(words) == 2
 
@@ -223,3 +224,36 @@ def test_zero_probabilities_that_came_true_are_counted():
     c = compare((probs, y), (probs, later), methods=["histogram"], seed=0)
     assert c["histogram"].n_zero_labels == 1
     assert "came true with probability 0 (raised to 1e-6 here): histogram 1" in str(c)
+
+
+# --- rows that depend on each other, or whose weights are no counts
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"groups": np.arange(300) // 5},
+        {"sample_weight": np.linspace(0.5, 3.0, 300), "weight_kind": "survey"},
+        {"sample_weight": np.linspace(0.5, 3.0, 300), "weight_kind": "importance"},
+    ],
+    ids=["groups", "survey", "importance"],
+)
+def test_tests_are_robust_where_rows_are_not_independent(options):
+    train = sharpened(300, 0)
+    holdout = Predictions.from_arrays(*sharpened(300, 1), **options)
+    found = compare(train, holdout, methods=("mcllo", "temperature"), seed=4)
+    rows = {row.method: row for row in found.rows}
+    expected = mcllo.robust_test(holdout, n_resamples=499, seed=4)
+    assert rows["uncalibrated"].pvalue == expected.pvalue
+    assert rows["uncalibrated"].pvalue_method == expected.method
+    assert rows["uncalibrated_train"].pvalue_method in ("chi2", "exact", "bound")
+    assert rows["mcllo"].pvalue_corrected is None
+
+
+def test_fractions_of_rows_are_not_judged():
+    probs, y = sharpened(60, 0)
+    some = Predictions.from_arrays(probs, y, sample_weight=np.full(60, 0.5))
+    with pytest.raises(InputError, match="whole numbers where weights count rows"):
+        compare(some, (probs, y), seed=0)
+    with pytest.raises(InputError, match="whole numbers where weights count rows"):
+        compare((probs, y), some, seed=0)

@@ -386,12 +386,6 @@ def test_whole_weights_are_repetitions():
         assert row == pytest.approx(other, abs=1e-6)
 
 
-def test_fractional_weights_have_no_draws():
-    found = baseline_sensitivity(TOY_X, TOY_Y, sample_weight=np.full(16, 0.5))
-    assert (found.method, found.n_resamples) == ("bonferroni", 0)
-    assert "fractional weights cannot be simulated" in str(found)
-
-
 def test_flags_take_the_place_of_warnings():
     # pytest turns any warning into an error: none must be raised
     found = baseline_sensitivity(TOY_X, TOY_X.argmax(axis=1), n_resamples=9)

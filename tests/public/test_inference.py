@@ -27,12 +27,18 @@ import mcllo
 from mcllo import (
     BootstrapFits,
     Predictions,
+    assess,
+    baseline_sensitivity,
     boldness_recalibrate,
+    bootstrap_fits,
     calibration_posterior,
     calibration_test,
+    class_tests,
     ladder,
     omnibus_test,
+    profile_intervals,
     robust_test,
+    zero_sensitivity,
 )
 from mcllo.exceptions import InputError, SeparationWarning
 
@@ -162,12 +168,83 @@ def test_auto_flips_few_groups_and_not_many():
     assert (many.method, many.reason, many.n_resamples) == ("f", "1,200 rows", 0)
 
 
-def test_fractional_frequencies_are_not_flipped():
-    test = robust_test(TOY_X, TOY_Y, sample_weight=WEIGHT / 2)
-    assert test.method == "f"
-    assert test.reason.startswith("14 rows with fractional weights")
-    with pytest.raises(InputError, match="whole-number weights"):
-        robust_test(TOY_X, TOY_Y, sample_weight=WEIGHT / 2, method="flip")
+INDEPENDENT = (
+    ladder,
+    class_tests,
+    calibration_posterior,
+    boldness_recalibrate,
+    omnibus_test,
+    profile_intervals,
+    baseline_sensitivity,
+    bootstrap_fits,
+)
+
+
+@pytest.mark.parametrize(
+    "judge", [assess, calibration_test, robust_test, zero_sensitivity, *INDEPENDENT]
+)
+def test_fractions_of_rows_are_not_tested(judge):
+    error = refusal(judge, TOY_X, TOY_Y, sample_weight=WEIGHT / 2)
+    assert str(error).startswith(
+        "sample_weight must hold whole numbers where weights count rows; got sample_weight[0]=0.5. "
+    )
+    assert "pass weight_kind='survey'; if" in str(error)
+    assert "weight_kind='importance': both" in str(error)
+    held = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=WEIGHT / 2)
+    assert str(refusal(judge, held)) == str(error)
+
+
+@pytest.mark.parametrize("judge", INDEPENDENT)
+def test_what_assumes_independent_rows_refuses_others(judge):
+    options = {"sample_weight": WEIGHT, "weight_kind": "survey"}
+    error = refusal(judge, Predictions.from_arrays(TOY_X, TOY_Y, **options))
+    assert "under survey weights, which are no counts. Use assess" in str(error)
+    error = refusal(judge, Predictions.from_arrays(TOY_X, TOY_Y, groups=GROUPS))
+    assert "in groups, whose rows may depend on each other. Use assess" in str(error)
+
+
+def test_importance_weights_are_tested_as_survey_weights_are():
+    survey, importance = (
+        assess(TOY_X, TOY_Y, sample_weight=WEIGHT / 2, weight_kind=kind, seed=1)
+        for kind in ("survey", "importance")
+    )
+    assert importance.test.pvalue == survey.test.pvalue
+    assert importance.fit.se_tau.tolist() == survey.fit.se_tau.tolist()
+    assert "importance weights" in str(importance)
+
+
+def test_weighted_rows_say_how_many_they_are_worth():
+    weight = np.repeat([1.0, 3.0], 8)  # (8 + 24)^2 / (8 + 72) = 12.8
+    test = robust_test(TOY_X, TOY_Y, sample_weight=weight, weight_kind="survey", seed=1)
+    assert test.n_effective == pytest.approx(12.8)
+    assert test.design_effect == pytest.approx(16 / 12.8)
+    assert "16 rows, effectively 12.8, design effect 1.25" in str(test)
+    assert test.cannot_tell(0.05) == test.obstacle
+    assert test.obstacle == "the weights leave 12.8 effective rows; at least 20 are needed"
+    assert test.to_dict()["n_effective"] == test.n_effective
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "options", "alpha", "words"),
+    [
+        (3, {}, 0.05, "3 groups give no p-value below 0.25; level 0.05 needs at least 6"),
+        (5, {}, 0.05, "5 groups give no p-value below 0.062; level 0.05 needs at least 6"),
+        (6, {}, 0.05, ""),
+        (6, {}, 0.01, "6 groups give no p-value below 0.031; level 0.01 needs at least 8"),
+        (8, {}, 0.01, ""),
+        (3, {}, 0.25, ""),
+        (8, {"n_resamples": 9}, 0.05, "9 draws give no p-value below 0.10; level 0.05 needs"),
+        (3, {"method": "f"}, 0.05, "3 groups give no p-value below"),
+    ],
+)
+def test_groups_that_are_too_few_to_reject(n_groups, options, alpha, words):
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet([1, 1, 1], 48)
+    y = [rng.choice(3, p=row) for row in probs]
+    test = robust_test(probs, y, groups=np.arange(48) % n_groups, seed=1, **options)
+    assert test.cannot_tell(alpha).startswith(words)
+    assert bool(test.cannot_tell(alpha)) == bool(words)
+    assert test.smallest_pvalue <= test.pvalue
 
 
 def test_few_groups_say_what_they_cannot_show():
@@ -185,7 +262,7 @@ def test_no_surprise_yet_is_no_evidence():
 
 
 def test_errors():
-    with pytest.raises(InputError, match="method must be 'auto', 'flip' or 'f'; got 'chi2'"):
+    with pytest.raises(InputError, match="method must be 'auto', 'flip', 'f' or 'draw'; got"):
         robust_test(TOY_X, TOY_Y, method="chi2")
     with pytest.raises(InputError, match="groups= must not be given beside"):
         robust_test(Predictions.from_arrays(TOY_X, TOY_Y), groups=GROUPS)
@@ -268,8 +345,8 @@ def test_the_posterior_of_honest_rows_grows_with_their_number():
 
 
 def test_weights_must_count_rows():
-    error = refusal(calibration_posterior, TOY_X, TOY_Y, sample_weight=np.full(16, 1 / 16))
-    assert "sample_weight must count rows for BIC, so sum to more than 1; got 1." in str(error)
+    error = refusal(calibration_posterior, TOY_X, TOY_Y, sample_weight=np.eye(16)[0])
+    assert "sample_weight must count more than one row for BIC; got 1." in str(error)
 
 
 def spread(probs, weight=None):
@@ -469,7 +546,7 @@ def test_size_with_sharp_rows():
     [
         ({"kind": "hl"}, "kind must be 'hosmer_lemeshow' or 'kernel'"),
         ({"n_groups": 0}, "n_groups must be a whole number >= 1; got 0"),
-        ({"sample_weight": [0.5] * 16}, "whole-number weights"),
+        ({"sample_weight": [0.5] * 16}, "must hold whole numbers"),
     ],
 )
 def test_errors_omnibus(options, message):
@@ -574,7 +651,7 @@ def test_hockey():
         ({"statistic": "wald", "method": "exact"}, "Wald statistic has no exact p-value"),
         (
             {"sample_weight": [0.5] * 16, "method": "exact"},
-            r"whole-number weights .* sample_weight\[0\]=0.5",
+            r"whole numbers .* sample_weight\[0\]=0.5",
         ),
         ({"baseline": "all"}, r"is for recalibration \(MCLLOCalibrator\)"),
         (

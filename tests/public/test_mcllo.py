@@ -4,7 +4,7 @@ import pytest
 from inputs import refusal
 from toy import TOY_X, TOY_Y
 
-from mcllo import MCLLOCalibrator, Predictions, calibration_test, load_calibrator
+from mcllo import MCLLOCalibrator, Predictions, assess, calibration_test, load_calibrator
 from mcllo.calibrators import AutoCalibrator, Identity
 from mcllo.exceptions import InputError, SeparationWarning
 from mcllo.metrics import log_loss
@@ -185,3 +185,66 @@ def test_nothing_changes_and_the_answer_is_the_callers_own():
     assert held.probs[0, 0] == pytest.approx(0.7)
     X = [[1.0, 0.0], [0.3, 0.7]]
     np.testing.assert_array_equal(Identity().fit(X, [0, 1]).predict_proba(X), X)
+
+
+# --- weights that are no counts, and groups
+
+
+def weighted_rows(n=400, seed=0, power=1.0):
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet([1, 1, 1], n)
+    y = (rng.random((n, 1)) > probs.cumsum(axis=1)[:, :2]).sum(axis=1)
+    probs = probs**power / (probs**power).sum(axis=1, keepdims=True)
+    return probs, y, rng.gamma(1.0, 3.0, n)
+
+
+def test_any_weights_are_learned_from_and_errors_are_robust():
+    probs, y, weight = weighted_rows()
+    learned = MCLLOCalibrator().fit(probs, y, sample_weight=weight).fit_
+    judged = assess(probs, y, sample_weight=weight, weight_kind="importance", seed=0).fit
+    assert learned.tau == pytest.approx(judged.tau)
+    assert learned.se_tau == pytest.approx(judged.se_tau)
+    assert learned.se_gamma == pytest.approx(judged.se_gamma)
+    scaled = MCLLOCalibrator().fit(probs, y, sample_weight=weight / 100).fit_
+    assert scaled.se_gamma == pytest.approx(learned.se_gamma, rel=1e-5)
+
+
+def test_whole_weights_have_the_errors_of_repeated_rows():
+    probs, y, weight = weighted_rows(100)
+    times = np.ceil(weight)
+    learned = MCLLOCalibrator().fit(probs, y, sample_weight=times).fit_
+    again = np.repeat(np.arange(100), times.astype(int))
+    assert learned.se_tau == pytest.approx(
+        MCLLOCalibrator().fit(probs[again], y[again]).fit_.se_tau
+    )
+
+
+def test_groups_give_robust_errors_and_one_group_gives_none():
+    probs, y, _ = weighted_rows(100)
+    rows = Predictions.from_arrays(probs, y, groups=np.arange(100) // 5)
+    learned = MCLLOCalibrator().fit(rows).fit_
+    assert learned.se_tau == pytest.approx(assess(rows, seed=0).fit.se_tau)
+    alone = MCLLOCalibrator(penalty=1.0).fit(rows.take(np.arange(5))).fit_
+    assert np.isnan(alone.se_tau).all()
+
+
+@pytest.mark.parametrize("cls", [MCLLOCalibrator, AutoCalibrator])
+def test_a_gate_does_not_take_weights_for_counts(cls):
+    # calibrated rows whose weights sum to 1,200: taken for counts they are rejected
+    probs, y, weight = weighted_rows(seed=3)
+    counted = calibration_test(probs, y, sample_weight=np.round(weight), method="chi2")
+    assert counted.pvalue < 0.01
+    gate = cls(gate=0.05).fit(probs, y, sample_weight=weight).gate_
+    assert not gate.recalibrates
+    sharp, y, weight = weighted_rows(seed=3, power=2.5)
+    assert cls(gate=0.05).fit(sharp, y, sample_weight=weight).gate_.recalibrates
+
+
+def test_a_gate_names_its_baseline_where_nothing_pays_for_the_choice():
+    probs, y, weight = weighted_rows()
+    for rule in ("auto", "all"):
+        gated = MCLLOCalibrator(baseline=rule, gate=0.05)
+        assert "Name the baseline" in str(refusal(gated.fit, probs, y, sample_weight=weight))
+        grouped = Predictions.from_arrays(probs, y, groups=np.arange(400) // 4)
+        assert "Name the baseline" in str(refusal(gated.fit, grouped))
+        MCLLOCalibrator(baseline=rule).fit(probs, y, sample_weight=weight)

@@ -15,11 +15,15 @@ from report_data import (
     HOSTILE,
     calm,
     compared,
+    divided,
+    few_groups,
     grouped,
     hostile,
     many,
+    mixed_up,
     overconfident,
     separated,
+    wave,
     zeros,
 )
 
@@ -31,6 +35,7 @@ from mcllo._report.render import (
     render_frame,
     render_html,
     render_markdown,
+    unbroken,
 )
 from mcllo._report.summarize import summarize
 from mcllo._report.views import Picture
@@ -38,6 +43,7 @@ from mcllo._report.views import Picture
 KNOWN = ("#", "https://doi.org/", "https://arxiv.org/", "https://www.jstor.org/stable/")
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 KEYS = ("reliability", "parameters", "by_class", "map", "dots", "panels", "ladder", "baselines")
+KEYS += ("subgroups",)
 DRAWING = '<svg role="img" aria-label="a picture" viewBox="0 0 1 1"></svg>'
 PICTURES = {key: Picture(key, DRAWING, DRAWING, "How to read it.", "A picture.") for key in KEYS}
 
@@ -80,7 +86,20 @@ def page_of(make, **options):
 
 
 @pytest.mark.parametrize(
-    "make", [calm, overconfident, hostile, separated, compared, many, grouped, zeros]
+    "make",
+    [
+        calm,
+        overconfident,
+        hostile,
+        separated,
+        compared,
+        many,
+        grouped,
+        zeros,
+        wave,
+        mixed_up,
+        divided,
+    ],
 )
 def test_every_page_is_sound(make):
     _, page = page_of(make)  # whose tags nest
@@ -104,22 +123,38 @@ def marks(page, name):
     return [e[f"data-test-{name}"] for e in page.all(having=f"data-test-{name}")]
 
 
-def test_the_first_screen_says_verdict_p_value_and_next_step():
+def test_the_first_screen_says_verdict_size_and_next_step():
     _, page = page_of(overconfident)
-    assert marks(page, "verdict") == ["rejected"]
-    assert page.all(having="data-test-pvalue")[0]["text"] == "p = 5.5 × 10⁻³³"
-    assert "Compare repairs" in page.all(having="data-test-next")[0]["text"]
+    assert marks(page, "verdict") == ["matters"]
+    assert page.all(having="data-test-size")[0]["text"].startswith("For example, when it says 90")
+    assert len(page.all(having="data-test-levels")) == 1
+    assert "compare repairs" in page.all(having="data-test-next")[0]["text"]
     order = [e for e in page.elements if "data-test-figure" in e or e["tag"] == "nav"]
     assert order[0]["data-test-figure"] == "reliability"  # before the contents: on the first screen
 
 
-def test_the_first_screen_says_kind_and_classes_after_a_rejection_only():
+def test_the_evidence_follows_below():
     _, page = page_of(overconfident)
-    kind, worst = page.all(having="data-test-kind"), page.all(having="data-test-worst")
-    assert kind[0]["text"].startswith("Kind: One temperature is enough: all log odds are too ext")
-    assert worst[0]["text"].startswith("Classes that stand out, allowing for their number: ")
-    for make in (calm, compared, grouped):
-        assert not page_of(make)[1].all(having="data-test-kind")
+    assert page.all(having="data-test-pvalue")[0]["text"] == "p = 5.5 × 10⁻³³"
+    places = [e for e in page.elements if e["tag"] == "nav" or "data-test-pvalue" in e]
+    assert places[0]["tag"] == "nav"
+
+
+def test_what_is_wrong_is_said_after_a_rejection_only():
+    assert [e["text"] for e in page_of(overconfident)[1].all(having="data-test-wrong")] == [
+        "All classes alike: too extreme, nearer to 0 and 100\u00a0% than they should be. "
+        "No single one is to blame."
+    ]
+    for make in (calm, compared, grouped, few_groups, mixed_up):
+        assert not page_of(make)[1].all(having="data-test-wrong")
+
+
+def test_the_date_is_at_the_top_and_at_the_foot():
+    _, page = page_of(calm, date="1 May 2031")
+    assert page.all(having="data-test-date")[0]["text"] == "1 May 2031"
+    assert "1 May 2031" in page.all("footer")[0]["text"]
+    assert "1 May 2031" in render_markdown(summarize(calm(), date="1 May 2031")).splitlines()[2]
+    assert re.search(r"\b\d{1,2} \w+ 20\d\d\b", summarize(calm()).date)
 
 
 @pytest.mark.parametrize(
@@ -128,22 +163,23 @@ def test_the_first_screen_says_kind_and_classes_after_a_rejection_only():
         (
             overconfident,
             ["ladder", "baselines", "zeros", "posterior"],
-            ["ladder", "parameters", "shares", "nulls", "baselines"],
+            ["promised", "nulls", "shares", "ladder", "baselines", "parameters"],
         ),
         (
             zeros,
             ["ladder", "baselines", "zeros", "posterior"],
-            ["ladder", "parameters", "shares", "nulls", "baselines", "zeros"],
+            ["promised", "nulls", "shares", "ladder", "baselines", "zeros", "parameters"],
         ),
-        (grouped, ["robust"], ["parameters", "shares", "nulls"]),
-        (compared, [], ["repairs", "parameters", "shares", "nulls"]),
+        (grouped, ["robust"], ["promised", "nulls", "shares", "parameters"]),
+        (compared, [], ["repairs", "promised", "nulls", "shares", "parameters"]),
     ],
 )
 def test_details_have_sections(make, parts, tables):
     _, page = page_of(make)
     assert (marks(page, "part"), marks(page, "table")) == (parts, tables)
-    folded = {"baselines", "zeros"} & set(tables)
+    folded = {"baselines", "zeros"} & set(tables) | {"posterior"} & set(parts) | {"method"}
     assert len(page.all("details")) == len(page.all("summary")) == len(folded)
+    assert not [e for e in page.all("details") if "open" in e]
 
 
 def test_a_comparison_says_where_the_details_are():
@@ -151,11 +187,18 @@ def test_a_comparison_says_where_the_details_are():
     assert "report of an assessment" in more["text"]
 
 
+def test_a_hint_is_an_alert_at_the_top():
+    _, page = page_of(mixed_up)
+    first = next(e for e in page.elements if "data-test-alert" in e or "data-test-verdict" in e)
+    assert "The columns seem to be in another order" in first["text"]
+    assert "Put each column beside its own class" in page.all(having="data-test-next")[0]["text"]
+
+
 def test_a_failed_fit_is_said_before_the_verdict():
     _, page = page_of(separated)
     first = next(e for e in page.elements if "data-test-alert" in e or "data-test-verdict" in e)
     assert "data-test-alert" in first
-    assert "does not exist" in first["text"]
+    assert "use a penalty" in first["text"]
     assert not page_of(calm)[1].all(having="data-test-alert")
 
 
@@ -232,6 +275,16 @@ def test_markdown_shows_hostile_names_as_text_and_escapes_them_once():
     assert r"\|" in text
     for twice in (r"\\\|", r"\\\*", "&amp;lt;"):
         assert twice not in text
+
+
+def test_a_number_keeps_its_sign():
+    assert unbroken("of 90 % or 100 %; %") == "of 90\u00a0% or 100\u00a0%; %"
+
+
+def test_long_tables_fold_by_script_and_are_whole_without():
+    _, page = page_of(many)
+    assert [e["data-tall"] for e in page.all("table", having="data-tall")] == ["100", "99"]
+    assert "data-tall" not in page_of(calm)[0].replace("table[data-tall]", "")
 
 
 def test_plain_keeps_emoji_and_lines_and_drops_what_turns_text():

@@ -1,4 +1,4 @@
-"""`_report.tables` and `_report.details`: estimates, nulls, shares and what lies behind."""
+"""`_report.tables`, `_report.classes`, `_report.details`: what was measured and lies behind."""
 
 import math
 from dataclasses import replace
@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import (
     PETS,
+    baseline_off,
     calm,
     compared,
+    few,
     grouped,
-    hostile,
     many,
+    one_off,
     overconfident,
     predictions,
     separated,
@@ -25,32 +27,29 @@ import mcllo
 from mcllo import Details
 from mcllo._ground.text import Table
 from mcllo._inference.pvalue import Ground, Reason
+from mcllo._report.classes import (
+    blame_part,
+    class_order,
+    culprits_of,
+    map_part,
+    parameters_table,
+    shares_table,
+)
 from mcllo._report.details import (
     baselines_part,
-    class_names,
-    classes_note,
     how_computed,
-    kind_headline,
     ladder_part,
     posterior_part,
     robust_part,
-    shares_table,
-    worst_classes,
     zeros_part,
 )
-from mcllo._report.summarize import assessment_of
-from mcllo._report.tables import (
-    departure_sentences,
-    null_lead,
-    null_table,
-    p_cell,
-    parameters_table,
-)
+from mcllo._report.figures import pictures
+from mcllo._report.summarize import assessment_of, summarize
+from mcllo._report.tables import nulls_part, p_cell, promised_table
 from mcllo._report.views import (
     NAME_WIDTH,
     Cell,
     Column,
-    Names,
     Part,
     TableView,
     capital,
@@ -59,6 +58,7 @@ from mcllo._report.views import (
     percent,
     show_p,
 )
+from mcllo.plot._reliability import class_errors
 from mcllo.plot._words import model_name
 
 
@@ -82,13 +82,15 @@ def column(table, title, nth=0):
 )
 def test_what_ninety_to_ten_becomes_by_hand(tau, gamma, words):
     fit = replace(calm().fit, tau=np.array(tau), gamma=np.array(gamma))
-    rows = {row[0].text: row[-1].text for row in parameters_table(fit).rows}
+    table = parameters_table(replace(calm(), fit=fit))
+    cells = zip(column(table, "Class"), column(table, "90 : 10 becomes"), strict=True)
+    rows = {name.text: cell.text for name, cell in cells}
     assert [rows["cat"], rows["dog"]] == words
 
 
 def test_marks_are_the_intervals_without_one():
     fit = overconfident().fit
-    table, interval = parameters_table(fit), fit.confidence_interval()
+    table, interval = parameters_table(overconfident()), fit.confidence_interval()
     order = [fit.compared.index(cell.text) for cell in column(table, "Class")]
     for nth, ends in enumerate((interval.delta, interval.gamma)):
         marked = [cell.mark == "off" for cell in column(table, "95 % interval", nth)]
@@ -96,38 +98,108 @@ def test_marks_are_the_intervals_without_one():
     assert any(cell.mark for cell in column(table, "95 % interval", 1))
 
 
-def test_the_largest_departure_comes_first():
-    fit = many().fit
-    z = np.fmax(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1) / fit.se_gamma))
-    table = parameters_table(fit)
-    assert table.rows[0][0].text == fit.compared[int(np.argmax(z))]
+def order_of(a):
+    return class_order(a, culprits_of(a, a.decide()))
+
+
+@pytest.mark.parametrize(("make", "culprit"), [(one_off, "kind 3"), (baseline_off, "kind 9")])
+def test_culprits_come_first_everywhere_and_the_others_by_calibration_error(make, culprit):
+    a, order = make(), list(order_of(make()))
+    assert order[0] == culprit
+    errors = dict(zip(a.predictions.classes, class_errors(a), strict=True))
+    rest = [errors[label] for label in order[1:]]
+    assert rest == sorted(rest, reverse=True)
+    s = summarize(a)
+    assert [row[0].text for row in s.shares.rows] == order
+    compared_classes = [label for label in order if label != a.fit.baseline]
+    assert [row[0].text for row in s.map.table.rows] == compared_classes
+    assert [row[0].text for row in s.blame.table.rows] == [culprit]
+
+
+def test_pictures_of_classes_have_the_order_of_the_tables():
+    a = one_off()
+    order, made = order_of(a), pictures(a, None, order_of(a))
+    titles = [f">{label}<" for label in order]
+    places = [made["by_class"].svg.index(title) for title in titles]
+    assert places == sorted(places)
+    rows = [made["parameters"].svg.index(f">{label}<") for label in order if label != "kind 9"]
+    assert rows == sorted(rows)
+
+
+@pytest.mark.parametrize(("make", "culprit"), [(one_off, "kind 3"), (baseline_off, "kind 9")])
+def test_only_culprits_are_accused(make, culprit):
+    s = summarize(make())
+    named = [cell.text for said in s.wrong for cell, _ in said.names]
+    assert named == [culprit]
+    words = " ".join([s.blame.lead, *(said.lead for said in s.wrong)])
+    assert not [name for name in make().predictions.classes if name in words]
+    assert "no class is blamed here" in s.map.lead
+
+
+def test_without_a_rejection_nobody_is_accused():
+    for make, why in ((calm, "nothing was found"), (few, "these rows cannot tell")):
+        a = make()
+        part = blame_part(a, a.decide(), culprits_of(a, a.decide()), a.statements())
+        assert part == Part(f"No class is blamed, because {why}.")
+    strict = overconfident().decide(1e-40)
+    assert culprits_of(overconfident(), strict) is None
+
+
+def test_dependent_rows_accuse_nobody():
+    a = grouped()
+    part = blame_part(a, a.decide(), culprits_of(a, a.decide()), a.statements())
+    assert part.lead.startswith("Naming single classes is left out: it assumes independent rows")
+
+
+def test_what_is_wrong_with_a_class_is_a_row_not_a_sentence():
+    found, table = one_off().culprits.details[0], summarize(one_off()).blame.table
+    (row,) = table.rows
+    assert [cell.text for cell in row[:4]] == [
+        "kind 3",
+        "predicted too rarely",
+        percent(found.predicted),
+        percent(found.observed),
+    ]
+    assert row[5].sort == found.gamma
+
+
+def test_one_error_of_all_classes_is_said_once():
+    s = summarize(many())
+    (said,) = s.wrong
+    assert said.lead.startswith("All classes alike: too extreme")
+    assert s.blame.table is None
+    assert s.blame.lead.startswith("All classes are too extreme, alike: divide the logits by 1.")
+
+
+def test_a_hundred_classes_are_folded_not_cut():
+    table = map_part(many(), many().decide()).table
     assert len(table.rows) == 99
     assert table.is_tall
 
 
 def test_estimates_that_do_not_exist_are_not_shown():
-    table = parameters_table(separated().fit)
+    table = parameters_table(separated())
     assert [row[0].text for row in table.rows] == ["a", "b"]
-    assert {cell.text for row in table.rows for cell in row[1:]} == {"-"}
-    assert departure_sentences(separated().fit) == ()
-
-
-def test_departures_are_cut_and_keep_names_out_of_the_words():
-    assert len(departure_sentences(many().fit)) <= 12
-    for sentence in departure_sentences(hostile().fit):
-        assert "script" not in sentence.words
-        assert "vs" not in sentence.words
+    assert {cell.text for row in table.rows for cell in row[1:6]} == {"-"}
 
 
 def test_nulls_stand_beside_what_was_measured():
     a, null = overconfident(), overconfident().nulls["ece"]
-    _, here, span, p = null_table(a).rows[0]
+    _, here, span, p = nulls_part(a).table.rows[0]
     assert here.sort == a.metrics["ece"]
     assert span.text == f"{null.low:.4f} to {null.high:.4f}"
     assert p.text == "0.005"  # 1 / (199 + 1): no draw was as bad
     without = replace(a, nulls={}, companions={})
-    assert "was not simulated: the weights are not whole numbers" in null_lead(without)
-    assert null_table(without).rows[0][2].text == "-"
+    assert "was not simulated: the weights are not whole numbers" in nulls_part(without).lead
+    assert nulls_part(without).table.rows[0][2].text == "-"
+
+
+def test_accuracy_and_losses_stand_beside_what_is_promised():
+    a, table = overconfident(), promised_table(overconfident())
+    assert titles(table) == ["Measure", "Here", "Promised"]
+    for row, name in zip(table.rows, ("accuracy", "log_loss", "brier"), strict=True):
+        assert [cell.sort for cell in row[1:]] == [a.metrics[name], a.promised[name]]
+    assert not {"Accuracy", "Log loss"} & {row[0].text for row in nulls_part(a).table.rows}
 
 
 def test_p_cells():
@@ -209,15 +281,16 @@ def test_shares_are_counts_and_per_cent():
     assert sum(cell.sort for cell in column(table, "Predicted share")) == pytest.approx(1.0)
 
 
-def test_tests_stand_beside_the_shares():
+def test_tests_against_the_baseline_stand_beside_the_estimates():
     a = overconfident()
-    tests, table = a.details.class_tests.table, shares_table(a)
-    for title, name in (("Shift, slope: statistic", "statistic"), ("Shift, slope: p", "adjusted")):
-        cells = column(table, title)
-        for cell, value in zip(cells, tests[name], strict=True):
-            assert cell.sort is None if math.isnan(value) else cell.sort == value
-    assert column(table, "Shift, slope: statistic")[-1].text == "baseline"
-    assert [c.sort for c in column(table, "Share: p")] == a.in_the_large["adjusted"]
+    tests, table = a.details.class_tests.table, parameters_table(a)
+    names = [cell.text for cell in column(table, "Class")]
+    places = [tests["class"].index(name) for name in names]
+    for title, name in (("δ = γ = 1: statistic", "statistic"), ("p", "adjusted")):
+        cells = [cell.sort for cell in column(table, title)]
+        assert cells == [tests[name][j] for j in places]
+    shares = shares_table(a)
+    assert [c.sort for c in column(shares, "Share: p")] == a.in_the_large["adjusted"]
 
 
 def test_marks_follow_the_adjusted_p_values_and_the_level():
@@ -226,29 +299,21 @@ def test_marks_follow_the_adjusted_p_values_and_the_level():
     a = replace(a, in_the_large=Table(a.in_the_large.to_dict() | columns))
     z = [cell.text for cell in column(shares_table(a), "z")]
     assert z == ["+0.0", "+2.0", "-3.0"]  # no minus zero
-    for alpha, shift, share in (
-        (0.05, ["off", "", ""], ["", "off", ""]),
-        (0.01, [""] * 3, [""] * 3),
-    ):
-        table = shares_table(a, alpha)
-        assert [cell.mark for cell in column(table, "Shift, slope: p")] == shift
-        assert [cell.mark for cell in column(table, "Share: p")] == share
+    for alpha, shift, share in ((0.05, ["off", ""], ["", "off", ""]), (0.01, [""] * 2, [""] * 3)):
+        tests = column(parameters_table(a, alpha), "p")
+        assert [cell.mark for cell in tests] == shift
+        assert [cell.mark for cell in column(shares_table(a, alpha), "Share: p")] == share
 
 
-def test_tests_that_do_not_hold_are_left_out_of_the_shares():
-    comparison = shares_table(assessment_of(compared()))  # which asks for no shift and slope
-    assert titles(comparison)[-1] == "Share: p"
+def test_tests_that_do_not_hold_are_left_out():
+    comparison = assessment_of(compared())  # which asks for no shift and slope
+    assert titles(shares_table(comparison))[-1] == "Share: p"
+    assert titles(parameters_table(comparison))[-1] == "90 : 10 becomes"
     dependent = shares_table(grouped())
     assert titles(dependent) == ["Class", "Rows", "Predicted share", "Observed share"]
-    assert class_names(grouped(), 0.05) == ()
-
-
-def test_the_first_screen_names_classes_after_a_rejection_only():
-    assert worst_classes(calm(), 0.05) is None
-    assert worst_classes(grouped(), 0.05) is None
-    assert len(worst_classes(overconfident(), 0.05).names) == 2
-    none = with_tests(overconfident(), adjusted=[0.9, 0.9, math.nan])
-    assert worst_classes(none, 0.05).names == ()
+    assert (
+        "Tests of single classes are left out" in map_part(grouped(), grouped().decide()).notes[0]
+    )
 
 
 def test_baselines_have_the_numbers_of_the_details():
@@ -322,41 +387,31 @@ def survey():
     return mcllo.assess(rows.probs, rows.codes, **options, seed=0, n_resamples=99)
 
 
-def few_groups():
+def limited_groups():
     a, d = grouped(), grouped().details
     robust = replace(d.robust, method="f", limits=("so few can give no p-value below 0.1",))
     fitted = replace(d.fitted, robust=robust)
     return robust_part(replace(a, details=Details(fitted, d.n_resamples, d.seed)))
 
 
-def classes(a, **columns):
-    a = with_tests(a, **columns) if columns else a
-    return (worst_classes(a, 0.05), *class_names(a, 0.05))
+def blamed(make):
+    a = make()
+    return blame_part(a, a.decide(), culprits_of(a, a.decide()), a.statements())
 
 
-NONE = {"adjusted": [0.9, 0.9, math.nan], "large_adjusted": [0.9] * 3}
 SAID = {
     "kind, groups": lambda: ladder_part(grouped(), 0.05),
     "kind, judged at another level": lambda: ladder(skipped="the full map is left out: too large"),
     "kind, a bound": bounded,
-    "headlines": lambda: [
-        kind_headline(a.statements(alpha))
-        for a, alpha in ((overconfident(), 0.05), (overconfident(), 1e-40), (grouped(), 0.05))
-    ],
-    "classes, rejected": lambda: classes(overconfident()),
-    "classes, none stands out": lambda: classes(overconfident(), **NONE),
-    "classes, not rejected": lambda: classes(calm(), **NONE | {"adjusted": [0.01, 0.9, math.nan]}),
-    "classes, cut": lambda: classes(
-        hostile(),
-        adjusted=[0.04, 0.01, 0.001, 0.02, 0.03, 0.9, math.nan],
-        method=["chi2", "chi2", "bound", *["chi2"] * 4],
-        large_adjusted=[0.9] * 7,
-    ),
-    "classes, how": lambda: classes_note(overconfident(), 0.01),
-    "classes, groups": lambda: classes_note(grouped(), 0.05),
+    "blame, one class": lambda: blamed(one_off),
+    "blame, the baseline": lambda: blamed(baseline_off),
+    "blame, all alike": lambda: blamed(many),
+    "blame, nothing found": lambda: blamed(calm),
+    "blame, groups": lambda: blamed(grouped),
+    "estimates": lambda: map_part(overconfident(), overconfident().decide(0.01)),
+    "estimates, groups": lambda: map_part(grouped(), grouped().decide()),
     "baselines": lambda: baselines(),
     "baselines, no smaller p-value": lambda: baselines_part(overconfident()),
-    "baselines, fractional weights": lambda: baselines(method="bonferroni"),
     "baselines, one without a fit": lambda: baselines({"separated": [True, False, False]}),
     "baselines, none with a fit": lambda: baselines_part(separated()),
     "baselines, groups": lambda: baselines_part(grouped()),
@@ -376,7 +431,7 @@ SAID = {
     "Bayes, groups": lambda: posterior_part(grouped()),
     "Bayes, weights that count nothing": lambda: posterior(),
     "groups": lambda: robust_part(grouped()),
-    "groups, few": few_groups,
+    "groups, few": limited_groups,
     "survey weights": lambda: robust_part(survey()),
     "independent rows": lambda: robust_part(calm()),
 }
@@ -386,9 +441,6 @@ def shown(said):
     """Return what a page would say, a line for each piece."""
     if isinstance(said, (list, tuple)):
         return "\n".join(map(shown, said))
-    if isinstance(said, Names):
-        names = "; ".join(f"{cell.text} ({words})" for cell, words in said.names)
-        return " ".join(filter(None, (f"{said.lead}:", names, said.rest)))
     if not isinstance(said, Part):
         return str(said)
     rows = [[cell.text for cell in row] for row in said.table.rows] if said.table else []

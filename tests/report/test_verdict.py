@@ -1,35 +1,38 @@
-"""`_report.verdict` and `_report.repairs`: the first screen, facts, and which repair to apply."""
+"""`_report.verdict`, `_report.facts` and `_report.repairs`: evidence, facts, which repair."""
 
-import ast
 import math
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
 from approval import check_text, sections
-from report_data import PETS, calm, compared, grouped, overconfident, predictions, separated, wave
+from report_data import (
+    PETS,
+    calm,
+    compared,
+    few,
+    few_groups,
+    grouped,
+    helped,
+    mixed_up,
+    overconfident,
+    own_rows,
+    predictions,
+    separated,
+    slight,
+    wave,
+)
 
 import mcllo
-from mcllo._ground.statements import quiet
+from mcllo._assessment.assessment import promised_metrics
+from mcllo._ground.statements import pick, quiet
 from mcllo._inference.likelihood_tests import NAMES, WAYS
 from mcllo._inference.pvalue import Ground, Reason
-from mcllo._report import repairs
-from mcllo._report.repairs import comparison_table, repair_steps, repairs_of, short_name, title_of
-from mcllo._report.verdict import (
-    alerts_and_notes,
-    data_facts,
-    expected_metrics,
-    headline_facts,
-    how_tested,
-    next_steps,
-    reproduce_facts,
-    room_left,
-    seed_of,
-    source_fact,
-    sources,
-    verdict_of,
-)
+from mcllo._report import plain, repairs
+from mcllo._report.facts import data_facts, reproduce_facts, seed_of, source_fact, sources
+from mcllo._report.repairs import comparison_table, repairs_of, short_name, title_of
+from mcllo._report.steps import Tongue, next_steps
+from mcllo._report.verdict import headline_facts, how_tested, verdict_of
 from mcllo._version import __version__
 from mcllo.calibrators import CALIBRATORS
 
@@ -38,22 +41,22 @@ def with_test(a, **changes):
     return replace(a, test=replace(a.test, **changes))
 
 
-def test_expected_metrics_of_one_row_by_hand():
+def test_promises_of_one_row_by_hand():
     # accuracy max(.7, .3) = .7; log loss -(.7 ln .7 + .3 ln .3) = .61086; Brier 1 - .49 - .09 = .42
     p = mcllo.Predictions.from_arrays([[0.7, 0.3], [0.7, 0.3]], [0, 1])
-    assert expected_metrics(p) == pytest.approx(
+    assert promised_metrics(p) == pytest.approx(
         {"accuracy": 0.7, "log_loss": 0.6108643, "brier": 0.42}
     )
 
 
-def test_expected_metrics_weigh_rows():
+def test_promises_weigh_rows():
     p = mcllo.Predictions.from_arrays([[0.9, 0.1], [0.5, 0.5]], [0, 1], sample_weight=[3, 1])
-    assert expected_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
+    assert promised_metrics(p)["accuracy"] == pytest.approx((3 * 0.9 + 0.5) / 4)
 
 
-def test_expected_metrics_are_the_mean_over_simulated_labels():
+def test_promises_are_the_mean_over_simulated_labels():
     p = predictions(4000, PETS, seed=3)
-    expected = expected_metrics(p)
+    expected = promised_metrics(p)
     # Labels were drawn from these probabilities: 4000 rows leave an error of about 0.01.
     assert mcllo.metrics.log_loss(None, p) == pytest.approx(expected["log_loss"], abs=0.03)
     assert mcllo.metrics.brier_score(None, p) == pytest.approx(expected["brier"], abs=0.03)
@@ -91,13 +94,17 @@ def simulated(pvalue):
 
 
 CARDS = {
-    "rejected": overconfident,
-    "not rejected": calm,
+    "matters": overconfident,
+    "little": slight,
+    "none found": calm,
+    "too few rows": few,
+    "too few groups": few_groups,
+    "columns in another order": mixed_up,
+    "judged on its own rows": own_rows,
     "only an omnibus test rejects": wave,
     "no statistic": unknown,
     "groups": grouped,
     "survey weights": lambda: weighted(200, weight_kind="survey"),
-    "fractional weights": lambda: weighted(60),
     "a baseline chosen by the labels": lambda: mcllo.assess(
         predictions(600, PETS, 2.0), baseline="auto", seed=0, n_resamples=99
     ),
@@ -114,12 +121,15 @@ CARDS = {
 
 
 def card(a):
-    """Everything that the first screen says."""
-    said = a.statements()
-    v, (alerts, notes) = verdict_of(a, said), alerts_and_notes(a, said)
-    lines = [f"{v.status}: {v.headline} {v.sentence}", f"{v.pvalue}. {v.how}. {v.why}"]
-    lines += [f"alert: {alert}" for alert in alerts] + [f"note: {note}" for note in notes]
-    for step in next_steps(a, v.status):
+    """Everything that the first screen says, and the evidence."""
+    said, judged = a.statements(), a.decide()
+    v = verdict_of(a, judged, said)
+    lines = [f"{v.kind}: {v.headline} {v.sentence} {v.size}", *(f"but: {but}" for but in v.buts)]
+    lines += [f"{v.pvalue}. {v.how}. {v.why} {v.other}"]
+    lines += [f"alert: {alert}" for alert in plain.alerts(a, pick(said, "hint"))]
+    lines += [f"{f.name}: {f.value} ({f.note})" for f in headline_facts(a, judged)]
+    lines += [f"says {r.says}: right {r.right} ({r.interval})" for r in plain.levels(a, judged)]
+    for step in next_steps(a, judged, Tongue()):
         lines += [f"step: {step.text}", *(f"    {line}" for line in step.code.splitlines())]
     return "\n".join(lines)
 
@@ -135,40 +145,48 @@ def test_every_way_and_every_statistic_has_words():
         for kind in NAMES:
             text = how_tested(replace(test, method=method, kind=kind, n_resamples=9))
             assert NAMES[kind].lower() in text.lower()
-            assert method == "exact" or "simulated" not in text
+            assert method in ("exact", "draw") or "simulated" not in text
     assert "by new" in how_tested(replace(test, method="new"))
-    assert "times the number of baselines" in how_tested(replace(test, method="bonferroni"))
+    assert "simulated data sets" in how_tested(replace(test, method="draw", n_resamples=99))
     assert "from the F distribution" in how_tested(replace(test, method="f"))
-
-
-def test_room_left_is_the_hull_of_the_slope_intervals():
-    a = calm()
-    low, high = a.fit.confidence_interval().gamma.min(), a.fit.confidence_interval().gamma.max()
-    assert f"between {low:.2f} and {high:.2f}" in room_left(a.fit)
-    assert "do not determine the slopes" in room_left(separated().fit)
 
 
 def by_key(facts):
     return {fact.key: fact for fact in facts}
 
 
-def test_headline_facts_show_the_null_range():
-    a, null = overconfident(), overconfident().nulls["ece"]
-    facts = by_key(headline_facts(a))
+def facts_of(a):
+    return by_key(headline_facts(a, a.decide()))
+
+
+def test_the_first_facts_are_the_size_and_what_is_promised():
+    facts = facts_of(overconfident())
     assert facts["accuracy"].value == "60.0 %"  # 360 of 600 rows
-    assert facts["ece"].note == f"{null.low:.4f} to {null.high:.4f} if calibrated"
-    assert by_key(headline_facts(replace(a, nulls={})))["ece"].note == ""
+    assert (
+        facts["accuracy"].note == f"they promise {100 * overconfident().promised['accuracy']:.1f} %"
+    )
+    size = overconfident().size
+    assert facts["size"].value == f"{100 * size.mean_change:.1f} points"
+    assert f"{100 * size.low:.1f} to {100 * size.high:.1f}" in facts["size"].note
+    assert facts_of(calm())["size"].value == f"at most {100 * calm().size.high:.1f} points"
+    assert facts_of(separated())["size"].value.startswith("about ")
+
+
+@pytest.mark.parametrize("make", [few_groups, wave, mixed_up, own_rows])
+def test_no_size_is_shown_that_means_nothing(make):
+    assert set(facts_of(make())) == {"accuracy"}
+    assert plain.levels(make(), make().decide()) == ()
 
 
 def changed():
-    """Rows that do not sum to 1, some with a 0 of the class that came true, in parts of rows."""
+    """Rows that do not sum to 1, some with a 0 of the class that came true, and that count."""
     with quiet():
         return mcllo.assess(
             [[0.0, 0.5, 0.49], [0.3, 0.3, 0.39], [0.2, 0.4, 0.39]] * 4,
             ["a", "b", "c"] * 4,
             classes=list("abc"),
             normalize=True,
-            sample_weight=[0.5, 1.0, 2.0] * 4,
+            sample_weight=[1, 2, 4] * 4,
             seed=0,
         )
 
@@ -267,6 +285,8 @@ def test_details_that_were_simulated_have_a_seed():
 def test_no_seed_where_nothing_was_drawn():
     a = mcllo.assess(predictions(600, ("a", "b")), seed=0, n_resamples=19)
     a = replace(a, nulls={}, companions={})
+    assert seed_of(a) == 0  # sizes are drawn from the law of the estimate
+    a.details.__dict__["size"] = replace(a.size, n_resamples=0)
     assert seed_of(a) is None
     seed = by_key(reproduce_facts(a, None, "run", None))["seed"]
     assert (seed.value, seed.note) == ("none", "no random numbers were used")
@@ -275,18 +295,6 @@ def test_no_seed_where_nothing_was_drawn():
 @pytest.mark.parametrize("seed", [0, 5])
 def test_the_seed_is_that_of_the_draws(seed):
     assert seed_of(mcllo.assess(predictions(50, PETS), seed=seed, n_resamples=19)) == seed
-
-
-@cache
-def helped():
-    """Return a comparison whose recommended repair is shown to help."""
-    return mcllo.compare(
-        predictions(600, PETS, 2.0),
-        predictions(2000, PETS, 2.0, seed=1),
-        methods=("mcllo", "temperature", "histogram"),
-        seed=0,
-        n_resamples=99,
-    )
 
 
 def with_rows(c, **rows):
@@ -300,21 +308,15 @@ def test_every_method_has_names():
     assert short_name("new_method") == title_of("new_method") == "new_method"
 
 
+def repaired(c, **changes):
+    """Return what is said of a comparison whose predictions as they are were judged by default."""
+    return repairs_of(c, replace(overconfident().decide(), **changes))
+
+
 def test_the_recommendation_is_that_of_the_comparison():
     c = compared()
-    assert repairs_of(c, 0.05).recommendation is c.recommendation
-
-
-def test_what_is_not_shown_to_help_is_not_to_be_applied():
-    same = dict.fromkeys(compared().recalibrated, compared().holdout)  # nothing is changed
-    found = repair_steps(replace(compared(), recalibrated=same))
-    assert [step.code for step in found] == [""]
-    assert found[0].text.startswith("Leave the predictions as they are")
-    weak = compared()
-    assert (weak.best, weak.recommendation.improves) == ("mcllo", False)
-    assert [step.code for step in repair_steps(weak)] == [""]
-    assert repair_steps(weak)[0].text.startswith("Apply no repair yet: the gain of ")
-    assert repairs_of(weak, 0.05).after == ""
+    assert repaired(c).recommendation is c.recommendation
+    assert repaired(compared()).after == ""  # which is not shown to help
 
 
 @pytest.mark.parametrize(
@@ -330,19 +332,13 @@ def test_what_is_not_shown_to_help_is_not_to_be_applied():
         ),
         ({"pvalue": float("nan"), "pvalue_corrected": None}, "could not be tested"),
         (
-            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "pvalue_method": "bound"},
+            {"pvalue": 1e-9, "pvalue_corrected": 1e-8, "corrected_method": "bound"},
             "rejects calibration (p ≤ 10⁻⁸, corrected",
         ),
     ],
 )
 def test_what_is_said_of_the_repaired_predictions(values, words):
-    assert words in repairs_of(with_rows(helped(), temperature=values), 0.05).after
-
-
-def test_steps_give_code_that_runs():
-    for step in repair_steps(helped()):
-        ast.parse(step.code)
-    assert "CALIBRATORS['temperature']" in repair_steps(helped())[0].code
+    assert words in repaired(with_rows(helped(), temperature=values)).after
 
 
 def test_the_table_marks_the_best_and_ranks_by_log_loss():
@@ -373,7 +369,7 @@ def test_warnings_zero_labels_and_skipped_methods_are_told():
         with_rows(compared(), mcllo={"note": "flat likelihood"}, histogram={"n_zero_labels": 4}),
         skipped={"vector": "needs logits, and there are none (pass logits=)"},
     )
-    r = repairs_of(c, 0.05)
+    r = repaired(c)
     assert [(w.key, w.value) for w in r.warnings] == [
         ("mcllo", "flat likelihood"),
         ("vector", "Needs logits, and there are none (pass logits=)."),
@@ -381,8 +377,18 @@ def test_warnings_zero_labels_and_skipped_methods_are_told():
     assert any("Histogram 4" in note for note in r.notes)
 
 
+def test_a_corrected_p_that_is_withheld_says_why():
+    none = {"pvalue_corrected": None, "corrected_method": "", "corrected_reason": "its fit warned"}
+    said = "There is no corrected p of mcllo: in training, its fit warned."
+    c = with_rows(compared(), mcllo=none)
+    assert said in repairs_of(c, 0.05).notes
+    assert said in " ".join(str(c).split())
+    assert c.to_dict()["rows"][2]["corrected_reason"] == "its fit warned"
+
+
 def test_a_bound_is_shown_as_one():
-    small = {"pvalue": 1e-30, "pvalue_corrected": 1e-20, "pvalue_method": "bound"}
+    small = {"pvalue": 1e-30, "pvalue_corrected": 1e-20}
+    small |= {"pvalue_method": "bound", "corrected_method": "bound"}
     rows = comparison_table(with_rows(compared(), mcllo=small)).rows
     texts = [cell.text for cell in next(row for row in rows if row[0].text == "MCLLO")]
     assert {"≤ 10⁻³⁰", "≤ 10⁻²⁰"} <= set(texts)

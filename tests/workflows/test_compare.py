@@ -67,3 +67,30 @@ def test_mixture_tail_limits():
     assert mixture_tail(5.0, 6, 6, 1.5) == pytest.approx(chi2.sf(5.0 / 1.5, 6))
     assert mixture_tail(5.0, 6, 0, 1.5) == pytest.approx(chi2.sf(5.0, 6))
     assert mixture_tail(5.0, 6, 2, 1.0) == pytest.approx(chi2.sf(5.0, 6), abs=1e-3)
+
+
+def judged(n_train, **options):
+    """Return a comparison of MCLLO fitted to some rows and judged on 120 others."""
+    train, holdout = sharpened(n_train, 5), sharpened(120, 6)
+    return compare(train, holdout, methods=["mcllo"], n_resamples=99, seed=0, **options)["mcllo"]
+
+
+def test_with_few_training_errors_labels_of_both_samples_are_drawn():
+    # about 0.35 errors a row and 4 parameters: 30 rows hold 2.6 errors each, 800 hold 70
+    few, many = judged(30), judged(800)
+    assert few.corrected_method == "bootstrap"
+    assert "expected errors per parameter" in few.corrected_reason
+    assert few.pvalue_corrected >= 0.01
+    assert many.corrected_method == many.pvalue_method
+    assert (many.corrected_reason, many.correction) == ("", None)
+
+
+def test_a_corrected_p_that_cannot_be_drawn_is_withheld_and_says_why():
+    row = judged(30, fitted_on=30.0)
+    assert (row.pvalue_corrected, row.corrected_method) == (None, "")
+    assert row.correction.level == "doubt"
+    assert "the rows the map was fitted on are not at hand" in row.correction.text
+    train = Predictions.from_arrays(*sharpened(30, 5), sample_weight=np.full(30, 1.5))
+    row = compare(train, sharpened(120, 6), methods=["mcllo"], n_resamples=99, seed=0)["mcllo"]
+    assert "fractional weights cannot be simulated" in row.correction.text
+    assert row.to_dict()["corrected_reason"] == row.corrected_reason

@@ -14,12 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .._diagnosis.calibration_table import (
-    CalibrationTable,
-    Interval,
-    Versus,
-    calibration_table_of,
-)
+from .._diagnosis.calibration_models import Interval
+from .._diagnosis.calibration_table import CalibrationTable, Versus, calibration_table_of
 from .._diagnosis.class_tests import in_the_large
 from .._diagnosis.culprits import Culprits
 from .._fit.fit import MCLLOFit
@@ -46,8 +42,10 @@ from ..metrics import (
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
+from .subgroups import Subgroups, check_by
+from .text import assessment_text
 from .verdict import TOLERANCE, Verdict, decide
-from .words import assessment_text, rejecting, statements_of
+from .words import rejecting, statements_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +174,11 @@ class Assessment:
         """Whose fault it is, when miscalibration was found; None where that cannot be asked."""
         return self.details.culprits_at(0.05) if self.verdict.rejected else None
 
+    @property
+    def subgroups(self) -> Subgroups | None:
+        """Each subgroup by itself, and whether they are alike; None where rows are not divided."""
+        return self.details.subgroups
+
     def decide(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> Verdict:
         """Return the verdict at level `alpha` with this tolerance: all that text, JSON, report and
         gate go by.
@@ -189,6 +192,15 @@ class Assessment:
             cannot="" if robust is None else robust.cannot_tell(alpha),
             other=rejecting(self, alpha),
         )
+
+    def verdicts(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> list[Verdict]:
+        """Return the verdict and those of the subgroups: what a gate goes by.
+
+        Each of the two, all rows and all subgroups, has level `alpha` for itself.
+        """
+        divided = self.subgroups
+        own = () if divided is None else divided.decide(alpha, tolerance)
+        return [self.decide(alpha, tolerance), *own]
 
     def text(
         self,
@@ -214,8 +226,8 @@ class Assessment:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
         Kinds: heading, verdict, meaning, other, size.*, hint.*, culprit.*, remedy, test, subsample,
-        companion, kind.*, baseline, zeros.*, note.* and metric.*. Text and report print what they
-        pick.
+        companion, kind.*, by.*, baseline, zeros.*, note.* and metric.*. Text and report print what
+        they pick.
         """
         return statements_of(self, self.decide(alpha, tolerance), words)
 
@@ -255,10 +267,12 @@ class Assessment:
         """Return plain Python values, ready for strict JSON, with the verdict at level `alpha`."""
         verdict = self.decide(alpha, tolerance)
         culprits = self.details.culprits_at(alpha) if verdict.rejected else None
+        divided = self.subgroups
         return {
             "verdict": none_for_nan(verdict.to_dict()),
             "size": none_for_nan(self.size.to_dict()),
             "culprits": None if culprits is None else none_for_nan(culprits.to_dict()),
+            "subgroups": None if divided is None else divided.to_dict(alpha, tolerance),
             "hints": [hint.text for hint in self.details.hints],
             "test": none_for_nan(self.test.to_dict()),
             "fit": none_for_nan(self.fit.to_dict()),
@@ -283,6 +297,7 @@ def assess_predictions(
     seed: Seed = None,
 ) -> Assessment:
     """Assess validated predictions; `rule` "auto" chooses their baseline."""
+    check_by(predictions)
     entropy = entropy_of(seed)
     fitted = fit_and_test(
         predictions,

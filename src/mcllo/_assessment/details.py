@@ -10,6 +10,7 @@ baselines    does the answer hang on the baseline?     up to 50 classes and 20 m
 zeros        does it hang on the floor for zeros?      only when a probability was 0
 posterior    probability of calibration, by BIC        read it beside the p-value
 robust       score test for dependent rows             only for groups and survey weights
+subgroups    is it one map, and which is off?          only where rows are divided (`by`)
 ===========  ========================================  ==========================================
 
 Rows in groups and survey weights leave out what assumes independent rows: a p-value that is not
@@ -39,6 +40,7 @@ from .._inference.posterior import CalibrationPosterior, counted_rows, posterior
 from .._inference.robust import RobustTest
 from .._inference.size import Size, size_of
 from ..exceptions import PYTHON, Words
+from .subgroups import Subgroups, subgroups_of_fit
 
 MOST_CLASSES = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
@@ -75,6 +77,7 @@ class Details:
         """Return the details of rows that are not in memory: what some of them show."""
         details = cls.__new__(cls)
         known = {"size": size, "hints": hints, "posterior": posterior, "skipped": skipped}
+        known |= {"subgroups": None}
         vars(details).update(dict.fromkeys(PARTS) | known)
         return details
 
@@ -157,6 +160,14 @@ class Details:
         return self.fitted.robust
 
     @cached_property
+    def subgroups(self) -> Subgroups | None:
+        """Each subgroup by itself, where rows are divided."""
+        if self.fitted.predictions.by is None:
+            return None
+        with quiet():
+            return subgroups_of_fit(self.fitted, n_resamples=self.n_resamples, seed=self.seed)
+
+    @cached_property
     def skipped(self) -> dict[str, str]:
         """What was left out, and why."""
         p = self.fitted.predictions
@@ -168,8 +179,8 @@ class Details:
             left_out = dict.fromkeys(("culprits", "ladder", "class_tests"), why)
         cells = float(p.probs.size) * p.n_classes
         if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_BASELINE_ENTRIES):
-            many = "too many classes or rows to fit every baseline; try a few of them with "
-            left_out["baselines"] = f"{many}mcllo.baseline_sensitivity(..., baselines=)"
+            many = "too many classes or rows to fit every baseline; try a few, one at a time"
+            left_out["baselines"] = many
         return left_out
 
     def to_dict(self) -> dict[str, Any]:

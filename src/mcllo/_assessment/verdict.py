@@ -108,7 +108,7 @@ def decide(
         )
     rejected = test.rejects(alpha)
     practically = size.within(tolerance)
-    reason = f"{cannot}." if cannot else _without_answer(test, alpha)
+    reason = f"{cannot[:1].upper()}{cannot[1:]}." if cannot else _without_answer(test, alpha)
     if not (reason or rejected or practically) and math.isnan(size.power):
         reason = "How large a departure they could hide cannot be computed from these rows."
     elif not (reason or rejected or practically) and size.power < LEAST_POWER:

@@ -11,44 +11,33 @@ remedy                      what to do
 test, subsample             the test behind it; of rows in blocks also that of some of them
 companion                   omnibus tests
 kind.*                      after a rejection: the kind, the evidence for it, its rivals (`Ladder`)
+by, by.*                    each subgroup by itself, where rows are divided (`Subgroups`)
 baseline, zeros.*           what the answer hangs on
 note.*                      what must be known of data and fit before trusting the numbers
 metric.*                    accuracy, log loss, Brier score, and each ECE beside its null
 ==========================  ======================================================================
 
-The text prints statements and tables. The table of estimates compares each class with the baseline:
-``gamma_j`` below 1 is too extreme, above 1 too timid; where the prediction gives even odds, class j
-is ``delta_j`` times as likely.
+`_assessment/text` prints them.
 """
 
 from __future__ import annotations
 
-import math
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from .._fit.fit import MCLLOFit
-from .._ground.results import Floats, none_for_nan
+from .._ground.results import none_for_nan
 from .._ground.statements import Level, Statement, pick
-from .._ground.text import align, ellipsis, format_count, format_interval, format_number, p_words
-from .._inference.likelihood_tests import CalibrationTest
+from .._ground.text import ellipsis, format_count, format_number, p_words
 from .._inference.omnibus import NAMES as OMNIBUS
 from .._inference.size import Size
-from .._inference.size_words import points, shown_level
+from .._inference.size_words import points
 from .._input.predictions import Predictions
 from ..exceptions import PYTHON, Words
 from .verdict import Kind, Verdict
 
 if TYPE_CHECKING:
     from .assessment import Assessment
-
-MOST_NAMED = 4
-"""Most classes that a sentence names."""
-MOST_CLASSES = 12
-"""Most classes that a table or list of the text shows."""
 
 
 def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> list[Statement]:
@@ -65,12 +54,15 @@ def statements_of(a: Assessment, verdict: Verdict, called: Words = PYTHON) -> li
     ]
     if verdict.rejected and (culprits := d.culprits_at(alpha)) is not None:
         said += culprits.statements()
+    if d.subgroups is not None:
+        said += d.subgroups.statements(alpha, verdict.tolerance, verdict)
     said += _remedy(a, verdict)
     said += [Statement("test", str(a.test), numbers=a.test.to_dict()), *a.remarks]
     said += [Statement("companion", str(t), numbers=t.to_dict()) for t in a.companions.values()]
     if verdict.rejected and d.ladder is not None:
         said += d.ladder.statements()
-    said += [*_choices(a, alpha), *notes(p, a.fit, called), *_metrics(a)]
+    rests = [] if d.robust is None else d.robust.statements(alpha)
+    said += [*_choices(a, alpha), *rests, *notes(p, a.fit, called), *_metrics(a)]
     return said
 
 
@@ -148,6 +140,10 @@ def _remedy(a: Assessment, verdict: Verdict) -> list[Statement]:
     }[verdict.kind]
     if verdict.rejected and not a.fit.converged:
         words = "Fit a calibrator with a penalty on these rows, and judge it on other rows."
+    if own := "" if a.subgroups is None else a.subgroups.remedy(verdict.alpha, verdict.tolerance):
+        words = f"{words} {own}" if verdict.rejected else own
+    if a.details.hints:
+        words = "Settle first what looks like a mistake in the rows, and ask again."
     return [Statement("remedy", words)]
 
 
@@ -232,170 +228,3 @@ def _metrics(a: Assessment) -> list[Statement]:
         )
         for name, text in words.items()
     ]
-
-
-def departure_sizes(fit: MCLLOFit) -> Floats:
-    """Return each class's larger Wald |z|; 0 where there is none."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.fmax(np.abs(fit.tau / fit.se_tau), np.abs((fit.gamma - 1.0) / fit.se_gamma))
-    return np.nan_to_num(z)
-
-
-def assessment_text(
-    a: Assessment,
-    verdict: Verdict,
-    *,
-    brief: bool = False,
-    full: bool = False,
-    called: Words = PYTHON,
-) -> str:
-    """Return the report that ``print(assessment)`` and ``mcllo assess`` show; brief: its top."""
-    said = statements_of(a, verdict, called)
-    parts = _answer(a, verdict, said)
-    if not brief:
-        some = pick(said, "metric.accuracy", "metric.log_loss", "metric.brier")
-        parts += [
-            "",
-            "Behind it",
-            *_indented(_wrapped(_behind(said))),
-            "",
-            "   ".join(metric.text for metric in some),
-            *(metric.text for metric in pick(said, "metric.ece", "metric.classwise_ece")),
-            "",
-            f"Log odds against {ellipsis(a.fit.baseline)!r}: delta = gamma = 1 changes nothing "
-            "(95 % intervals)",
-            parameter_table(a.fit) if a.fit.converged else "  (no estimates: see the note above)",
-        ]
-    for block in full_sections(a) if full else ():
-        parts += ["", block]
-    return "\n".join(parts)
-
-
-def _answer(a: Assessment, verdict: Verdict, said: list[Statement]) -> list[str]:
-    """Return the top: the verdict, how large it is, what is wrong, what to do."""
-    size = " ".join(s.text for s in said if s.kind in ("size", "size.p95", "size.reason"))
-    parts = [
-        said[0].text,
-        *_wrapped([_verdict_line(said, a.test)]),
-        *_indented(_wrapped([*pick(said, "other", "hint"), size])),
-        *_indented(_levels(said, a.size)),
-    ]
-    if wrong := pick(said, "culprit"):
-        rest = len(wrong) - MOST_CLASSES
-        more = [f"... and {rest} more classes"] if rest > 0 else []
-        lines: list[str | Statement] = [*wrong[:MOST_CLASSES], *more]
-        parts += ["", "What is wrong", *_indented(_wrapped(lines))]
-    if verdict.kind != "none_found":
-        parts += ["", f"What to do: {' '.join(_small(r) for r in pick(said, 'remedy'))}"]
-    return parts
-
-
-def _behind(said: list[Statement]) -> list[str]:
-    """Return what the answer rests and hangs on, a line for each."""
-    kind, zeros = (" ".join(s.text for s in pick(said, name)) for name in ("kind", "zeros"))
-    tests = "; ".join(test.text for test in pick(said, "companion"))
-    sizes = " ".join(size.text for size in pick(said, "size.top", "size.gain"))
-    noted = [note for note in pick(said, "note") if not (zeros and note.kind == "note.zeros")]
-    return [
-        *(test.text for test in pick(said, "test", "subsample")),
-        *([f"Any other departure: {tests}"] if tests else []),
-        *([f"Size: {sizes}"] if sizes else []),
-        *([f"Kind: {kind}"] if kind else []),
-        *(f"Baseline: {_small(baseline)}" for baseline in pick(said, "baseline")),
-        *([f"Zeros: {zeros}"] if zeros else []),
-        *(f"Note: {_small(note)}" for note in noted),
-    ]
-
-
-def _verdict_line(said: list[Statement], test: CalibrationTest) -> str:
-    """Return the verdict with the p-value beside the sentence that rests on it."""
-    (verdict,), (meaning,) = pick(said, "verdict"), pick(said, "meaning")
-    p = "" if math.isnan(test.pvalue) else f" ({test.p_text})"
-    return f"Verdict: {_small(verdict)[:-1]}{p}. {meaning.text}"
-
-
-def _levels(said: list[Statement], size: Size) -> list[str]:
-    """Return how often it is right at a few levels, as two lines below each other."""
-    found = [shown_level(level) for level in size.levels]
-    if not found or not pick(said, "size.level"):
-        return []
-    right = [f"{right} ({ends})" if ends else right for _, right, ends in found]
-    says = ["When it says", *(says for says, _, _ in found)]
-    return align([says, ["it is right about", *right]]).splitlines()
-
-
-def _small(said: Statement) -> str:
-    """Return the text with a small letter at its beginning, to follow a colon."""
-    return said.text[:1].lower() + said.text[1:]
-
-
-def _wrapped(lines: Sequence[str | Statement], width: int = 96) -> list[str]:
-    """Break long lines, what follows indented."""
-    return [
-        part for line in lines for part in textwrap.wrap(str(line), width, subsequent_indent="  ")
-    ]
-
-
-def _indented(lines: Sequence[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
-
-
-def parameter_table(fit: MCLLOFit, level: float = 0.95) -> str:
-    """Return delta and gamma with intervals, at most `MOST_CLASSES` rows, the worst ones."""
-    interval = fit.confidence_interval(level)
-    shown = np.sort(np.argsort(-departure_sizes(fit), kind="stable")[:MOST_CLASSES])
-    rows = [
-        [
-            ellipsis(fit.compared[j]),
-            format_number(fit.delta[j]),
-            format_interval(*interval.delta[j]),
-            format_number(fit.gamma[j]),
-            format_interval(*interval.gamma[j]),
-        ]
-        for j in shown
-    ]
-    lines = align([["class", "delta", "interval", "gamma", "interval"], *rows]).splitlines()
-    if rest := len(fit.compared) - len(shown):
-        lines.append(f"... and {rest} more classes, closer to what was predicted")
-    return "\n".join(_indented(lines))
-
-
-def full_sections(a: Assessment) -> list[str]:
-    """Return everything else, for ``assess --full``: one block of text for each detail."""
-    d, blocks = a.details, []
-    for title, part in (
-        (
-            "Kinds of miscalibration, nested (p: against the identity; enough?: against more)",
-            d.ladder,
-        ),
-        ("Class by class, p-values after Holm", d.class_tests),
-        ("Every class as the baseline", d.baselines),
-        ("Floors for zeros", d.zeros),
-        ("Bayes", d.posterior),
-        ("Dependent rows", d.robust),
-    ):
-        if part is not None:
-            blocks.append("\n".join([title, *_indented(wrapped_prose(str(part)))]))
-    rows = [["class", "predicted", "observed", "z", "p (Holm)"]]
-    rows += [
-        [
-            ellipsis(row["class"]),
-            f"{100 * row['predicted']:.1f} %",
-            f"{100 * row['observed']:.1f} %",
-            f"{row['z']:+.1f}" if row["z"] == row["z"] else "-",
-            format_number(float(row["adjusted"])),
-        ]
-        for row in a.in_the_large.rows()
-    ]
-    shares = _indented(align(rows).splitlines())
-    blocks.append("\n".join(["Shares, predicted and observed", *shares]))
-    return blocks + [f"Left out: {name.replace('_', ' ')}: {w}." for name, w in d.skipped.items()]
-
-
-def wrapped_prose(text: str, width: int = 96) -> list[str]:
-    """Break sentences at `width`; tables, whose cells are two spaces apart, stay as they are."""
-    lines = []
-    for line in text.splitlines():
-        table = "  " in line.strip()
-        lines += [line] if table else textwrap.wrap(line, width) or [""]
-    return lines

@@ -46,6 +46,7 @@ from .._inference.posterior import posterior_of_fit
 from .._inference.pvalue import Ground, Limit, PValue, Reason
 from .._inference.size import size_of
 from .._input.predictions import Predictions
+from .._input.weights import fraction_found
 from ..exceptions import InputError, Option, Phrase
 from ..metrics._bins import n_bins_of
 from ..metrics._reliability import ReliabilityCurve
@@ -127,6 +128,8 @@ def assess_blocks(
     entropy = entropy_of(seed)
     options: dict[str, Any] = {"statistic": statistic, "method": method, "n_resamples": n_resamples}
     sums, facts = blocks.first, blocks.facts
+    if sums.fraction is not None:
+        raise fraction_found(sums.fraction)
     if facts.n_samples * facts.n_classes <= most_cells:
         found = assess_predictions(blocks.take(), seed=entropy, **options)
         same = {field.name: getattr(found, field.name) for field in fields(found)}
@@ -204,7 +207,6 @@ def _tested(
             sums.scores.errors / max(fit.df, 1),
             n_clipped=sums.changes.n_clipped,
             least_variance=lambda: float(sums.scores.spread.min()),
-            whole_weights=lambda: sums.whole,
         )
         why = why.but(Limit.SIZE) if why.wants_draws else why
     value = statistic_value(fit, statistic)

@@ -5,12 +5,18 @@ and validates, and is also the evaluation at the identity. Steps in float32 woul
 pass it takes to make up for them: standard errors come with the last step, and any partition of the
 rows must give the same ones but for rounding.
 
+Weights that are no whole numbers say how much rows matter: one more pass then gives the variance of
+the score for the sandwich (`_inference/robust`).
+
 Whether a maximum exists is asked only where the information at the estimate has all but vanished,
 and the linear program of `_fit/existence` then needs the rows in memory. Where they are too many,
 the fit counts as not determined, and the warning says that separation was not looked for.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,10 +26,13 @@ from .._fit.fit import MCLLOFit, assembled
 from .._fit.objective import FreeLikelihood, Objective, most_information
 from .._fit.penalty import Penalty, check_penalty
 from .._ground.results import Floats
+from .._inference.robust import sandwich
+from .._inference.scores import ScoreSums, row_sums
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms, identity_theta
 from ..exceptions import Either, InputError, Option, Phrase
 from .blocks import Blocks
+from .sums import Block
 
 MOST_GATHERED = 5e6
 """Rows times classes up to which rows are put into memory to look for separation."""
@@ -67,5 +76,22 @@ def fit_blocks(
 
     found = existence(end, likelihood, facts.absent, rows)
     fit = assembled(likelihood, end, found, facts)
+    if sums.fraction is not None:
+        fit = replace(fit, cov_theta=_robust(blocks, fit))
     warn_of(fit, facts.absent, found.undecided)
     return fit
+
+
+def _robust(blocks: Blocks, fit: MCLLOFit) -> Floats:
+    """Return the sandwich covariance of rows whose weights are no counts."""
+
+    def variance() -> Floats:
+        found: ScoreSums = blocks.total(partial(block_scores, theta=fit.theta), "errors")
+        return found.covariance
+
+    return sandwich(fit, lambda: blocks.terms(fit.theta).hessian, variance)
+
+
+def block_scores(block: Block, theta: Floats) -> ScoreSums:
+    """Return the score and its gram matrix of a block, its weights taken for importance."""
+    return row_sums(replace(block.rows, weight_kind="importance"), theta)

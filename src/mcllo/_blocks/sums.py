@@ -10,7 +10,7 @@ errors, spread          ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``: how much
 predicted               ``sum w x_k``, beside the weight of each class (`class_weight`)
 changes                 zeros found and raised, rows divided by their sum
 sizes                   where each block starts and how many rows it has, in order
-weighted, whole         whether there are weights, and all of them are whole numbers
+weighted, fraction      whether there are weights, and the first that is no whole number
 ======================  =====================================================================
 
 Sums of blocks add by ``+``, which must be done in the order of the blocks. A `Block` is validated
@@ -249,7 +249,7 @@ class RowSums:
 
     sizes: tuple[tuple[int, int], ...]
     weighted: bool
-    whole: bool
+    fraction: float | None
     class_weight: Floats
     statistic: Floats
     null: Terms
@@ -263,7 +263,7 @@ class RowSums:
         return RowSums(
             sizes=self.sizes + other.sizes,
             weighted=self.weighted or other.weighted,
-            whole=self.whole and other.whole,
+            fraction=other.fraction if self.fraction is None else self.fraction,
             class_weight=self.class_weight + other.class_weight,
             statistic=self.statistic + other.statistic,
             null=self.null + other.null,
@@ -288,11 +288,11 @@ class RowSums:
 def row_sums(block: Block) -> RowSums:
     """Return the sums of a block that the first pass collects."""
     rows = block.rows
-    odds, weight = rows.log_odds, rows.sample_weight
+    odds, weight, first = rows.log_odds, rows.sample_weight, rows.facts.first_fraction
     return RowSums(
         sizes=((block.start, rows.n_samples),),
         weighted=weight is not None,
-        whole=weight is None or bool((weight == np.floor(weight)).all()),
+        fraction=None if first is None or weight is None else float(weight[first]),
         class_weight=rows.class_weight,
         statistic=sufficient_statistic(odds, rows.model_codes, weight),
         null=LogPartition(odds, weight, n_jobs=1)(identity_theta(len(odds))),

@@ -101,11 +101,11 @@ def assess(
     text = "" if as_json else result.text(**judged, full=full, words=FLAG_WORDS)
     typer.echo(options.as_json_text(result.to_dict(**judged)) if as_json else text)
     options.write_report(result, html, show, [file], **judged)
-    verdict = result.decide(**judged)
-    if (gate or strict) and verdict.kind == "cannot_tell":
-        raise typer.Exit(CANNOT_TELL)
-    if (gate or strict) and verdict.fails(strict=strict):
+    verdicts = result.verdicts(**judged)
+    if (gate or strict) and any(verdict.fails(strict=strict) for verdict in verdicts):
         raise typer.Exit(FAILED)
+    if (gate or strict) and verdicts[0].kind == "cannot_tell":
+        raise typer.Exit(CANNOT_TELL)
 
 
 @app.command(epilog="Example: mcllo fit train.csv --label y --method auto -o model.json")

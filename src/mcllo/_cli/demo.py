@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,8 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     calibrator.save(folder / "model.json")
     apply_file(calibrator, holdout, folder / "repaired.csv")
     page = folder / "report.html"
-    made = {"source": [train, holdout], "command": "mcllo demo", "words": FLAG_WORDS}
-    report(comparison, **made).write(page)
+    files = [train, holdout]
+    report(comparison, source=files, command="mcllo demo", words=FLAG_WORDS).write(page)
     say(f"\n4. The report: {page}\n\n{own_file(folder)}")
     return page
 
@@ -95,6 +96,10 @@ def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = N
     kinds: dict[str, Callable[[Any], Any]] = {
         "reliability": plot.reliability,
         "by_class": plot.reliability_by_class,
+        "smooth": partial(plot.reliability, curve="smooth"),
+        "smooth_by_class": partial(plot.reliability_by_class, curve="smooth"),
+        "isotonic": partial(plot.reliability, curve="isotonic"),
+        "isotonic_by_class": partial(plot.reliability_by_class, curve="isotonic"),
         "parameters": lambda a: plot.parameters(a.fit),
         "map": lambda a: plot.calibration_map(a.fit),
         "ladder": plot.ladder,

@@ -33,7 +33,7 @@ from .._inference.budget import N_RESAMPLES
 from ..exceptions import MclloWarning, Words, show_number
 
 SAME = (
-    "alpha baseline center classes clip cv delta gamma gate groups kind label logits method "
+    "alpha baseline by center classes clip cv delta gamma gate groups kind label logits method "
     "methods normalize penalty prefix reps seed statistic tolerance weight"
 )
 FLAGS = {
@@ -162,7 +162,9 @@ METHODS = typer.Option(
 )
 FOLDS = typer.Option(None, help="Cross-validate TRAIN with so many folds, no holdout.")
 KIND = typer.Option(
-    "reliability", help="reliability, by_class, parameters, map, ladder or baselines."
+    "reliability",
+    help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
+    "isotonic_by_class), parameters, map, ladder or baselines.",
 )
 SIZES = typer.Option(None, "--n", help="Number of labelled rows; give it more than once.")
 EFFECT = typer.Option(
@@ -196,12 +198,18 @@ READING: dict[str, tuple[Any, Any, str]] = {
     "weight_kind": (
         str,
         "frequency",
-        "What weights mean: frequency (a row counts so often) or survey.",
+        "What weights mean: frequency (a row counts so often), survey (1 over the chance of being "
+        "drawn) or importance.",
     ),
     "groups": (
         str | None,
         None,
         "Column with groups (animals, patients) whose rows may depend on each other.",
+    ),
+    "by": (
+        str | None,
+        None,
+        "Column with subgroups (stations, sexes): are all of them alike, and which is off?",
     ),
     "prefix": (
         str,
@@ -286,8 +294,8 @@ def write_report(
 
     command = shlex.join(["mcllo", *sys.argv[1:]])
     files = [name for name in source if name != "-"]
-    options = {"command": command, "source": files or None, "words": FLAG_WORDS}
-    report(result, **judged, **options).write(out)
+    made = report(result, **judged, command=command, source=files or None, words=FLAG_WORDS)
+    made.write(out)
     typer.echo(f"{out}: report written", err=True)
     if show:
         typer.launch(out)

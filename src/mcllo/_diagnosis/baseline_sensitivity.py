@@ -31,7 +31,7 @@ from .._inference.draws import Seed
 from .._inference.likelihood_tests import chi2_sf
 from .._inference.max_score import max_score_test
 from .._input.labels import find_class
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import recalibrate
 from ..exceptions import InputError
 
@@ -58,7 +58,7 @@ class BaselineSensitivity(Result):
         The largest score statistic.
     pvalue : float
         Of `max_score`: valid over all the baselines in the table.
-    method : {'exact', 'bonferroni'}
+    method : {'exact'}
         How it was computed; see `max_score_test`.
     n_resamples : int
         Draws made.
@@ -136,8 +136,6 @@ class BaselineSensitivity(Result):
     def __str__(self) -> str:
         shown = Table({name: self.table[name] for name in _SHOWN})
         how = f"exact, {self.n_resamples:,} simulated data sets"
-        if self.method == "bonferroni":
-            how = "chi-square with Bonferroni: fractional weights cannot be simulated"
         lines = [
             self.verdict[0].upper() + self.verdict[1:],
             f"Over all baselines: largest score statistic {format_number(self.max_score, 4)}, "
@@ -200,7 +198,7 @@ def baseline_sensitivity(
     >>> found.pvalue > 0.05
     True
     """
-    predictions = as_predictions(probs, y, **data)
+    predictions = judged_predictions(probs, y, independent=True, **data)
     columns = _columns(predictions, baselines)
     fits = fit_each_baseline(predictions, [predictions.classes[b] for b in columns])
     scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)

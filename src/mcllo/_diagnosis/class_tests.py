@@ -39,7 +39,7 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, chi2_sf
 from .._inference.pvalue import Limit, PValue, Reason
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..metrics._reliability import poisson_binomial
 from .families import Family, RestrictedFit, restricted_fit, whole_fit
 from .nested import Plan, against_larger, gain
@@ -231,7 +231,7 @@ def class_tests(
     >>> class_tests(probs, y).rejected()
     ('a',)
     """
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     return class_tests_of(
         predictions,
         fit_predictions(predictions),

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .._ground.results import Result, none_for_nan
@@ -71,7 +71,7 @@ class Culprits(Result):
         For each class the test of all others without it: ``class``, ``pvalue``, ``method``,
         ``statistic`` and ``most_off``, the class that is then most off.
     slope, slope_low, slope_high : float
-        The slope of all classes where `kind` is 'temperature'.
+        One slope for all classes, with a 95 % interval (the ladder's), where there is one.
     beyond : str
         The larger model that the ladder chooses where that is not all; else empty.
     alpha, level : float
@@ -125,12 +125,20 @@ class Culprits(Result):
             said.append(self._all())
         elif self.kind == "two":
             words = "With two classes no single one can be blamed: what one has too much of, the "
-            said.append(Statement("culprit.none", f"{words}other has too little of.", "bad"))
+            words += f"other has too little of.{self._on_the_whole('.')}"
+            said.append(Statement("culprit.none", words, "bad"))
         elif self.kind == "spread":
             words = "No single classes are to blame: the others do not agree with the labels "
             words += "either, whichever few are left out."
+            words += self._on_the_whole(", but not all alike.")
             said.append(Statement("culprit.spread", words, "bad"))
         return said
+
+    def _on_the_whole(self, end: str) -> str:
+        """Return in which direction one slope for all would go, where that is sure."""
+        if not (self.slope_high < 1.0 or self.slope_low > 1.0):
+            return ""
+        return f" On the whole they are too {'extreme' if self.slope < 1.0 else 'timid'}{end}"
 
     def _one_of(self) -> Statement:
         sets = [" with ".join(repr(ellipsis(label)) for label in some) for some in self.one_of]
@@ -199,7 +207,8 @@ def culprits_of(
     """Name the classes that are to blame, given the main test and the ladder of its rows."""
     p, entropy = predictions, entropy_of(seed)
     if not test.rejects(alpha) or p.n_classes == 2:
-        return _nobody(p, "none" if p.n_classes > 2 else "two", alpha, entropy)
+        nobody = _nobody(p, "none" if p.n_classes > 2 else "two", alpha, entropy)
+        return nobody if ladder is None else replace(nobody, **_slopes(ladder.slope))
     draws = min(n_resamples, N_RESAMPLES_CULPRITS)
     leave_out = LeaveOut(p, alpha=alpha, seed=entropy, n_resamples=draws, work=work)
     singles = [leave_out([k]) for k in range(p.n_classes)]
@@ -212,7 +221,7 @@ def culprits_of(
         whole = _whole(ladder, alpha, spread=kind == "spread")
         if whole == "shift" or (whole and not _explain_more(p, accepted, ladder)):
             kind, named, one_of = whole, frozenset(), ()
-            slope = ladder.slope if whole == "temperature" else slope
+        slope = slope if kind == "shift" else ladder.slope
     alike = ladder is not None and kind in ("temperature", "shift") and ladder.chosen != kind
     beyond = ladder.chosen if ladder is not None and alike else ""
     details = [
@@ -225,15 +234,18 @@ def culprits_of(
         kind=kind,
         details=tuple(details),
         table=_table(p, singles),
-        slope=slope[0],
-        slope_low=slope[1],
-        slope_high=slope[2],
+        **_slopes(slope),
         beyond=beyond,
         alpha=alpha,
         level=1.0 - alpha,
         n_samples=leave_out.n_samples,
         seed=entropy,
     )
+
+
+def _slopes(slope: tuple[float, float, float]) -> dict[str, Any]:
+    """Return a slope and its interval by their names."""
+    return dict(zip(("slope", "slope_low", "slope_high"), slope, strict=True))
 
 
 def _nobody(predictions: Predictions, kind: Kind, alpha: float, seed: int) -> Culprits:

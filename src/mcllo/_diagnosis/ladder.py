@@ -45,7 +45,7 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import CalibrationTest, Method, run_test
 from .._inference.pvalue import Reason
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .class_tests import closed_test, p_entry
 from .families import RestrictedFit
@@ -263,7 +263,7 @@ def ladder(
     >>> found.chosen, found.row("temperature").df
     ('temperature', 1)
     """
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     return ladder_of(
         predictions, n_resamples=n_resamples, seed=seed, method=method, alpha=alpha, work=work
     )

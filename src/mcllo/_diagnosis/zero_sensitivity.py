@@ -26,7 +26,7 @@ from .._inference.budget import N_RESAMPLES_ZEROS, ZEROS_WORK
 from .._inference.calibration_test import fit_and_test
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic, choose_method
-from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._input.votes import (
     clip_for_votes,
     only_zeros,
@@ -200,7 +200,7 @@ def zero_sensitivity(
     1/50.
     """
     with quiet(ZeroProbabilityWarning):
-        predictions = as_predictions(probs, y, baseline=baseline, **data)
+        predictions = judged_predictions(probs, y, baseline=baseline, **data)
     return zero_sensitivity_of(
         predictions, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
     )

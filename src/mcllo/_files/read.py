@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._ground.files import StrPath
+from .._input.by import clean_by
 from .._input.frames import shorten
 from .._input.labels import A_CLASS, class_names
 from .._input.predictions import Predictions
@@ -48,6 +49,7 @@ class Roles:
     label: str | None = None
     weight: str | None = None
     groups: str | None = None
+    by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ class FileWords(Words):
 
     def column(self, name: str) -> str | None:
         """Return the column that an array was read from; None for probabilities."""
-        roles = self.roles
-        return {"y": roles.label, "sample_weight": roles.weight, "groups": roles.groups}.get(name)
+        names = {"y": "label", "sample_weight": "weight", "groups": "groups", "by": "by"}
+        return getattr(self.roles, names[name]) if name in names else None
 
     def argument(self, name: str) -> str:
         """Return what an array is called in the file."""
@@ -121,6 +123,7 @@ def read_predictions(
     weight: str | None = None,
     weight_kind: WeightKind = "frequency",
     groups: str | None = None,
+    by: str | None = None,
     prefix: str = "",
     logits: bool = False,
     normalize: bool = False,
@@ -136,11 +139,13 @@ def read_predictions(
         Column with the labels that came true.
     classes : sequence, optional
         The classes: columns with probabilities, `prefix` left out. Default: every column that
-        begins with `prefix`, but `label`, `weight`, `groups` and columns without a name.
+        begins with `prefix`, but `label`, `weight`, `groups`, `by` and columns without a name.
     weight : str, optional
         Column with row weights; `weight_kind` says what they mean.
     groups : str, optional
         Column with the group of each row.
+    by : str, optional
+        Column with the subgroup of each row, which `assess` then looks at one by one.
     prefix : str
         What stands before a class in the name of its column: ``"p_"`` for columns ``p_cat, p_dog``
         and labels ``cat, dog``.
@@ -157,10 +162,10 @@ def read_predictions(
         When its values break a rule; the message names the line and the column.
     """
     source = Source(path)
-    roles = find_roles(source, label, classes, prefix, weight=weight, groups=groups)
+    roles = find_roles(source, label, classes, prefix, weight=weight, groups=groups, by=by)
     names = without_prefix(prefix, roles.numbers)
     try:
-        others = [column for column in (label, groups) if column is not None]
+        others = [column for column in (label, groups, by) if column is not None]
         table = source.read([*roles.numbers, *([] if weight is None else [weight])], others)
         if table.num_rows == 0:
             raise FileFormatError(
@@ -176,6 +181,7 @@ def read_predictions(
             sample_weight=None if weight is None else table.column(weight),
             weight_kind=weight_kind,
             groups=None if groups is None else table.column(groups),
+            by=None if by is None else clean_by(table.column(by), table.num_rows, by),
             normalize=normalize,
             clip=clip,
         )
@@ -211,11 +217,13 @@ def find_roles(
     *,
     weight: str | None = None,
     groups: str | None = None,
+    by: str | None = None,
 ) -> Roles:
     """Return which columns to use; refuse when one is missing or would be used twice."""
     aside = [label]
     source.require(aside, "label column")
-    for column, part in ((weight, "weight column"), (groups, "group column")):
+    parts = ((weight, "weight column"), (groups, "group column"), (by, "subgroup column"))
+    for column, part in parts:
         if column is not None:
             source.require([column], part)
             aside.append(column)
@@ -227,14 +235,14 @@ def find_roles(
     used = [*aside, *numbers]
     for column in aside:
         if used.count(column) > 1:
-            options = map(Option, ("label", "weight", "groups", "classes"))
-            among = Phrase("{}, {}, {} and {}", *options)
+            options = map(Option, ("label", "weight", "groups", "by", "classes"))
+            among = Phrase("{}, {}, {}, {} and {}", *options)
             raise InputError(
                 Phrase("a column must play one part; {!r} is named twice among {}.", column, among),
                 column=column,
                 remedy="Name another.",
             )
-    return Roles(numbers, label, weight, groups)
+    return Roles(numbers, label, weight, groups, by)
 
 
 def class_columns(

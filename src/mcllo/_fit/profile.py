@@ -40,7 +40,7 @@ import numpy as np
 
 from .._ground.results import Floats
 from .._ground.statements import OF_ESTIMATES, quiet
-from .._input.predictions import TableOptions, as_predictions, reads_rows
+from .._input.predictions import TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import Terms
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError
@@ -107,7 +107,7 @@ def profile_intervals(
         raise InputError(f"level must lie in (0, 1); got level={level}.")
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     if fit is None:
         with quiet(*OF_ESTIMATES):  # what the warnings would say, the intervals show
             fit = fit_predictions(predictions, penalty=penalty, center=center)

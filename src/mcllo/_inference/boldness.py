@@ -30,7 +30,7 @@ from .._fit.map import MCLLOMap
 from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import identity_theta, softmax_against_zero
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -162,7 +162,7 @@ def boldness_recalibrate(
     """
     check_share("t", t)
     check_share("prior", prior)
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     total = counted_rows(predictions)
     fit = _existing_fit(predictions)
     search = _Search(predictions, fit, total, log_likelihood_to_spend(fit.df, total, t, prior))

@@ -45,7 +45,7 @@ from .._fit.repaired import RepairedProbabilities, check_level
 from .._ground.linalg import least_eigenvalue
 from .._ground.results import Floats
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import Terms, recalibrate, softmax_against_zero
 from .._math.many_labels import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, Draws
 from .._math.newton import minimize, newton_direction
@@ -187,7 +187,7 @@ def bootstrap_fits(
     """
     if fit is not None and baseline is None:
         baseline = fit.baseline
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     if fit is None:
         fit = fit_predictions(predictions, penalty=penalty, center=center)
     return refits_of(predictions, fit, n_resamples=n_resamples, seed=seed)

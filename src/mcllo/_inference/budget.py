@@ -11,6 +11,11 @@ calibration test            `N_RESAMPLES`                 `TEST_WORK`; beyond: c
                                                           `EXCEEDANCES_LARGE`
 over all baselines          `N_RESAMPLES`                 any size
 sign flips of groups        `N_RESAMPLES`                 `MOST_FLIPPED` groups; beyond: F
+  skewed scores, for each   `N_RESAMPLES_DEPENDENT`       `DEPENDENT_WORK`; beyond: flips alone,
+  strength of dependence                                  and the reason says so
+rows of unequal weight      `N_RESAMPLES`                 `MOST_FLIPPED` effective rows and
+  sequential, stops at      `EXCEEDANCES`                 `TEST_WORK`; beyond: F
+  beyond `UNHURRIED_WORK`
 nested models, one class    `N_RESAMPLES`                 `NESTED_WORK` for all tests together,
                                                           `BRIEF_NESTED_WORK` in an assessment
   refits, then scores       at least `FEWEST_REFITS`      beyond: chi-square, and the reason says so
@@ -25,9 +30,12 @@ isotonic curve's band       `CONSISTENCY_WORK` / rows,    any size; at least `FE
 details of an assessment    `N_RESAMPLES_DETAILS`         all baselines: `MOST_BASELINE_ENTRIES`
 classes left out            `N_RESAMPLES_CULPRITS`        `CULPRITS_WORK`; beyond: fewer rows
 holdout tests of `compare`  `N_RESAMPLES_COMPARE`         `TEST_WORK`
+  labels of both samples    `N_RESAMPLES_COMPARE`         `TEST_WORK`; beyond: no corrected p-value
 parametric bootstrap        `N_RESAMPLES_BOOTSTRAP`       any size
 tests in a power study      `N_RESAMPLES_STUDY`           any size
 law of a size               `N_RESAMPLES_SIZE`            any size, of some hundred rows
+one map for all subgroups   `N_RESAMPLES`                 `SUBGROUPS_WORK`; beyond: chi-square
+  tests of each subgroup    so many times their number    as the calibration test
 ==========================  ============================  ========================================
 
 Memory: `BATCH_ENTRIES` labels are drawn at once, `HELD_ENTRIES` probabilities kept for quantiles.
@@ -44,6 +52,7 @@ N_RESAMPLES_DETAILS = 499
 N_RESAMPLES_COMPARE = 499
 N_RESAMPLES_CULPRITS = 399
 N_RESAMPLES_STUDY = 199
+N_RESAMPLES_DEPENDENT = 499
 """In a study each repetition needs its own draws; a p-value is exact at any number."""
 N_RESAMPLES_SIZE = 400
 """Draws of an estimate; labels are not drawn."""
@@ -70,9 +79,17 @@ SCORES_PER_REFIT, FULL_SCORES_PER_REFIT = 25.0, 150.0
 """Draws that are scored at the price of one that is fitted; MCLLO, full map."""
 ZEROS_WORK = 2e7
 """Some seconds in all: every floor is simulated up to here."""
+UNHURRIED_WORK = 2e7
+"""About a second: no need to stop early."""
+DEPENDENT_WORK = 2e8
+"""Some seconds: labels of groups, for every strength of dependence."""
 NULLS_WORK = 2e8
 CONSISTENCY_WORK = 2e7
 """Rows x draws of an isotonic band: a second or two."""
+SUBGROUPS_WORK = 4e8
+"""Ten seconds or so of scores: all subgroups share the draws."""
+SUBGROUPS_PER_DRAWS = 20
+"""Of every 20 subgroups each may take so many draws again: its p-value is multiplied by all."""
 CULPRITS_WORK = 1e8
 """A second or two for all sets of classes that are left out."""
 

@@ -4,8 +4,8 @@
 baseline a class    likelihood ratio (score, Wald) of that fit     `_inference/likelihood_tests`
 baseline "auto"     fit of the likeliest baseline, p-value of the  `_inference/max_score`
                     largest score over all baselines
-groups, or survey   score test with the variance of the groups'    `_inference/robust`
-weights             scores; standard errors by the sandwich
+groups, or weights  score test with the variance of the groups'    `_inference/robust`
+that are no counts  scores; standard errors by the sandwich
 ==================  =============================================  ==============================
 """
 
@@ -16,14 +16,14 @@ from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._input.labels import RESERVED
-from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from ..exceptions import Either, InputError, Phrase
 from .budget import N_RESAMPLES
 from .draws import Seed
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
 from .pvalue import Ground, PValue, Reason
-from .robust import RobustTest, is_survey, robust_fit, robust_test
+from .robust import RobustTest, robust_fit, robust_test
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def calibration_test(
     (4, 'chi2', False)
     """
     rule, baseline = split_baseline(baseline)
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, baseline=baseline, **data)
     options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     return fit_and_test(predictions, rule, statistic=statistic, method=method, **options).test
 
@@ -122,8 +122,10 @@ def fit_and_test(
     seed: Seed = None,
 ) -> FittedTest:
     """Fit and test validated predictions; `rule` is that of `split_baseline`."""
+    refuse_choice(predictions, rule)
     if needs_robust(predictions):
-        return _robustly(predictions, rule, n_resamples, seed)
+        fit = fit_predictions(predictions)
+        return robustly_tested(predictions, fit, n_resamples=n_resamples, seed=seed)
     if rule == "auto":
         fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
         return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
@@ -136,24 +138,39 @@ def fit_and_test(
 
 def needs_robust(predictions: Predictions) -> bool:
     """Whether rows depend on each other, or their weights are no counts."""
-    return is_survey(predictions) or predictions.groups is not None
+    return not predictions.counts_rows or predictions.groups is not None
 
 
-def _robustly(predictions: Predictions, rule: str, n_resamples: int, seed: Seed) -> FittedTest:
-    """Test by the robust score; a baseline chosen by the labels is refused: nothing pays for it."""
-    if rule:
+def honest_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
+    """Return the fit with robust standard errors where its own would not hold for these rows."""
+    rows = predictions.weighed()
+    return robust_fit(rows, fit) if needs_robust(rows) else fit
+
+
+def refuse_choice(predictions: Predictions, rule: str) -> None:
+    """Refuse a baseline chosen by the labels where no p-value pays for the choice."""
+    if rule and needs_robust(predictions):
         raise InputError(
             Phrase(
-                "{found} must not be combined with groups or survey weights: the p-value that pays "
-                "for the choice needs independent rows."
+                "{found} must not be combined with groups or weights that are no counts: the "
+                "p-value that pays for the choice needs independent rows."
             ),
             argument="baseline",
             value=rule,
             remedy="Name the baseline.",
         )
-    fit = fit_predictions(predictions)
+
+
+def robustly_tested(
+    predictions: Predictions, fit: MCLLOFit, *, n_resamples: int = N_RESAMPLES, seed: Seed = None
+) -> FittedTest:
+    """Return the robust score test of rows that were fitted already, and their robust errors."""
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
-    ground = Ground.SURVEY if predictions.groups is None else Ground.GROUPS
+    ground = (
+        Ground.GROUPS
+        if predictions.groups is not None
+        else Ground(f"{predictions.weight_kind} weights")
+    )
     why = Reason(ground, notes=(found.reason,))
     own = PValue(found.pvalue, found.method, found.n_resamples, found.seed, why)
     test = CalibrationTest.of(found.statistic, found.df, "robust_score", own)

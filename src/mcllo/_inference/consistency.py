@@ -227,7 +227,7 @@ def _drawn_curves(
 def _gain(pooled: Pooled, frequency: Floats, curve: Floats) -> float:
     """Return the miscalibration part of the Brier score: what the curve gains over the values."""
     away = (pooled.values - frequency) ** 2 - (curve - frequency) ** 2
-    return float(np.average(away, weights=pooled.weight))
+    return float(pooled.weight @ away / pooled.weight.sum())
 
 
 def _null(pooled: Pooled, missed: Floats, level: float, seed: int) -> MetricNull:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
-from ..exceptions import Either, InputError, Option, Phrase
+from ..exceptions import Either, InputError, Phrase
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .pvalue import PValue
 
@@ -68,7 +68,11 @@ def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
 
 def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Labels:
     """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
-    u = uniforms(seed, start, size, len(probs))
+    return labels_at(probs, uniforms(seed, start, size, len(probs)))
+
+
+def labels_at(probs: Floats, u: Floats) -> Labels:
+    """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
     below = np.cumsum(probs, axis=1)[:, :-1].T
     if len(below) > MANY_CLASSES:
         return np.stack([np.searchsorted(*pair) for pair in zip(below.T, u.T, strict=True)], axis=1)
@@ -105,17 +109,8 @@ class StatisticDraws:
 
 def written_out(predictions: Predictions) -> Predictions:
     """Return each row as often as its weight says; labels of a fraction cannot be drawn."""
-    weight = predictions.sample_weight
-    if weight is not None and not predictions.has_whole_weights:
-        row = int(np.argmax(weight != np.floor(weight)))
-        why = "exact p-values need whole-number weights (rows counted so many times); got {found}."
-        raise InputError(
-            Phrase(why),
-            argument="sample_weight",
-            value=float(weight[row]),
-            row=row,
-            remedy=Phrase("Use {}.", Option("method", "chi2")),
-        )
+    if not predictions.has_whole_weights:
+        predictions.facts.refuse_dependence()
     return predictions.written_out()
 
 

@@ -75,8 +75,8 @@ NAMES = {
 WAYS = {
     "chi2": "chi-square",
     "bound": "guaranteed bound, split likelihood ratio",
-    "bonferroni": "chi-square with Bonferroni",
     "flip": "{:,} sign flips of the groups' scores",
+    "draw": "{:,} simulated data sets",
     "f": "F",
 }
 
@@ -144,7 +144,7 @@ class CalibrationTest(Tested):
     method : str
         How the p-value was computed: ``'chi2'``; ``'exact'``, by drawing labels from the
         predictions; ``'bound'``, a guaranteed upper bound, where it is far below what drawing can
-        show; ``'bonferroni'`` over baselines; or the way of a `RobustTest`.
+        show; or the way of a `RobustTest`.
     kind : {'lr', 'score', 'wald', 'max_score', 'robust_score'}
         Which statistic: the last two where the baseline is chosen by the data, and where rows
         depend on each other or are survey-weighted.
@@ -279,12 +279,11 @@ def choose_method(
         errors,
         n_clipped=predictions.n_clipped,
         least_variance=lambda: _least_variance(predictions),
-        whole_weights=lambda: predictions.has_whole_weights,
     )
     if not why.wants_draws:
         return "chi2", why
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
-    if whole and n_resamples * _work(predictions, df, statistic) <= TEST_WORK:
+    if whole and n_resamples * work_of_draw(predictions, df, statistic) <= TEST_WORK:
         return "sequential", why
     why = why.but(Limit.SIZE)
     if statistic == "lr" and errors < ENOUGH_ERRORS and whole:
@@ -298,7 +297,6 @@ def trust_chi2(
     *,
     n_clipped: int,
     least_variance: Callable[[], float],
-    whole_weights: Callable[[], bool],
 ) -> Reason:
     """Return why chi-square is used, or what speaks against it where draws would be better.
 
@@ -307,17 +305,15 @@ def trust_chi2(
     if statistic == "wald":
         return Reason(Ground.WALD, errors)
     if n_clipped:
-        why = Reason(Ground.ZEROS, errors)
-    elif errors < ENOUGH_ERRORS:
-        why = Reason(Ground.FEW_ERRORS, errors)
-    elif least_variance() < ENOUGH_VARIANCE:
-        why = Reason(Ground.RARE_CLASS, errors)
-    else:
-        return Reason(Ground.ENOUGH, errors)
-    return why if whole_weights() else why.but(Limit.WEIGHTS)
+        return Reason(Ground.ZEROS, errors)
+    if errors < ENOUGH_ERRORS:
+        return Reason(Ground.FEW_ERRORS, errors)
+    if least_variance() < ENOUGH_VARIANCE:
+        return Reason(Ground.RARE_CLASS, errors)
+    return Reason(Ground.ENOUGH, errors)
 
 
-def _work(predictions: Predictions, df: int, statistic: str) -> float:
+def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
     """Return the work of one draw, in cells of a table of few classes (20 to 50 ns each).
 
     A refit needs Hessians, ``4 n K^2`` operations each, and factors them; a score needs neither.

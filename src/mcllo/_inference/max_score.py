@@ -47,7 +47,7 @@ from .draws import (
     monte_carlo_p,
     written_out,
 )
-from .likelihood_tests import CalibrationTest, chi2_sf
+from .likelihood_tests import CalibrationTest
 from .pvalue import Ground, PValue, Reason
 
 BASELINE_TIE = 1e-7
@@ -63,17 +63,13 @@ def max_score_test(
 ) -> tuple[Floats, PValue]:
     """Test calibration by the largest score statistic over the baselines in these columns.
 
-    Return the score statistic of each baseline, and the p-value of the largest. It is exact, by
-    labels drawn from the predictions; for weights that are no whole numbers and cannot be drawn it
-    is Bonferroni's, the smallest chi-square p-value times the number of baselines.
+    Return the score statistic of each baseline, and the p-value of the largest: exact, by labels
+    drawn from the predictions.
     """
     check_resamples(n_resamples)
     entropy = entropy_of(seed)
     scores = BaselineScores(predictions, columns)
     observed = scores.observed()
-    if not predictions.has_whole_weights:
-        tails = [chi2_sf(float(s), df) for s, df in zip(observed, scores.df, strict=True)]
-        return observed, PValue(min(1.0, len(columns) * min(tails)), "bonferroni")
     threshold = float(observed.max()) * (1.0 - TIE) - 1e-12
     draws = _DrawnSums(predictions, columns, entropy)
 

@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.labels import find_class
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
 from .budget import MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
@@ -247,7 +247,7 @@ def omnibus_test(
         raise InputError(f"kind must be 'hosmer_lemeshow' or 'kernel'; got {kind!r}.")
     if isinstance(n_groups, bool) or not isinstance(n_groups, (int, np.integer)) or n_groups < 1:
         raise InputError(f"n_groups must be a whole number >= 1; got {n_groups!r}.")
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     metric = KernelError if kind == "kernel" else partial(HosmerLemeshow, n_groups=n_groups)
     null = metric_nulls(predictions, {kind: metric}, n_resamples=n_resamples, seed=seed)
     return OmnibusTest.from_null(kind, null[kind])

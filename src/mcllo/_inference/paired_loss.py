@@ -26,7 +26,7 @@ of S there tells how far an observed S may lie from it: farther to the side wher
 The base m is the mean of all predictions, so that no label is all but impossible only because a map
 that won by luck says so. What the family does not know, how rows vary and depend on each other, is
 in the dispersion. Nothing asks that a prediction be right; only that the spread under the family or
-the observed one is about right. `docs/how-to/compare-methods.md` has the coverage, by simulation.
+the observed one is about right. `docs/explanation/comparing.md` has the coverage, by simulation.
 
 The winner of k methods is picked after looking, so that its differences may be any of
 ``k (k + 1) / 2``. `all_pairs_quantile` is the quantile that the largest of them all, each over its
@@ -44,14 +44,19 @@ from .._ground.results import Codes, Floats
 from .._math.kernel import softmax
 from ..metrics._scores import error_of_mean
 
-MOST_ROWS = 20_000
-"""Rows from which the family's shape is taken; of more, evenly spaced ones (`thinning`)."""
+MOST_CELLS, FEWEST_ROWS = 400_000, 500
+"""Probabilities that show the family's shape; of more, evenly spaced rows, at least so many."""
 NO_DIFFERENCE = 1e-9
 """Log probabilities that differ by less are equal."""
-TOL = 1e-8
+TOL, ROUGH = 1e-8, 1e-4
+"""Decrements, in nats, at which the estimate is found, and the place where spreads are measured."""
 MAX_ITER = 100
 FARTHEST = 1e6
 """Standard deviations of a row's difference beyond which t has reached the end of its family."""
+SMALLEST_PART = 1e-4
+"""Of the largest difference, that a standard deviation may be; below, it is no unit to count in."""
+CERTAIN = 1e-6
+"""Part of the error below which labels add nothing to it: they are certain."""
 N_DRAWS = 10_000
 FIXED = 20_240_601
 """What the normal variables are drawn from: the quantile is a function of the losses alone."""
@@ -69,10 +74,20 @@ class _Point:
     means: Floats
     variances: Floats
 
+    def in_units(self, u: float) -> _Point:
+        """Return the point for gains divided by u."""
+        means, variances = self.means / u, self.variances / u**2
+        sums = self.slope / u, self.curvature / u**2, self.bend / u**3
+        return _Point(self.t * u, self.value, *sums, means, variances)
 
-def thinning(n_samples: int) -> int:
-    """Return k where every k-th row shows the family's shape."""
-    return -(-n_samples // MOST_ROWS)
+
+def thinning(n_samples: int, n_classes: int, most: int = MOST_CELLS) -> int:
+    """Return k where every k-th row shows the family's shape, in about `most` probabilities.
+
+    >>> thinning(2000, 10), thinning(200_000, 10), thinning(4000, 1000)
+    (1, 5, 8)
+    """
+    return max(1, min(-(-n_samples * n_classes // most), n_samples // FEWEST_ROWS))
 
 
 class PairedLoss:
@@ -83,11 +98,13 @@ class PairedLoss:
     observed : ndarray of shape (n,)
         Log loss of each row under `other` less that under `first`.
     first, other, base : ndarray of shape (m, c)
-        Probabilities above 0, a, b and m of the card: of every k-th row, k by `thinning`.
+        Probabilities above 0, a, b and m of the card, of rows 0, `every`, 2 `every`, ...
     weight : ndarray of shape (n,)
         How many rows each stands for.
     groups : ndarray of shape (n,), optional
         Which rows may depend on each other, as 0, 1, ...; each row one for survey weights.
+    every : int
+        1 where the probabilities are those of all rows; see `thinning`.
 
     Attributes
     ----------
@@ -117,18 +134,23 @@ class PairedLoss:
         base: Floats,
         weight: Floats,
         groups: Codes | None = None,
+        every: int = 1,
     ) -> None:
         self.mean = float(weight @ observed) / float(weight.sum())
         self.standard_error, self.units = error_of_mean(observed - self.mean, weight, groups)
         if groups is not None:  # weights that count no rows: as many as they are worth (Kish)
             weight = weight * (weight.sum() / (weight @ weight))
-        self.total, self.weight = float(weight.sum()), weight[:: thinning(len(observed))]
+        self.total, self.weight = float(weight.sum()), weight[::every]
         self.base, self.scale = np.log(base).T.copy(), 1.0
         self.gains = np.log(first).T - np.log(other).T
-        self.same = bool(np.abs(self.gains).max(initial=0.0) < NO_DIFFERENCE)
+        largest = float(np.abs(self.gains).max(initial=0.0))
+        self.same = largest < NO_DIFFERENCE
         if not self.same:
-            self.scale = float(np.sqrt(np.average(self._at(0.0).variances, weights=self.weight)))
+            start = self._at(0.0)
+            spread = float(np.sqrt(start.curvature / self.weight.sum()))
+            self.scale = max(spread, SMALLEST_PART * largest)
             self.gains /= self.scale
+            self._start = start.in_units(self.scale)
 
     def _at(self, t: float) -> _Point:
         """Return the family at t, here in units of ``1 / scale``."""
@@ -149,8 +171,8 @@ class PairedLoss:
         """S, scaled, for the rows that were kept."""
         return self.mean / self.scale * float(self.weight.sum())
 
-    def _most_likely(self, here: _Point, events: float) -> _Point:
-        """Return the estimate, from `here`; `events` A''s are added as a prior (1/2: Firth)."""
+    def _most_likely(self, here: _Point, events: float, tol: float) -> _Point:
+        """Return the estimate, from `here`, with ``log(A'')`` times `events` as a prior."""
 
         def loss(at: _Point) -> float:
             prior = events * np.log(max(at.curvature, 1e-300)) if events else 0.0
@@ -160,7 +182,7 @@ class PairedLoss:
             curvature = max(here.curvature, 1e-300)
             slope = here.slope - self._observed - events * here.bend / curvature
             step = -slope / curvature
-            if -slope * step <= TOL or abs(here.t) >= FARTHEST:
+            if -slope * step <= tol or abs(here.t) >= FARTHEST:
                 break
             for _ in range(MAX_ITER):
                 there = self._at(float(np.clip(here.t + step, -FARTHEST, FARTHEST)))
@@ -174,12 +196,12 @@ class PairedLoss:
     @cached_property
     def typical(self) -> _Point:
         """Where spreads are measured: an estimate that never lies at the family's end."""
-        return self._most_likely(self._at(0.0), 0.5)
+        return self._most_likely(self._start, 0.5, ROUGH)
 
     @cached_property
     def estimate(self) -> _Point:
         """Where the family's mean is the observed one."""
-        return self._most_likely(self.typical, 0.0)
+        return self._most_likely(self.typical, 0.0, TOL)
 
     def _error(self, variances: Floats) -> float:
         """Return the standard error of a mean of independent rows with these (scaled) variances."""
@@ -193,12 +215,22 @@ class PairedLoss:
         return self._error((means - np.average(means, weights=self.weight)) ** 2)
 
     @cached_property
+    def expected_error(self) -> float:
+        """The standard error under the family, of independent rows."""
+        return float(np.hypot(self._error(self.typical.variances), self.rows_error))
+
+    @property
     def error(self) -> float:
         """The standard error that the interval goes by: the observed, or the family's if larger."""
         if self.same or self.units <= 1.0:
             return self.standard_error
-        labels = self._error(self.typical.variances)
-        return max(self.standard_error, float(np.hypot(labels, self.rows_error)))
+        return max(self.standard_error, self.expected_error)
+
+    @property
+    def dispersion(self) -> float:
+        """How much larger the squared error is than that of the family; at least 1."""
+        certain = self.same or self.expected_error <= CERTAIN * self.error
+        return 1.0 if certain else (self.error / self.expected_error) ** 2
 
     def interval(self, quantile: float) -> tuple[float, float]:
         """Return the means up to `quantile` standard errors away, as the deviance measures them.
@@ -210,6 +242,8 @@ class PairedLoss:
             return self.mean, self.mean
         if self.units <= 1.0:
             return -np.inf, np.inf
+        if self._error(self.typical.variances) <= CERTAIN * self.error:
+            return self.mean - quantile * self.error, self.mean + quantile * self.error
         low, high = (self._limit(quantile, side) * self.scale for side in (-1.0, 1.0))
         reach = quantile * self.rows_error
         return min(low, self.mean - reach), max(high, self.mean + reach)
@@ -221,7 +255,7 @@ class PairedLoss:
         """
         best, kept = self.estimate, float(self.weight.sum())
         reach = quantile * self.error / self.scale * kept / self.typical.curvature
-        goal = self.typical.curvature * reach**2
+        goal = min(self.typical.curvature * reach * reach, 1e200)
         inside, outside = 0.0, FARTHEST
         away = min(reach, 0.5 * FARTHEST)
         for _ in range(MAX_ITER):

@@ -24,7 +24,7 @@ from typing import Any, Unpack
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Result
 from .._ground.text import PStyle, format_count, format_number, format_p, p_words
-from .._input.predictions import Predictions, TableOptions, as_predictions, reads_rows
+from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 
@@ -123,7 +123,7 @@ def calibration_posterior(
     df, p = 0.64 (chi-square)
     """
     check_share("prior", prior)
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     total = counted_rows(predictions)
     return posterior_of_fit(fit_predictions(predictions), total, prior)
 
@@ -202,7 +202,7 @@ def counted_rows(predictions: Predictions) -> float:
     total = float(predictions.sample_weight.sum())
     if total <= 1.0:
         raise InputError(
-            f"sample_weight must count rows for BIC, so sum to more than 1; got {total:.3g}. "
-            "Divide the weights by their mean."
+            f"sample_weight must count more than one row for BIC; got {total:.3g}. "
+            "Leave rows in that count."
         )
     return total

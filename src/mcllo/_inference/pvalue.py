@@ -29,18 +29,20 @@ class Ground(StrEnum):
     ZEROS = "zeros were raised"
     RARE_CLASS = "a class is too rare for chi-square"
     BASELINE = "the baseline was chosen by these labels"
-    GROUPS = "rows of a group may depend"
+    GROUPS = "rows are grouped, or weighted by no counts"
     SURVEY = "survey weights"
+    IMPORTANCE = "importance weights"
 
 
 class Limit(StrEnum):
     """Why labels were not drawn where that would have been better."""
 
-    WEIGHTS = "fractional weights cannot be simulated"
     SIZE = "the data are too large to simulate"
     FULL_MAP = "the full map is too costly to simulate"
     TESTS = "so many tests of so much data are too costly to simulate"
     FITS = "so many fits would take too long"
+    GROUPS = "rows are grouped, or weighted by no counts"
+    ELSEWHERE = "the rows the map was fitted on are not at hand"
 
 
 class Note(StrEnum):

@@ -1,36 +1,35 @@
-"""`robust_test`, `robust_fit`: inference that survives repeated measurements and survey weights.
+"""`robust_test`, `robust_fit`: inference that survives repeated measurements and weights.
 
 U is the score at the identity, H the information there, ``U_g`` the score of unit g (a group, or a
-row), G the number of units:
+row), G the number of units (`_inference/scores`):
 
 ====================  ======================================================================
-score of a row        ``u_i = Z_i' (e_{y_i} - g_i) = (r_i; r_i l_i)``, ``r_ji = 1[y_i=j] - g_ji``
-score of a group      ``U_g = sum_{i in g} w_i u_i``, whatever the weights mean
-gram, groups          ``sum_g U_g U_g'``
-gram, frequencies     ``sum_i w_i u_i u_i'``: row i is w_i rows of their own
-gram, survey          ``sum_i w_i^2 u_i u_i'``: row i is one row with the score ``w_i u_i``
-units                 groups; ``sum_i w_i``; or rows: what is independent of each other
 score statistic       ``S = U' H^-1 U``
 its mean under H0     ``sum_k lambda_k``, eigenvalues of ``H^-1 V``, ``V = sum_g U_g U_g'``
 reported statistic    ``S d / sum_k lambda_k``, to be compared with d, the rank of H
 F (Rao and Scott)     ``S / sum_k lambda_k ~ F(nu, (G - 1) nu)``,
                       ``nu = (sum_k lambda_k)^2 / sum_k lambda_k^2``
 sign flips            ``S* = |sum_g s_g H^-1/2 U_g|^2`` with random signs ``s_g = +-1``
-p-value               flips up to 1000 groups, else F; never below that of independent rows
+drawn labels          `_inference/null_labels`: weights that are no counts, one row a unit
 covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
                       ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
 
-Rows of weight 0 are no rows, and groups of such rows no groups. Rows are worked through in chunks:
-without groups nothing of the size of the data is kept.
+====================  ======================================================================
+rows                  p-value
+====================  ======================================================================
+in groups             flips up to 1000 groups, else F; never below that of independent rows,
+                      nor, where the groups' scores are skewed, below that of `null_labels`
+weights, no counts    drawn labels up to 1000 effective rows, else F
+frequencies           flips up to 1000 rows, else F; never below that of independent rows
+====================  ======================================================================
 
 Under H0 every U_g has mean 0, so V is not centred and its mean is the variance of U. Flipping signs
 is exact where the U_g are symmetric about 0, at any number of groups, and right in large samples
 whatever they are. F is the form of Rao and Scott (1984) with the denominator of Thomas and Rao
 (1987). The floor by independent rows is for few groups of sharp predictions: while no surprise has
 happened all scores point one way, and no flip exceeds them. It costs power only where rows of a
-group avoid each other's labels. Survey weights have no such floor: the sampling may depend on the
-labels.
+group avoid each other's labels.
 
 Why not ``U' V^-1 U``, the usual generalised score test? Labels are skewed, and V^-1 turns
 directions in which no surprise has happened yet into evidence. Rejections under H0 at nominal 5 %,
@@ -42,19 +41,19 @@ test                        60 groups       600 groups
 ==========================  ==============  ==============
 independent rows            4 to 100 %      4 to 100 %
 ``U' V^-1 U``, Hotelling F  7 to 31 %       4 to 11 %
-S with flips, as here       2 to 9 %        2 to 8 %
-S with F, as here           1 to 7 %        2 to 6 %
+S with flips                2 to 9 %        2 to 8 %
+S with F                    1 to 7 %        2 to 6 %
 ==========================  ==============  ==============
 
-"As here" is with that floor. With 8 and 20 groups flips rejected 0 to 8 %.
-The power of S is the higher one in most designs but not in all: with eight classes and flat
-predictions, 60 groups, 25 % against 49 %.
+The last two are with the floor of independent rows. The power of S is the higher one in most
+designs but not in all: with eight classes and flat predictions, 60 groups, 25 % against 49 %.
+`docs/explanation/groups-and-weights.md` has what is rejected now, rare events and weights included.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack, get_args
 
@@ -64,137 +63,31 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
 from .._ground.linalg import whitening
-from .._ground.results import Codes, Floats
+from .._ground.results import Floats
+from .._ground.statements import Statement
 from .._ground.text import format_count, format_number, format_p
-from .._input.predictions import Predictions, RowOptions, as_predictions, reads_rows
-from .._math.likelihood import (
-    CHUNK_ELEMENTS,
-    LogPartition,
-    identity_theta,
-    softmax_against_zero,
-)
-from ..exceptions import InputError, Option, Phrase
-from .budget import BATCH_ENTRIES, MOST_FLIPPED, N_RESAMPLES
+from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
+from .._math.likelihood import LogPartition, identity_theta
+from ..exceptions import InputError
+from .budget import BATCH_ENTRIES, DEPENDENT_WORK, MOST_FLIPPED, N_RESAMPLES, TEST_WORK
+from .budget import N_RESAMPLES_DEPENDENT as FEWER
 from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
+from .null_labels import STRENGTHS, TIE, NullRows, Skew, dependent_pvalue, draw_pvalue
 from .pvalue import PValue, Tested
+from .scores import ScoreSums, n_effective, require_two, row_sums, score_sums, unit_scores
 
-TIE = 1e-9
-"""Statistics closer than this (relative) count as equal: most flips of few groups repeat."""
+RobustMethod = Literal["auto", "flip", "f", "draw"]
 
-RobustMethod = Literal["auto", "flip", "f"]
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreSums:
-    """Sums over independent units: the score, the gram matrix of unit scores, and their number."""
-
-    total: Floats
-    gram: Floats
-    n_units: float
-
-    @property
-    def covariance(self) -> Floats:
-        """Of the total: ``N / (N - 1) (gram - total total' / N)`` for N units."""
-        n = self.n_units
-        centred: Floats = self.gram - np.outer(self.total, self.total) / n
-        return n / (n - 1.0) * centred
-
-
-def score_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
-    """Return the sums over groups, or over rows where there are none."""
-    if predictions.groups is not None:
-        scores = group_scores(predictions, theta)
-        return ScoreSums(scores.sum(axis=0), scores.T @ scores, float(len(scores)))
-    return row_sums(predictions, theta)
-
-
-def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
-    """Return the sums over rows, as if there were no groups."""
-    size = len(theta)
-    total, gram = np.zeros(size), np.zeros((size, size))
-    weight = predictions.sample_weight
-    for rows, scores in _chunks(predictions, theta):
-        if weight is None:
-            total += scores.sum(axis=1)
-            gram += scores @ scores.T
-            continue
-        own = weight[rows]
-        total += scores @ own
-        gram += (scores * (own if predictions.weight_kind == "frequency" else own**2)) @ scores.T
-    n = float(predictions.n_samples)
-    if weight is not None:
-        survey = predictions.weight_kind == "survey"
-        n = float(np.count_nonzero(weight) if survey else weight.sum())
-    if n <= 1.0:
-        raise InputError(
-            f"a robust variance needs at least two rows; the weights count {n:g}.",
-            remedy=Phrase(
-                "If they are shares and no counts, pass {}.", Option("weight_kind", "survey")
-            ),
-        )
-    return ScoreSums(total, gram, n)
-
-
-def unit_scores(predictions: Predictions, theta: Floats) -> Floats:
-    """Return the score of every unit, shape (n_units, 2K); frequencies must be whole numbers."""
-    if predictions.groups is not None:
-        return group_scores(predictions, theta)
-    scores = np.concatenate([part for _, part in _chunks(predictions, theta)], axis=1).T
-    weight = predictions.sample_weight
-    if weight is None:
-        return scores
-    if predictions.weight_kind == "survey":
-        used = weight > 0.0
-        return scores[used] * weight[used, None]
-    return np.repeat(scores, weight.astype(np.int64), axis=0)
-
-
-def group_scores(predictions: Predictions, theta: Floats) -> Floats:
-    """Return ``U_g`` of every group with a row that counts, shape (n_groups, 2K)."""
-    assert predictions.groups is not None
-    weight = predictions.sample_weight
-    used = np.arange(predictions.n_samples) if weight is None else np.flatnonzero(weight)
-    names, codes = np.unique(predictions.groups[used], return_inverse=True)
-    if len(names) < 2:
-        raise InputError(
-            "groups must name at least two groups among the rows that count; all are in one. "
-            "Rows of a single group say nothing about how groups vary: add groups."
-        )
-    order = np.argsort(codes, kind="stable")
-    codes, sums, start = codes[order], np.zeros((len(names), len(theta))), 0
-    for rows, scores in _chunks(predictions, theta, used[order]):
-        own = scores if weight is None else scores * weight[rows]
-        here = codes[start : start + len(rows)]
-        first = np.flatnonzero(np.diff(here, prepend=-1))
-        sums[here[first]] += np.add.reduceat(own, first, axis=1).T
-        start += len(rows)
-    return sums
-
-
-def _chunks(
-    predictions: Predictions, theta: Floats, order: Codes | None = None
-) -> Iterator[tuple[Any, Floats]]:
-    """Yield (rows, their scores without weights, shape (2K, rows)), in this order of rows."""
-    k, odds, codes = len(theta) // 2, predictions.log_odds, predictions.model_codes
-    n = predictions.n_samples if order is None else len(order)
-    step = max(256, CHUNK_ELEMENTS // k)
-    for start in range(0, n, step):
-        rows = slice(start, min(n, start + step)) if order is None else order[start : start + step]
-        yield rows, row_scores(theta, odds[:, rows], codes[rows])
-
-
-def row_scores(theta: Floats, odds: Floats, codes: Codes) -> Floats:
-    """Return ``u_i`` of every row, shape (2K, n)."""
-    k, n = odds.shape
-    scores = np.empty((2 * k, n))
-    residual = scores[:k]
-    softmax_against_zero(theta, odds, out=residual)
-    np.negative(residual, out=residual)
-    inside = np.flatnonzero(codes < k)
-    residual[codes[inside], inside] += 1.0
-    np.multiply(residual, odds, out=scores[k:])
-    return scores
+UNLIKELY = 0.2
+"""P-values above it are not worth a second look: they reject at no level in use."""
+FEWEST_EFFECTIVE = 20.0
+"""Effective rows below which weighted rows cannot be judged."""
+EVEN = 0.995
+"""Units are all alike when this share of them is effective."""
+ONE_LABEL = "all rows have one label, and what rows of other labels would weigh is not known"
+SKEWED_GROUPS = "the groups' scores are skewed"
+LARGEST = "the p-value is the largest over how strongly rows of a group may hang together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +123,11 @@ class Mixture:
         nu = total**2 / float(self.eigenvalues @ self.eigenvalues)
         return float(fdtrc(nu, (self.n_units - 1.0) * nu, self.score / total))
 
+    @property
+    def least_f_pvalue(self) -> float:
+        """The least that units such as these can give: ``S <= G sum_k lambda_k``."""
+        return replace(self, score=self.n_units * float(self.eigenvalues.sum())).f_pvalue
+
 
 def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> PValue:
     """Return how often random signs of the units' scores give at least the observed S.
@@ -260,30 +158,34 @@ class RobustTest(Tested):
     Attributes
     ----------
     statistic : float
-        Score statistic over the mean of its estimated eigenvalues; about `df` under H0.
+        Score statistic over the mean of its estimated eigenvalues, or that of drawn labels; about
+        `df` under H0.
     df : int
         Parameters that the rows can tell apart.
     pvalue : float
         By `method`.
-    method : {'flip', 'f'}
-        Random signs of the groups' scores, or the F distribution.
+    method : {'flip', 'f', 'draw'}
+        Random signs of the groups' scores, the F distribution, or drawn labels.
     kind : {'cluster', 'sandwich'}
         Whether groups were given, or every row is its own.
     n_groups : int
         Groups, or rows that count.
     n_effective : float
-        As many equal ones of them as would tell as much, by their weights (Kish):
-        ``(sum w)^2 / sum w^2``.
+        As many of equal weight would average as well (Kish): ``(sum w)^2 / sum w^2`` over groups
+        or rows.
     design_effect : float
-        How many times larger the groups make the variance of the score; 1 without groups.
+        How many times larger the groups make the variance of the score; without groups how many
+        times larger unequal weights make that of an average, `n_groups` / `n_effective`.
     smallest_pvalue : float
         No labels of such rows could give a p-value below it.
     n_resamples, seed : int, int or None
-        Flips made, and what they were made from.
+        Flips or draws made, and what they were made from.
     reason : str
         Why `method` was used, and what limits the p-value.
+    obstacle : str
+        Why these rows cannot show anything at any level; empty where they can.
     limits : tuple of str
-        The latter alone.
+        What limits the p-value.
     """
 
     statistic: float
@@ -298,6 +200,7 @@ class RobustTest(Tested):
     n_resamples: int
     seed: int | None
     reason: str
+    obstacle: str = ""
     limits: tuple[str, ...] = field(default=(), repr=False)
     left_out = ("limits",)
 
@@ -310,30 +213,54 @@ class RobustTest(Tested):
         >>> test.cannot_tell(0.05)
         '3 groups give no p-value below 0.25; level 0.05 needs at least 6'
         """
-        self.rejects(alpha)
-        if self.smallest_pvalue <= alpha:
-            return ""
-        found = f"{format_count(self.n_groups)} {self.unit}"
-        if 2.0 ** (1.0 - self.n_groups) <= alpha:
-            found, needed = f"{format_count(self.n_resamples)} flips", math.ceil(1.0 / alpha) - 1
-        else:
-            needed = 1 + math.ceil(-math.log2(alpha))
-        least = format_number(self.smallest_pvalue)
-        return f"{found} give no p-value below {least}; level {alpha:g} needs at least {needed}"
+        self.rejects(alpha)  # refuses a level that is none
+        if self.obstacle or self.smallest_pvalue <= alpha:
+            return self.obstacle
+        found, needed = f"{format_count(self.n_groups)} {self.unit}", 1.0 - math.log2(alpha)
+        if self.method != "f" and 2.0 ** (1.0 - self.n_groups) <= alpha:
+            found, needed = f"{format_count(self.n_resamples)} draws", 1.0 / alpha - 1.0
+        words = f"{found} give no p-value below {format_number(self.smallest_pvalue)}"
+        if self.method == "f":
+            return words
+        return f"{words}; level {alpha:g} needs at least {math.ceil(needed)}"
+
+    def statements(self, alpha: float = 0.05) -> list[Statement]:
+        """Return what the test rests on, and why it cannot reject at level `alpha` if so."""
+        why, words = self.cannot_tell(alpha), f"The test rests on {self.units}."
+        if why:
+            words += f" It cannot reject at level {alpha:g}: {why}."
+        numbers = {"n_groups": self.n_groups, "n_effective": self.n_effective}
+        numbers |= {"smallest_pvalue": self.smallest_pvalue}
+        return [Statement("note.units", words, "doubt" if why else "plain", numbers)]
 
     @property
     def unit(self) -> str:
         """What is independent: groups, or rows."""
         return "groups" if self.kind == "cluster" else "rows"
 
+    @property
+    def way(self) -> str:
+        """How the p-value was computed, in words."""
+        made = format_count(self.n_resamples)
+        return {"flip": f"{made} sign flips", "f": "F", "draw": f"{made} simulated data sets"}[
+            self.method
+        ]
+
+    @property
+    def units(self) -> str:
+        """How many independent units there are, and how many equal ones that makes."""
+        words = f"{format_count(self.n_groups)} {self.unit}"
+        if self.n_effective > EVEN * self.n_groups:
+            return words
+        return f"{words}, effectively {format_number(self.n_effective)}"
+
     def __str__(self) -> str:
-        flips = f"{format_count(self.n_resamples)} sign flips"
-        return (
+        words = (
             f"robust score statistic {format_number(self.statistic, 4)} on {self.df} df, "
-            f"p {format_p(self.pvalue)} ({'F' if self.method == 'f' else flips}; "
-            f"{format_count(self.n_groups)} {self.unit}, design effect "
+            f"p {format_p(self.pvalue)} ({self.way}; {self.units}, design effect "
             f"{format_number(self.design_effect)})"
         )
+        return f"{words}; {self.obstacle}" if self.obstacle else words
 
 
 @reads_rows(RowOptions)
@@ -347,7 +274,7 @@ def robust_test(
     baseline: Any = None,
     **data: Unpack[RowOptions],
 ) -> RobustTest:
-    """Test calibration of rows that depend on each other, or that carry survey weights.
+    """Test calibration of rows that depend on each other, or whose weights are no counts.
 
     Parameters
     ----------
@@ -355,11 +282,12 @@ def robust_test(
         Predicted probabilities, shape (n_samples, n_classes).
     y : array-like of shape (n_samples,), or table of label counts
         The labels that came true; not given beside a `Predictions`.
-    method : {'auto', 'flip', 'f'}
-        Random signs of the groups' scores; the F distribution of Rao and Scott; 'auto' flips up to
-        1000 groups.
+    method : {'auto', 'flip', 'f', 'draw'}
+        Random signs of the groups' scores; the F distribution of Rao and Scott; labels drawn as
+        the predictions and the weights have them, for weights that are no counts. 'auto' flips up
+        to 1000 groups, and draws up to 1000 effective rows.
     n_resamples, seed
-        Flips, and what makes them repeatable.
+        Flips or draws, and what makes them repeatable.
     baseline, **data
         How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
         `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row (an animal,
@@ -379,95 +307,147 @@ def robust_test(
     >>> test.n_groups, test.kind, test.rejects(alpha=0.05), round(test.design_effect, 1)
     (60, 'cluster', False, 5.1)
     """
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, baseline=baseline, **data)
     if method not in get_args(RobustMethod):
-        raise InputError(f"method must be 'auto', 'flip' or 'f'; got {method!r}.")
+        raise InputError(f"method must be 'auto', 'flip', 'f' or 'draw'; got {method!r}.")
     check_resamples(n_resamples)
-    odds = predictions.log_odds
+    odds, grouped = predictions.log_odds, predictions.groups is not None
     theta, free = identity_theta(len(odds)), free_parameters(odds)
     sums = score_sums(predictions, theta)
+    require_two(sums, grouped)
     hessian = LogPartition(odds, predictions.sample_weight)(theta).hessian
     own = whitening(hessian[np.ix_(free, free)])
     root = np.zeros((len(free), own.shape[1]))
     root[free] = own
     null = Mixture.of(root, sums.total, sums.gram, sums.n_units)
-    chosen, reason, limits = _choose(predictions, method, sums.n_units, n_resamples)
-    pvalue, n_flips, entropy = null.f_pvalue, 0, None
-    if chosen == "flip":
-        entropy = entropy_of(seed)
+    effective = n_effective(predictions)
+    chosen, reason = _choose(predictions, method, sums.n_units, effective, n_resamples)
+    entropy = None if chosen == "f" else entropy_of(seed)
+    made = _Made(null.f_pvalue, null.statistic, root.shape[1], smallest=null.least_f_pvalue)
+    if chosen == "flip" and entropy is not None:
         scores = unit_scores(predictions, theta)
-        pvalue = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy).pvalue
-        n_flips = n_resamples
-    independent = 0.0 if is_survey(predictions) else chi2_sf(null.score, root.shape[1])
-    if independent > pvalue:
-        pvalue, limits = independent, (*limits, "the p-value of independent rows is larger")
-    grouped = predictions.groups is not None
+        found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
+        least = max(2.0 ** (1.0 - sums.n_units), 1.0 / (n_resamples + 1.0))
+        made = replace(made, pvalue=found.pvalue, n_resamples=n_resamples, smallest=least)
+        if least > 1.0 / (n_resamples + 1.0):
+            made = replace(made, limits=(f"so few can give no p-value below {least:.2g}",))
+    if chosen == "draw" and entropy is not None:
+        made = _drawn(NullRows.of(predictions), n_resamples, entropy)
+    else:
+        made = _floored(made, predictions, root, null.score, n_resamples, entropy)
+    design = sums.n_units / effective
     return RobustTest(
-        statistic=null.statistic,
-        df=root.shape[1],
-        pvalue=pvalue,
+        statistic=made.statistic,
+        df=made.df,
+        pvalue=made.pvalue,
         method=chosen,
         kind="cluster" if grouped else "sandwich",
         n_groups=round(sums.n_units),
-        n_effective=_n_effective(predictions),
-        design_effect=_design_effect(predictions, root, sums) if grouped else 1.0,
-        smallest_pvalue=_smallest(null, n_flips),
-        n_resamples=n_flips,
+        n_effective=effective,
+        design_effect=_design_effect(predictions, root, sums) if grouped else design,
+        smallest_pvalue=made.smallest,
+        n_resamples=made.n_resamples,
         seed=entropy,
-        reason="; ".join([reason, *limits]),
-        limits=limits,
+        reason="; ".join([reason, *made.limits]),
+        obstacle=made.obstacle or _too_few(predictions, effective),
+        limits=made.limits,
     )
 
 
-def _choose(
-    predictions: Predictions, method: str, n_units: float, n_resamples: int
-) -> tuple[str, str, tuple[str, ...]]:
-    """Return the method to use, why, and what limits its p-value."""
-    grouped = predictions.groups is not None
-    countable = grouped or is_survey(predictions) or predictions.has_whole_weights
-    if method == "flip" and not countable:
-        raise InputError(
-            "sign flips need whole-number weights (rows counted so many times), groups, or survey "
-            "weights. Use method='f'."
-        )
-    found = f"{format_count(n_units)} {'groups' if grouped else 'rows'}"
-    if method == "auto":
-        few = n_units <= MOST_FLIPPED
-        method = "flip" if few and countable else "f"
-        reason = found if countable else f"{found} with fractional weights"
-    else:
-        reason = "as asked"
+@dataclass(frozen=True)
+class _Made:
+    """A p-value on its way: what it is of, how it was made, and what limits it."""
+
+    pvalue: float
+    statistic: float
+    df: int
+    smallest: float
+    n_resamples: int = 0
     limits: tuple[str, ...] = ()
-    if method == "flip" and 2.0 ** (1.0 - n_units) > 1.0 / (n_resamples + 1.0):
-        limits = (f"so few can give no p-value below {2.0 ** (1.0 - n_units):.2g}",)
-    return method, reason, limits
+    obstacle: str = ""
+
+    def at_least(self, pvalue: float, why: str) -> _Made:
+        """Return the p-value, or the other where that is larger, and why."""
+        if pvalue <= self.pvalue:
+            return self
+        return replace(self, pvalue=pvalue, limits=(*self.limits, why))
 
 
-def kish(weight: Floats) -> float:
-    """Return how many equal weights would average as well: ``(sum w)^2 / sum w^2``."""
-    return float(weight.sum() ** 2 / (weight @ weight))
+def _choose(
+    predictions: Predictions, method: str, n_units: float, effective: float, n_resamples: int
+) -> tuple[str, str]:
+    """Return the method to use, and why."""
+    grouped, weighted = predictions.groups is not None, not predictions.counts_rows
+    if method == "draw" and (grouped or not weighted):
+        raise InputError(
+            "labels are drawn for weights that are no counts, without groups: "
+            "method='draw' must be left out here."
+        )
+    if method != "auto":
+        return method, "as asked"
+    found = f"{format_count(n_units)} {'groups' if grouped else 'rows'}"
+    if grouped or not weighted:
+        return "flip" if n_units <= MOST_FLIPPED else "f", found
+    if effective <= MOST_FLIPPED and _drawable(predictions, n_resamples):
+        return "draw", f"{found}, effectively {format_number(effective)}"
+    return "f", found
 
 
-def _n_effective(predictions: Predictions) -> float:
-    """Return the effective number of groups, of rows with survey weights, or of counted rows."""
-    weight = predictions.sample_weight
-    if predictions.groups is not None:
-        return kish(np.bincount(predictions.groups, weights=weight).astype(np.float64))
-    if weight is None:
-        return float(predictions.n_samples)
-    return kish(weight) if is_survey(predictions) else float(weight.sum())
+def _drawable(predictions: Predictions, n_resamples: int) -> bool:
+    """Whether labels can be drawn in a reasonable time."""
+    return float(predictions.probs.size) * n_resamples <= TEST_WORK
 
 
-def _smallest(null: Mixture, n_flips: int) -> float:
-    """Return the least p-value that units such as these can give, whatever their labels are."""
-    if n_flips:
-        return max(2.0 ** (1.0 - null.n_units), 1.0 / (n_flips + 1.0))
-    return replace(null, score=null.n_units * float(null.eigenvalues.sum())).f_pvalue
+def _drawn(rows: NullRows, n_resamples: int, seed: int) -> _Made:
+    """Return the p-value of drawn labels."""
+    if rows.one_label:
+        return _Made(1.0, 0.0, 0, 1.0, obstacle=ONE_LABEL)
+    statistic, df, found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed)
+    least = 1.0 / (n_resamples + 1.0)
+    return _Made(found.pvalue, statistic, df, least, n_resamples=found.n_resamples)
 
 
-def is_survey(predictions: Predictions) -> bool:
-    """Whether rows carry survey weights."""
-    return predictions.sample_weight is not None and predictions.weight_kind == "survey"
+def _floored(
+    made: _Made,
+    predictions: Predictions,
+    root: Floats,
+    score: float,
+    n_resamples: int,
+    entropy: int | None,
+) -> _Made:
+    """Return the p-value, raised to that of independent rows and of skewed groups."""
+    alone = "the p-value of independent rows is larger"
+    if predictions.counts_rows:
+        made = made.at_least(chi2_sf(score, root.shape[1]), alone)
+    if predictions.groups is None or entropy is None:
+        return made
+    drawn = not predictions.counts_rows and _drawable(predictions, n_resamples)
+    if not drawn and made.pvalue > UNLIKELY:
+        return made
+    rows = NullRows.of(predictions)
+    if rows.one_label:
+        return replace(made, obstacle=ONE_LABEL)
+    if drawn:
+        found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1).found
+        made = made.at_least(found.pvalue, alone)
+    if made.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
+        return made
+    if float(rows.n) * root.shape[0] * len(STRENGTHS) * FEWER > DEPENDENT_WORK:
+        return replace(made, limits=(*made.limits, f"{SKEWED_GROUPS}, and too many rows to draw"))
+    options = {"n_resamples": FEWER, "seed": entropy + 2}
+    largest = dependent_pvalue(rows, root, skew.towards, **options)
+    made = replace(made, smallest=max(made.smallest, 1.0 / (FEWER + 1.0)))
+    return made.at_least(largest, f"{SKEWED_GROUPS}: {LARGEST}")
+
+
+def _too_few(predictions: Predictions, effective: float) -> str:
+    """Return that weights leave too few rows to judge, if they do."""
+    if predictions.counts_rows or predictions.groups is not None or effective >= FEWEST_EFFECTIVE:
+        return ""
+    return (
+        f"the weights leave {format_number(effective)} effective rows; at least "
+        f"{FEWEST_EFFECTIVE:g} are needed"
+    )
 
 
 def _design_effect(predictions: Predictions, root: Floats, sums: ScoreSums) -> float:
@@ -480,16 +460,27 @@ def _design_effect(predictions: Predictions, root: Floats, sums: ScoreSums) -> f
 def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
     """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN."""
     predictions, theta = predictions.with_baseline(fit.baseline), fit.theta
+    partition = LogPartition(predictions.log_odds, predictions.sample_weight)
+    return sandwich(
+        fit, lambda: partition(theta).hessian, lambda: score_sums(predictions, theta).covariance
+    )
+
+
+def sandwich(
+    fit: MCLLOFit, information: Callable[[], Floats], variance: Callable[[], Floats]
+) -> Floats:
+    """Return ``H^-1 M H^-1`` where the fit has a covariance, NaN elsewhere.
+
+    `information` and `variance` of the score, both at the estimate, are asked for when needed.
+    """
     free = ~np.isnan(np.diagonal(fit.cov_theta))
-    covariance = np.full((len(theta), len(theta)), np.nan)
+    covariance = np.full(fit.cov_theta.shape, np.nan)
     if free.any():
         own = np.ix_(free, free)
-        partition = LogPartition(predictions.log_odds, predictions.sample_weight)
-        bread = partition(theta).hessian[own] + fit.penalty * np.eye(int(free.sum()))
-        meat = score_sums(predictions, theta).covariance[own]
-        half = np.linalg.solve(bread, meat)
-        sandwich = np.linalg.solve(bread, half.T)
-        covariance[own] = 0.5 * (sandwich + sandwich.T)
+        bread = information()[own] + fit.penalty * np.eye(int(free.sum()))
+        half = np.linalg.solve(bread, variance()[own])
+        both = np.linalg.solve(bread, half.T)
+        covariance[own] = 0.5 * (both + both.T)
     return covariance
 
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,9 +33,12 @@ from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, Statement, quiet
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
+from ..exceptions import InputError
 from .budget import N_RESAMPLES_SIZE
-from .draws import Seed, entropy_of
-from .size_law import SIZES, Moved, covariance_root, limits
+from .draws import Seed, check_resamples, entropy_of
+from .robust import robust_fit
+from .scores import n_effective
+from .size_law import SIZES, Moved, clear_part, covariance_root, limits
 from .size_levels import RightAt, levels_of
 
 NAMES = (
@@ -51,6 +55,10 @@ MOST_ENTRIES, MOST_ROWS = 400_000, 20_000
 """Probabilities, and rows, from which sizes are computed; of more rows a sample is taken."""
 LAW_ENTRIES, LAW_ROWS, FEWEST_LAW_ROWS = 5_000, 600, 60
 """The same for the law of a size, which is computed for each draw."""
+FAR = 1e3
+"""Place on a ray that is as far as any."""
+STEEPEST = 6.0
+"""Logarithm of the steepest temperature that is tried."""
 RIDGE = 1.0
 """Penalty of the map that stands in where there is no maximum likelihood estimate."""
 
@@ -77,9 +85,10 @@ class Size(Result):
         Chance that the test at level 0.05 rejects if the mean change were 0.10 by one temperature.
     levels : tuple of RightAt
         How often predictions near a few levels are right.
-    method : {"ray", "ridge", "none"}
-        "ray": the intervals of `size_law`; "ridge": there is no maximum likelihood estimate, and
-        the sizes are those of a penalised map, without intervals; "none": nothing can be said.
+    method : {"ray", "ridge", "blocks"}
+        "ray": the intervals of `size_law`; "ridge": no finite map is best, and the sizes are those
+        of a penalised one, with upper ends that are rough; "blocks": there are too many parameters
+        for intervals.
     n_resamples, seed : int
         Draws of the law of an estimate, and what they were made from.
     reason : str
@@ -143,66 +152,117 @@ def size_of(
     covariance : ndarray, optional
         Of ``(tau, gamma)``, instead of that of the fit.
     """
-    entropy = entropy_of(seed)
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence must lie in (0, 1); got confidence={confidence}.")
+    check_resamples(n_resamples)
+    entropy, size = entropy_of(seed), len(fit.theta)
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
     moved = Moved(rows.log_odds, _weight(rows))
-    given = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
-    power = power_of(moved, rows, fit, given)
-    theta = fit.theta
-    if not fit.converged or given.shape != (len(theta), len(theta)):
-        return _without_intervals(rows, moved, fit, confidence, power, entropy)
-    few = law_rows(moved)
-    root = covariance_root(given)
-    draws = np.random.default_rng(entropy).standard_normal((n_resamples, root.shape[1]))
-    found = limits(few, theta, draws @ root.T, confidence)
-    theta0 = identity_theta(len(theta) // 2)
-    numbers: dict[str, Any] = {}
-    for j, names in enumerate(NAMES):
-        for name, t in zip(names, (found.middle[j], found.low[j], found.high[j]), strict=True):
-            most = np.inf if SIZES[j] == "gain" else 1.0
-            at = theta0 + t * found.direction
-            numbers[name] = most if math.isinf(t) else float(moved.sizes(at)[j])
-    change, top = (theta0 + min(t, 1e3) * found.direction for t in found.middle[:2])
-    return Size(
-        **numbers,
-        p95_change=_p95(moved, change)[0],
-        top_p95_change=_p95(moved, top)[1],
-        confidence=confidence,
-        power=power,
-        levels=levels_of(rows, moved, theta, given, confidence),
-        method="ray",
-        n_resamples=n_resamples,
-        seed=entropy,
-    )
-
-
-def _without_intervals(
-    rows: Predictions, moved: Moved, fit: MCLLOFit, confidence: float, power: float, seed: int
-) -> Size:
-    """Return the sizes of a map that has no covariance: penalised where no maximum exists."""
-    method, reason = "ridge", "these labels determine no map (no finite estimate is best)"
-    theta = fit.theta
-    if fit.converged:
-        method, reason = "blocks", "the map has too many parameters for their covariance"
+    counted = Counted.of(predictions, fit.n_samples)
+    draws = np.random.default_rng(entropy).standard_normal((n_resamples, size))
+    known = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
+    if not fit.converged:
+        found = _of_penalised(rows, moved, counted, draws, confidence)
+    elif known.shape != (size, size):
+        found = _without_intervals(moved, fit.theta)
     else:
-        with quiet(*OF_ESTIMATES):
-            theta = fit_predictions(rows, penalty=RIDGE).theta
-    numbers: dict[str, Any] = dict.fromkeys((name for names in NAMES for name in names), np.nan)
-    for names, value in zip(NAMES, moved.sizes(theta), strict=True):
-        numbers[names[0]] = float(value)
-    p95_change, top_p95_change = _p95(moved, theta)
+        if counted.dependent:
+            known, counted = steadied(known, moved, fit, counted)
+        wider = counted.inflation(fit.df, moved.errors(fit.theta))
+        found = _of_rays(moved, fit.theta, known, wider * draws, confidence)
+    ends = dict(zip(chain(*NAMES), found.ends.ravel().tolist(), strict=True))
     return Size(
-        **numbers,
-        p95_change=p95_change,
-        top_p95_change=top_p95_change,
+        **ends,
+        p95_change=found.p95[0],
+        top_p95_change=found.p95[1],
         confidence=confidence,
-        power=power,
-        levels=levels_of(rows, moved, theta, None, confidence),
-        method=method,
-        n_resamples=0,
-        seed=seed,
-        reason=reason,
+        power=power_of(moved, fit.df, counted),
+        levels=levels_of(rows, moved, found.theta, found.known, confidence, fit.n_samples),
+        method=found.method,
+        n_resamples=0 if found.known is None else n_resamples,
+        seed=entropy,
+        reason=found.reason,
     )
+
+
+class _Found(NamedTuple):
+    """Estimate, low and high of each of the `SIZES`, shape (3, 3), and what they rest on.
+
+    `theta` is the map with the covariance `known`, or None; `p95` the 95th percentiles over rows.
+    """
+
+    ends: Floats
+    p95: tuple[float, float]
+    theta: Floats
+    known: Floats | None
+    method: str
+    reason: str = ""
+
+
+def _of_rays(
+    moved: Moved, theta: Floats, known: Floats, draws: Floats, confidence: float
+) -> _Found:
+    """Return the wider limits of both rays, and the mean of their middles."""
+    theta0 = identity_theta(len(theta) // 2)
+    clear = clear_part(theta - theta0, known)
+    rays = [theta - theta0] if clear is None else [theta - theta0, clear]
+    noise = draws @ covariance_root(known).T
+    found = limits(law_rows(moved), theta, rays, noise, confidence)
+    sizes = np.array(
+        [
+            [[_size_at(moved, ray.direction, t, j) for t in row] for j, row in enumerate(ray.times)]
+            for ray in found
+        ]
+    )
+    low, middle, high = np.moveaxis(sizes, -1, 0)
+    ends = np.column_stack([middle.mean(axis=0), low.min(axis=0), high.max(axis=0)])
+    p95 = [
+        np.mean(
+            [_p95(moved, theta0 + min(ray.times[j, 1], FAR) * ray.direction)[j] for ray in found]
+        )
+        for j in (0, 1)
+    ]
+    return _Found(ends, (float(p95[0]), float(p95[1])), theta, known, "ray")
+
+
+def _size_at(moved: Moved, direction: Floats, t: float, j: int) -> float:
+    """Return a size at a place of a ray; at its end, the most that there is."""
+    if math.isinf(t):
+        return math.inf if SIZES[j] == "gain" else 1.0
+    theta0 = identity_theta(len(direction) // 2)
+    return float(moved.sizes(theta0 + t * direction)[j]) if t else 0.0
+
+
+def _of_penalised(
+    rows: Predictions, moved: Moved, counted: Counted, draws: Floats, confidence: float
+) -> _Found:
+    """Return the sizes of a penalised map, with the upper quantile of its own law for `high`."""
+    with quiet(*OF_ESTIMATES):
+        fit = fit_predictions(rows, penalty=RIDGE)
+    if fit.information == "blocks":
+        return _without_intervals(moved, fit.theta)
+    if counted.dependent and counted.groups > 1.0:
+        fit = robust_fit(rows, fit)
+    noise = (
+        counted.inflation(fit.df, moved.errors(fit.theta))
+        * draws
+        @ covariance_root(fit.cov_theta).T
+    )
+    law = law_rows(moved).law(fit.theta, noise)
+    sizes = moved.sizes(fit.theta)
+    high = np.maximum(sizes, np.quantile(law, 0.5 + 0.5 * confidence, axis=0))
+    high[:2] = np.minimum(high[:2], 1.0)
+    ends = np.column_stack([sizes, np.zeros(len(SIZES)), high])
+    reason = "no finite map is best for these labels, and a penalised one stands in for it"
+    return _Found(ends, _p95(moved, fit.theta), fit.theta, fit.cov_theta, "ridge", reason)
+
+
+def _without_intervals(moved: Moved, theta: Floats) -> _Found:
+    """Return the sizes of a map that has no covariance."""
+    ends = np.full((len(SIZES), 3), np.nan)
+    ends[:, 0] = moved.sizes(theta)
+    reason = "the map has too many parameters to say how sure it is"
+    return _Found(ends, _p95(moved, theta), theta, None, "blocks", reason)
 
 
 def sampled(predictions: Predictions, seed: int) -> Predictions:
@@ -251,21 +311,84 @@ def _quantile(values: Floats, weight: Floats, level: float) -> float:
     return float(values[order[min(int(place), len(order) - 1)]])
 
 
-def power_of(moved: Moved, rows: Predictions, fit: MCLLOFit, covariance: Floats) -> float:
+@dataclass(frozen=True)
+class Counted:
+    """How much the rows that were fitted count for.
+
+    Attributes
+    ----------
+    total : float
+        Of their weights.
+    rows : float
+        As many of equal weight would average as well (Kish).
+    groups : float
+        The same of groups; infinite where there are none.
+    dependent : bool
+        Whether rows depend on each other, or their weights are no counts.
+    effect : float
+        How many of them are worth one independent row of weight 1.
+    """
+
+    total: float
+    rows: float
+    groups: float
+    dependent: bool
+    effect: float = 1.0
+
+    @classmethod
+    def of(cls, predictions: Predictions, n_samples: int) -> Counted:
+        """Return what rows count for, of which `predictions` may be a sample."""
+        grouped, times = predictions.groups is not None, n_samples / predictions.n_samples
+        total = times * float(_weight(predictions).sum())
+        rows = times * n_effective(replace(predictions, groups=None))
+        groups = n_effective(predictions) if grouped else math.inf
+        return cls(total, rows, groups, grouped or not predictions.counts_rows)
+
+    def units(self, errors: float = 1.0) -> float:
+        """Return how many groups there are, or rows, or errors of this share of the rows."""
+        return max(1.0, min(self.groups, errors * self.rows))
+
+    def inflation(self, df: int, errors: float) -> float:
+        """Return by how much standard errors of few errors, or groups, are too small."""
+        return math.sqrt(1.0 + df / self.units(errors))
+
+
+def steadied(
+    covariance: Floats, moved: Moved, fit: MCLLOFit, counted: Counted
+) -> tuple[Floats, Counted]:
+    """Return a robust covariance that few groups cannot make too small, and the design effect.
+
+    It is mixed with that of independent rows times the design effect, the mean over parameters, as
+    if one more group for each parameter had shown this.
+    """
+    free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
+    own = np.ix_(free, free)
+    hessian = LogPartition(moved.odds, moved.weight * counted.total)(fit.theta).hessian[own]
+    effect = float(np.einsum("ij,ji->", hessian, covariance[own])) / len(free)
+    units = counted.units(moved.errors(fit.theta))
+    share = units / (units + len(free))
+    mixed = covariance.copy()
+    mixed[own] = share * covariance[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
+    return mixed, replace(counted, effect=effect)
+
+
+def power_of(moved: Moved, df: int, counted: Counted) -> float:
     """Return the chance that the test would see a mean change of `LARGE` by one temperature.
 
-    Noncentral chi-square with ``2 n KL``, divided by the design effect where rows depend on each
-    other; the smaller of the two chances where both sharper and flatter rows change by so much.
+    Noncentral chi-square (F, where rows depend on each other) with ``2 n KL`` over the design
+    effect; the smaller of the two chances where both sharper and flatter rows change by so much.
     """
-    from scipy.stats import chi2, ncx2
+    from scipy.special import chdtri, chndtr, fdtri, ncfdtr
 
-    total = fit.n_samples / rows.n_samples * float(_weight(rows).sum())
-    effect = design_effect(moved, rows, fit, covariance, total)
     gains = [gain for gain in (_gain_at(moved, 1.0), _gain_at(moved, -1.0)) if gain is not None]
-    if not gains or fit.df < 1 or not effect > 0.0:
-        return float("nan")
-    critical = chi2.isf(ALPHA, fit.df)
-    return float(min(ncx2.sf(critical, fit.df, 2.0 * total * gain / effect) for gain in gains))
+    if not gains or df < 1 or not counted.effect > 0.0:
+        return math.nan
+    away = 2.0 * counted.total * min(gains) / counted.effect
+    if not counted.dependent:
+        return 1.0 - float(chndtr(chdtri(df, ALPHA), df, away))
+    others = df * max(counted.units() - 1.0, 1.0)
+    critical = float(fdtri(df, others, 1.0 - ALPHA))
+    return 1.0 - float(ncfdtr(df, others, away, critical))
 
 
 def _gain_at(moved: Moved, sign: float) -> float | None:
@@ -279,24 +402,9 @@ def _gain_at(moved: Moved, sign: float) -> float | None:
     low, high = 0.0, 0.125
     while sizes(high)[0] < LARGE:
         low, high = high, 2.0 * high
-        if high > 6.0:
+        if high > STEEPEST:
             return None
     for _ in range(12):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if sizes(middle)[0] < LARGE else (low, middle)
     return float(sizes(high)[2])
-
-
-def design_effect(
-    moved: Moved, rows: Predictions, fit: MCLLOFit, covariance: Floats, total: float
-) -> float:
-    """Return how many dependent rows are worth one independent row, for one temperature."""
-    plain = rows.groups is None and (rows.sample_weight is None or rows.weight_kind != "survey")
-    if plain or not fit.converged:
-        return 1.0
-    free = ~np.isnan(np.diagonal(covariance))
-    slope = np.concatenate([np.zeros(len(moved.odds)), np.ones(len(moved.odds))])[free]
-    hessian: Any = LogPartition(moved.odds, moved.weight * total)(fit.theta).hessian
-    own = np.ix_(free, free)
-    robust = float(slope @ pseudo_inverse(covariance[own]) @ slope)
-    return float(slope @ hessian[own] @ slope) / robust if robust > 0.0 else float("nan")

@@ -1,25 +1,36 @@
 """How far a map moves probabilities, and how far chance alone would have moved the estimated one.
 
-A map theta takes a row x to g. Over the rows, weights included:
+A map theta takes a row x to g. Over the rows, weights included, its three `SIZES`:
 
 =================  ===============================================================================
-`SIZES`            what is measured of a map, each a mean over rows
-change             ``1/2 sum_j |g_j - x_j|``: the probability that stands on the wrong classes
-top                ``|g_top - x_top|`` of the class that was the most probable one
-gain               ``KL(g || x)``: log loss that the map saves where g is right
+change             mean of ``1/2 sum_j |g_j - x_j|``: probability that stands on the wrong classes
+top                mean of ``|g_top - x_top|``, top the class that was the most probable one
+gain               mean of ``KL(g || x)``: log loss that the map saves where g is right
 =================  ===============================================================================
 
-All three are 0 at the identity theta0 and positive elsewhere, so that those of an estimate are too
-large: for calibrated rows, too. What is known is the law of the size of an estimate when the truth
-is theta_t, ``D(theta_t + e), e ~ N(0, covariance)``; on the ray ``theta_t = theta0 + t (theta_hat -
-theta0), t >= 0`` its quantiles rise with t. Inverted at the observed size (`Limits`):
+They are 0 at the identity theta0 and positive elsewhere, so those of an estimate are too large; of
+calibrated rows, too. The estimate of a truth theta is theta + e, ``e ~ N(0, covariance)``, and the
+law of its sizes follows to first order in e, which is where the mean of g is without bias (the sums
+of g are those of the labels, whereas ``g(theta + e)`` is bent upwards on sharp rows):
 
 =================  ===============================================================================
-low                ``D(theta_t)`` at the t where the upper quantile is the observed size; 0 if none
+a row moves to     ``g_j + g_j (a_j - sum_k g_k a_k)``, ``a_j = e_tau_j + e_gamma_j l_j``
+change, top        of the rows moved so
+gain               ``gain(theta) + (theta - theta0)' H e + 1/2 e' H e``: to second order
+=================  ===============================================================================
+
+On a ray ``theta_t = theta0 + t v, t >= 0``, quantiles of this law rise with t; where they meet the
+observed size of the estimate (`Limits`):
+
+=================  ===============================================================================
+low                the t whose upper quantile is the observed size; 0 if none
 middle             the same with the median: too large as often as too small; 0 if none
 high               the same with the lower quantile, at an observed size of at least the median of
-                   calibrated rows (what chance makes small rules nothing out)
+                   calibrated rows: that chance made the size small rules nothing out
 =================  ===============================================================================
+
+Two rays are asked, since the law hangs on how many rows the truth leaves alone: that of the
+estimate, whose noise moves all rows, and that of what in it is more than noise (`clear_part`).
 """
 
 from __future__ import annotations
@@ -42,8 +53,13 @@ STEPS = (-2.4, -1.2, 1.2, 2.4)
 """Places on the ray of a clear one: standard errors away from 1."""
 CLEAR = 0.25
 """Relative standard error of a size up to which it is clear."""
+TAIL, NEAR, FAR = 10, 0.025, 0.1
+"""Draws that must lie beyond a quantile more extreme than `NEAR`, or else it is extrapolated from
+one that is less extreme than `FAR`."""
 FURTHER, MOST_TIMES = 1.6, 24
 """How the ray is extended until the lower quantile is above the observed size, and how often."""
+MOST_SELECTED_FROM = 200
+"""Parameters up to which `clear_part` looks at each of them."""
 
 
 class Moved:
@@ -87,9 +103,40 @@ class Moved:
         g, _ = self.repaired(theta)
         return 0.5 * np.abs(g - self.probs).sum(axis=0), g[self._own]
 
+    def errors(self, theta: Floats) -> float:
+        """Return the expected share of rows whose most probable class does not come true."""
+        return float((1.0 - self.repaired(theta)[0].max(axis=0)) @ self.weight)
+
     def law(self, theta: Floats, noise: Floats) -> Floats:
-        """Return the `SIZES` of ``theta + e`` for each e of `noise`, shape (draws, 3)."""
-        return np.array([self.sizes(theta + e) for e in noise])
+        """Return the `SIZES` of the estimate theta + e for each e of `noise`, (draws, 3)."""
+        k, odds, weight = len(self.odds), self.odds, self.weight
+        change, top = np.zeros(len(noise)), np.zeros(len(noise))
+        gain = np.full(len(noise), self.sizes(theta)[2])
+        g = self.repaired(theta)[0]
+        tau, gamma = noise[:, :k], noise[:, k:]
+        centre = tau @ g[:k] + gamma @ (g[:k] * odds)
+        away = np.zeros((k + 1, len(weight)))
+        own = theta - identity_theta(k)
+        away[:k] = own[:k, None] + own[k:, None] * odds
+        away -= (g * away).sum(axis=0)
+        a, square = np.empty_like(centre), np.empty_like(centre)
+        for j in range(k + 1):
+            if j < k:
+                np.multiply(gamma[:, j, None], odds[j], out=a)
+                a += tau[:, j, None]
+                a -= centre
+            else:
+                np.negative(centre, out=a)
+            share = weight * g[j]
+            gain += a @ (share * away[j])
+            gain += 0.5 * (np.multiply(a, a, out=square) @ share)
+            a *= g[j]
+            a += g[j] - self.probs[j]
+            np.abs(a, out=a)
+            change += a @ weight
+            mine = np.flatnonzero(self.top == j)
+            top += a[:, mine] @ weight[mine]
+        return np.column_stack([0.5 * change, top, np.maximum(gain, 0.0)])
 
 
 def covariance_root(covariance: Floats) -> Floats:
@@ -107,49 +154,100 @@ def covariance_root(covariance: Floats) -> Floats:
     return root
 
 
+def clear_part(away: Floats, covariance: Floats) -> Floats | None:
+    """Return what in ``theta_hat - theta0`` is more than noise; None where that cannot be told.
+
+    One temperature, one shift of the baseline and single parameters are taken in turn, the largest
+    chi-square first, while it is above ``2 log(number of them)``; the temperature in any case. The
+    rest is shrunk by James and Stein's factor.
+    """
+    k = len(away) // 2
+    free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
+    try:
+        factor = np.linalg.cholesky(covariance[np.ix_(free, free)])
+    except np.linalg.LinAlgError:
+        return None
+    slope, shift = np.repeat([0.0, 1.0], k), np.repeat([1.0, 0.0], k)
+    atoms = np.column_stack([slope, shift])
+    if len(free) <= MOST_SELECTED_FROM:
+        atoms = np.column_stack([atoms, np.eye(2 * k)[:, free]])
+    x, rest = np.linalg.solve(factor, atoms[free]), np.linalg.solve(factor, away[free])
+    x /= np.maximum(np.linalg.norm(x, axis=0), 1e-300)
+    taken, n_taken, least = np.zeros(len(free)), 0, 2.0 * np.log(x.shape[1])
+    while n_taken < len(free):
+        left = np.einsum("ij,ij->j", x, x)
+        found = np.where(left > 1e-8, (rest @ x) ** 2 / np.maximum(left, 1e-8), 0.0)
+        first = n_taken == 0 and left[0] > 1e-8  # no slope where every log odds is the same
+        j = 0 if first else int(np.argmax(found))
+        if not first and found[j] < least:
+            break
+        step = x[:, j] / np.sqrt(left[j])
+        taken += (step @ rest) * step
+        rest = rest - (step @ rest) * step
+        x -= np.outer(step, step @ x)
+        n_taken += 1
+    noise = max(len(free) - n_taken - 2, 0)
+    shrunk = max(0.0, 1.0 - noise / max(float(rest @ rest), 1e-300))
+    part = np.zeros(2 * k)
+    part[free] = factor @ (taken + shrunk * rest)
+    return part
+
+
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Where on the ray the limits of each size lie: t, infinite where none was found.
+    """Where on a ray the limits lie.
 
-    Arrays of shape (3,), one entry for each of `SIZES`; `direction` is ``theta_1 - theta0``.
+    `direction` is ``theta_1 - theta0``; `times` has a row for each of `SIZES` with the t of low,
+    middle and high, infinite where there is none.
     """
 
     direction: Floats
-    low: Floats
-    middle: Floats
-    high: Floats
+    times: Floats
 
 
-def limits(moved: Moved, theta: Floats, noise: Floats, confidence: float) -> Limits:
-    """Return the limits of an estimate whose error has the law of `noise`."""
+def limits(
+    moved: Moved, theta: Floats, rays: list[Floats], noise: Floats, confidence: float
+) -> list[Limits]:
+    """Return the limits on each ray of an estimate whose error has the law of `noise`."""
     probabilities = 0.5 + 0.5 * confidence * np.array([-1.0, 0.0, 1.0])
     theta0 = identity_theta(len(theta) // 2)
 
     def quantiles(place: Floats) -> Floats:
-        return np.quantile(moved.law(place, noise), probabilities, axis=0) ** POWERS
+        return tail_quantiles(moved.law(place, noise), probabilities) ** POWERS
 
-    null = quantiles(theta0)
-    direction = _of_some_size(moved, theta - theta0, float(null[1, 0]) ** 0.5)
-    observed = moved.sizes(theta) ** POWERS
-    floor = np.maximum(observed, null[1])
+    null, observed = quantiles(theta0), moved.sizes(theta) ** POWERS
+    found = []
+    for ray in rays:
+        direction = _of_some_size(moved, ray, float(null[1, 0]) ** 0.5)
+        curves = _Curves(null, lambda t, v=direction: quantiles(theta0 + t * v))  # type: ignore[misc]
+        found.append(Limits(direction, curves.meet(observed)))
+    return found
 
-    def at(t: float) -> Floats:
-        return quantiles(theta0 + t * direction)
 
-    curves = {0.0: null, 1.0: at(1.0)}
-    spread = (curves[1.0][2] - curves[1.0][0]) / 4.0 / POWERS / np.maximum(floor, 1e-300)
-    error = float(spread.max())
-    clear = error < CLEAR
-    times = [1.0 + step * error for step in STEPS] if clear else list(FIRST_TIMES)
-    curves |= {t: at(t) for t in times}
-    curves = _extended(curves, at, floor)
-    squares = np.array(sorted(curves)) ** 2
-    rising = np.maximum.accumulate(np.array([curves[t] for t in sorted(curves)]), axis=0)
-    low, middle, high = (
-        np.array([_crossing(rising[:, row, j], squares, level[j]) for j in range(len(SIZES))])
-        for row, level in ((2, observed), (1, observed), (0, floor))
-    )
-    return Limits(direction, low, middle, high)
+def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
+    """Return quantiles of the columns; those that too few draws show, by a straight line.
+
+    The line runs, against quantiles of the normal law, through those at half a standard deviation
+    and at `NEAR`, or as far out as `TAIL` draws show. For skewed laws it lies below the quantiles,
+    so that upper limits are larger than they need be.
+
+    Examples
+    --------
+    >>> normal = np.random.default_rng(0).standard_normal((400, 1))
+    >>> tail_quantiles(normal, np.array([0.0005, 0.5])).round(1)[:, 0]
+    array([-3.2, -0.1])
+    """
+    from scipy.special import ndtr, ndtri
+
+    found = np.quantile(drawn, probabilities, axis=0)
+    last = min(FAR, max(NEAR, TAIL / len(drawn)))
+    for k, p in enumerate(probabilities):
+        if min(p, 1.0 - p) < min(NEAR - 1e-9, TAIL / len(drawn)):
+            side = np.copysign(1.0, p - 0.5)
+            near, end = 0.5 * side, -side * ndtri(last)
+            inner, outer = np.quantile(drawn, [ndtr(near), ndtr(end)], axis=0)
+            found[k] = outer + (outer - inner) * (ndtri(p) - end) / (end - near)
+    return np.maximum(found, 0.0) if drawn.min() >= 0.0 else found
 
 
 def _of_some_size(moved: Moved, direction: Floats, least: float) -> Floats:
@@ -161,15 +259,32 @@ def _of_some_size(moved: Moved, direction: Floats, least: float) -> Floats:
     return direction * max(1.0, least / max(size, 1e-300)) if size > 0.0 else direction
 
 
-def _extended(
-    curves: dict[float, Floats], at: Callable[[float], Floats], floor: Floats
-) -> dict[float, Floats]:
-    """Return the curves, longer where the lower quantile has not passed the observed size."""
-    found = dict(curves)
-    while (found[max(found)][0] <= floor).any() and len(found) < MOST_TIMES:
-        t = FURTHER * max(found)
-        found[t] = at(t)
-    return found
+class _Curves:
+    """Quantiles of the law as functions of t, each array of shape (3 quantiles, 3 sizes)."""
+
+    def __init__(self, null: Floats, at: Callable[[float], Floats]) -> None:
+        self.null, self.at = null, at
+
+    def meet(self, observed: Floats) -> Floats:
+        """Return the t at which upper quantile, median and lower quantile meet the observed."""
+        least = np.maximum(observed, self.null[1])
+        curves = {0.0: self.null, 1.0: self.at(1.0)}
+        spread = (curves[1.0][2] - curves[1.0][0]) / 4.0 / POWERS / np.maximum(least, 1e-300)
+        error = float(spread.max())
+        times = [1.0 + step * error for step in STEPS] if error < CLEAR else list(FIRST_TIMES)
+        curves |= {t: self.at(t) for t in times}
+        while (curves[max(curves)][0] <= least).any() and len(curves) < MOST_TIMES:
+            t = FURTHER * max(curves)
+            curves[t] = self.at(t)
+        squares = np.array(sorted(curves)) ** 2
+        rising = np.maximum.accumulate(np.array([curves[t] for t in sorted(curves)]), axis=0)
+        levels = (least, observed, observed)
+        return np.array(
+            [
+                [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
+                for j in range(len(SIZES))
+            ]
+        )
 
 
 def _crossing(rising: Floats, squares: Floats, level: float) -> float:

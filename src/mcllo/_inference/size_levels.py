@@ -66,9 +66,18 @@ def width_at(level: float) -> float:
     return min(WIDEST, 0.3 * level, 0.4 * (1.0 - level))
 
 
-def chosen_levels(top: Floats, weight: Floats) -> list[float]:
-    """Return at most five levels that the rows support, in order."""
-    fit = [p for p in LEVELS if _supported(np.abs(top - p) <= width_at(p), weight)]
+def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
+    """Return at most five levels that the rows support, in order.
+
+    Rows of top probability `top` count with `weight`, and each stands for `times` rows.
+    """
+    near = {p: np.abs(top - p) <= width_at(p) for p in LEVELS}
+    enough = FEWEST_SHARE * weight.sum()
+    fit = [
+        p
+        for p, rows in near.items()
+        if times[rows].sum() >= FEWEST_ROWS and weight[rows].sum() >= enough
+    ]
     if not fit:
         return []
     order = np.argsort(top, kind="stable")
@@ -78,21 +87,29 @@ def chosen_levels(top: Floats, weight: Floats) -> list[float]:
     return sorted({fit[int(np.argmin(np.abs(logits - _logit(p))))] for p in found})
 
 
-def _supported(near: NDArray[np.bool_], weight: Floats) -> bool:
-    return int(near.sum()) >= FEWEST_ROWS and weight[near].sum() >= FEWEST_SHARE * weight.sum()
-
-
 def levels_of(
-    rows: Predictions, moved: Moved, theta: Floats, covariance: Floats | None, confidence: float
+    rows: Predictions,
+    moved: Moved,
+    theta: Floats,
+    covariance: Floats | None,
+    confidence: float,
+    n_samples: int,
 ) -> tuple[RightAt, ...]:
-    """Return how often rows near a few levels are right, by the map `theta`."""
+    """Return how often rows near a few levels are right, by the map `theta`.
+
+    `rows` may be a sample of `n_samples`.
+    """
     from scipy.special import ndtri
+
+    times = np.full(rows.n_samples, n_samples / rows.n_samples)
+    if rows.sample_weight is not None and rows.counts_rows:
+        times = times * rows.sample_weight
 
     reach = float(ndtri(0.5 + 0.5 * confidence))
     hit = moved.top == rows.model_codes
     _, top = moved.by_row(theta)
     found = []
-    for level in chosen_levels(moved.top_probs, moved.weight):
+    for level in chosen_levels(moved.top_probs, moved.weight, times):
         near = np.flatnonzero(np.abs(moved.top_probs - level) <= width_at(level))
         share = moved.weight[near] / moved.weight[near].sum()
         moves = level - float(moved.top_probs[near] @ share)
@@ -106,7 +123,7 @@ def levels_of(
             error = reach * np.sqrt(max(0.0, variance)) / (right * (1.0 - right))
             low, high = (float(_expit(_logit(right) + step)) for step in (-error, error))
         observed = _inside(float(hit[near] @ share) + moves)
-        found.append(RightAt(level, right, low, high, observed, len(near)))
+        found.append(RightAt(level, right, low, high, observed, round(float(times[near].sum()))))
     return tuple(found)
 
 

@@ -126,11 +126,19 @@ def _decimals(width: float, unit: Unit) -> int:
 
 
 def _number(value: float, unit: Unit, decimals: int) -> str:
-    """Return a number with so many decimals, with more where it would round to 100 %."""
+    """Return a number with so many decimals, with more where it would round to 100 %.
+
+    Examples
+    --------
+    >>> [_number(p, PERCENT, 0) for p in (0.84, 0.9996, 0.999999, 1.0)]
+    ['84', '99.96', 'over 99.99', '100']
+    """
     if math.isnan(value):
         return "-"
     text = f"{unit.factor * value:.{decimals}f}"
     while unit is PERCENT and value < 1.0 and float(text) == 100.0 and decimals < unit.decimals:
         decimals += 1
         text = f"{unit.factor * value:.{decimals}f}"
+    if unit is PERCENT and value < 1.0 and float(text) == 100.0:
+        return "over 99.99"
     return text

@@ -66,6 +66,14 @@ def column_names(table: Any, name: str = "the frame") -> list[str] | None:
     return None if frame is None else [str(column) for column in frame.columns]
 
 
+def split_column(table: Any, column: str) -> tuple[Any, Any]:
+    """Return a column of a frame, and the frame without it, both as they were made."""
+    frame = _as_frame(table, "the frame")
+    names = [str(name) for name in frame.columns]
+    chosen = [k for k, name in enumerate(names) if name != column]
+    return frame[:, names.index(column)].to_native(), frame[:, chosen].to_native()
+
+
 def as_column(values: Any, name: str) -> Array:
     """Return labels or weights as an array: one-dimensional, or two-dimensional for one-hot."""
     frame = _as_frame(values, name)

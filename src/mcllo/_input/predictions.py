@@ -8,6 +8,7 @@ baseline b, in column order.
 =========================  =======================================================================
 `Predictions.from_arrays`  (probs, y), validated; zeros raised to the floor
 `as_predictions`           the same, or a `Predictions` that is one already
+`judged_predictions`       the same for tests and intervals: weights that count are whole numbers
 `scored_predictions`       (y_true, y_prob), the order of `sklearn.metrics`; zeros stay zeros
 =========================  =======================================================================
 """
@@ -26,7 +27,8 @@ from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
 from .._math.likelihood import log_odds_of_rows
-from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning
+from ..exceptions import InputError, Phrase, ZeroProbabilityWarning
+from .by import By, by_column, clean_by
 from .frames import check_index, n_columns
 from .labels import (
     Classes,
@@ -39,7 +41,7 @@ from .labels import (
     find_class,
     no_labels,
 )
-from .probabilities import Simplex, clean_logits, clean_probs
+from .probabilities import Simplex, clean_probs, given_simplex
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
 from .zeros import zeros_raised
 
@@ -88,10 +90,12 @@ class Predictions:
         Scores before the softmax, when given; they then define the log odds.
     sample_weight : ndarray or None
         Row i counts as ``sample_weight[i]`` rows.
-    weight_kind : {"frequency", "survey"}
+    weight_kind : {"frequency", "survey", "importance"}
         What the weights mean; see `from_arrays`.
     groups : ndarray or None
         Number of the group each row belongs to; rows of a group may depend on each other.
+    by : By or None
+        The subgroup each row belongs to, where `assess` is to look at each of them.
     raised : ndarray of bool or None
         Where a small probability was raised to `clip`; None when nowhere.
     clip : float or None
@@ -120,6 +124,7 @@ class Predictions:
     sample_weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
+    by: By | None = None
     raised: NDArray[np.bool_] | None = None
     clip: float | None = None
     n_zeros: int = 0
@@ -146,6 +151,7 @@ class Predictions:
         sample_weight: Any = None,
         weight_kind: WeightKind = "frequency",
         groups: Any = None,
+        by: Any = None,
         normalize: bool = False,
         clip: float | None = None,
     ) -> Predictions:
@@ -170,11 +176,16 @@ class Predictions:
             Reference class of the log odds. Default: the last class that occurs in `y`.
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
-        weight_kind : {"frequency", "survey"}
-            "frequency": so many rows looked the same. "survey": rows were sampled with unequal
-            chances; then only robust standard errors and tests are valid, and `assess` uses them.
+        weight_kind : {"frequency", "survey", "importance"}
+            "frequency": so many rows looked the same; whole numbers wherever something is tested.
+            "survey": rows were sampled with unequal chances, a weight is 1 over the chance.
+            "importance": rows matter so much, for any other reason. The latter two get robust
+            standard errors and tests.
         groups : array-like of shape (n_samples,), optional
             Group of each row (an animal, a patient): rows of one may depend on each other.
+        by : array-like of shape (n_samples,) or str, optional
+            Subgroup of each row (a station, a sex), or the frame's column that holds it: `assess`
+            then asks whether all are alike.
         normalize : bool
             Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
         clip : float, optional
@@ -190,11 +201,12 @@ class Predictions:
                 "probs must be a table and y its labels; they seem to be swapped. "
                 "Call with (probs, y)."
             )
-        beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "by": by}
         check_index(probs=probs, logits=logits, **beside)
         classes = None if classes is None else class_names(classes)
-        simplex = _simplex(probs, logits, classes, normalize, clip)
-        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups)
+        by, probs, logits = by_column(by, probs, logits)
+        simplex = given_simplex(probs, logits, classes, normalize, clip)
+        facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if predictions.n_clipped and clip is None:
             warnings.warn(ZeroProbabilityWarning(predictions.zero_phrase), stacklevel=2)
@@ -250,6 +262,7 @@ class Predictions:
             sample_weight=facts.weight,
             weight_kind=facts.weight_kind,
             groups=facts.groups,
+            by=facts.by,
             raised=raised,
             clip=simplex.clip,
             n_zeros=simplex.n_zeros,
@@ -321,12 +334,14 @@ class Predictions:
         return moved
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether weights are frequencies; without weights each row counts once."""
+        return self.facts.counts
+
+    @property
     def has_whole_weights(self) -> bool:
-        """Whether every row counts a whole number of times (survey weights count nothing)."""
-        weight = self.sample_weight
-        if weight is not None and self.weight_kind == "survey":
-            return False
-        return weight is None or bool((weight == np.floor(weight)).all())
+        """Whether every row counts a whole number of times."""
+        return self.counts_rows and self.facts.first_fraction is None
 
     @property
     def zero_note(self) -> str:
@@ -354,12 +369,16 @@ class Predictions:
         if simplex.probs.shape != self.probs.shape:
             found = Phrase("{}", simplex.probs.shape)
             raise InputError(argument="probs", rule=f"have shape {self.probs.shape}", value=found)
-        return self._build(simplex, self.codes, self.classes, self.baseline_index, self._facts)
+        return self._build(simplex, self.codes, self.classes, self.baseline_index, self.facts)
+
+    def with_by(self, by: Any) -> Predictions:
+        """Return the same predictions with the subgroup of each row."""
+        return replace(self, by=clean_by(by, self.n_samples))
 
     def take(self, rows: Any) -> Predictions:
         """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
         picked = row_numbers(rows, self.n_samples)
-        facts = self._facts.take(picked)
+        facts = self.facts.take(picked)
         return replace(
             self,
             probs=self.probs[picked],
@@ -368,7 +387,14 @@ class Predictions:
             raised=None if self.raised is None else self.raised[picked],
             sample_weight=facts.weight,
             groups=facts.groups,
+            by=facts.by,
         )
+
+    def weighed(self) -> Predictions:
+        """Return the rows to learn from: weights that are no whole numbers are importance."""
+        if self.facts.first_fraction is None:
+            return self
+        return replace(self, weight_kind="importance")
 
     def written_out(self) -> Predictions:
         """Return each row as often as its weight, a whole number, says."""
@@ -378,8 +404,9 @@ class Predictions:
         return replace(self.take(np.repeat(np.arange(self.n_samples), times)), sample_weight=None)
 
     @property
-    def _facts(self) -> RowFacts:
-        return RowFacts(self.sample_weight, self.weight_kind, self.groups)
+    def facts(self) -> RowFacts:
+        """Weights, their meaning, groups and subgroups."""
+        return RowFacts(self.sample_weight, self.weight_kind, self.groups, self.by)
 
 
 def reads_rows(options: type) -> Callable[[Function], Function]:
@@ -408,7 +435,8 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     """Return `probs` itself when it is a `Predictions` (moved to `baseline`), else validate."""
     if not isinstance(probs, Predictions):
         return Predictions.from_arrays(probs, y, **options)
-    baseline = options.pop("baseline", None)
+    baseline, by = options.pop("baseline", None), options.pop("by", None)
+    probs = probs if by is None else probs.with_by(by)
     defaults = (None, False, "frequency")
     given = sorted(k for k, v in options.items() if not any(v is default for default in defaults))
     if y is not None or given:
@@ -417,36 +445,25 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
     return probs if baseline is None else probs.with_baseline(baseline)
 
 
+def judged_predictions(
+    probs: Any, y: Any = None, *, independent: bool = False, **options: Any
+) -> Predictions:
+    """Return `as_predictions` for a test or an interval: weights that count rows must be whole.
+
+    What takes rows for `independent` refuses groups and weights that are no counts as well.
+    """
+    predictions = as_predictions(probs, y, **options)
+    if independent:
+        predictions.facts.refuse_dependence()
+    else:
+        predictions.facts.refuse_fractions()
+    return predictions
+
+
 def names_missing(n_classes: int, n_names: int) -> InputError:
     """Return the error of a list of classes that is too short or too long."""
     rule, found = f"name each of the {n_classes} columns", Phrase("{} names", n_names)
     return InputError(argument="classes", rule=rule, value=found)
-
-
-def _simplex(
-    probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
-) -> Simplex:
-    if logits is None:
-        if probs is None:
-            rule = Phrase("be given (or {})", Option("logits"))
-            raise InputError(argument="probs", rule=rule, value=Phrase("neither"))
-        return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
-    if probs is None:
-        return clean_logits(logits, columns=classes)
-    given = clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
-    scores = clean_logits(logits, columns=given.names if classes is None else classes)
-    if given.probs.shape != scores.probs.shape:
-        raise InputError(
-            f"probs and logits must have the same shape; got {given.probs.shape} "
-            f"and {scores.probs.shape}."
-        )
-    apart = np.abs(given.probs - scores.probs).max(axis=1)
-    if apart.max() > 1e-3:
-        row, remedy = int(np.argmax(apart)), "Pass only one of them."
-        says = "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
-        message = Phrase(says + "{:.3g}.", apart[row])
-        raise InputError(message, argument="probs", row=row, remedy=remedy)
-    return replace(scores, names=given.names or scores.names)
 
 
 def scored_predictions(

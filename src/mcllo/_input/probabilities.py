@@ -179,3 +179,30 @@ def _refuse_first(bad: Array, values: Array, name: str, rule: Any, remedy: str |
         raise InputError(
             argument=name, rule=rule, value=value, row=row, column=column, remedy=remedy
         )
+
+
+def given_simplex(
+    probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
+) -> Simplex:
+    """Return the rows of probabilities, logits, or both, which must agree."""
+    if logits is None:
+        if probs is None:
+            rule = Phrase("be given (or {})", Option("logits"))
+            raise InputError(argument="probs", rule=rule, value=Phrase("neither"))
+        return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
+    if probs is None:
+        return clean_logits(logits, columns=classes)
+    given = clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
+    scores = clean_logits(logits, columns=given.names if classes is None else classes)
+    if given.probs.shape != scores.probs.shape:
+        raise InputError(
+            f"probs and logits must have the same shape; got {given.probs.shape} "
+            f"and {scores.probs.shape}."
+        )
+    apart = np.abs(given.probs - scores.probs).max(axis=1)
+    if apart.max() > 1e-3:
+        row, remedy = int(np.argmax(apart)), "Pass only one of them."
+        says = "{argument} must be the softmax of logits (tolerance 0.001); {row} differs by "
+        message = Phrase(says + "{:.3g}.", apart[row])
+        raise InputError(message, argument="probs", row=row, remedy=remedy)
+    return replace(scores, names=given.names or scores.names)

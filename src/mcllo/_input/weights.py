@@ -3,28 +3,35 @@
 ==============  ==============================================================================
 frequency       row i stands for ``w_i`` rows that looked the same; n is the sum of the weights
 survey          row i was drawn with a chance proportional to ``1 / w_i``; estimates use the
-                weights, standard errors and tests need the sandwich, and no label can be simulated
+                weights, standard errors and tests need the sandwich
+importance      row i matters ``w_i`` times as much as a row of weight 1, say because the rows that
+                count are others than those at hand; treated as survey weights are
 groups          rows of one group (an animal, a patient, a video) may depend on each other
 counts          row i was labelled ``k_ij`` times as class j: it becomes a row of frequency
                 ``k_ij`` for each class with ``k_ij > 0``
 ==============  ==============================================================================
+
+Frequencies count, so they are whole numbers wherever something is tested (`refuse_fractions`): a
+weight of 0.4 says how much a row matters, not how many rows there were, and what takes it for a
+count gets its variance wrong. Calibrators and metrics learn and average with any weights.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
 from ..exceptions import InputError, Option, Phrase
+from .by import By, clean_by
 from .frames import as_column, as_numbers
 from .labels import is_missing
 
-WeightKind = Literal["frequency", "survey"]
-WEIGHT_KINDS = ("frequency", "survey")
+WeightKind = Literal["frequency", "survey", "importance"]
+WEIGHT_KINDS = get_args(WeightKind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +41,39 @@ class RowFacts:
     weight: Floats | None = None
     weight_kind: WeightKind = "frequency"
     groups: Codes | None = None
+    by: By | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a weight says how many rows there were; without weights each is one."""
+        return self.weight is None or self.weight_kind == "frequency"
+
+    @property
+    def first_fraction(self) -> int | None:
+        """The first row that is said to count, and not a whole number of times."""
+        if self.weight is None or not self.counts:
+            return None
+        bad = self.weight != np.floor(self.weight)
+        return int(np.argmax(bad)) if bad.any() else None
+
+    def refuse_fractions(self) -> None:
+        """Refuse to test rows that are said to count 0.4 times."""
+        row = self.first_fraction
+        if row is not None and self.weight is not None:
+            raise fraction_found(float(self.weight[row]), row)
+
+    def refuse_dependence(self) -> None:
+        """Refuse rows for a test of rows that are independent, and each count as one or more."""
+        self.refuse_fractions()
+        if self.counts and self.groups is None:
+            return
+        found = "in groups, whose rows may depend on each other"
+        if not self.counts:
+            found = f"under {self.weight_kind} weights, which are no counts"
+        raise InputError(
+            f"rows must be independent here; these are {found}.",
+            remedy="Use assess, calibration_test or robust_test, which allow for that.",
+        )
 
     def take(self, rows: Codes, times: Floats | None = None) -> RowFacts:
         """Return the facts of the chosen rows, their weight multiplied by `times`.
@@ -46,18 +86,24 @@ class RowFacts:
         groups = self.groups
         if groups is not None:
             groups = np.unique(groups[rows], return_inverse=True)[1].ravel().astype(np.intp)
-        return RowFacts(weight, self.weight_kind, groups)
+        by = None if self.by is None else self.by.take(rows)
+        return RowFacts(weight, self.weight_kind, groups, by)
 
 
 def clean_rows(
-    n_samples: int, sample_weight: Any = None, weight_kind: Any = "frequency", groups: Any = None
+    n_samples: int,
+    sample_weight: Any = None,
+    weight_kind: Any = "frequency",
+    groups: Any = None,
+    by: Any = None,
 ) -> RowFacts:
-    """Validate weights, their kind and groups."""
+    """Validate weights, their kind, groups and subgroups."""
     if weight_kind not in WEIGHT_KINDS:
-        rule = "be 'frequency' or 'survey'"
+        rule = "be 'frequency', 'survey' or 'importance'"
         raise InputError(argument="weight_kind", rule=rule, value=weight_kind)
     weight = clean_weight(sample_weight, n_samples)
-    return RowFacts(weight, weight_kind, clean_groups(groups, n_samples))
+    facts = clean_groups(groups, n_samples), clean_by(by, n_samples)
+    return RowFacts(weight, weight_kind, *facts)
 
 
 def clean_weight(weight: Any, n_samples: int) -> Floats | None:
@@ -86,6 +132,22 @@ def no_weight() -> InputError:
     """Return the error of weights that are all 0."""
     rule, remedy = "not be 0 everywhere", "Give some row a weight."
     return InputError(argument="sample_weight", rule=rule, remedy=remedy)
+
+
+def fraction_found(weight: float, row: int | None = None) -> InputError:
+    """Return the error of a weight that is said to be a count, and is none."""
+    return InputError(
+        argument="sample_weight",
+        rule="hold whole numbers where weights count rows",
+        value=weight,
+        row=row,
+        remedy=Phrase(
+            "If they make up for unequal chances of selection, pass {}; if rows matter more or "
+            "less for another reason, {}: both are tested with the robust variance.",
+            Option("weight_kind", "survey"),
+            Option("weight_kind", "importance"),
+        ),
+    )
 
 
 def _one_each(name: str, rule: str, values: NDArray[Any]) -> InputError:

@@ -55,8 +55,9 @@ class Report:
         a, comparison = self.assessment, None
         if isinstance(self.result, Comparison):
             comparison = self.result
-        order = class_order(a, culprits_of(a, a.decide(self.alpha, self.tolerance)))
-        return pictures(a, comparison, order)
+        judged = {"alpha": self.alpha, "tolerance": self.tolerance}
+        order = class_order(a, culprits_of(a, a.decide(**judged)))
+        return pictures(a, comparison, order, judged)
 
     def html(self) -> str:
         """Return one page that needs no other file and asks for none."""

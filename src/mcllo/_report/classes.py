@@ -36,7 +36,7 @@ WRONG = {
     "high": "predicted too often",
     "extreme": "too extreme",
     "timid": "too timid",
-    "wrong_way": "ranked the wrong way",
+    "wrong_way": "upside down",
 }
 
 
@@ -59,7 +59,8 @@ def blame_part(
 ) -> Part:
     """Return who is to blame and how, or why nobody can be named."""
     if not judged.rejected:
-        return Part("No class is blamed, because no miscalibration was found.")
+        why = "these rows cannot tell" if judged.kind == "cannot_tell" else "nothing was found"
+        return Part(f"No class is blamed, because {why}.")
     if culprits is None:
         return Part(left_out(a, "Naming single classes is", "culprits"))
     whole = " ".join(s.text for s in pick(said, "culprit") if s.kind != "culprit")
@@ -146,13 +147,16 @@ def shares_table(a: Assessment, alpha: float = 0.05, order: tuple[Hashable, ...]
     return TableView("shares", caption, tuple(heads), tuple(rows))
 
 
-def map_part(a: Assessment, alpha: float = 0.05, order: tuple[Hashable, ...] = ()) -> Part:
+def map_part(a: Assessment, judged: Verdict, order: tuple[Hashable, ...] = ()) -> Part:
     """Return what the repair does to each class against the baseline."""
+    alpha = judged.alpha
     base = repr(ellipsis(a.fit.baseline))
     lead = (
         f"The repair compares each class with the baseline, {base}; no class is blamed here, for a "
         "fault of the baseline shows in every row."
     )
+    if judged.kind == "cannot_tell":
+        lead += " These rows cannot tell whether it is needed: read the numbers with doubt."
     return Part(lead, parameters_table(a, alpha, order), (_tests_note(a, alpha),))
 
 

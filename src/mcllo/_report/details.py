@@ -32,6 +32,7 @@ WAYS = {
     "bootstrap": "simulated from the fitted model, approximate",
     "score": "simulated scores, without refits",
     "bound": "guaranteed bound",
+    "wald": "chi-square of a Wald statistic",
     "simulated": "simulated, or a guaranteed bound (≤)",
     "mixed": "partly chi-square, partly simulated or a guaranteed bound (≤)",
 }
@@ -115,8 +116,6 @@ def baselines_part(a: Assessment) -> Part:
             return Part(left_out(a, "Other baselines are", "baselines"))
         return Part("With two classes either baseline gives the same answer.")
     how = f"exact, {format_count(found.n_resamples)} simulated data sets"
-    if found.method == "bonferroni":
-        how = "chi-square with Bonferroni, because fractional weights cannot be simulated"
     if found.method == "exact" and found.pvalue <= 1.001 / (found.n_resamples + 1):
         how += ", which can show no smaller one"
     verdict, rows = found.verdict, []
@@ -206,14 +205,18 @@ def robust_part(a: Assessment) -> Part | None:
     if found is None:
         return None
     cluster, n = found.kind == "cluster", format_count(found.n_groups)
-    how = "the F distribution"
-    if found.method == "flip":
-        how = f"{format_count(found.n_resamples)} random sign flips"
+    made = format_count(found.n_resamples)
+    how = {"flip": f"{made} random sign flips", "draw": f"{made} simulated data sets"}.get(
+        found.method, "the F distribution"
+    )
     line = (
         f"Robust score statistic {format_number(found.statistic, 4)} on {found.df} df, "
         f"p {show_p(found.pvalue)}, from {how}."
     )
-    lead = f"Weights are no counts, so the variance of the test comes from the {n} rows. {line}"
+    lead = (
+        f"Weights are no counts: the {n} rows tell about as much as "
+        f"{format_number(found.n_effective)} of equal weight. {line}"
+    )
     if cluster:
         lead = (
             f"Rows come in {n} groups, which may depend inside but not on each other; the variance "
@@ -222,9 +225,10 @@ def robust_part(a: Assessment) -> Part | None:
         )
     notes = (
         f"Intervals of δ and γ allow for the {'groups' if cluster else 'weights'} too.",
-        *(f"{capital(limit)}." for limit in found.limits),
+        *(f"{capital(limit)}." for limit in (*found.limits, found.obstacle) if limit),
         f"Left out, because they assume {INDEPENDENT}: the kinds of miscalibration, tests of "
         "single classes, other baselines and floors, Bayes, the omnibus tests, and what the "
         "metrics would be under calibration.",
     )
-    return Part(lead, None, notes, "Dependent rows" if cluster else "Survey weights")
+    title = "Dependent rows" if cluster else capital(f"{a.predictions.weight_kind} weights")
+    return Part(lead, None, notes, title)

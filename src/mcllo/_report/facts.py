@@ -61,6 +61,8 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
         note = "a row of weight 3 counts as three rows"
         if p.weight_kind == "survey":
             note = "survey weights: they correct for how rows were sampled, and are no counts"
+        elif p.weight_kind == "importance":
+            note = "importance weights: how much each row matters, and no counts"
     raised = f"{format_count(p.n_clipped)} raised to {p.clip:g}" if p.clip is not None else ""
     if p.n_clipped:
         raised += f", {format_count(p.n_clipped_true)} of them of the class that came true"
@@ -94,8 +96,7 @@ def reproduce_facts(
         call += f", baseline={'auto' if auto else name_cell(p.baseline).text!r}"
         call += "" if p.groups is None else ", groups=groups"
         call += "" if p.sample_weight is None else ", sample_weight=weight"
-        survey = p.sample_weight is not None and p.weight_kind == "survey"
-        call += ", weight_kind='survey'" if survey else ""
+        call += "" if p.counts_rows else f", weight_kind={p.weight_kind!r}"
         command = f"{call})" if seed is None else f"{call}, seed={seed})"
     elif not isinstance(command, str):
         command = shlex.join(command)

@@ -22,11 +22,15 @@ PANELS = {"columns": 4}, {"columns": 2}
 
 
 def pictures(
-    a: Assessment, comparison: Comparison | None, order: Sequence[Hashable]
+    a: Assessment,
+    comparison: Comparison | None,
+    order: Sequence[Hashable],
+    judged: Mapping[str, Any] | None = None,
 ) -> Mapping[str, Picture]:
     """Return the pictures of an assessment, and of the comparison if there was one.
 
-    `order` is that of the classes, here and in the tables.
+    `order` is that of the classes, here and in the tables; subgroups are `judged` by other than the
+    usual level and tolerance.
     """
     slopes, base = a.fit.gamma, ellipsis(a.fit.baseline)
     ordered: dict[str, Any] = {"order": order}
@@ -75,6 +79,14 @@ def pictures(
             *PANELS,
         )
         return made
+    if (divided := a.subgroups) is not None:
+        made["subgroups"] = _picture(
+            "subgroups",
+            divided,
+            f"Forest plot of slope and size of {len(divided.groups)} subgroups; the table below "
+            "has the numbers.",
+            judged or {},
+        )
     if (ladder := a.details.ladder) is not None:
         made["ladder"] = _picture(
             "ladder",

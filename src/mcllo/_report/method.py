@@ -159,10 +159,11 @@ _ROBUST = Fact(
     "robust",
     "Dependent rows",
     "",
-    "Rows of a group may depend on each other, and survey weights are no counts. The test then "
-    "uses the score at δ = γ = 1 (the slope of the log likelihood), summed inside each group, and "
-    "takes its variance from how much these sums differ. Its p-value comes from random signs of "
-    "the sums, or from an F distribution where there are many.",
+    "Rows of a group may depend on each other, and weights of a survey are no counts. The test "
+    "then uses the score at δ = γ = 1 (the slope of the log likelihood), summed inside each group, "
+    "and takes its variance from how much these sums differ. Its p-value comes from random signs "
+    "of the sums, or from an F distribution where there are many; for weights that are no counts "
+    "from labels drawn as the predictions and the weights have them.",
 )
 _OVER_BASELINES = Fact(
     "max_score",

@@ -18,58 +18,35 @@ where another test shows that this map is not the whole truth.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from .._assessment.assessment import Assessment
 from .._assessment.verdict import Verdict
+from .._diagnosis.culprit import Culprit
 from .._diagnosis.culprits import Culprits
 from .._ground.statements import Statement, pick
-from .._ground.text import format_count
+from .._ground.text import ellipsis, format_count
 from .._inference.size_levels import RightAt
+from .._inference.size_words import shown_level
 from .views import Names, Right, name_cell, percent
 
 MOST_NAMED = 6
 """Classes that a line of the first screen names."""
 EXTREME = "nearer to 0 and 100 % than they should be"
 TIMID = "further from 0 and 100 % than they could be"
-NOT_ALL = (
+CONFUSED = (
     "But that is not all: it also matters which classes are taken for which, and a repair of each "
     "class by itself does not mend that. Compare richer repairs too, such as dirichlet."
 )
+DIFFER = "But that is not all: classes differ in how far they are off."
 SHARES = {"low": "Predicted too rarely", "high": "Predicted too often"}
 SLOPES = {
     "extreme": f"Too extreme, {EXTREME}",
     "timid": f"Too timid, {TIMID}",
-    "wrong_way": "Less often true where they are predicted more",
+    "wrong_way": "Upside down, less often true where predicted more",
 }
 """What can be wrong with a class's share of the rows and with its slope, and how that is said."""
-
-
-def share(value: float, width: float = math.nan) -> str:
-    """Return a share in per cent, with as many decimals as an interval of this width allows.
-
-    Examples
-    --------
-    >>> share(0.84), share(0.841, 0.01), share(0.9996), share(0.99999)
-    ('84', '84.1', '99.96', 'over 99.99')
-    """
-    wide = 0.04 if math.isnan(width) else width
-    decimals = min(1, max(0, -math.floor(math.log10(max(50.0 * wide, 1e-9)))))
-    while decimals < 2 and value < 1.0 and float(f"{100.0 * value:.{decimals}f}") == 100.0:
-        decimals += 1
-    text = f"{100.0 * value:.{decimals}f}"
-    return "over 99.99" if value < 1.0 and float(text) == 100.0 else text
-
-
-def points(value: float, width: float = 0.0) -> str:
-    """Return a share in percentage points, without a decimal where its interval is wide or unknown.
-
-    Examples
-    --------
-    >>> points(0.0251, 0.01), points(0.251, 0.2), points(0.0004)
-    ('2.5', '25', 'less than 0.1')
-    """
-    return "less than 0.1" if value < 0.001 else f"{100.0 * value:.{1 if width < 0.1 else 0}f}"
 
 
 def meaning(a: Assessment, judged: Verdict, said: list[Statement]) -> str:
@@ -102,26 +79,18 @@ def _cannot_tell(a: Assessment, judged: Verdict) -> str:
     return judged.reason
 
 
-def size(a: Assessment, judged: Verdict) -> str:
+def size(a: Assessment, judged: Verdict, said: list[Statement]) -> str:
     """Return how large the error is: the level that is most off, or the mean over all classes."""
-    found, known = example(a, judged), a.size
-    if found is not None:
-        return f"For example, when it says {_says(found)}, it is right about {_right(found)}."
-    if math.isnan(known.mean_change) or not known.mean_change or not _is_sized(a, judged):
+    if not judged.rejected or a.details.hints:
         return ""
-    amount = f"{points(known.mean_change, known.high - known.low)} percentage points"
-    words = f"On average {amount} of probability stand on the wrong classes"
-    if known.low > 0.0:
-        ends = " to ".join(points(end, known.high - known.low) for end in (known.low, known.high))
-        words += f" ({100 * known.confidence:.0f} % confidence: {ends})"
-    if judged.kind == "matters" and known.levels:
-        words += "; the most probable class is right about as often as it says"
-    return f"{words}."
-
-
-def _is_sized(a: Assessment, judged: Verdict) -> bool:
-    """Whether a size can be shown beside this verdict."""
-    return not a.details.hints and judged.rejected
+    if (found := example(a, judged)) is not None:
+        known = as_right(found)
+        ends = f" ({known.interval})" if known.interval else ""
+        return f"For example, when it says {known.says}, it is right about {known.right}{ends}."
+    words = [text.text for text in said if text.kind == "size"]
+    if judged.kind == "matters" and a.size.levels:
+        words.append("The most probable class is right about as often as it says.")
+    return " ".join(words)
 
 
 def example(a: Assessment, judged: Verdict) -> RightAt | None:
@@ -134,23 +103,9 @@ def example(a: Assessment, judged: Verdict) -> RightAt | None:
     return None if small else found
 
 
-def _says(level: RightAt) -> str:
-    return f"{100.0 * level.says:g} %"
-
-
-def _right(level: RightAt) -> str:
-    """Return how often it is right, with its interval."""
-    known = as_right(level)
-    return f"{known.right} ({known.interval})" if known.interval else known.right
-
-
 def as_right(level: RightAt) -> Right:
     """Return a level as words."""
-    width = level.high - level.low
-    ends = (
-        "" if math.isnan(width) else " to ".join(share(e, width) for e in (level.low, level.high))
-    )
-    return Right(_says(level), f"{share(level.right, width)} %", ends)
+    return Right(*shown_level(level))
 
 
 def levels(a: Assessment, judged: Verdict) -> tuple[Right, ...]:
@@ -174,7 +129,7 @@ def buts(a: Assessment, judged: Verdict) -> tuple[str, ...]:
     if judged.other:
         found.append(
             "But another check finds something wrong: an error of another shape, whose size is "
-            "not measured here. Diamonds in the pictures show where to look."
+            "not measured here. Look for diamonds in the pictures of single classes, below."
         )
     return tuple(found)
 
@@ -183,15 +138,42 @@ def wrong(
     a: Assessment, judged: Verdict, culprits: Culprits | None, said: list[Statement]
 ) -> tuple[Names, ...]:
     """Return whose fault it is, each kind of error once."""
-    if culprits is None or not judged.rejected or a.details.hints:
+    if not judged.rejected or a.details.hints:
         return ()
+    found = [] if culprits is None else _of_classes(a, judged, culprits, said)
+    return (*found, *_of_subgroups(a, judged))
+
+
+def _of_classes(
+    a: Assessment, judged: Verdict, culprits: Culprits, said: list[Statement]
+) -> list[Names]:
+    """Return which classes are off and how, and what that leaves unsaid."""
     found = _groups(culprits)
     if culprits.kind == "two":
         found += two_classes(a, judged.alpha)
     elif culprits.kind in ("temperature", "shift"):
         found.append(Names(_all_classes(culprits)))
     found += [Names(text.text) for text in pick(said, "culprit.one_of", "culprit.spread")]
-    return (*found, *(Names(NOT_ALL, but=True) for _ in pick(said, "kind.beyond")))
+    ladder = a.details.ladder
+    if ladder is not None and ladder.chosen == "full":
+        found.append(Names(CONFUSED, but=True))
+    elif culprits.beyond:
+        found.append(Names(DIFFER, but=True))
+    return found
+
+
+def _of_subgroups(a: Assessment, judged: Verdict) -> list[Names]:
+    """Return that one repair does not suit all subgroups, and which of them are off."""
+    divided = a.subgroups
+    if divided is None or not divided.test.rejects(judged.alpha):
+        return []
+    verdicts = divided.decide(judged.alpha, judged.tolerance)
+    ranked = divided.ranked(judged.alpha, judged.tolerance)
+    off = [divided.groups[k].name for k in ranked if verdicts[k].kind == "matters"]
+    lead = f"But rows differ by {ellipsis(divided.by)}, and one repair does not suit them all"
+    if not off:
+        return [Names(f"{lead}.", but=True)]
+    return [replace(_named(f"{lead}. Off", [(name, "") for name in off]), but=True)]
 
 
 def _groups(culprits: Culprits) -> list[Names]:
@@ -202,7 +184,7 @@ def _groups(culprits: Culprits) -> list[Names]:
         found.append(_named(lead, [(c.label, _shares(c.predicted, c.observed)) for c in own]))
     for kind, lead in SLOPES.items():
         own = [culprit for culprit in culprits.details if culprit.slope_kind == kind]
-        found.append(_named(lead, [(c.label, "") for c in own]))
+        found.append(_named(lead, [(c.label, _given(c)) for c in own]))
     own = [c for c in culprits.details if not (c.share_kind or c.slope_kind)]
     found.append(_named("Off, in a way that these rows do not show", [(c.label, "") for c in own]))
     return [group for group in found if group.names]
@@ -217,6 +199,13 @@ def _named(lead: str, classes: list[tuple[Any, str]]) -> Names:
 
 def _shares(predicted: float, observed: float) -> str:
     return f"{percent(predicted)} on average, came true in {percent(observed)}"
+
+
+def _given(culprit: Culprit) -> str:
+    """Return how often a class comes true where its probability is large."""
+    if math.isnan(culprit.true):
+        return ""
+    return f"given {100 * culprit.given:g} %, true in {percent(culprit.true)}"
 
 
 def two_classes(a: Assessment, alpha: float) -> list[Names]:
@@ -235,9 +224,7 @@ def two_classes(a: Assessment, alpha: float) -> list[Names]:
 def _all_classes(culprits: Culprits) -> str:
     """Return how all classes are wrong, alike."""
     if culprits.kind == "shift":
-        return (
-            "Nearly all classes are predicted too often or too rarely. No single one is to blame."
-        )
+        return "Many classes are predicted too often or too rarely. No single one is to blame."
     if culprits.slope <= 0.0:
         return "All classes alike: what is predicted more comes true less."
     how = f"too extreme, {EXTREME}" if culprits.slope < 1.0 else f"too timid, {TIMID}"
@@ -248,10 +235,10 @@ def alerts(a: Assessment, hints: list[Statement]) -> tuple[str, ...]:
     """Return what no reader may miss."""
     found, p = [hint.text for hint in hints], a.predictions
     if not a.fit.converged:
-        why = "some classes are told apart without a single error, so that there is"
+        why = "the further, the better" if a.fit.separated else "many repairs fit equally well"
         found.append(
-            "These rows do not say how far the probabilities should move: "
-            f"{why if a.fit.separated else 'there is'} no best repair. Use one with a penalty."
+            f"These rows do not say how far the probabilities should move: {why}. To repair them, "
+            "use a penalty."
         )
     if p.n_clipped_true:
         labels = _counted(p.n_clipped_true, "label")

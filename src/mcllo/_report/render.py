@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from .views import Picture, Summary
 
+_BEFORE_PERCENT = re.compile(r"(?<=\d) (?=%)")
 _SPECIAL = re.compile(r"([\\`*_|~$])")
 _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -71,6 +72,11 @@ def _visible(letter: str) -> str:
     return "" if letter in _DIRECTION else letter
 
 
+def unbroken(text: str) -> str:
+    """Return `plain` text in which no line ends between a number and its per cent sign."""
+    return _BEFORE_PERCENT.sub("\u00a0", plain(text))
+
+
 def escape_markdown(text: str) -> str:
     """Return `text` so that Markdown shows it as it is, also inside a table."""
     words = escape(" ".join(plain(text).split()), quote=False)
@@ -91,7 +97,7 @@ def code_span(text: str) -> Markup:
 @cache
 def _environment(*, html: bool) -> Environment:
     """Return what fills the templates; `escape_markdown` does for Markdown what Jinja2 cannot."""
-    show = plain if html else escape_markdown
+    show = unbroken if html else escape_markdown
 
     def finalize(value: Any) -> Any:
         return show(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -60,6 +60,7 @@ def repairs_of(c: Comparison, judged: Verdict) -> Repairs:
             "The corrected p asks whether the same map holds in both samples: a fitted map carries "
             "the noise of the rows it was fitted on, which makes the plain p too small."
         )
+    notes += [said.text for row in c.rows if (said := row.correction) is not None]
     zeros = [f"{short_name(row.method)} {row.n_zero_labels}" for row in c.rows if row.n_zero_labels]
     if zeros:
         notes.append(
@@ -84,7 +85,8 @@ def recommended(c: Comparison) -> str:
         return "No repair was compared."
     if c.recommendation.improves:
         return f"Recommended repair: {title_of(c.best)}."
-    one = "The repair is not" if n == 1 else f"None of {n} repairs is"
+    few = {1: "The repair is not", 2: "Neither repair is"}
+    one = few.get(n, f"None of {n} repairs is")
     return f"{one} shown to do better than leaving the predictions as they are."
 
 
@@ -115,9 +117,11 @@ def _after_sentence(best: ComparisonRow, alpha: float) -> str:
     """Return whether the recommended repair leaves something."""
     if math.isnan(best.pvalue):
         return "Whether the repaired predictions are calibrated could not be tested."
-    p = best.pvalue if best.pvalue_corrected is None else best.pvalue_corrected
-    name, shown = title_of(best.method), show_p(p, best.pvalue_method)
-    how = "" if best.pvalue_corrected is None else ", corrected for the noise of the fitted map"
+    p, method, how = best.pvalue, best.pvalue_method, ""
+    if best.pvalue_corrected is not None:
+        p, method = best.pvalue_corrected, best.corrected_method
+        how = ", corrected for the noise of the fitted map"
+    name, shown = title_of(best.method), show_p(p, method)
     if p > alpha:
         return (
             f"After {name}, no miscalibration is found at level {alpha:g} (p {shown}{how}); "
@@ -184,6 +188,6 @@ def _row(c: Comparison, row: ComparisonRow) -> tuple[Cell, ...]:
         *values.values(),
         Cell("-") if changed is None else Cell(percent(changed), changed),
         p_cell(row.pvalue, row.pvalue_method),
-        p_cell(row.pvalue_corrected, row.pvalue_method),
+        p_cell(row.pvalue_corrected, row.corrected_method),
         time,
     )

@@ -105,7 +105,8 @@ def next_steps(a: Assessment, judged: Verdict, tongue: Tongue) -> tuple[Step, ..
     if judged.kind == "cannot_tell":
         return (_collect(a), Step("Until then, do not call these probabilities calibrated."))
     if judged.other:
-        return (Step("Look at the pictures, class by class, for points outside boxes."), compare)
+        look = "Look at the pictures of single classes for points outside their boxes."
+        return (Step(look), compare)
     return (Step("Nothing to repair on this evidence: use them, and keep the labels."),)
 
 

@@ -25,6 +25,7 @@ from .facts import Command, Sources, data_facts, reproduce_facts, sources
 from .method import method_facts, references
 from .repairs import repairs_of
 from .steps import Tongue, next_steps, repair_steps
+from .subgroups import subgroup_steps, subgroups_part
 from .verdict import headline_facts, verdict_of
 from .views import DetailsView, Step, Summary
 
@@ -44,6 +45,10 @@ class NotAsked(Details):
         """Everything, and why."""
         why = "a comparison does not ask for it; assess these rows"
         return dict.fromkeys(("culprits", *(name for name in PARTS if name != "robust")), why)
+
+    @property
+    def subgroups(self) -> None:
+        """None is asked about."""
 
 
 def assessment_of(result: Assessment | Comparison) -> Assessment:
@@ -119,10 +124,12 @@ def summarize(
             zeros=details.zeros_part(a, alpha),
             posterior=details.posterior_part(a),
             robust=details.robust_part(a),
+            subgroups=subgroups_part(a, said, alpha, tolerance),
         )
     else:
         steps = repair_steps(comparison, a, judged, tongue)
         more = Step(MORE, tongue.assess_judged(comparison.cross_validated))
+    steps = subgroup_steps(a, judged, steps, alpha, tolerance)
     return Summary(
         kind=kind,
         title=title,
@@ -138,7 +145,7 @@ def summarize(
         shares=classes.shares_table(a, alpha, order),
         promised=tables.promised_table(a),
         nulls=tables.nulls_part(a),
-        map=classes.map_part(a, alpha, order),
+        map=classes.map_part(a, judged, order),
         details=behind,
         more=more,
         repairs=None if comparison is None else repairs_of(comparison, judged),

@@ -17,6 +17,8 @@ from .._ground.statements import Statement, pick
 from .._ground.text import format_count, format_number
 from .._inference.likelihood_tests import NAMES, WAYS, CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
+from .._inference.size import Size
+from .._inference.size_words import NO_BOUND, points
 from . import plain
 from .views import Fact, Verdict, capital, percent, show_p
 
@@ -28,9 +30,9 @@ def verdict_of(a: Assessment, judged: Judged, said: list[Statement], about: str 
         kind=judged.kind,
         about=about,
         headline=headline.text,
-        buts=plain.buts(a, judged),
+        buts=(*plain.buts(a, judged), *(by.text for by in pick(said, "other.by"))),
         sentence=plain.meaning(a, judged, said),
-        size=plain.size(a, judged),
+        size=plain.size(a, judged, said),
         pvalue=f"p {show_p(a.test.pvalue, a.test.method)}",
         how=how_tested(a.test),
         why=_why_so(a),
@@ -43,8 +45,9 @@ def _other(a: Assessment, judged: Judged, said: list[Statement]) -> str:
     if not judged.other:
         return ""
     found = (f"{OMNIBUS[kind]}, p {show_p(a.companions[kind].pvalue)}" for kind in judged.other)
+    words = " ".join(text.text for text in said if text.kind == "other")
     return (
-        f"{' '.join(text.text for text in pick(said, 'other'))} ({'; '.join(found)}. Asked two "
+        f"{words} ({'; '.join(found)}. Asked two "
         f"questions at level {judged.alpha:g}, calibrated predictions fail one of them in up to "
         f"{200 * judged.alpha:g} % of cases.)"
     )
@@ -59,8 +62,7 @@ def how_tested(test: CalibrationTest) -> str:
         "chi2": "from the large-sample chi-square distribution",
         "exact": f"exact, from {draws}simulated data sets",
         "bound": "a guaranteed upper bound, by the split likelihood ratio",
-        "bonferroni": "from the chi-square distribution, times the number of baselines "
-        "(Bonferroni)",
+        "draw": f"from {draws}simulated data sets",
         "flip": f"from {draws}random sign flips",
         "f": "from the F distribution",
     }
@@ -100,28 +102,34 @@ def _why_so(a: Assessment) -> str:
 
 
 def headline_facts(a: Assessment, judged: Judged) -> tuple[Fact, ...]:
-    """Return the few numbers of the first screen."""
-    size, promised = a.size, percent(a.promised["accuracy"])
-    facts = [
-        Fact("accuracy", "Accuracy", percent(a.metrics["accuracy"]), f"they promise {promised}")
-    ]
-    if math.isnan(size.mean_change) or a.details.hints or judged.other:
-        return tuple(facts)
-    if judged.kind == "cannot_tell" and a.details.robust is not None:
-        return tuple(facts)
-    width, of = size.high - size.low, "of probability on the wrong classes"
-    value = plain.points(size.mean_change, width)
+    """Return the few numbers of the first screen; sizes where they mean something."""
+    promised = f"they promise {percent(a.promised['accuracy'])}"
+    accuracy = Fact("accuracy", "Accuracy", percent(a.metrics["accuracy"]), promised)
+    unsure = judged.kind == "cannot_tell" and a.details.robust is not None
+    if unsure or judged.other or a.details.hints:
+        return (accuracy,)
+    found, large = _size_fact(a.size), f"below {_points(a.size.p95_change)} points"
+    extreme = (Fact("p95", "Error in 19 of 20 rows", large),) if a.size.low > 0.0 else ()
+    return (*(() if found is None else (found,)), accuracy, *extreme)
+
+
+def _size_fact(size: Size) -> Fact | None:
+    """Return the average error with what is known of it; None where that is nothing."""
+    width, about = size.high - size.low, "of probability on the wrong classes"
+    value, both = _points(size.mean_change, width), f"{100 * size.confidence:g} % confidence"
+    if math.isnan(size.mean_change) or (size.low == 0.0 and size.high >= NO_BOUND):
+        return None
     if math.isnan(width):
-        facts.insert(
-            0, Fact("size", "Average error", f"about {value} points", f"{of}; a rough number")
-        )
-        return tuple(facts)
-    sure = f"{100 * size.confidence:.0f} % confidence"
-    if size.low == 0.0:
-        most = f"at most {plain.points(size.high, width)} points"
-        facts.insert(0, Fact("size", "Average error", most, f"{of} ({sure})"))
-        return tuple(facts)
-    ends = " to ".join(plain.points(end, width) for end in (size.low, size.high))
-    facts.insert(0, Fact("size", "Average error", f"{value} points", f"{of} ({sure}: {ends})"))
-    large = f"below {plain.points(size.p95_change)} points"
-    return (*facts, Fact("p95", "Error in 19 of 20 rows", large))
+        shown, known = f"about {value}", "; a rough number"
+    elif size.low == 0.0:
+        one = f"{50 * (1 + size.confidence):g} % confidence"
+        shown, known = f"at most {_points(size.high, width)}", f" ({one})"
+    else:
+        ends = " to ".join(_points(end, width) for end in (size.low, size.high))
+        shown, known = value, f" ({both}: {ends})"
+    return Fact("size", "Average error", f"{shown} points", f"{about}{known}")
+
+
+def _points(share: float, width: float = math.nan) -> str:
+    """Return a change in percentage points; what rounds to nothing is less than 0.1."""
+    return "less than 0.1" if share < 0.001 else points(share, width)

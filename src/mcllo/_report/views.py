@@ -102,6 +102,7 @@ class DetailsView:
     zeros: Part
     posterior: Part
     robust: Part | None
+    subgroups: Part | None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, Statistic
-from .._input.predictions import DataOptions, as_predictions, reads_rows
+from .._input.predictions import DataOptions, judged_predictions, reads_rows
 from ..calibrators import MCLLOCalibrator
 from ..exceptions import InputError, Option, Phrase
 
@@ -35,6 +35,7 @@ def assess(
     method: Method = "auto",
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
+    by: Any = None,
     **data: Unpack[DataOptions],
 ) -> Assessment | BlockAssessment:
     """Judge predictions: test calibration, estimate what is wrong, and measure.
@@ -47,6 +48,9 @@ def assess(
         The labels that came true; not given beside a `Predictions`.
     baseline, statistic, method, n_resamples, seed
         As in `calibration_test`.
+    by : array-like of shape (n_samples,) or str, optional
+        Subgroup of each row (a station, a sex), or the frame's column that holds it: are all of
+        them alike, and which is off? See ``assessment.subgroups`` and `mcllo.subgroups`.
     **data
         How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
         `weight_kind`, `groups`, `logits`, `normalize`, `clip`.
@@ -70,18 +74,19 @@ def assess(
     rule, baseline = split_baseline(baseline)
     options: dict[str, Any] = {"statistic": statistic, "method": method}
     options |= {"n_resamples": n_resamples, "seed": seed}
-    if any(map(is_dask, (probs, y, *data.values()))):
+    if any(map(is_dask, (probs, y, by, *data.values()))):
         given: dict[str, Any] = {**data}
-        _refuse_dependent(rule, given.pop("weight_kind", ""), given.pop("groups", None))
+        _refuse_dependent(rule, given.pop("weight_kind", ""), given.pop("groups", None), by)
         return assess_blocks(blocks_of_dask(probs, y, baseline=baseline, **given), **options)
-    predictions = as_predictions(probs, y, baseline=baseline, **data)
+    predictions = judged_predictions(probs, y, baseline=baseline, by=by, **data)
     return assess_predictions(predictions, rule, **options)
 
 
-def _refuse_dependent(rule: str, weight_kind: str, groups: Any) -> None:
+def _refuse_dependent(rule: str, weight_kind: str, groups: Any, by: Any) -> None:
     """Refuse what needs all rows at once."""
     named = {Option("baseline", rule): rule, Option("groups"): groups is not None}
-    named |= {SURVEY: weight_kind == "survey"}
+    named |= {Option("by"): by is not None}
+    named |= {Option("weight_kind", weight_kind): _no_counts(weight_kind)}
     for option in (option for option, given in named.items() if given):
         raise InputError(
             Phrase("{} needs all rows in memory.", option),
@@ -90,7 +95,11 @@ def _refuse_dependent(rule: str, weight_kind: str, groups: Any) -> None:
         )
 
 
-SURVEY = Option("weight_kind", "survey")
+def _no_counts(weight_kind: str | None) -> bool:
+    """Whether weights, if there are any, count no rows."""
+    return weight_kind not in (None, "", "frequency")
+
+
 LARGE_FILE = 50_000_000
 """Bytes from which a file is read in blocks."""
 
@@ -116,9 +125,11 @@ def assess_file(
 
     `whole` asks for an `Assessment` with all rows in memory, as a report needs it.
     """
+    kind = reading.get("weight_kind")
     needs = {
         Option("groups"): reading.get("groups") is not None,
-        SURVEY: reading.get("weight_kind") == "survey",
+        Option("by"): reading.get("by") is not None,
+        Option("weight_kind", kind): _no_counts(kind) and reading.get("weight") is not None,
         Option("baseline", rule): bool(rule),
         "a report": whole,
     }
@@ -165,5 +176,9 @@ def _reads_whole(path: StrPath, needs: dict[Any, bool]) -> bool:
 
 def _blocks(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
     """Return the rows of a file or directory in blocks, as the reading options ask."""
-    own = {name: value for name, value in reading.items() if name not in ("groups", "weight_kind")}
+    own = {
+        name: value
+        for name, value in reading.items()
+        if name not in ("groups", "by", "weight_kind")
+    }
     return blocks_of_files(path, n_jobs=workers, **own)

@@ -32,6 +32,11 @@ class ComparisonRow(Result):
         The calibration test of these numbers; how the p-value was computed.
     pvalue_corrected : float or None
         The p-value of "the same map in both samples", where there is theory for it.
+    corrected_method : str
+        How that was computed: as `pvalue_method`; ``'bootstrap'`` where labels of both samples were
+        drawn anew; empty where there is none.
+    corrected_reason : str
+        Why it was drawn anew, or is withheld; empty where nothing needs saying.
     accuracy, log_loss, brier, ece, classwise_ece : float
         As in `mcllo.metrics`, zeros raised to 1e-6 first.
     label_change : float or None
@@ -54,6 +59,8 @@ class ComparisonRow(Result):
     pvalue: float
     pvalue_method: str
     pvalue_corrected: float | None
+    corrected_method: str
+    corrected_reason: str
     label_change: float | None
     accuracy: float
     log_loss: float
@@ -66,6 +73,24 @@ class ComparisonRow(Result):
     fit_seconds: float | None
     n_zero_labels: int
     note: str
+
+    @property
+    def correction(self) -> Statement | None:
+        """What must be said of the corrected p-value: that labels were drawn anew, or none is."""
+        if not self.corrected_reason:
+            return None
+        numbers = {"method": self.method, "pvalue": self.pvalue_corrected}
+        numbers["why"] = self.corrected_reason
+        if self.pvalue_corrected is None:
+            words = (
+                f"There is no corrected p of {self.method}: in training, {self.corrected_reason}."
+            )
+            return Statement("correction", words, "doubt", numbers)
+        words = (
+            f"The corrected p of {self.method} is by drawing the labels of both samples anew: in "
+            f"training, {self.corrected_reason}."
+        )
+        return Statement("correction", words, numbers=numbers)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,8 +155,9 @@ class Comparison:
         """Return everything that is said beside the table, in the order in which it is printed.
 
         Kinds: ``heading``; ``recommendation``, ``lead``, ``ties`` and ``intervals`` of
-        `recommendation`; ``marks`` and ``columns``, which explain the table; ``zeros``; ``warning``
-        and ``skipped``, one for each method concerned.
+        `recommendation`; ``marks`` and ``columns``, which explain the table; ``correction``, of a
+        corrected p-value that is drawn or withheld; ``zeros``; ``warning`` and ``skipped``, one for
+        each method concerned.
         """
         train, judged = self.train.n_samples, self.holdout.n_samples
         how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
@@ -180,7 +206,7 @@ class Comparison:
         said = self.statements()
         lines = [line.text for line in pick(said, "heading")]
         lines += ["", table, "", textwrap.fill(str(self.recommendation), WIDTH), ""]
-        for note in pick(said, "marks", "columns"):
+        for note in pick(said, "marks", "columns", "correction"):
             lines.append(textwrap.fill(note.text, WIDTH, subsequent_indent="   "))
         lines += [note.text for note in pick(said, "zeros", "warning", "skipped")]
         return "\n".join(lines)
@@ -204,6 +230,7 @@ class Comparison:
                 "for it."
             )
             found.append(Statement("columns", words))
+        found += [said for row in self.rows if (said := row.correction) is not None]
         if r.differences:
             words = (
                 "worse than best by: log loss, with the recommendation's intervals; "
@@ -233,8 +260,8 @@ class Comparison:
         return {
             "method": row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             "n": format_count(row.n),
-            "p": _p(row.pvalue, row),
-            "p corr.": _p(row.pvalue_corrected, row),
+            "p": _p(row.pvalue, row.pvalue_method),
+            "p corr.": _p(row.pvalue_corrected, row.corrected_method),
             "ECE ": marked("ece", f"{row.ece:.4f}"),
             "cw ECE ": marked("classwise_ece", f"{row.classwise_ece:.4f}"),
             "acc % ": marked("accuracy", f"{100 * row.accuracy:.2f}"),
@@ -246,9 +273,9 @@ class Comparison:
         }
 
 
-def _p(pvalue: float | None, row: ComparisonRow) -> str:
-    """Return a p-value of a row as a cell; a bound says so: ``<= 1.0e-300``."""
+def _p(pvalue: float | None, method: str) -> str:
+    """Return a p-value as a cell; a bound says so: ``<= 1.0e-300``."""
     if pvalue is None:
         return ""
-    words = p_words(pvalue, bound=row.pvalue_method == "bound")
+    words = p_words(pvalue, bound=method == "bound")
     return words.number if words.relation == "=" else str(words)

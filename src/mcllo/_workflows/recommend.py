@@ -250,19 +250,20 @@ def recommend(
     rows, k = sets[NOTHING], len(sets) - 1
     weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
     groups = rows.groups
-    if groups is None and rows.weight_kind == "survey":
+    if groups is None and not rows.counts_rows:
         groups = np.arange(rows.n_samples)
     means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
     lowest = min(means.values())
     best = min((name for name in sets if means[name] - lowest <= SAME), key=_rank)
     table = np.column_stack([losses[name] for name in sorted(sets)])
     chance = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
-    shown = slice(None, None, thinning(rows.n_samples))
-    base = np.mean([predictions.probs[shown] for predictions in sets.values()], axis=0)
+    every = thinning(*rows.probs.shape)
+    tables = {name: predictions.probs[::every] for name, predictions in sets.items()}
+    base = np.mean(list(tables.values()), axis=0)
 
     def difference(name: str) -> LossDifference:
-        both = sets[best].probs[shown], sets[name].probs[shown]
-        pair = PairedLoss(losses[name] - losses[best], *both, base, weight, groups)
+        observed = losses[name] - losses[best]
+        pair = PairedLoss(observed, tables[best], tables[name], base, weight, groups, every)
         mean = 0.0 if abs(pair.mean) <= SAME else pair.mean
         quantile = float(stdtrit(pair.units - 1.0, chance)) if pair.units > 1.0 else np.inf
         low, high = pair.interval(quantile)

@@ -28,7 +28,12 @@ from .._fit.map import AllBaselinesMap
 from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.text import format_p
-from .._inference.calibration_test import fit_and_test, split_baseline
+from .._inference.calibration_test import (
+    fit_and_test,
+    honest_fit,
+    refuse_choice,
+    split_baseline,
+)
 from .._inference.max_score import likeliest_baseline, max_score_test
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions
@@ -74,10 +79,15 @@ class GateDecision(Result):
 
 
 def decide(predictions: Predictions, alpha: float, rule: str = "", seed: int = 0) -> GateDecision:
-    """Test the training rows; `rule` 'auto' or 'all' tests over all baselines at once."""
+    """Test the training rows; `rule` 'auto' or 'all' tests over all baselines at once.
+
+    Weights that are no whole numbers are taken for importance, and tested by the robust score.
+    """
     if not 0.0 < alpha < 1.0:
         remedy = "Leave it out for no gate."
         raise InputError(argument="gate", rule="lie in (0, 1)", value=alpha, remedy=remedy)
+    predictions = predictions.weighed()
+    refuse_choice(predictions, rule)
     with quiet(*OF_ESTIMATES):
         if rule == "all" and predictions.n_classes > 2:
             _, found = max_score_test(predictions, np.arange(predictions.n_classes), seed=seed)
@@ -209,8 +219,11 @@ class MCLLOCalibrator(GatedCalibrator):
         with quiet(*OF_ESTIMATES) if self._closed else nullcontext():
             if rule == "auto":
                 predictions = predictions.with_baseline(likeliest_baseline(predictions, **options))
-            fit = fit_all_baselines if rule == "all" else fit_predictions
-            self.fit_: MCLLOFit | AllBaselinesMap = fit(predictions, **options)
+            self.fit_: MCLLOFit | AllBaselinesMap
+            if rule == "all":
+                self.fit_ = fit_all_baselines(predictions, **options)
+            else:
+                self.fit_ = honest_fit(predictions, fit_predictions(predictions, **options))
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit rows that stay with their workers."""

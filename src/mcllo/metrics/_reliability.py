@@ -83,7 +83,8 @@ class ReliabilityCurve:
     mean_predicted, observed : ndarray of shape (n_bins,)
         Mean prediction and frequency of hits; NaN in empty bins.
     low, high : ndarray of shape (n_bins,)
-        Wilson interval around `observed`.
+        Wilson interval around `observed`; of Kish's effective number of rows where weights are no
+        whole numbers, or no counts.
     band_low, band_high : ndarray of shape (n_bins,)
         Where `observed` lies with probability `level` or more if the predictions are right; NaN in
         empty bins, and everywhere when weights are not whole numbers.
@@ -191,8 +192,12 @@ def reliability_curve(
     count = len(inner) + 1
     counts, predicted = cell_totals(index, values, count, weight)
     successes = cell_totals(index, hits, count, weight)[1]
-    bands = _bands(predictions, values, index, counts, level)
-    return curve_of_sums(label, inner, (counts, predicted, successes), bands, level, binning)
+    bands, effective = _bands(predictions, values, index, counts, level), counts
+    if weight is not None and not predictions.has_whole_weights:
+        squares = cell_totals(index, weight, count, weight)[1]
+        effective = ratio(counts**2, squares)
+    sums = (counts, predicted, successes)
+    return curve_of_sums(label, inner, sums, bands, level, binning, effective=effective)
 
 
 def curve_of_sums(
@@ -202,11 +207,16 @@ def curve_of_sums(
     bands: tuple[Floats, Floats],
     level: float,
     binning: str = "width",
+    *,
+    effective: Floats | None = None,
 ) -> ReliabilityCurve:
-    """Return the curve, given weight, sum of predictions and weight of hits in each bin."""
+    """Return the curve, given weight, sum of predictions and weight of hits in each bin.
+
+    `effective` is how many rows each bin is worth, where weights are no counts.
+    """
     counts, predicted, hits = sums
     observed = ratio(hits, counts)
-    low, high = wilson(observed, counts, level)
+    low, high = wilson(observed, counts if effective is None else effective, level)
     return ReliabilityCurve(
         label=label,
         edges=np.concatenate([[0.0], inner, [1.0]]),

@@ -6,8 +6,7 @@ The curve is the spline of `metrics/_spline`, of one class, or of each row's mos
 ICI               ``mean |curve(x) - x|`` over the rows (integrated calibration index)
 E50, E90, Emax    median, 90th percentile and maximum of ``|curve(x) - x|``
 points            evenly over probabilities and again over log odds, smallest to largest row
-band              computed at `N_BAND` of them, evenly over log odds; straight lines of log
-                  odds between
+band              computed at `N_BAND` of them; straight lines of log odds between
 ================  ==========================================================================
 
 The band holds point by point, for curves about as smooth as the spline: narrow waves between its
@@ -33,7 +32,7 @@ from ._reliability import values_and_hits
 from ._scores import Classes
 from ._spline import Spline, chances, log_odds, score_covariance
 
-N_POINTS, N_BAND = 101, 33
+N_POINTS, N_BAND = 101, 51
 
 
 class Distances(NamedTuple):
@@ -64,7 +63,7 @@ class SmoothCurve(Result):
     ici, e50, e90, emax : float
         Mean, median, 90th percentile and maximum of ``|curve - prediction|`` over the rows.
     robust : bool
-        Whether the band allows for groups or survey weights.
+        Whether the band allows for groups, or for weights that count no rows.
     """
 
     label: Hashable | None
@@ -119,8 +118,8 @@ def smooth_curve(
     Parameters
     ----------
     probs : array-like, frame or Predictions
-        Predicted probabilities, shape (n_samples, n_classes). Groups and survey weights of a
-        `Predictions` widen the band.
+        Predicted probabilities, shape (n_samples, n_classes). Groups, survey and importance
+        weights of a `Predictions` widen the band.
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
     label : label, optional
@@ -157,7 +156,7 @@ def smooth_curve(
     sandwich = _sandwich(spline, predictions, values, hits)
     x = log_odds(values if (weight := predictions.sample_weight) is None else values[weight > 0.0])
     points = _points(float(x.min()), float(x.max()))
-    at = np.linspace(points[0], points[-1], min(N_BAND, len(points)))
+    at = points[np.unique(np.linspace(0, len(points) - 1, N_BAND).round().astype(np.intp))]
     low, high = spline.band(at, float(ndtri(0.5 + level / 2.0)), sandwich)
     return SmoothCurve(
         label=label,
@@ -187,10 +186,9 @@ def fit_spline(
 def _sandwich(
     spline: Spline, predictions: Predictions, values: Floats, hits: Floats
 ) -> Floats | None:
-    """Return the covariance of the coefficients where rows depend on each other."""
+    """Return their covariance where rows depend on each other, or weights are no counts."""
     weight, groups = predictions.sample_weight, predictions.groups
-    survey = weight is not None and predictions.weight_kind == "survey"
-    if groups is None and not survey:
+    if groups is None and predictions.weighed().counts_rows:
         return None
     residual = (hits - spline(values)) * (1.0 if weight is None else weight)
     scores = spline.basis(log_odds(values)) * residual[:, None]

@@ -10,11 +10,12 @@ B                 1 and a natural cubic spline: straight lines beyond the outer 
 knots             quantiles of l under the weights ``w sqrt(x (1 - x))``: where the uncertain
                   rows are; 5 of them from 5 to 95 %, with many rows to 10 from 2.5 to 97.5 %
 estimate          least ``Q(b) = sum w log(1 + exp(-+ log odds)) + |b|^2 / 2``: a weak pull
-                  towards the predictions keeps b finite where labels are separated
+                  towards the predictions keeps b finite where labels are separated;
+                  ``|b|^2`` is the mean squared departure under the weights ``w x (1 - x)``
 band at l         lowest and highest ``l + B(l) b`` among all b with ``2 (Q(b) - Q) <= z^2``:
                   the curves that explain the labels nearly as well (profile likelihood)
 dependent rows    ``z^2 c(l)`` instead, c the variance of the curve by the sandwich over groups
-                  (or rows of a survey), divided by that of independent rows
+                  (or rows whose weights are no counts) over that of independent rows
 ================  ==========================================================================
 
 Neither knots nor their number depend on the labels. The usual band, ``-/+ z`` standard errors of
@@ -135,41 +136,45 @@ def _quantiles(x: Floats, weight: Floats, count: int) -> Floats:
 
 
 class Hits:
-    """Q and its derivatives for pooled rows: log odds `x`, weights and frequencies of hits."""
+    """Q and its derivatives: labels enter through ``s = sum w h (l, B)`` of all rows alone.
+
+    What remains, ``sum w log(1 + exp(log odds))``, is summed over pooled log odds `x`.
+    """
 
     def __init__(self, x: Floats, weight: Floats, hits: Floats, basis: Basis) -> None:
+        rows = basis(x)
+        self.constant, self.statistic = float(x @ (weight * hits)), rows.T @ (weight * hits)
         if len(x) > MOST_CELLS:
             _, index = np.unique(np.rint(x / CELL), return_inverse=True)
             total = np.bincount(index, weight).astype(np.float64)
-            x, hits = (np.bincount(index, weight * own) / total for own in (x, hits))
-            weight = total
-        self.x, self.weight, self.hits, self.rows = x, weight, hits, basis(x)
+            x, weight = np.bincount(index, weight * x) / total, total
+            rows = basis(x)
+        self.x, self.weight, self.rows = x, weight, rows
 
     def __call__(self, beta: Floats) -> Terms:
         """Return Q, its gradient and Hessian at `beta`."""
-        eta = self.x + self.rows @ beta
-        chance = chances(eta)
-        value = self.weight @ (np.logaddexp(0.0, eta) - self.hits * eta)
-        gradient = self.rows.T @ (self.weight * (chance - self.hits)) + RIDGE * beta
+        chance = chances(self.x + self.rows @ beta)
+        gradient = self.rows.T @ (self.weight * chance) - self.statistic + RIDGE * beta
         curvature = self.weight * chance * (1.0 - chance)
         hessian = self.rows.T @ (self.rows * curvature[:, None]) + RIDGE * np.eye(len(beta))
-        return Terms(float(value + 0.5 * RIDGE * (beta @ beta)), gradient, hessian)
+        return Terms(float(self.values(beta[None])[0]), gradient, hessian)
 
     def values(self, betas: Floats) -> Floats:
         """Return Q at each row of `betas`."""
         eta = self.x[:, None] + self.rows @ betas.T
-        value = self.weight @ (np.logaddexp(0.0, eta) - self.hits[:, None] * eta)
-        return value + 0.5 * RIDGE * np.einsum("tp,tp->t", betas, betas)
+        linear = self.constant + betas @ self.statistic
+        pull = 0.5 * RIDGE * np.einsum("tp,tp->t", betas, betas)
+        return self.weight @ np.logaddexp(0.0, eta) - linear + pull
 
     def derivatives(self, betas: Floats) -> tuple[Floats, Floats]:
         """Return gradients (T, size) and Hessians (T, size, size) at each row of `betas`."""
         size = betas.shape[1]
         chance = chances(self.x[:, None] + self.rows @ betas.T)
-        gradients = (self.weight[:, None] * (chance - self.hits[:, None])).T @ self.rows
+        gradients = (self.weight[:, None] * chance).T @ self.rows - self.statistic + RIDGE * betas
         squares = (self.rows[:, :, None] * self.rows[:, None, :]).reshape(len(self.x), -1)
         curvature = (self.weight[:, None] * chance * (1.0 - chance)).T
         hessians = (curvature @ squares).reshape(-1, size, size)
-        return gradients + RIDGE * betas, hessians + RIDGE * np.eye(size)
+        return gradients, hessians + RIDGE * np.eye(size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,16 +268,16 @@ class Spline:
         """Scale each direction so that it ends where ``2 (Q - least) = reach^2``."""
         own = self.likelihood
         start, slopes = own.x + own.rows @ self.beta, own.rows @ directions.T
-        along = RIDGE * (directions @ self.beta)
+        linear = directions @ (own.statistic - RIDGE * self.beta)
         square = RIDGE * np.einsum("tp,tp->t", directions, directions)
-        goal = self._least + 0.5 * reach**2 - 0.5 * RIDGE * float(self.beta @ self.beta)
+        here = own.constant + float(self.beta @ (own.statistic - 0.5 * RIDGE * self.beta))
+        goal = self._least + 0.5 * reach**2 + here
 
         def excess(scale: Floats) -> tuple[Floats, Floats]:
             eta = start[:, None] + scale * slopes
-            value = own.weight @ (np.logaddexp(0.0, eta) - own.hits[:, None] * eta) - goal
-            value += scale * (along + 0.5 * scale * square)
-            slope = own.weight @ ((chances(eta) - own.hits[:, None]) * slopes)
-            return value, slope + along + scale * square
+            value = own.weight @ np.logaddexp(0.0, eta) - goal
+            value += scale * (0.5 * scale * square - linear)
+            return value, own.weight @ (chances(eta) * slopes) - linear + scale * square
 
         return directions * _crossing(excess, len(directions), 0.5 * CLOSE * reach**2)[:, None]
 

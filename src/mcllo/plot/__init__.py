@@ -9,6 +9,7 @@
 `baselines`                what changes with the baseline
 `comparison`               reliability before and after each method
 `comparison_dots`          p-value, ECE and log loss of each method
+`subgroups`                slope and size of each subgroup
 `power`, `ece_boxplot`     power studies
 =========================  ====================================================================
 
@@ -25,6 +26,7 @@ from ._files import save, to_svg
 from ._parameters import calibration_map, parameters
 from ._power import ece_boxplot, power
 from ._reliability import reliability, reliability_by_class
+from ._subgroups import subgroups
 from ._words import caption
 
 __all__ = [
@@ -40,5 +42,6 @@ __all__ = [
     "reliability",
     "reliability_by_class",
     "save",
+    "subgroups",
     "to_svg",
 ]

@@ -9,7 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from .._assessment.words import departure_sizes
+from .._assessment.text import departure_sizes
 from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
 from .._ground.results import Floats

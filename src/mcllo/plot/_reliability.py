@@ -1,6 +1,6 @@
 """Reliability diagrams of an assessment: of the most probable class, and class by class.
 
-One reliability curve on one axes; `reliability`, `reliability_by_class` and `comparison` use it.
+One curve on one axes: of bins (here; `comparison` uses it too), smooth or isotonic (`_curves`).
 
 ====================  ======================================================================
 boxes                 where the observed frequency of a bin lies with 95 % probability if the
@@ -14,7 +14,7 @@ bars                  rows in each bin: an axes of their own, or a strip below 0
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -25,9 +25,25 @@ from matplotlib.ticker import NullLocator
 
 from .._assessment.assessment import Assessment
 from .._ground.text import format_count, format_number
+from .._inference.consistency import IsotonicCurve, isotonic_curve
+from .._input.predictions import Predictions
+from ..exceptions import InputError
 from ..metrics._binned import ClasswiseECE
 from ..metrics._bins import Binning, NBins
+from ..metrics._isotonic import pooled_predictions
 from ..metrics._reliability import ReliabilityCurve, reliability_curve
+from ..metrics._smooth import SmoothCurve, calibration_distances, smooth_curve
+from ._curves import (
+    N_OUTCOMES,
+    STRIP,
+    draw_agreement,
+    draw_isotonic,
+    draw_outcomes,
+    draw_smooth,
+    draw_strip,
+    isotonic_key,
+    smooth_key,
+)
 from ._layout import OwnFigure, footer, heading, label_outer, panel_room, panels
 from ._style import (
     BAND,
@@ -45,8 +61,7 @@ from ._style import (
 from ._words import caption as caption_of
 from ._words import shown_all, signed
 
-STRIP = 0.17
-"""Height of the strip of counts, in units of the vertical axis."""
+Curve = Literal["bins", "smooth", "isotonic"]
 NARROWEST = 0.08
 """Width of a bin that has room for its count."""
 MANY_BINS = 20
@@ -60,7 +75,7 @@ OUTSIDE: dict[str, Any] = {"marker": "D", "markersize": 6.5, "color": VERMILION}
 def draw_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
     """Draw the line of agreement, the boxes, the points and, if asked, the strip of counts."""
     plain_axes(ax)
-    ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
+    draw_agreement(ax)
     _draw_boxes(ax, curve)
     used = curve.counts > 0.0
     many = used.sum() > MANY_BINS
@@ -85,10 +100,7 @@ def draw_curve(ax: Axes, curve: ReliabilityCurve, *, strip: bool) -> None:
             )
     unit_axes(ax, bottom=-STRIP if strip else 0.0)
     if strip:
-        height = 0.82 * STRIP * curve.counts / curve.counts.max()
-        left, width = curve.edges[:-1][used], np.diff(curve.edges)[used]
-        look = {"color": FAINT, "edgecolor": MUTED, "lw": 0.5, "label": "_counts"}
-        ax.bar(left, height[used], width, -STRIP, align="edge", **look)
+        draw_strip(ax, curve)
 
 
 def draw_counts(ax: Axes, curve: ReliabilityCurve) -> None:
@@ -158,6 +170,58 @@ def _draw_boxes(ax: Axes, curve: ReliabilityCurve) -> None:
     )
 
 
+class Drawing:
+    """What is drawn of one class (or of the most probable ones): bins, and a curve if asked."""
+
+    def __init__(
+        self,
+        assessment: Assessment,
+        curve: Curve,
+        n_bins: NBins,
+        binning: Binning,
+        label: Hashable | None = None,
+    ) -> None:
+        if curve not in get_args(Curve):
+            raise InputError(f"curve must be 'bins', 'smooth' or 'isotonic'; got curve={curve!r}.")
+        self.rows: Predictions = assessment.predictions
+        self.label = label
+        self.bins = reliability_curve(self.rows, label=label, n_bins=n_bins, binning=binning)
+        self.curve: SmoothCurve | IsotonicCurve | None = None
+        if curve == "smooth":
+            self.curve = smooth_curve(self.rows, label=label)
+        elif curve == "isotonic":
+            self.curve = isotonic_curve(self.rows, label=label, seed=assessment.details.seed)
+
+    def draw(self, ax: Axes, *, strip: bool) -> None:
+        """Draw it, with a strip of counts at the foot if asked."""
+        if self.curve is None:
+            draw_curve(ax, self.bins, strip=strip)
+            return
+        plain_axes(ax)
+        draw_agreement(ax)
+        if isinstance(self.curve, SmoothCurve):
+            draw_smooth(ax, self.curve, self.bins)
+        else:
+            draw_isotonic(ax, self.curve)
+        unit_axes(ax, bottom=-STRIP if strip else 0.0)
+        if strip:
+            draw_strip(ax, self.bins)
+
+    def draw_rows(self, ax: Axes) -> None:
+        """Draw how many rows there are: in bins, or finer and by outcome beside a curve."""
+        if self.curve is None:
+            draw_counts(ax, self.bins)
+        else:
+            draw_outcomes(ax, reliability_curve(self.rows, label=self.label, n_bins=N_OUTCOMES))
+
+    @property
+    def key(self) -> list[Artist]:
+        """What stands for what, for a legend."""
+        if isinstance(self.curve, SmoothCurve):
+            return smooth_key(self.curve)
+        return key(self.bins) if self.curve is None else isotonic_key(self.curve)
+
+
 MAX_CLASSES = 12
 
 
@@ -166,6 +230,7 @@ def reliability(
     assessment: Assessment,
     *,
     ax: Axes | None = None,
+    curve: Curve = "bins",
     n_bins: NBins = 10,
     binning: Binning = "width",
     error: bool = True,
@@ -179,10 +244,14 @@ def reliability(
         What `mcllo.assess` returned.
     ax : Axes, optional
         Where to draw, counts as a strip at the foot; a new figure when not given.
+    curve : "bins", "smooth" or "isotonic"
+        Bins with boxes; a smooth curve with a band, over the points of the bins
+        (`mcllo.smooth_curve`); or an isotonic curve over the band of calibrated predictions
+        (`mcllo.isotonic_curve`).
     n_bins, binning
         As in `mcllo.reliability_curve`.
     error : bool
-        Write the expected calibration error under the title.
+        Write the calibration error under the title.
     caption : bool
         Write under the figure how to read it.
 
@@ -195,35 +264,55 @@ def reliability(
     --------
     >>> import mcllo
     >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
-    >>> reliability(a).get_ylabel()
+    >>> reliability(a, curve="smooth").get_ylabel()
     'Observed frequency'
     """
-    curve = reliability_curve(assessment.predictions, n_bins=n_bins, binning=binning)
+    drawing = Drawing(assessment, curve, n_bins, binning)
     if ax is None:
         figure = OwnFigure(5.0, 5.9)
         ax, counts = figure.subplots(2, 1, sharex=True, height_ratios=[5, 1])
-        draw_curve(ax, curve, strip=False)
-        draw_counts(counts, curve)
+        drawing.draw(ax, strip=False)
+        drawing.draw_rows(counts)
         ax.tick_params(labelbottom=False)
         foot = counts
     else:
-        draw_curve(ax, curve, strip=True)
+        drawing.draw(ax, strip=True)
         foot = ax
     ax.set_ylabel("Observed frequency")
     foot.set_xlabel("Predicted probability of the most probable class")
+    below = _below(assessment, drawing) if error else ""
+    heading(ax, "Reliability of the most probable class", below)
+    words = [caption_of("reliability", assessment, curve=curve)] if caption else []
+    footer(ax, words, drawing.key)
+    return ax
+
+
+def _below(assessment: Assessment, drawing: Drawing) -> str:
+    """Return the line or two under the title: the distance from the line of agreement."""
+    found = drawing.curve
+    if isinstance(found, SmoothCurve):
+        away = f"ICI {format_number(found.ici)}: how far the curve is from the line on average"
+        return f"{away};\n9 in 10 rows are within {format_number(found.e90)} of it"
+    if isinstance(found, IsotonicCurve):
+        parts, range_ = found.brier, ""
+        if found.null is not None:
+            low, high = format_number(found.null.low), format_number(found.null.high)
+            range_ = f" (calibrated: {low} to {high}),"
+        rest = format_number(parts.discrimination), format_number(parts.uncertainty)
+        first = f"Miscalibration {format_number(parts.miscalibration)}{range_}"
+        return f"{first}\ndiscrimination {rest[0]}, uncertainty {rest[1]}"
     ece, null = f"ECE {format_number(assessment.metrics['ece'])}", assessment.nulls.get("ece")
     if null is not None:
         low, high = format_number(null.low), format_number(null.high)
         ece += f"; calibrated predictions like these show {low} to {high}"
-    heading(ax, "Reliability of the most probable class", ece if error else "")
-    footer(ax, [caption_of("reliability", assessment)] if caption else [], key(curve))
-    return ax
+    return ece
 
 
 @styled
 def reliability_by_class(
     assessment: Assessment,
     *,
+    curve: Curve = "bins",
     max_classes: int = MAX_CLASSES,
     order: Sequence[Hashable] = (),
     n_bins: NBins = 10,
@@ -237,8 +326,11 @@ def reliability_by_class(
     ----------
     assessment : Assessment
         What `mcllo.assess` returned.
+    curve : "bins", "smooth" or "isotonic"
+        As in `reliability`.
     max_classes : int
-        Most panels; classes with the largest calibration error are shown.
+        Most panels; classes with the largest calibration error are shown (ECE of bins, ICI of
+        smooth curves, miscalibration of isotonic ones).
     order : sequence of labels
         Classes to show before the others, in this order.
     n_bins, binning
@@ -261,34 +353,49 @@ def reliability_by_class(
     ['0', '1']
     """
     predictions = assessment.predictions
-    errors, z = class_errors(assessment), assessment.in_the_large["z"]
-    places = worst_first(assessment, order)
+    name, errors = class_sizes(assessment, curve)
+    z = assessment.in_the_large["z"] if curve == "bins" else None
+    places = worst_first(assessment, order, errors)
     chosen = places[: max(1, max_classes)]
     axes = panels(len(chosen), columns)
     names = shown_all(predictions.classes, room=panel_room(axes), bold=True)
     for ax, j in zip(axes, chosen, strict=True):
-        label = predictions.classes[j]
-        curve = reliability_curve(predictions, label=label, n_bins=n_bins, binning=binning)
-        draw_curve(ax, curve, strip=True)
-        heading(ax, names[j], f"ECE {format_number(errors[j])}, z {signed(z[j])}")
+        drawing = Drawing(assessment, curve, n_bins, binning, predictions.classes[j])
+        drawing.draw(ax, strip=True)
+        below = "" if z is None else f", z {signed(z[j])}"
+        heading(ax, names[j], f"{name} {format_number(errors[j])}{below}")
     label_outer(axes, "Predicted probability", "Observed frequency")
-    words = [caption_of("reliability_by_class", assessment)] if caption else []
+    words = [caption_of("reliability_by_class", assessment, curve=curve)] if caption else []
     if len(chosen) < len(places):
         rest = format_number(errors[places[len(chosen)]])
         few = f"{len(chosen)} of {len(places)} classes"
-        most = few if order else f"The {few} with the largest calibration error"
-        own = "the calibration error" if order else "that"
+        what = "calibration error" if curve == "bins" else name
+        most = few if order else f"The {few} with the largest {what}"
+        own = f"the {what}" if order else "that"
         words.insert(0, f"{most}; {own} of the others is at most {rest}.")
-    footer(axes[0], words, key(curve))
+    footer(axes[0], words, drawing.key)
     return axes
 
 
-def worst_first(assessment: Assessment, order: Sequence[Hashable] = ()) -> list[int]:
+def worst_first(
+    assessment: Assessment, order: Sequence[Hashable] = (), errors: Sequence[float] | None = None
+) -> list[int]:
     """Return the columns of these classes, then the others by calibration error, largest first."""
-    errors, columns = class_errors(assessment), assessment.predictions.classes
+    sizes, columns = errors or class_errors(assessment), assessment.predictions.classes
     given = [columns.index(label) for label in order]
-    rest = sorted(set(range(len(errors))) - set(given), key=lambda j: (-round(errors[j], 12), j))
+    rest = sorted(set(range(len(sizes))) - set(given), key=lambda j: (-round(sizes[j], 12), j))
     return [*given, *rest]
+
+
+def class_sizes(assessment: Assessment, curve: Curve) -> tuple[str, list[float]]:
+    """Return what the distance from calibration is called for a curve, and that of each class."""
+    rows = assessment.predictions
+    if curve == "smooth":
+        return "ICI", calibration_distances(None, rows)["ici"][1:-1]
+    if curve == "isotonic":
+        pooled = [pooled_predictions(rows, label) for label in rows.classes]
+        return "MCB", [own.decomposed().miscalibration for own in pooled]
+    return "ECE", class_errors(assessment)
 
 
 def class_errors(assessment: Assessment) -> list[float]:

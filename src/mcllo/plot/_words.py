@@ -112,15 +112,17 @@ def _glyphs() -> frozenset[int]:
     return frozenset(get_font(path).get_charmap())
 
 
-def caption(kind: str, result: Any) -> str:
+def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     """Return how to read a figure.
 
     Parameters
     ----------
     kind : str
         Name of the function that draws it, such as ``"reliability"``.
-    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity or PowerStudy
+    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity, Subgroups or PowerStudy
         What is drawn.
+    curve : "bins", "smooth" or "isotonic"
+        Of reliability diagrams.
 
     Examples
     --------
@@ -136,6 +138,9 @@ def caption(kind: str, result: Any) -> str:
     if kind in ("ladder", "baselines"):  # of an assessment, or that detail itself
         of = getattr(getattr(result, "details", None), kind, result)
     if kind in ("reliability", "reliability_by_class"):
+        if curve in CURVES:
+            words["independent"] = _dependent(result.predictions)
+            return (CURVES[curve] + ROWS[kind]).format(**words, **SUBJECTS[kind])
         words["boxes"] = _boxes(result.predictions)
     elif kind == "calibration_map":
         words["base"] = shown(result.baseline)
@@ -144,6 +149,9 @@ def caption(kind: str, result: Any) -> str:
         words = {"boxes": _boxes(rows), "n": format_count(rows.n_samples)}
     elif kind == "baselines":
         words["p"] = format_p(of.pvalue)
+    elif kind == "subgroups":
+        of = getattr(result, "subgroups", result)
+        words = {"by": shown(of.by), "p": str(of.test.p_words)}
     return CAPTIONS[kind].format(of=of, **words)
 
 
@@ -154,9 +162,13 @@ def _boxes(predictions: Predictions) -> str:
     )
     if not predictions.has_whole_weights:
         words = "Lines: 95 % intervals."
+    return words + _dependent(predictions)
+
+
+def _dependent(predictions: Predictions) -> str:
     if needs_robust(predictions):
-        words += " They assume independent rows that each count once, which these are not."
-    return words
+        return " They assume independent rows that each count once, which these are not."
+    return ""
 
 
 CAPTIONS = {
@@ -197,6 +209,10 @@ CAPTIONS = {
     "statistic, by chi-square rejected or not; picking the baseline with the smallest p-value is "
     "not a valid test, the p-value over all of them is (p {p}). Right: how far a repaired "
     "probability moves from where the reference puts it, on average and at most.",
+    "subgroups": "One row for each subgroup ({by}), the worst on top. Left: the one exponent that "
+    "fits its probabilities best; below 1 they are too extreme, above 1 too timid, and the solid "
+    "line is that of all rows. Right: how far its probabilities are off on average. Lines are "
+    "intervals that hold for all subgroups at once (95 %). One map for all: p {p}.",
     "power": "How often the likelihood ratio test rejects calibration in simulated data sets "
     "({of.design}; {of.n_classes} classes). Bands are the 95 % intervals of the simulation. Where "
     "the predictions are calibrated, the line should meet the dashed one.",
@@ -206,6 +222,36 @@ CAPTIONS = {
     "predictions too.",
 }
 """How to read each figure; `caption` fills the gaps."""
+
+SUBJECTS = {
+    "reliability": {
+        "what": "the most probable class",
+        "below": "the predictions are too confident",
+        "above": "too timid",
+    },
+    "reliability_by_class": {
+        "what": "each class",
+        "below": "it is predicted too often",
+        "above": "too rarely",
+    },
+}
+CURVES = {
+    "smooth": "The curve shows how often {what} came true, by its predicted probability; the "
+    "shaded band holds the curves that explain these labels nearly as well (95 % at each point). "
+    "On the dashed line both agree; below it {below}, above it {above}. Hollow points: the same in "
+    "bins. ICI: mean distance between curve and line, above 0 for calibrated predictions too.",
+    "isotonic": "The curve shows how often {what} came true, by its predicted probability: the "
+    "best one that never falls. On the dashed line both agree; below it {below}, above it {above}. "
+    "Grey: where 95 % of such curves run, at each point, if the predictions are calibrated; thick "
+    "where this one does not. Inside the band is no proof of calibration: few rows show little."
+    "{independent} Miscalibration (MCB) is what the curve would gain in Brier score.",
+}
+ROWS = {
+    "reliability": " Bars below: rows whose class came true, upwards, and did not, "
+    "downwards; heights are square roots of their numbers.",
+    "reliability_by_class": " Bars at the foot: rows, relative to the fullest group.",
+}
+"""How to read curves without bins: what is drawn, and the bars."""
 
 SMALLEST_CHANGE = 1e-4
 """Smaller changes of a probability are of no interest to anybody."""

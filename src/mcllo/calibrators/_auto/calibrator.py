@@ -14,6 +14,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..._ground.results import Floats
+from ..._inference.calibration_test import needs_robust
 from ..._input.predictions import Predictions
 from ..._input.probabilities import Simplex
 from .._base import check_choice
@@ -66,7 +67,7 @@ def reason(stack: Stack) -> str:
 
 
 def describe(stack: Stack) -> str:
-    """Return shares, reason, and cross-validated losses."""
+    """Return shares, reason, cross-validated losses, and whether their difference may be chance."""
     named = ", ".join(
         f"{100.0 * share:.0f} % {kind}"
         for kind, share in shares(stack.weights).items()
@@ -75,10 +76,12 @@ def describe(stack: Stack) -> str:
     if not math.isfinite(stack.gain_se):
         return f"{named}: too few rows to leave any out"
     what = "log loss" if stack.gain > 0.0 else "log loss of a repair"
-    return (
+    words = (
         f"{named}: {reason(stack)}; cross-validated {what} {stack.loss:.4f} "
         f"against {stack.raw_loss:.4f} raw"
     )
+    doubtful = stack.promise < 0.0 < stack.gain
+    return f"{words}, a gain that chance alone could show" if doubtful else words
 
 
 class AutoCalibrator(GatedCalibrator):
@@ -109,9 +112,11 @@ class AutoCalibrator(GatedCalibrator):
     members_ : Members
         The fitted members.
     expected_gain_, expected_gain_se_ : float
-        By how much the log loss of a new row falls on average, by cross-validation, and the
-        standard error of that. Where it is not positive nothing is repaired, with or without a
-        gate: the identity then has weight 1. Where it is not sure, the identity has more weight.
+        By how much the log loss of a new row falls on average, and the standard error of that: by
+        cross-validation, less what it adds that a repair is made only where cross-validation shows
+        a gain. A repair of which little is known may so promise nothing, or a loss. Where
+        cross-validation shows no gain nothing is repaired, with or without a gate: the identity
+        then has weight 1, and this tells what a repair would do.
     gate_ : GateDecision or None
         What the gate did; print it. None without a gate.
     stack_ : Stack
@@ -168,13 +173,13 @@ class AutoCalibrator(GatedCalibrator):
 
     @property
     def expected_gain_(self) -> float:
-        """Cross-validated fall of the log loss, for each row."""
-        return self.stack_.gain
+        """Fall of the log loss of a new row, on average."""
+        return self.stack_.promise
 
     @property
     def expected_gain_se_(self) -> float:
         """Standard error of `expected_gain_`."""
-        return self.stack_.gain_se
+        return self.stack_.promise_se
 
     def _check_options(self) -> None:
         check_choice("on", self.on, ("log_probs", "logits"))
@@ -182,7 +187,7 @@ class AutoCalibrator(GatedCalibrator):
     def _learn(self, predictions: Predictions) -> None:
         stack, self.gate_ = fit_stack(predictions), None
         if self.gate is not None:
-            plain = predictions.groups is None and predictions.weight_kind == "frequency"
+            plain = not needs_robust(predictions.weighed())
             rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
             test = decide(predictions, self.gate, rule)
             kind = test.test if test.pvalue <= stack.pvalue else "split_ratio"

@@ -10,11 +10,12 @@ weights w             maximise ``sum_i v_i log p_i + sum_k a_k log w_k`` on the 
                       ``p_i = sum_k w_k P_ik``; members are then fitted to all rows
 EM                    ``w_k <- (a_k + sum_i v_i w_k P_ik / p_i) / (A + V)``;  A = sum a, V = sum v
 the same w minimises  ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k``  over w > 0
-promise               gain of row i: ``log(sum_k w_k exp L_ik) - L_i,identity`` with weights from
-                      the *other* folds; its weighted mean G, and the standard error of that, s
-                      (over groups where rows are grouped)
+gain of row i         ``log(sum_k w_k exp L_ik) - L_i,identity`` with weights from the *other*
+                      folds; its weighted mean G, and the standard error of that, s (over groups
+                      where rows are grouped)
 trust                 ``t = G^2 / (G^2 + (s / 3)^2)`` for G > 0, else 0: weights times t, and the
                       rest to the identity; G and s are then those of these weights, where t > 0
+promise               G less what picking a repair by G adds on average (`promise`); G where t = 0
 evidence              ``E = mean over folds and members of exp(sum_i L_ik - L_i,identity)``
 ====================  ==========================================================================
 
@@ -29,7 +30,7 @@ weight. The form over w > 0 needs no constraint, because its minimum has sum 1, 
 steps of EM, then Newton's method, where EM alone would creep. Several weightings v of the same
 rows, as when folds are left out, share every product and start where their mean leads.
 
-Where the promise is no gain, or with fewer than two rows nothing can be left out, the identity has
+Where G is no gain, or with fewer than two rows nothing can be left out, the identity has
 weight 1: a repair that does not pay on rows it has not seen is not made.
 
 Were the predictions calibrated, each term of E would have mean 1, given the rows its members were
@@ -51,11 +52,14 @@ import numpy as np
 from ..._ground.results import Codes as Rows
 from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
+from ..._inference.paired_loss import thinning
 from ..._input.predictions import Predictions
+from ..._math.kernel import softmax
 from ..._math.newton import minimize_sets, newton_directions
 from ...metrics._scores import error_of_mean
 from .._linear_fit import transposed_scores
 from .members import Members, MembersFit
+from .promise import promise
 
 N_FOLDS = 5
 POOLED_AT_ONCE = 2**20
@@ -64,6 +68,8 @@ ENOUGH = 4_000
 """Parts left out after which further folds would tell little more."""
 WIDEST, GRAIN = 1e5, 2.0**30
 """Gaps are cut at the first and counted in units of one over the second."""
+SHOWN_CELLS = 20_000
+"""Probabilities left out from which the promise takes its shape."""
 EM_STEPS = 5
 TOL = 1e-9
 NEAREST = 0.95
@@ -71,7 +77,7 @@ NEAREST = 0.95
 SIMPLE, RICH = 0.5, 0.1
 """Pseudo-counts of identity and temperature, and of the members after them."""
 CAUTION = 1.0 / 3.0
-"""Standard errors that the promise is held against."""
+"""Standard errors that the gain is held against."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +235,8 @@ class Stack(Result):
         When it is not positive the identity has weight 1, and it tells what a repair would do.
     log_evidence : float
         ``log E`` against calibration; 0 where there is none.
+    promise, promise_se : float
+        The gain without what choosing by it adds, and its standard error.
     """
 
     members: Members
@@ -238,6 +246,8 @@ class Stack(Result):
     gain: float
     gain_se: float
     log_evidence: float = 0.0
+    promise: float = 0.0
+    promise_se: float = np.inf
 
     @property
     def pvalue(self) -> float:
@@ -261,12 +271,15 @@ class Stack(Result):
         """Return the pool that `to_dict` described."""
         names = ("loss", "raw_loss", "gain", "log_evidence")
         numbers = {name: float(content[name]) for name in names}
-        spread = content["gain_se"]
+        numbers["promise"] = float(content.get("promise", content["gain"]))
+        for name in ("gain_se", "promise_se"):
+            spread = content.get(name, content["gain_se"])
+            numbers[name] = np.inf if spread is None else float(spread)
         weights = {name: float(w) for name, w in content["weights"].items()}
         members = Members.from_dict(content["members"])
         if set(weights) != set(members.names):
             raise ValueError("weights of other members than those that are there")
-        return cls(members, weights, **numbers, gain_se=np.inf if spread is None else float(spread))
+        return cls(members, weights, **numbers)
 
 
 @one_blas_thread()
@@ -284,22 +297,29 @@ def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
     counts = predictions.weight_kind == "frequency" and predictions.has_whole_weights
     if groups is None and not counts:
         groups = np.arange(predictions.n_samples)  # each row is one, whatever its weight
-    logs = left_out_logs(fit, folds)
+    parts = left_out_members(fit, folds)
+    logs = left_out_logs(fit, folds, parts)
     prior = np.where(np.arange(len(names)) < 2, SIMPLE, RICH)
     groups = None if groups is None else groups[folds.rows]
     # the weights for each judge, from the other judges' parts, and last those of all
     judges = folds.judges()
     others = judges != np.arange(judges.max() + 2)[:, None]
     pools = pool_weights(logs, prior, folds.weight * others)
-    gain, spread = _promise(logs, pools, folds, groups)
+    gains = pooled_logs(logs, pools[judges]) - logs[:, 0]
+    gain, spread = _mean_and_error(gains, folds, groups)
     trust = _trust(gain, spread)
     pools = trust * pools + (1.0 - trust) * np.eye(len(names))[0]
+    expected, doubt = gain, spread
     if trust > 0.0:
-        gain, spread = _promise(logs, pools, folds, groups)
+        gains = pooled_logs(logs, pools[judges]) - logs[:, 0]
+        gain, spread = _mean_and_error(gains, folds, groups)
+        every = thinning(len(gains), len(scores), SHOWN_CELLS)
+        tables = pooled_parts(fit, folds, parts, pools[judges], every)
+        expected, doubt = promise(gains, *tables, folds.weight, groups, every)
     raw = float(-np.average(logs[:, 0], weights=folds.weight))
     evidence = _log_evidence(logs, folds) if groups is None else 0.0
     weights = dict(zip(names, pools[-1].tolist(), strict=True))
-    return Stack(fit.whole, weights, raw - gain, raw, gain, spread, evidence)
+    return Stack(fit.whole, weights, raw - gain, raw, gain, spread, evidence, expected, doubt)
 
 
 def _trust(gain: float, spread: float) -> float:
@@ -307,22 +327,45 @@ def _trust(gain: float, spread: float) -> float:
     return gain**2 / (gain**2 + (CAUTION * spread) ** 2) if gain > 0.0 else 0.0
 
 
-def left_out_logs(fit: MembersFit, folds: Folds) -> Floats:
-    """Return L, one row for each part of `folds`."""
+def left_out_members(fit: MembersFit, folds: Folds) -> list[Members]:
+    """Return the members fitted without each fold."""
     n_samples = len(fit.codes)
     full = np.ones(n_samples) if fit.weight is None else fit.weight
     weights = [full - folds.left_out(fold, n_samples) for fold in range(folds.n_folds)]
+    return fit.parts(weights)
+
+
+def left_out_logs(fit: MembersFit, folds: Folds, parts: list[Members]) -> Floats:
+    """Return L, one row for each part of `folds`."""
     logs = np.empty((len(folds.rows), len(fit.whole.names)))
-    for fold, part in enumerate(fit.parts(weights)):
+    for fold, part in enumerate(parts):
         own = np.flatnonzero(folds.folds == fold)
         rows = folds.rows[own]
         logs[own] = part.logs_of_labels(fit.scores[:, rows], fit.codes[rows])
     return logs
 
 
-def _promise(logs: Floats, pools: Floats, folds: Folds, groups: Rows | None) -> tuple[float, float]:
-    """Return the mean gain by weights that have not seen their rows, and its standard error."""
-    gains = pooled_logs(logs, pools[folds.judges()]) - logs[:, 0]
+def pooled_parts(
+    fit: MembersFit, folds: Folds, parts: list[Members], weights: Floats, every: int
+) -> tuple[Floats, Floats]:
+    """Return predictions and pooled probabilities, shape (m, c), of the parts 0, `every`, ...
+
+    `weights`, one row for each part, are those of the members.
+    """
+    shown = np.arange(0, len(folds.rows), every)
+    raw = fit.scores[:, folds.rows[shown]]
+    softmax(raw)
+    pooled = raw * weights[shown, 0]
+    for fold, part in enumerate(parts):
+        own = np.flatnonzero(folds.folds[shown] == fold)
+        answers = part.probabilities(fit.scores[:, folds.rows[shown[own]]])
+        for k, answer in enumerate(answers.values(), start=1):
+            pooled[:, own] += answer * weights[shown[own], k]
+    return raw.T, pooled.T
+
+
+def _mean_and_error(gains: Floats, folds: Folds, groups: Rows | None) -> tuple[float, float]:
+    """Return the mean of gains by weights that have not seen their rows, and its standard error."""
     gain = float(np.average(gains, weights=folds.weight))
     return gain, error_of_mean(gains - gain, folds.weight, groups)[0]
 

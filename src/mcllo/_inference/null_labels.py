@@ -1,0 +1,329 @@
+"""Labels of weighted and of grouped rows as H0 has them: what robust tests are compared with.
+
+H0 says how likely each label of a row was, not how rows came to be here, nor how rows of a group
+hang together. With ``x_ij`` the predictions and ``s_ij`` the score of row i under label j:
+
+====================  ======================================================================
+weight of a label     ``w_ij = b_i a_ij``: what row i weighs, or would have weighed, under label
+                      j; ``log a_ij = e_j + h 1[j is the top class]`` by least squares of
+                      ``log w_i``, beside the row's log odds, shrunk by ``1 - F_crit / F``
+chance of a label     ``q_ij = (x_ij / w_ij) / sum_k (x_ik / w_ik)``: rows are here with a chance
+                      of ``1 / w_ij``, so labels of large weight are rare
+mean of a row         ``sum_j q_ij w_ij s_ij = 0``, whatever the weights
+statistic             ``T = (U - m)' V^-1 (U - m)``; m, V mean and variance of ``U = sum w s``
+p-value of weights    ``T* >= T``, labels drawn from q
+dependence r          each row takes its group's uniform number with chance r, else its own
+skew                  ``k = sum_g E |W_g|^2 W_g / (sum_g E |W_g|^2)^1.5`` for r = 1; of one
+                      group ``|sum_g E |W_g|^2 W_g| / sum_g (E |W_g|^2)^1.5``
+p-value of groups     the largest of ``P_r(S* / Q* >= S / Q | U* on the same side of k)`` over
+                      the r with ``P_r(Q* <= Q) >= 0.05``; ``S = |sum_g W_g|^2``,
+                      ``Q = sum_g |W_g|^2``, W_g the score of a group in units of its spread
+====================  ======================================================================
+
+Where weights are a function of the label (or of the label and of being right) the first p-value is
+exact, and where they have nothing to do with the labels it is too. A class that no row has is left
+out of the draws where weights hang on the label: nobody knows what its rows would have weighed.
+
+The second is for groups whose scores are skewed. Rare events come in bursts where rows of a group
+hang together; while none has come, nothing in the rows shows that one might, and signs flipped at
+random find the few events that there are too few. A sum of squares as small as the observed one
+tells which dependence is out of the question; and too few events are compared with too few, too
+many with too many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._fit.objective import free_parameters
+from .._ground.linalg import whitening
+from .._ground.results import Codes, Floats
+from .._input.predictions import Predictions
+from .budget import BATCH_ENTRIES, EXCEEDANCES, UNHURRIED_WORK
+from .draws import draw_labels, labels_at, monte_carlo_p, uniforms
+from .pvalue import PValue
+
+TIE = 1e-9
+"""Statistics closer than this (relative) count as equal."""
+NOISE = 0.05
+"""Level of the test that weights have to do with labels."""
+ROWS_PER_EFFECT = 3
+"""Rows for each coefficient, at least, or the row's log odds stay out."""
+GRID = 400
+"""Uniform numbers at which the skewness is computed."""
+STRENGTHS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+"""How strongly rows of a group may hang together."""
+SKEWED, SKEWED_GROUP = 0.3, 1.0
+"""Skewness of the score, and of one group's, above which flips alone are not trusted."""
+RULED_OUT = 0.05
+"""Chance of a sum of squares as small, below which a dependence is out of the question."""
+
+
+class Null(NamedTuple):
+    """A statistic with its p-value and the number of its parameters."""
+
+    statistic: float
+    df: int
+    found: PValue
+
+
+@dataclass(frozen=True, eq=False)
+class NullRows:
+    """Rows that count, in an order of their own, with q, w and what makes up the scores.
+
+    The baseline is the last class. `here` are the labels that are drawn, `hangs` whether weights
+    hang on labels.
+    """
+
+    chance: Floats
+    weight: Floats
+    probs: Floats
+    odds: Floats
+    codes: Codes
+    free: NDArray[np.bool_]
+    starts: Codes
+    hangs: bool
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> NullRows:
+        """Return the rows; frequencies are written out, other weights looked at label by label."""
+        rows = predictions.written_out() if predictions.counts_rows else predictions
+        weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
+        b = rows.baseline_index
+        probs = np.column_stack([np.delete(rows.probs, b, axis=1), rows.probs[:, b]])
+        keep = np.flatnonzero(weight)
+        order, starts = _ordered(probs, rows.model_codes, weight, rows.groups, keep)
+        probs, codes, weight = probs[order], rows.model_codes[order], weight[order]
+        odds = rows.log_odds.T[order]
+        table, hangs = np.zeros(probs.shape), False
+        if not rows.counts_rows:
+            table, hangs = label_effects(probs, odds, codes, np.log(weight))
+        own = weight * np.exp(-table[np.arange(len(codes)), codes])
+        chance = probs * np.exp(-table)
+        if hangs:
+            chance[:, np.bincount(codes, minlength=probs.shape[1]) == 0] = 0.0
+        chance /= chance.sum(axis=1, keepdims=True)
+        whole, free = own[:, None] * np.exp(table), free_parameters(rows.log_odds)
+        return cls(chance, whole, probs, odds, codes, free, starts, hangs)
+
+    @property
+    def n(self) -> int:
+        """Rows that count."""
+        return len(self.codes)
+
+    @property
+    def one_label(self) -> bool:
+        """Whether only one label can be drawn."""
+        return int((self.chance > 0.0).any(axis=0).sum()) == 1
+
+    @cached_property
+    def expected(self) -> Floats:
+        """What a label takes from the score of its row, whichever it is: ``(x, x l)``."""
+        k = self.odds.shape[1]
+        return np.hstack([self.probs[:, :k], self.probs[:, :k] * self.odds])
+
+    def _both(self, values: Floats) -> Floats:
+        """Return ``(v, v l)`` of a number for each row and class."""
+        k = self.odds.shape[1]
+        return np.hstack([values[:, :k], values[:, :k] * self.odds])
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Mean of U, shape (2K,); 0 but for rounding unless a class was left out."""
+        once = self.chance * self.weight
+        rows = self._both(once) - once.sum(axis=1)[:, None] * self.expected
+        return np.asarray(rows.sum(axis=0))
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Variance of U for independent rows, shape (2K, 2K)."""
+        once, twice = self.chance * self.weight, self.chance * self.weight**2
+        k, taken, given = self.odds.shape[1], self.expected, self._both(twice)
+        rows = self._both(once) - once.sum(axis=1)[:, None] * taken
+        own = np.zeros((2 * k, 2 * k))
+        j, square = np.arange(k), twice[:, :k]
+        own[j, j] = square.sum(axis=0)
+        own[j, k + j] = own[k + j, j] = (square * self.odds).sum(axis=0)
+        own[k + j, k + j] = (square * self.odds**2).sum(axis=0)
+        cross = given.T @ taken
+        total = taken.T @ (taken * twice.sum(axis=1)[:, None])
+        return np.asarray(own - cross - cross.T + total - rows.T @ rows)
+
+    @cached_property
+    def root(self) -> Floats:
+        """W with ``W W' = V^-1`` among the directions that vary, shape (2K, df)."""
+        seen = self.free & (np.diagonal(self.variance) > 0.0)
+        own = whitening(self.variance[np.ix_(seen, seen)])
+        root = np.zeros((len(seen), own.shape[1]))
+        root[seen] = own
+        return root
+
+    def totals(self, labels: Codes, starts: Codes | None = None) -> Floats:
+        """Return scores of groups under labels of shape (size, n), shape (size, n_groups, 2K)."""
+        starts = np.zeros(1, dtype=np.intp) if starts is None else starts
+        (size, n), k, c = labels.shape, self.odds.shape[1], self.probs.shape[1]
+        ends = np.append(starts[1:], n)
+        groups = np.repeat(np.arange(len(starts)) * c, ends - starts)
+        cells = labels + groups + (np.arange(size) * len(starts) * c)[:, None]
+        place, many = labels + np.arange(n) * c, size * len(starts) * c
+        weight = self.weight.ravel()[place]
+        sums = np.empty((size, len(starts), 2 * k))
+        for part, values in ((slice(k), weight), (slice(k, None), self._pulls.ravel()[place])):
+            found = np.bincount(cells.ravel(), weights=values.ravel(), minlength=many)
+            sums[:, :, part] = found.reshape(size, len(starts), c)[:, :, :k]
+        for g, (first, end) in enumerate(zip(starts, ends, strict=True)):
+            sums[:, g] -= weight[:, first:end] @ self.expected[first:end]
+        return sums
+
+    @cached_property
+    def _pulls(self) -> Floats:
+        """Weight times log odds of each class, 0 for the baseline."""
+        return self.weight * np.column_stack([self.odds, np.zeros(self.n)])
+
+
+def _ordered(
+    probs: Floats, codes: Codes, weight: Floats, groups: Codes | None, keep: Codes
+) -> tuple[Codes, Codes]:
+    """Return rows in an order that depends on their values alone, and where groups start."""
+    values = np.round(np.column_stack([probs, codes, weight / weight.max()])[keep], 12)
+    order = keep[np.lexsort(values.T)]
+    if groups is None:
+        return order, np.arange(len(order))
+    _, first, names = np.unique(groups[order], return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))[names.ravel()]
+    by_group = np.argsort(rank, kind="stable")
+    return order[by_group], np.flatnonzero(np.diff(rank[by_group], prepend=-1))
+
+
+def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tuple[Floats, bool]:
+    """Return ``log a`` of each row and class, and whether weights hang on labels at all."""
+    n, c = probs.shape
+    top = probs.argmax(axis=1)
+    marks = np.zeros((n, c + 1))
+    marks[np.arange(n), codes] = 1.0
+    marks[:, c] = codes == top
+    beside = np.column_stack([np.ones(n), odds])
+    if n < ROWS_PER_EFFECT * (beside.shape[1] + c + 1):
+        beside = beside[:, :1]
+    effects = _shrunk(logs, beside, marks)
+    table = np.tile(effects[:c], (n, 1))
+    table[np.arange(n), top] += effects[c]
+    return table - table.mean(axis=1, keepdims=True), bool(effects.any())
+
+
+def _shrunk(logs: Floats, beside: Floats, marks: Floats) -> Floats:
+    """Return effects of `marks` on `logs`, 0 where they could be noise."""
+    from scipy.special import fdtri
+
+    basis = np.linalg.qr(beside)[0]
+    rest, away = (v - basis @ (basis.T @ v) for v in (logs, marks - marks.mean(axis=0)))
+    effects, _, rank, _ = np.linalg.lstsq(away, rest, rcond=1e-9)
+    left = rest - away @ effects
+    before, after = float(rest @ rest), float(left @ left)
+    spare = len(logs) - beside.shape[1] - int(rank)
+    if rank == 0 or spare < 1 or before <= 1e-18 * len(logs):
+        return np.zeros(len(effects))
+    ratio = (before - after) / rank * spare / max(after, 1e-30 * before)
+    return max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - NOISE)) / ratio) * effects
+
+
+def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> Null:
+    """Return T of independent rows and how often drawn labels give as much.
+
+    Of large tables drawing stops once enough draws did.
+    """
+    root = rows.root
+    observed = (rows.totals(rows.codes[None])[0, 0] - rows.mean) @ root
+    statistic = float(observed @ observed)
+
+    def exceeds(start: int, size: int) -> NDArray[np.bool_]:
+        labels = draw_labels(rows.chance, seed, start, size)
+        drawn = (rows.totals(labels)[:, 0] - rows.mean) @ root
+        return np.asarray((drawn**2).sum(axis=1) >= statistic * (1.0 - TIE))
+
+    batch = max(1, min(512, BATCH_ENTRIES // rows.n))
+    stop_at = EXCEEDANCES if float(rows.chance.size) * n_resamples > UNHURRIED_WORK else None
+    found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed, stop_at=stop_at)
+    return Null(statistic, root.shape[1], found)
+
+
+class Skew(NamedTuple):
+    """How skewed scores are where rows of a group share one uniform number.
+
+    `towards` is k, `each` the same of a single group, on average.
+    """
+
+    towards: Floats
+    each: float
+
+    @property
+    def misleads(self) -> bool:
+        """Whether groups are skewed, and too few to make up for it."""
+        return self.each > SKEWED_GROUP and float(np.linalg.norm(self.towards)) > SKEWED
+
+    @classmethod
+    def of(cls, rows: NullRows, root: Floats) -> Skew:
+        """Return it from scores at numbers between 0 and 1."""
+        third, second = np.zeros(root.shape[1]), np.zeros(len(rows.starts))
+        batch = max(1, BATCH_ENTRIES // rows.n)
+        for start in range(0, GRID, batch):
+            levels = (np.arange(start, min(GRID, start + batch)) + 0.5) / GRID
+            labels = labels_at(rows.chance, np.repeat(levels[:, None], rows.n, axis=1))
+            white = rows.totals(labels, rows.starts) @ root
+            squares = (white**2).sum(axis=2)
+            second += squares.sum(axis=0) / GRID
+            third += np.einsum("dg,dgk->k", squares, white) / GRID
+        if not second.any():
+            return cls(third, 0.0)
+        each = float(np.linalg.norm(third) / (second**1.5).sum())
+        return cls(third / second.sum() ** 1.5, each)
+
+
+def dependent_pvalue(
+    rows: NullRows, root: Floats, towards: Floats, *, n_resamples: int, seed: int
+) -> float:
+    """Return the largest p-value over the strengths of dependence that Q does not rule out.
+
+    `towards` is the skew k.
+    """
+    observed = _Sums.of(rows.totals(rows.codes[None], rows.starts) @ root, towards)
+    n, n_groups = rows.n, len(rows.starts)
+    groups = np.repeat(np.arange(n_groups), np.diff(np.append(rows.starts, n)))
+    counts = np.zeros((3, len(STRENGTHS)))
+    batch = max(1, min(512, BATCH_ENTRIES // max(n, n_groups * root.shape[0])))
+    for start in range(0, n_resamples, batch):
+        size = min(batch, n_resamples - start)
+        u = uniforms(seed, start, size, 2 * n + n_groups)
+        own, follows, shared = u[:, :n], u[:, n : 2 * n], u[:, 2 * n :][:, groups]
+        for k, strength in enumerate(STRENGTHS):
+            labels = labels_at(rows.chance, np.where(follows < strength, shared, own))
+            drawn = _Sums.of(rows.totals(labels, rows.starts) @ root, towards)
+            alike = drawn.side == observed.side
+            beyond = alike & (drawn.ratio >= observed.ratio * (1.0 - TIE))
+            within = drawn.spread <= observed.spread * (1.0 + TIE)
+            counts[:, k] += beyond.sum(), alike.sum(), within.sum()
+    n_far, n_alike, n_small = counts
+    possible = np.flatnonzero(n_small >= RULED_OUT * n_resamples)
+    last = int(possible[-1]) if len(possible) else 0
+    return float(((1.0 + n_far) / (1.0 + n_alike))[: last + 1].max())
+
+
+class _Sums(NamedTuple):
+    """Q, ``S / Q`` and the side of k of groups' scores."""
+
+    spread: Floats
+    ratio: Floats
+    side: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, white: Floats, towards: Floats) -> _Sums:
+        """Return them of scores of shape (size, n_groups, df)."""
+        total, spread = white.sum(axis=1), np.asarray((white**2).sum(axis=(1, 2)))
+        ratio = np.zeros(len(spread))
+        np.divide((total**2).sum(axis=1), spread, out=ratio, where=spread > 0.0)
+        return cls(spread, ratio, total @ towards > 0.0)

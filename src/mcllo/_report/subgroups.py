@@ -1,0 +1,85 @@
+"""Subgroups in a report: what they come to, and a row for each, the worst first."""
+
+from __future__ import annotations
+
+from .._assessment.assessment import Assessment
+from .._assessment.subgroups import WORDS, size_words
+from .._assessment.verdict import Verdict
+from .._diagnosis.subgroups import Subgroup
+from .._ground.statements import Statement, pick
+from .._ground.text import ellipsis, format_count, format_interval, format_number
+from .tables import or_none, p_cell
+from .views import Cell, Column, Part, Step, TableView, name_cell, percent
+
+
+def subgroups_part(
+    a: Assessment, said: list[Statement], alpha: float, tolerance: float
+) -> Part | None:
+    """Return the subgroups, where rows are divided."""
+    divided = a.subgroups
+    if divided is None:
+        return None
+    verdicts, many = divided.decide(alpha, tolerance), len(divided.groups)
+    rows = []
+    for k in divided.ranked(alpha, tolerance):
+        group, verdict = divided.groups[k], verdicts[k]
+        off = verdict.rejected
+        word = WORDS[verdict.kind]
+        if verdict.kind == "none_found" and verdict.practically:
+            word = "practically calibrated"
+        mark = Cell(word, mark="off" if off else "", note="miscalibrated" if off else "")
+        rows.append((name_cell(group.name), mark, *_numbers(group)))
+    table = TableView(
+        "subgroups",
+        f"Each subgroup by itself, the worst first. ◆ miscalibrated at level {alpha:g}, allowing "
+        f"for {many} subgroups (Holm). Off by: mean change in percentage points; intervals hold "
+        "for all subgroups at once (95 %).",
+        (
+            Column(ellipsis(divided.by), "name"),
+            Column("Verdict", "words"),
+            Column("Off by (points)"),
+            Column("Rows"),
+            Column("Right", help="How often the most probable class came true"),
+            Column("Promised", help="Its mean probability"),
+            Column("Slope", help="Below 1: too extreme; above 1: too timid"),
+            Column("Interval"),
+            Column("p", help="After Holm, over the subgroups"),
+        ),
+        tuple(rows),
+    )
+    lead, test = (statement.text for statement in pick(said, "by")[:2])
+    return Part(lead, table, (f"{test}{_why(a)}",), f"By {ellipsis(divided.by)}: are all alike?")
+
+
+def _numbers(group: Subgroup) -> tuple[Cell, ...]:
+    size, slope = group.size, group.slope
+    return (
+        Cell(size_words(size), or_none(size.mean_change)),
+        Cell(format_count(group.n_samples), float(group.n_samples)),
+        Cell(percent(group.accuracy), group.accuracy),
+        Cell(percent(group.promised), group.promised),
+        Cell(format_number(slope.value), or_none(slope.value)),
+        Cell(format_interval(slope.low, slope.high), or_none(slope.low)),
+        p_cell(group.adjusted, group.test.method),
+    )
+
+
+def _why(a: Assessment) -> str:
+    """Return why the p-value of one map for all was computed as it was."""
+    assert a.subgroups is not None
+    test = a.subgroups.test
+    if test.why is None or test.why.asked:
+        return ""
+    simulated = test.method == "bootstrap"
+    how = "Simulated because chi-square cannot be trusted here" if simulated else "Not simulated"
+    return f" {how} ({test.reason})."
+
+
+def subgroup_steps(
+    a: Assessment, verdict: Verdict, steps: tuple[Step, ...], alpha: float, tolerance: float
+) -> tuple[Step, ...]:
+    """Return what to do next, with what the subgroups ask for."""
+    own = "" if a.subgroups is None else a.subgroups.remedy(alpha, tolerance)
+    if not own or a.details.hints:
+        return steps
+    return (Step(own),) if verdict.kind == "none_found" else (*steps, Step(own))

@@ -1,0 +1,177 @@
+"""Subgroups beside each other: a forest plot of the slope and of the size of each.
+
+==========  ==================================================================================
+slope       one exponent for all probabilities; the dashed line is 1, where nothing changes, the
+            solid one that of all rows together
+off by      mean change in percentage points; up to the tolerance the ground is grey
+mark        the verdict of each, allowing for their number
+==========  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from .._assessment.assessment import Assessment
+from .._assessment.subgroups import ORDER, Subgroups
+from .._assessment.verdict import TOLERANCE, Kind
+from .._ground.results import Floats
+from .._ground.text import format_count
+from ..exceptions import InputError
+from ._layout import OwnFigure, footer, heading
+from ._scales import Estimates, plain_ticks
+from ._style import (
+    BAND,
+    BLUE,
+    INK,
+    MUTED,
+    ORANGE,
+    VERMILION,
+    beside,
+    key_mark,
+    marks,
+    note,
+    plain_axes,
+    row_axes,
+    styled,
+)
+from ._words import caption as caption_of
+from ._words import shown_all, width_of
+
+MAX_SUBGROUPS = 40
+FARTHEST_SLOPE, FARTHEST_SIZE = 4.0, 60.0
+"""Distances from no change beyond which an estimate is an arrow."""
+LOOKS: dict[Kind, tuple[str, str, str | None, str]] = {
+    "matters": ("D", VERMILION, None, "miscalibrated, it matters"),
+    "little": ("^", ORANGE, None, "by little"),
+    "cannot_tell": ("s", MUTED, "white", "cannot tell"),
+    "none_found": ("o", BLUE, None, "none found"),
+}
+"""Marker, colour, filling and words of each verdict."""
+
+
+@styled
+def subgroups(
+    result: Subgroups | Assessment,
+    *,
+    alpha: float = 0.05,
+    tolerance: float = TOLERANCE,
+    max_subgroups: int = MAX_SUBGROUPS,
+    caption: bool = False,
+) -> list[Axes]:
+    """Draw slope and size of each subgroup with intervals that hold for all of them at once.
+
+    Parameters
+    ----------
+    result : Subgroups or Assessment
+        What `mcllo.subgroups` or ``mcllo.assess(..., by=)`` returned.
+    alpha, tolerance : float
+        Level of the verdicts, and the mean change that is worth no repair.
+    max_subgroups : int
+        Most rows; of more subgroups the worst are shown.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    list of Axes
+        That of the slopes and that of the sizes.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=60)
+    >>> found = mcllo.subgroups(probs, [0, 1, 2] * 20, by=["a", "b"] * 30, seed=0, n_resamples=19)
+    >>> [panel.get_xlabel() for panel in subgroups(found)]
+    ['Slope', 'Mean change (percentage points)']
+    """
+    found = subgroups_in(result)
+    verdicts, rows = found.decide(alpha, tolerance), found.ranked(alpha, tolerance)
+    rows, kinds = rows[:max_subgroups], [verdicts[k].kind for k in rows[:max_subgroups]]
+    groups, names = [found.groups[k] for k in rows], shown_all([g.name for g in found.groups])
+    labels = [names[k] for k in rows]
+    width = max(width_of(label) for label in labels) / 72.0
+    figure = OwnFigure(6.4 + width, 1.5 + 0.27 * len(rows))
+    left, right = figure.subplots(1, 2, sharey=True)
+
+    value, low, high = np.array([[g.slope.value, g.slope.low, g.slope.high] for g in groups]).T
+    _draw(left, Estimates(value, low, high, 1.0, FARTHEST_SLOPE), kinds)
+    left.axvline(1.0, color=MUTED, lw=1.0, ls=(0, (4, 3)), zorder=1, label="_one")
+    left.axvline(found.slope.value, color=INK, lw=1.0, zorder=1, label="_pooled")
+    left.set_xlabel("Slope")
+    heading(left, "Slope", "below 1: too extreme; above: too timid")
+
+    sizes = [[g.size.mean_change, g.size.low, g.size.high] for g in groups]
+    value, low, high = 100.0 * np.array(sizes).T
+    _draw(right, Estimates(value, low, high, 0.0, FARTHEST_SIZE), kinds)
+    right.set_xlim(left=0.0)
+    right.axvspan(0.0, 100.0 * tolerance, color=BAND, lw=0, zorder=0, label="_tolerated")
+    right.set_xlabel("Mean change (percentage points)")
+    heading(right, "Off by", f"grey: up to {100 * tolerance:g}, worth no repair")
+    beside(right, [format_count(g.n_samples) for g in groups])
+    note(right, "rows", (1.0, 1.0), (8, 5), va="bottom", color=MUTED)
+    for ax in (left, right):
+        plain_ticks(ax, log=False, also=1.0 if ax is left else None)
+        row_axes(ax, len(rows))
+    left.set_yticks(range(len(rows)), labels, parse_math=False)
+    words = [caption_of("subgroups", found)] if caption else []
+    if len(rows) < len(names):
+        words.insert(0, f"The worst {len(rows)} of {len(names)} subgroups.")
+    footer(left, words, _key(kinds))
+    return [left, right]
+
+
+def subgroups_in(result: Subgroups | Assessment) -> Subgroups:
+    """Return the subgroups of an assessment, or the subgroups themselves."""
+    if isinstance(result, Subgroups):
+        return result
+    if result.subgroups is None:
+        raise InputError("the assessment must have subgroups; it has none. Assess with by=.")
+    return result.subgroups
+
+
+def _draw(ax: Axes, estimates: Estimates, kinds: Sequence[Kind]) -> None:
+    """Draw one row for each estimate, marked by its verdict; what is cut ends in an arrow."""
+    plain_axes(ax)
+    shown = Estimates(
+        _finite(estimates.value, estimates),
+        _finite(estimates.low, estimates),
+        _finite(estimates.high, estimates),
+        estimates.reference,
+        estimates.cap,
+    )
+    left, right = shown.limits
+    ax.set_xlim(left, right)
+    own, rows = np.array(kinds), np.arange(len(kinds))
+    known = np.isfinite(shown.low)
+    for kind in ORDER:
+        marker, colour, fill, _ = LOOKS[kind]
+        which = own == kind
+        line = which & known
+        low, high = np.clip(shown.low[line], left, right), np.clip(shown.high[line], left, right)
+        ax.hlines(rows[line], low, high, colors=colour, lw=1.6, zorder=1, label=f"_{kind}")
+        inside = which & (shown.value >= left) & (shown.value <= right)
+        marks(ax, shown.value, inside, marker, colour, f"_{kind}_marks", fill)
+    for beyond, edge, marker in zip(shown.beyond, (left, right), "<>", strict=True):
+        marks(ax, np.full(len(rows), edge), beyond, marker, MUTED, f"_cut{marker}", zorder=4)
+
+
+def _finite(values: Floats, estimates: Estimates) -> Floats:
+    """Return the values with infinite ones far beyond the axis, and NaN as they are."""
+    far = estimates.reference + np.array([-10.0, 10.0]) * estimates.cap
+    return np.where(np.isnan(values), np.nan, np.clip(values, *far))
+
+
+def _key(kinds: Sequence[Kind]) -> list[Artist]:
+    """Return what stands for what, of all that occurs."""
+    key: list[Artist] = []
+    for kind in (kind for kind in ORDER if kind in kinds):
+        marker, colour, fill, words = LOOKS[kind]
+        key.append(key_mark(marker, colour, words, fill))
+    key.append(Line2D([], [], color=INK, lw=1.0, label="all rows"))
+    return key

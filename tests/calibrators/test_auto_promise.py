@@ -1,0 +1,105 @@
+"""What a pool promises: by hand, and against the left-out rows it comes from."""
+
+import data
+import numpy as np
+import pytest
+
+from mcllo import Predictions
+from mcllo.calibrators import AutoCalibrator
+from mcllo.calibrators._auto.calibrator import describe
+from mcllo.calibrators._auto.members import MembersFit
+from mcllo.calibrators._auto.promise import CHANCE, promise
+from mcllo.calibrators._auto.stack import (
+    Stack,
+    assign_folds,
+    fit_stack,
+    left_out_logs,
+    left_out_members,
+    pooled_logs,
+    pooled_parts,
+)
+from mcllo.calibrators._linear_fit import transposed_scores
+
+
+def sample(n=300, c=3, power=2.0, seed=0, **facts):
+    probs, y = data.drawn(n, range(c), seed, power=power)
+    return Predictions.from_arrays(probs, y, classes=range(c), **facts)
+
+
+def test_by_hand():
+    # ten equal rows (.6, .4) become (.7, .3), seven came true: G = .7 log(7/6) + .3 log(3/4),
+    # C = .6 log(6/7) + .4 log(4/3), and W G is 10 G; the gains spread as the family expects, or
+    # more: sqrt(.7 .3 / 9) against sqrt(h (1 - h) / 10), h = 7.5 / 11
+    raw, pooled = np.tile([0.6, 0.4], (10, 1)), np.tile([0.7, 0.3], (10, 1))
+    y = np.arange(10) >= 7
+    gains = np.where(y, np.log(3 / 4), np.log(7 / 6))
+    gain = 0.7 * np.log(7 / 6) + 0.3 * np.log(3 / 4)
+    cost = 0.6 * np.log(6 / 7) + 0.4 * np.log(4 / 3)
+    half = 7.5 / 11
+    step = np.log(7 / 6) - np.log(3 / 4)
+    error, family = step * np.sqrt(0.21 / 9), step * np.sqrt(half * (1 - half) / 10)
+    taken = CHANCE * np.exp(-10 * gain * (family / error) ** 2) * (gain + cost)
+    found = promise(gains, raw, pooled, np.ones(10), None, 1)
+    assert found == pytest.approx((gain - taken, np.hypot(error, taken)), rel=1e-3)
+
+
+def test_a_sure_gain_is_promised_whole():
+    stack = fit_stack(sample(2000))
+    assert stack.promise == pytest.approx(stack.gain, rel=1e-6)
+    assert stack.promise_se == pytest.approx(stack.gain_se, rel=0.2)
+
+
+def test_an_unsure_one_is_not():
+    stacks = [fit_stack(sample(60, power=1.0, seed=seed)) for seed in range(30)]
+    made = [stack for stack in stacks if stack.gain > 0.0]
+    assert 0 < len(made) < 30
+    for stack in stacks:
+        if stack.gain > 0.0:
+            assert stack.promise < stack.gain
+            assert stack.promise_se >= stack.gain - stack.promise
+        else:
+            assert (stack.promise, stack.promise_se) == (stack.gain, stack.gain_se)
+    worst = min(made, key=lambda stack: stack.promise)
+    assert describe(worst).endswith("a gain that chance alone could show")
+
+
+def test_pooled_parts_are_what_the_gains_come_from():
+    predictions = sample(80)
+    scores, codes = transposed_scores(predictions), predictions.codes
+    fit, folds = MembersFit(scores, codes), assign_folds(scores)
+    parts = left_out_members(fit, folds)
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(fit.whole.names)), 80)
+    raw, pooled = pooled_parts(fit, folds, parts, weights, 1)
+    rows = np.arange(80)
+    logs = left_out_logs(fit, folds, parts)
+    np.testing.assert_allclose(raw, predictions.probs[folds.rows], atol=1e-12)
+    np.testing.assert_allclose(pooled.sum(axis=1), 1.0, atol=1e-12)
+    own = np.log(pooled[rows, codes[folds.rows]])
+    np.testing.assert_allclose(own, pooled_logs(logs, weights), atol=1e-10)
+    some = pooled_parts(fit, folds, parts, weights, 3)
+    np.testing.assert_allclose(some[1], pooled[::3], atol=1e-12)
+
+
+def test_groups_and_whole_weights():
+    doubled = fit_stack(sample(150, sample_weight=np.full(150, 2.0)))
+    assert np.isfinite([doubled.promise, doubled.promise_se]).all()
+    groups = np.arange(300) // 10
+    grouped = fit_stack(sample(300, groups=groups))
+    assert grouped.promise <= grouped.gain
+    assert np.isfinite(grouped.promise_se)
+
+
+def test_it_is_kept_in_files_and_read_from_those_without():
+    stack = fit_stack(sample(100))
+    content = stack.to_dict()
+    again = Stack.from_dict(content)
+    assert (again.promise, again.promise_se) == (stack.promise, stack.promise_se)
+    older = {name: v for name, v in content.items() if not name.startswith("promise")}
+    again = Stack.from_dict(older)
+    assert (again.promise, again.promise_se) == (stack.gain, stack.gain_se)
+
+
+def test_the_calibrator_tells_the_promise():
+    fit = AutoCalibrator().fit(sample(120))
+    assert fit.expected_gain_ == fit.stack_.promise
+    assert fit.expected_gain_se_ == fit.stack_.promise_se

@@ -1,0 +1,26 @@
+"""The corrected p-value holds its level where training errors are few."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # studies are not installed
+claims = import_module("studies.claims.corrected")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("design", "reps", "before"),
+    [
+        ("3 uneven classes, slope 0.6, 60 / 200", 150, 0.12),
+        ("sharp, calibrated, 1000 / 200", 30, 0.3),
+    ],
+)
+def test_a_map_that_is_the_same_in_both_samples_is_rarely_rejected(design, reps, before):
+    (row,) = claims.run(reps, seed=1, designs={design: claims.DESIGNS[design]})
+    assert row["corrected"] < 0.05 + 2.0 * np.sqrt(0.05 * 0.95 / reps) < before
+    assert row["drawn"] == 1.0
+    assert row["plain"] > 0.1

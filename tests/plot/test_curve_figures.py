@@ -1,0 +1,168 @@
+"""Figures of curves without bins: numbers of their artists, and readable words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from figure_checks import assert_readable, assessment, hostile, line, predictions
+from matplotlib.collections import PathCollection, PolyCollection
+from matplotlib.figure import Figure
+
+import mcllo
+from mcllo import isotonic_curve, plot, reliability_curve, smooth_curve
+from mcllo._ground.text import format_number
+from mcllo.exceptions import InputError
+from mcllo.plot import reliability, reliability_by_class
+from mcllo.plot._curves import N_OUTCOMES, draw_isotonic, draw_outcomes
+from mcllo.plot._reliability import class_sizes
+
+CURVES = ["smooth", "isotonic"]
+
+
+def collection(ax, kind, label):
+    (found,) = (
+        part for part in ax.collections if isinstance(part, kind) and part.get_label() == label
+    )
+    return found
+
+
+def bars(ax, label):
+    (found,) = (part for part in ax.containers if part.get_label() == label)
+    return np.array([bar.get_height() for bar in found])
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("n_classes", [2, 40])
+def test_figures_are_readable(curve, n_classes):
+    a = assessment(n_classes)
+    ax = reliability(a, curve=curve, caption=n_classes == 40)
+    assert ax.get_ylabel() == "Observed frequency"
+    words = assert_readable(ax)
+    assert "came true" in words
+    assert "did not" in words
+    axes = reliability_by_class(a, curve=curve, caption=n_classes == 2)
+    assert len(axes) == min(n_classes, 12)
+    name = {"smooth": "ICI", "isotonic": "MCB"}[curve]
+    folded = f"The 12 of {n_classes} classes with the largest {name}; that of the others"
+    assert (folded in assert_readable(axes)) == (n_classes > 12)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_given_axes_is_used(curve):
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    ax = figure.subplots()
+    assert reliability(assessment(3), curve=curve, ax=ax, caption=True) is ax
+    assert figure.axes == [ax]
+    assert_readable(figure)
+    assert len(reliability(assessment(3), curve=curve, ax=ax, error=False).texts) >= 1
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_hostile_names_and_few_rows(curve):
+    assert_readable(reliability_by_class(hostile(), curve=curve))
+    tiny = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    assert_readable(reliability(tiny, curve=curve))
+    assert_readable(reliability_by_class(tiny, curve=curve))
+
+
+def test_the_smooth_curve_is_drawn_with_its_band_and_bins():
+    a = assessment(3)
+    curve, bins = smooth_curve(a.predictions), reliability_curve(a.predictions)
+    ax = reliability(a, curve="smooth")
+    np.testing.assert_array_equal(
+        line(ax, "_curve"), np.column_stack([curve.predicted, curve.observed])
+    )
+    band = collection(ax, PolyCollection, "_band").get_paths()[0].vertices
+    for x, y in ((curve.predicted, curve.low), (curve.predicted, curve.high)):
+        edge = {(round(a, 9), round(b, 9)) for a, b in zip(x, y, strict=True)}
+        assert edge <= {(round(a, 9), round(b, 9)) for a, b in band}
+    used = bins.counts > 0
+    points = collection(ax, PathCollection, "_bins")
+    expected = np.column_stack([bins.mean_predicted, bins.observed])[used]
+    np.testing.assert_allclose(points.get_offsets(), expected)
+    sizes = points.get_sizes()
+    assert (np.argsort(sizes) == np.argsort(bins.counts[used])).all()
+    assert f"ICI {format_number(curve.ici)}" in ax.texts[0].get_text()
+
+
+def test_the_isotonic_curve_is_drawn_with_its_band_and_what_is_outside():
+    a = assessment(3)
+    curve = isotonic_curve(a.predictions, seed=a.details.seed)
+    assert curve.outside.any()
+    ax = reliability(a, curve="isotonic")
+    steps = line(ax, "_curve")
+    np.testing.assert_allclose(steps[::2, 0], curve.blocks["from"])
+    np.testing.assert_allclose(steps[1::2, 0], curve.blocks["to"])
+    np.testing.assert_allclose(steps[::2, 1], curve.blocks["observed"])
+    drawn = np.concatenate(
+        [part.get_xdata() for part in ax.lines if part.get_label() == "_outside"]
+    )
+    outside = curve.predicted[curve.outside]
+    assert drawn.min() <= outside.min() <= outside.max() <= drawn.max()
+    words = ax.texts[0].get_text()
+    assert words.startswith(f"Miscalibration {format_number(curve.brier.miscalibration)} (calib")
+    band = collection(ax, PolyCollection, "_band").get_paths()[0].vertices
+    assert band[:, 1].min() == curve.band_low.min()
+
+
+def test_without_a_band_nothing_is_grey():
+    rows = predictions(3, 200)
+    weighted = mcllo.Predictions.from_arrays(
+        rows.probs, rows.codes, sample_weight=np.full(200, 1.5), weight_kind="survey"
+    )
+    a = mcllo.assess(weighted, seed=0)
+    ax = reliability(a, curve="isotonic")
+    assert not [part for part in ax.collections if part.get_label() == "_band"]
+    assert "if calibrated" not in assert_readable(ax)
+    assert "They assume independent rows" in plot.caption("reliability", a, curve="isotonic")
+    assert_readable(reliability(a, curve="smooth"))
+
+
+def test_a_single_point_outside_can_be_seen():
+    curve = isotonic_curve(
+        [[0.5, 0.5]] * 30 + [[0.1, 0.9]] * 30, [0] * 15 + [1] * 15 + [0] * 30, label=1, seed=0
+    )
+    assert curve.outside.sum() >= 1
+    ax = Figure().subplots()
+    draw_isotonic(ax, replace(curve, band_low=np.array([0.0, 0.6]), band_high=np.ones(2)))
+    (thick,) = (part for part in ax.lines if part.get_label() == "_outside")
+    assert len(thick.get_xdata()) == 2
+
+
+def test_outcomes_are_square_roots_of_counts():
+    rows = predictions(3, 500)
+    bins = reliability_curve(rows, n_bins=N_OUTCOMES)
+    ax = Figure().subplots()
+    draw_outcomes(ax, bins)
+    hits = np.nan_to_num(bins.counts * bins.observed)
+    np.testing.assert_allclose(bars(ax, "_hits") ** 2, hits, atol=1e-9)
+    np.testing.assert_allclose(bars(ax, "_misses") ** 2, bins.counts - hits, atol=1e-9)
+    top, foot = (text.get_text() for text in ax.texts)
+    assert top == f"came true\n{hits.sum():.0f}"
+    assert foot == f"did not\n{500 - hits.sum():.0f}"
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_classes_come_worst_first(curve):
+    a = assessment(10)
+    name, sizes = class_sizes(a, curve)
+    order = np.argsort(-np.array(sizes), kind="stable")
+    axes = reliability_by_class(a, curve=curve, max_classes=3)
+    assert [ax.get_title(loc="left") for ax in axes] == [str(k) for k in order[:3]]
+    assert axes[0].texts[0].get_text() == f"{name} {format_number(max(sizes))}"
+    first = reliability_by_class(a, curve=curve, max_classes=2, order=[7])
+    assert first[0].get_title(loc="left") == "7"
+
+
+def test_captions_say_what_is_drawn():
+    a = assessment(3)
+    told = {curve: plot.caption("reliability", a, curve=curve) for curve in (*CURVES, "bins")}
+    assert "band holds the curves that explain these labels" in told["smooth"]
+    assert "best one that never falls" in told["isotonic"]
+    assert told["bins"] == plot.caption("reliability", a)
+    assert "each class came true" in plot.caption("reliability_by_class", a, curve="smooth")
+
+
+def test_an_unknown_curve_is_refused():
+    with pytest.raises(InputError, match="curve must be 'bins', 'smooth' or 'isotonic'; got"):
+        reliability(assessment(3), curve="loess")
