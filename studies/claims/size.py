@@ -25,8 +25,8 @@ from mcllo._fit.map import MCLLOMap
 from mcllo._ground.statements import OF_ESTIMATES, quiet
 from mcllo._inference.robust import robust_fit
 from mcllo._inference.size import Size, size_of
-from mcllo._inference.size_law import Moved
-from mcllo._inference.size_levels import width_at
+from mcllo._inference.sizes.law import Moved
+from mcllo._inference.sizes.levels import width_at
 from mcllo._input.predictions import Predictions
 from studies.claims import Rows, draw, rows_like, share
 from studies.pages import fill

@@ -14,8 +14,8 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._ground.statements import quiet
 from mcllo._inference.robust import robust_fit
 from mcllo._inference.size import LARGE, Size, law_rows, sampled, size_of
-from mcllo._inference.size_law import Moved, clear_part, covariance_root
-from mcllo._inference.size_levels import chosen_levels, width_at
+from mcllo._inference.sizes.law import Moved, clear_part, covariance_root
+from mcllo._inference.sizes.levels import chosen_levels, width_at
 from mcllo._math.likelihood import identity_theta
 from mcllo.exceptions import InputError
 

@@ -44,7 +44,7 @@ from .._inference.calibration_test import (
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import Method, Statistic
 from .._inference.size import Size
-from .._inference.size_words import points
+from .._inference.sizes.words import points
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError, Option, Phrase
 from .verdict import TOLERANCE, Kind, Verdict, decide

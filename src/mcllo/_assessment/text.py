@@ -25,7 +25,7 @@ from .._ground.statements import Statement, pick
 from .._ground.text import align, ellipsis, format_interval, format_number
 from .._inference.likelihood_tests import CalibrationTest
 from .._inference.size import Size
-from .._inference.size_words import shown_level
+from .._inference.sizes.words import shown_level
 from ..exceptions import PYTHON, Words
 from .verdict import Verdict
 from .words import statements_of

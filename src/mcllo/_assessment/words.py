@@ -31,7 +31,7 @@ from .._ground.statements import Level, Statement, pick
 from .._ground.text import ellipsis, format_count, format_number, p_words
 from .._inference.omnibus import NAMES as OMNIBUS
 from .._inference.size import Size
-from .._inference.size_words import points
+from .._inference.sizes.words import points
 from .._input.predictions import Predictions
 from ..exceptions import PYTHON, Words
 from .verdict import Kind, Verdict

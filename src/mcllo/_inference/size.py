@@ -8,11 +8,11 @@ size says by how much, from the fitted map g, and does not depend on how many ro
                       the wrong classes; for two classes, how far a probability should move
 `top_mean_change`     the same of the most probable class alone, ``|g_top - x_top|``
 `gain`                mean of ``KL(g || x)``: log loss (nats a row) that the repair would save
-`levels`              "when it says 94 %, it is right about 84 %" (`_inference/size_levels`)
+`levels`              "when it says 94 %, it is right about 84 %" (`sizes/levels`)
 `power`               chance that the test would have seen a change of `LARGE` by one temperature
 ====================  ==========================================================================
 
-Sizes are corrected for chance and 0 where calibrated rows would show as much (`size_law`). An
+Sizes are corrected for chance and 0 where calibrated rows would show as much (`sizes/law`). An
 interval of 95 % is two-sided, so that `high` alone is an upper bound of 97.5 %: `Size.within` says
 "practically calibrated at this tolerance" where it lies below, wrongly in about 2.5 % of data sets
 at most.
@@ -38,8 +38,8 @@ from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, check_resamples, entropy_of
 from .robust import robust_fit
 from .scores import n_effective
-from .size_law import SIZES, Moved, clear_part, covariance_root, limits
-from .size_levels import RightAt, levels_of
+from .sizes.law import SIZES, Moved, clear_part, covariance_root, limits
+from .sizes.levels import RightAt, levels_of
 
 NAMES = (
     ("mean_change", "low", "high"),
@@ -88,9 +88,9 @@ class Size(Result):
     levels : tuple of RightAt
         How often predictions near a few levels are right.
     method : {"ray", "ridge", "blocks"}
-        "ray": the intervals of `size_law`; "ridge": no finite map is best, and the sizes are those
-        of a penalised one, with upper ends that are rough; "blocks": there are too many parameters
-        for intervals.
+        "ray": the intervals of `_inference/sizes/law`; "ridge": no finite map is best, and the
+        sizes are those of a penalised one, with upper ends that are rough; "blocks": there are too
+        many parameters for intervals.
     n_resamples, seed : int
         Draws of the law of an estimate, and what they were made from.
     reason : str
@@ -125,7 +125,7 @@ class Size(Result):
 
     def statements(self) -> list[Statement]:
         """Return what the sizes say: kinds size, size.top, size.gain and size.level."""
-        from .size_words import size_statements
+        from .sizes.words import size_statements
 
         return size_statements(self)
 

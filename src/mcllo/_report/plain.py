@@ -27,8 +27,8 @@ from .._diagnosis.culprit import Culprit
 from .._diagnosis.culprits import Culprits
 from .._ground.statements import Statement, pick
 from .._ground.text import ellipsis, format_count
-from .._inference.size_levels import RightAt
-from .._inference.size_words import shown_level
+from .._inference.sizes.levels import RightAt
+from .._inference.sizes.words import shown_level
 from .views import Names, Right, name_cell, percent
 
 MOST_NAMED = 6

@@ -18,7 +18,7 @@ from .._ground.text import format_count, format_number
 from .._inference.likelihood_tests import NAMES, WAYS, CalibrationTest
 from .._inference.omnibus import NAMES as OMNIBUS
 from .._inference.size import Size
-from .._inference.size_words import NO_BOUND, points
+from .._inference.sizes.words import NO_BOUND, points
 from . import plain
 from .views import Fact, Verdict, capital, percent, show_p
 

@@ -40,9 +40,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._ground.linalg import unit_diagonal
-from .._ground.results import Floats
-from .._math.likelihood import identity_theta, softmax_against_zero
+from ..._ground.linalg import unit_diagonal
+from ..._ground.results import Floats
+from ..._math.likelihood import identity_theta, softmax_against_zero
 
 SIZES = ("change", "top", "gain")
 POWERS = np.array([2.0, 2.0, 1.0])

@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._ground.statements import Statement
+from ..._ground.statements import Statement
 
 if TYPE_CHECKING:
-    from .size import Size
-    from .size_levels import RightAt
+    from ..size import Size
+    from .levels import RightAt
 
 NO_BOUND = 0.995
 """Change from which an upper end says nothing."""

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats, Result
-from .._input.predictions import Predictions
-from .size_law import Moved
+from ..._ground.results import Floats, Result
+from ..._input.predictions import Predictions
+from .law import Moved
 
 LEVELS = (
     *(0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65),
