@@ -194,7 +194,7 @@ def reliability_curve(
     successes = cell_totals(index, hits, count, weight)[1]
     bands, effective = _bands(predictions, values, index, counts, level), counts
     if weight is not None and not predictions.has_whole_weights:
-        effective = ratio(counts**2, np.bincount(index, weights=weight**2, minlength=count))
+        effective = ratio(counts**2, cell_totals(index, weight, count, weight)[1])
     sums = (counts, predicted, successes)
     return curve_of_sums(label, inner, sums, bands, level, binning, effective=effective)
 
