@@ -244,9 +244,10 @@ def _headline(
     differ, off = s.test.rejects(alpha), [v for v in verdicts if v.rejected]
     level: Level = "bad" if differ or off else "plain"
     if differ and pooled is not None and not pooled.rejected:
+        shown = "cannot tell" if pooled.kind == "cannot_tell" else "show nothing"
         words = (
-            "All rows together show nothing, but the subgroups differ: errors in opposite "
-            "directions cancel."
+            f"All rows together {shown}, but the subgroups differ: errors in opposite directions "
+            "cancel."
         )
     elif differ:
         words = "The subgroups differ: one repair does not suit all of them."
