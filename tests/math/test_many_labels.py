@@ -40,8 +40,9 @@ def drawn(probs, rng, size):
 def fitted_statistic(probs, codes, weight=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MclloWarning)
+        c, options = probs.shape[1], {"sample_weight": weight, "clip": 0.0}
         predictions = Predictions.from_arrays(
-            probs, codes, classes=range(probs.shape[1]), sample_weight=weight, clip=0.0
+            probs, codes, classes=range(c), baseline=c - 1, **options
         )
         return fit_predictions(predictions).statistic
 
