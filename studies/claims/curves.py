@@ -5,8 +5,8 @@ consistency     calibrated rows: share of points where the isotonic curve leaves
                 data sets whose miscalibration has p <= .05
 coverage        rows whose class comes true by a known smooth curve: share of points at which the
                 band of the smooth curve holds it, on average and at the worst of seven quantiles
-identity        largest ``|score - (miscalibration - discrimination + uncertainty)|``, and the
-                smallest of the two parts that must not be negative
+identity        of the same rows: largest ``|score - (miscalibration - discrimination +
+                uncertainty)|``, and the smallest of the parts that must not be negative
 ==============  ================================================================================
 """
 
@@ -107,9 +107,14 @@ def consistency(kind: str, n: int, c: int, label: int | None, reps: int, seed: i
             )
         outside.append(curve.outside.mean())
         rejected.append(curve.null.pvalue <= 0.05)
-        for parts in (curve.brier, curve.log_loss):
-            sum_ = parts.miscalibration - parts.discrimination + parts.uncertainty
-            gap = max(gap, abs(parts.score - sum_) if np.isfinite(parts.score) else 0.0)
+        hits = y == (probs.argmax(axis=1) if label is None else label)
+        right = np.where(hits, own, 1.0 - own)
+        for parts, score in (
+            (curve.brier, np.mean((1.0 - right) ** 2)),
+            (curve.log_loss, -np.mean(np.log(right))),
+        ):
+            total = parts.miscalibration - parts.discrimination + parts.uncertainty
+            gap = max(gap, abs(score - total))
             least = min(least, parts.miscalibration, parts.discrimination)
     row = _row("consistency", kind, n, label, "as predicted", reps)
     rate, error = float(np.mean(outside)), float(np.std(outside) / np.sqrt(reps))
@@ -191,8 +196,8 @@ def table(rows: Rows) -> str:
             "",
             grid(bands),
             "",
-            f"In all of them the parts add up to the score within {gap:.0e}, and none is negative "
-            f"(smallest: {max(least, 0.0) if least > -1e-12 else least:.1e}).",
+            "In all of them miscalibration - discrimination + uncertainty is the score, taken row "
+            f"by row, within {gap:.0e}; neither part is negative (smallest: {least:.1e}).",
             "",
             f"Share of points at which the band of the smooth curve holds the true curve, {reps:,} "
             f"data sets each (Monte Carlo standard error at most {100 * error:.1f} points); in "

@@ -138,7 +138,7 @@ def _sizes(rows: Rows, name: str, words: str) -> str:
     for row in rows:
         key = row["why"], row["n"]
         about = words.format(n=row["n"], why=WORDS[row["why"]])
-        line = lines.setdefault(key, {name: about, "effective": f"{row['n_effective']:.0f}"})
+        line = lines.setdefault(key, {name: about, "effective (flat)": f"{row['n_effective']:.0f}"})
         line[row["rows"]] = (
             f"{percent(row['size_0.05'], '1')[:-2]} / {percent(row['size_0.01'], '1')}"
         )

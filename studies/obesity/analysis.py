@@ -126,7 +126,7 @@ def claims(seeds: Sequence[Row]) -> Rows:
     )
     raw, papers = "uncalibrated", ("mcllo", "histogram", "xu_davoine")
     right = [column(seeds, f"accuracy_{name}") for name in ("mcllo", raw)]
-    corrected = column(seeds, "p_corrected_mcllo")  # none for a fit without a finite estimate
+    corrected = column(seeds, "p_corrected_mcllo")
     exists = np.array([row["separated"] == "no" for row in seeds])
     largest_p = np.argmax([p[name] for name in METHODS], axis=0)
     best_loss = np.argmin([loss[name] for name in METHODS], axis=0)

@@ -41,7 +41,7 @@ def brute_deviance(k, value, odds, labels, least, start, centre=None, rho=0.0):
     ("labels", "n_infinite"), [(TOY_Y, 0), (ARGMAX, 6), (NO_LAST, 2), (NO_SECOND, 3)]
 )
 def test_scipy_profiles_agree(labels, n_infinite):
-    predictions = Predictions.from_arrays(TOY_X, labels, classes=range(3))
+    predictions = Predictions.from_arrays(TOY_X, labels, classes=range(3), baseline=2)
     fit, odds = quiet_fit(predictions), log_odds_of(TOY_X)
     ends = ends_of(profile_intervals(predictions, fit=fit))
     assert np.isinf(ends).sum() == n_infinite

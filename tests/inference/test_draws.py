@@ -233,7 +233,7 @@ def test_sequential_p_values_hold_their_level():
 def test_fractional_weights_cannot_be_drawn():
     half = Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=[1.0] * 3 + [2.5] + [1.0] * 12)
     for work in (StatisticDraws, lambda p, seed: metric_nulls(p, {"ece": TopLabelECE}, seed=seed)):
-        with pytest.raises(InputError, match=r"whole-number weights.*sample_weight\[3\]=2\.5"):
+        with pytest.raises(InputError, match=r"whole numbers.*sample_weight\[3\]=2\.5"):
             work(half, 0)
 
 

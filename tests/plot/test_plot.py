@@ -24,6 +24,9 @@ from mcllo.plot._words import shown_all
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = sorted(set(plot.__all__) - {"caption", "save", "to_svg"})
 
+SEVERAL = ("reliability_by_class", "comparison", "comparison_dots", "baselines", "subgroups")
+"""Figures of several panels."""
+
 
 @pytest.mark.parametrize("name", plot.__all__)
 def test_docstrings_name_every_parameter(name):
@@ -34,7 +37,7 @@ def test_docstrings_name_every_parameter(name):
     positional = [p for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
     assert len(positional) == (1 if name in FIGURES or name == "to_svg" else 2)
     if name in FIGURES:  # where there is one axes it may be given
-        several = name in ("reliability_by_class", "comparison", "comparison_dots", "baselines")
+        several = name in SEVERAL
         assert ("ax" in parameters) != several
 
 

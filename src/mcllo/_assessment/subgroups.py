@@ -244,9 +244,10 @@ def _headline(
     differ, off = s.test.rejects(alpha), [v for v in verdicts if v.rejected]
     level: Level = "bad" if differ or off else "plain"
     if differ and pooled is not None and not pooled.rejected:
+        shown = "cannot tell" if pooled.kind == "cannot_tell" else "show nothing"
         words = (
-            "All rows together show nothing, but the subgroups differ: errors in opposite "
-            "directions cancel."
+            f"All rows together {shown}, but the subgroups differ: errors in opposite directions "
+            "cancel."
         )
     elif differ:
         words = "The subgroups differ: one repair does not suit all of them."
@@ -283,7 +284,7 @@ def _tested(s: Subgroups, alpha: float) -> str:
 def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
     """Return what is wrong in one subgroup."""
     size, name = group.size, ellipsis(group.name)
-    words = f"{name}: off by {size_words(size)} percentage points on average"
+    words = f"{name}: off by {size_words(size, True)} percentage points on average"
     words += (
         f", right {100 * group.accuracy:.0f} % where {100 * group.promised:.0f} % were promised"
     )
@@ -297,13 +298,17 @@ def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
     return Statement("by.group", f"{words}.", level, numbers)
 
 
-def size_words(size: Size) -> str:
-    """Return a mean change in percentage points, with what its interval says."""
+def size_words(size: Size, found: bool = False) -> str:
+    """Return a mean change in percentage points, with what its interval says.
+
+    Where miscalibration was `found` it is said even if the interval begins at 0.
+    """
     if math.isnan(size.mean_change) or not size.high < 1.0:
         return "-" if math.isnan(size.mean_change) else f"about {points(size.mean_change)}"
     width = size.high - size.low
     low, high = points(size.low, width), points(size.high, width)
-    return f"{points(size.mean_change, width)} ({low} to {high})" if size.low else f"at most {high}"
+    some = f"{points(size.mean_change, width)} ({low} to {high})"
+    return some if size.low or found else f"at most {high}"
 
 
 def _words(group: Subgroup, verdict: Verdict) -> list[str]:
@@ -318,7 +323,7 @@ def _words(group: Subgroup, verdict: Verdict) -> list[str]:
         "practically"
         if verdict.kind == "none_found" and verdict.practically
         else WORDS[verdict.kind],
-        size_words(group.size),
+        size_words(group.size, verdict.rejected),
         turned,
         f"{100 * group.accuracy:.0f} % ({100 * group.promised:.0f} %)",
         p_words(group.adjusted, bound=group.test.method == "bound").bare,

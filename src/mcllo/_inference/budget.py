@@ -11,8 +11,8 @@ calibration test            `N_RESAMPLES`                 `TEST_WORK`; beyond: c
                                                           `EXCEEDANCES_LARGE`
 over all baselines          `N_RESAMPLES`                 any size
 sign flips of groups        `N_RESAMPLES`                 `MOST_FLIPPED` groups; beyond: F
-  skewed scores, for each   `N_RESAMPLES_DEPENDENT`       `DEPENDENT_WORK`; beyond: flips alone,
-  strength of dependence                                  and the reason says so
+  skewed scores, for each   `N_RESAMPLES_DEPENDENT`,      `DEPENDENT_WORK`; beyond: flips alone,
+  strength of dependence    `FEWEST_DEPENDENT` at least   and the reason says so
 rows of unequal weight      `N_RESAMPLES`                 `MOST_FLIPPED` effective rows and
   sequential, stops at      `EXCEEDANCES`                 `TEST_WORK`; beyond: F
   beyond `UNHURRIED_WORK`
@@ -57,6 +57,8 @@ N_RESAMPLES_DEPENDENT = 499
 N_RESAMPLES_SIZE = 400
 """Draws of an estimate; labels are not drawn."""
 FEWEST_NULL_DRAWS = 199
+FEWEST_DEPENDENT = 99
+"""Draws of skewed groups, at least, for each strength of dependence."""
 FEWEST_REFITS = 99
 """Draws of a nested test below which refits, and then scores, are not worth it."""
 
@@ -81,7 +83,7 @@ ZEROS_WORK = 2e7
 """Some seconds in all: every floor is simulated up to here."""
 UNHURRIED_WORK = 2e7
 """About a second: no need to stop early."""
-DEPENDENT_WORK = 2e8
+DEPENDENT_WORK = 1e8
 """Some seconds: labels of groups, for every strength of dependence."""
 NULLS_WORK = 2e8
 CONSISTENCY_WORK = 2e7

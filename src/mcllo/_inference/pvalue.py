@@ -29,7 +29,7 @@ class Ground(StrEnum):
     ZEROS = "zeros were raised"
     RARE_CLASS = "a class is too rare for chi-square"
     BASELINE = "the baseline was chosen by these labels"
-    GROUPS = "rows are grouped, or weighted by no counts"
+    GROUPS = "rows of a group may depend"
     SURVEY = "survey weights"
     IMPORTANCE = "importance weights"
 

@@ -69,7 +69,14 @@ from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
-from .budget import BATCH_ENTRIES, DEPENDENT_WORK, MOST_FLIPPED, N_RESAMPLES, TEST_WORK
+from .budget import (
+    BATCH_ENTRIES,
+    DEPENDENT_WORK,
+    FEWEST_DEPENDENT,
+    MOST_FLIPPED,
+    N_RESAMPLES,
+    TEST_WORK,
+)
 from .budget import N_RESAMPLES_DEPENDENT as FEWER
 from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
@@ -86,8 +93,11 @@ FEWEST_EFFECTIVE = 20.0
 EVEN = 0.995
 """Units are all alike when this share of them is effective."""
 ONE_LABEL = "all rows have one label, and what rows of other labels would weigh is not known"
-SKEWED_GROUPS = "the groups' scores are skewed"
-LARGEST = "the p-value is the largest over how strongly rows of a group may hang together"
+TOO_MANY = "too many rows to ask how skewed the groups' scores are"
+SKEWED_NOTE = (
+    "the groups' scores are skewed: the p-value is the largest over how strongly rows of a group "
+    "may hang together"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,8 +431,14 @@ def _floored(
         made = made.at_least(chi2_sf(score, root.shape[1]), alone)
     if predictions.groups is None or entropy is None:
         return made
-    drawn = not predictions.counts_rows and _drawable(predictions, n_resamples)
-    if not drawn and made.pvalue > UNLIKELY:
+    counts = predictions.counts_rows
+    size = float(predictions.class_weight.sum()) if counts else float(predictions.n_samples)
+    drawn = not counts and _drawable(predictions, n_resamples)
+    asks = made.pvalue <= UNLIKELY
+    draws = int(min(FEWER, DEPENDENT_WORK / (size * root.shape[0] * len(STRENGTHS))))
+    if asks and draws < FEWEST_DEPENDENT:
+        asks, made = False, replace(made, limits=(*made.limits, TOO_MANY))
+    if not (drawn or asks):
         return made
     rows = NullRows.of(predictions)
     if rows.one_label:
@@ -430,14 +446,12 @@ def _floored(
     if drawn:
         found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1).found
         made = made.at_least(found.pvalue, alone)
-    if made.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
+    if not asks or made.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
         return made
-    if float(rows.n) * root.shape[0] * len(STRENGTHS) * FEWER > DEPENDENT_WORK:
-        return replace(made, limits=(*made.limits, f"{SKEWED_GROUPS}, and too many rows to draw"))
-    options = {"n_resamples": FEWER, "seed": entropy + 2}
+    options = {"n_resamples": draws, "seed": entropy + 2}
     largest = dependent_pvalue(rows, root, skew.towards, **options)
-    made = replace(made, smallest=max(made.smallest, 1.0 / (FEWER + 1.0)))
-    return made.at_least(largest, f"{SKEWED_GROUPS}: {LARGEST}")
+    made = replace(made, smallest=max(made.smallest, 1.0 / (draws + 1.0)))
+    return made.at_least(largest, SKEWED_NOTE)
 
 
 def _too_few(predictions: Predictions, effective: float) -> str:

@@ -28,7 +28,7 @@ def subgroups_part(
         if verdict.kind == "none_found" and verdict.practically:
             word = "practically calibrated"
         mark = Cell(word, mark="off" if off else "", note="miscalibrated" if off else "")
-        rows.append((name_cell(group.name), mark, *_numbers(group)))
+        rows.append((name_cell(group.name), mark, *_numbers(group, off)))
     table = TableView(
         "subgroups",
         f"Each subgroup by itself, the worst first. ◆ miscalibrated at level {alpha:g}, allowing "
@@ -51,10 +51,10 @@ def subgroups_part(
     return Part(lead, table, (f"{test}{_why(a)}",), f"By {ellipsis(divided.by)}: are all alike?")
 
 
-def _numbers(group: Subgroup) -> tuple[Cell, ...]:
+def _numbers(group: Subgroup, found: bool) -> tuple[Cell, ...]:
     size, slope = group.size, group.slope
     return (
-        Cell(size_words(size), or_none(size.mean_change)),
+        Cell(size_words(size, found), or_none(size.mean_change)),
         Cell(format_count(group.n_samples), float(group.n_samples)),
         Cell(percent(group.accuracy), group.accuracy),
         Cell(percent(group.promised), group.promised),

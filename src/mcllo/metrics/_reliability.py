@@ -194,8 +194,7 @@ def reliability_curve(
     successes = cell_totals(index, hits, count, weight)[1]
     bands, effective = _bands(predictions, values, index, counts, level), counts
     if weight is not None and not predictions.has_whole_weights:
-        squares = cell_totals(index, weight, count, weight)[1]
-        effective = ratio(counts**2, squares)
+        effective = ratio(counts**2, cell_totals(index, weight, count, weight)[1])
     sums = (counts, predicted, successes)
     return curve_of_sums(label, inner, sums, bands, level, binning, effective=effective)
 

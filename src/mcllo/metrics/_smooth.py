@@ -142,7 +142,7 @@ def smooth_curve(
     predicted  observed   low  high
     0.10           0.29  0.24  0.34
     0.50           0.51  0.47  0.56
-    0.90           0.80  0.74  0.84
+    0.90           0.80  0.75  0.84
     >>> round(curve.ici, 2)
     0.1
     """
