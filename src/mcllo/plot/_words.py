@@ -241,10 +241,10 @@ CURVES = {
     "On the dashed line both agree; below it {below}, above it {above}. Hollow points: the same in "
     "bins. ICI: mean distance between curve and line, above 0 for calibrated predictions too.",
     "isotonic": "The curve shows how often {what} came true, by its predicted probability: the "
-    "best one that never falls. On the dashed line both agree; below it {below}, above it {above}. "
-    "Grey: where 95 % of such curves run, at each point, if the predictions are calibrated; thick "
-    "where this one does not. Inside the band is no proof of calibration: few rows show little."
-    "{independent} Miscalibration (MCB) is what the curve would gain in Brier score.",
+    "best one that never falls. Below the dashed line {below}, above it {above}. Grey: where "
+    "95 % of such curves run if the predictions are calibrated; thick where this one does not. "
+    "Inside the band is no proof of calibration.{independent} Miscalibration (MCB) is what the "
+    "curve would gain in Brier score.",
 }
 ROWS = {
     "reliability": " Bars below: rows whose class came true, upwards, and did not, "
