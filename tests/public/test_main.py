@@ -181,7 +181,7 @@ def failing(monkeypatch):
 
 def test_a_mistake_of_ours_shows_its_traceback_and_is_no_verdict(tmp_path, model, capsys, failing):
     failing("mcllo._cli.app.assess_file", ZeroDivisionError("our fault"))
-    assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 3
+    assert run(["assess", str(tmp_path / "good.csv"), *LABEL]) == 70
     err = capsys.readouterr().err
     assert "Traceback" in err
     assert "ZeroDivisionError: our fault" in err

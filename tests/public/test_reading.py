@@ -154,8 +154,9 @@ def test_permuting_columns_with_their_names_permutes_the_probabilities(order, ba
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(0, 15), min_size=1, max_size=20))
 def test_reading_some_rows_is_taking_them(rows):
-    p = read(TOY_X, TOY_Y, sample_weight=np.arange(16) + 1.0).take(rows)
-    q = read(TOY_X[rows], TOY_Y[rows], sample_weight=np.array(rows) + 1.0, classes=range(3))
+    options = {"classes": range(3), "baseline": 2}
+    p = read(TOY_X, TOY_Y, sample_weight=np.arange(16) + 1.0, **options).take(rows)
+    q = read(TOY_X[rows], TOY_Y[rows], sample_weight=np.array(rows) + 1.0, **options)
     for name in ("probs", "codes", "sample_weight", "log_odds", "model_codes", "class_weight"):
         np.testing.assert_array_equal(getattr(p, name), getattr(q, name))
 
