@@ -229,7 +229,7 @@ def test_an_absent_baseline_has_no_maximum():
     # against 1 on (1, l_0, l_1), whose maximum is the supremum
     labels = np.where(TOY_Y == 2, 0, TOY_Y)
     with pytest.warns(SeparationWarning, match="no row has class 2"):
-        found = fit(TOY_X, labels, classes=range(3))
+        found = fit(TOY_X, labels, classes=range(3), baseline=2)
     odds = log_odds_of(TOY_X)
     regressors = np.vstack([np.ones(16), odds])
     sign = np.where(labels == 0, 1.0, -1.0)
