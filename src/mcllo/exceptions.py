@@ -57,6 +57,9 @@ def show_number(value: object) -> str:
 class Words:
     """What things are called: here Python's arguments and arrays."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
     @property
     def kinds(self) -> tuple[str, ...]:
         """Whose words these are; `Either` takes the first that it has."""

@@ -169,7 +169,7 @@ def test_the_first_facts_are_the_size_and_what_is_promised():
     assert facts["size"].value == f"{100 * size.mean_change:.1f} points"
     assert f"{100 * size.low:.1f} to {100 * size.high:.1f}" in facts["size"].note
     assert facts_of(calm())["size"].value == f"at most {100 * calm().size.high:.1f} points"
-    assert facts_of(separated())["size"].value.startswith("about ")
+    assert facts_of(separated())["size"].value.startswith("at most ")
 
 
 @pytest.mark.parametrize("make", [few_groups, wave, mixed_up, own_rows])
@@ -381,7 +381,7 @@ def test_a_corrected_p_that_is_withheld_says_why():
     none = {"pvalue_corrected": None, "corrected_method": "", "corrected_reason": "its fit warned"}
     said = "There is no corrected p of mcllo: in training, its fit warned."
     c = with_rows(compared(), mcllo=none)
-    assert said in repairs_of(c, 0.05).notes
+    assert said in repaired(c).notes
     assert said in " ".join(str(c).split())
     assert c.to_dict()["rows"][2]["corrected_reason"] == "its fit warned"
 

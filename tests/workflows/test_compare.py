@@ -90,7 +90,9 @@ def test_a_corrected_p_that_cannot_be_drawn_is_withheld_and_says_why():
     assert (row.pvalue_corrected, row.corrected_method) == (None, "")
     assert row.correction.level == "doubt"
     assert "the rows the map was fitted on are not at hand" in row.correction.text
-    train = Predictions.from_arrays(*sharpened(30, 5), sample_weight=np.full(30, 1.5))
+    train = Predictions.from_arrays(
+        *sharpened(30, 5), sample_weight=np.full(30, 1.5), weight_kind="importance"
+    )
     row = compare(train, sharpened(120, 6), methods=["mcllo"], n_resamples=99, seed=0)["mcllo"]
-    assert "fractional weights cannot be simulated" in row.correction.text
+    assert "rows are grouped, or weighted by no counts" in row.correction.text
     assert row.to_dict()["corrected_reason"] == row.corrected_reason
