@@ -121,7 +121,8 @@ def test_a_seed_makes_the_output_repeatable(good, capsys):
     assert first == output(capsys, *words, "--seed", "5")
     content = strict(first)["test"]
     assert (content["method"], content["n_resamples"], content["seed"]) == ("exact", 99, 5)
-    assert "at level 1e-09" in output(capsys, "assess", good, *LABEL, "--alpha", "1e-9")
+    judged = strict(output(capsys, "assess", good, *LABEL, "--alpha", "1e-9", "--json"))["verdict"]
+    assert judged["alpha"] == 1e-9
 
 
 def test_normalize_accepts_rounded_rows_and_clip_raises_what_is_below(tmp_path, capsys):
