@@ -43,5 +43,5 @@ def test_rows_that_cannot_reject_cannot_tell():
 
 def test_practically_calibrated_needs_many_rows():
     assert measured()["calibrated, 300 rows"]["practically"] == 0.0
-    assert measured()["calibrated, 30,000 rows"]["practically"] == 1.0
+    assert measured()["calibrated, 30,000 rows"]["practically"] >= 0.5
     assert measured()["slope .8, 1,000 rows"]["practically"] == 0.0
