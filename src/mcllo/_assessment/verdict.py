@@ -12,9 +12,9 @@ little        p <= alpha, and high < tolerance
 none_found    p > alpha; never called calibrated
 ============  ==================================================================================
 
-*Practically calibrated* is a statement of its own: high < tolerance. It is wrong in at most 2.5 %
-of data sets whose mean change reaches the tolerance, whatever the main test says, and so it goes
-with "little" and with "none_found" alike.
+*Practically calibrated* is a statement of its own: high < tolerance. It is an equivalence test of
+nominal level 2.5 % (0 to 5 % in simulations, see ``docs/explanation/size.md``), whatever the main
+test says, and so it goes with "little" and with "none_found" alike.
 """
 
 from __future__ import annotations

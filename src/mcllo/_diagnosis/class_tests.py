@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -73,14 +73,6 @@ def closed_test(
     """
     local = {name: p <= alpha for name, p in pvalues.items()}
     return {name: local[name] and all(local[part] for part in inside[name]) for name in local}
-
-
-class StandsOut(NamedTuple):
-    """A class that is off, with its adjusted p-value; `bound` where that is at most so large."""
-
-    label: Any
-    pvalue: float
-    bound: bool
 
 
 def p_entry(pvalue: float, method: str | None) -> str:
@@ -139,18 +131,6 @@ class ClassTests(Result):
         """Return the classes that come true more or less often than predicted."""
         pairs = zip(self.table["class"], self.table["large_adjusted"], strict=True)
         return tuple(label for label, p in pairs if p <= alpha)
-
-    def standing_out(self, alpha: float = 0.05, *, shares: bool = False) -> list[StandsOut]:
-        """Return the classes rejected at level `alpha`, the smallest p-value first.
-
-        By shift and slope, or by their shares.
-        """
-        names, methods = self.table["class"], self.table["method"]
-        rows = zip(names, self.table["adjusted"], methods, strict=True)
-        if shares:
-            rows = zip(names, self.table["large_adjusted"], [""] * len(names), strict=True)
-        off = [StandsOut(label, p, how == "bound") for label, p, how in rows if p <= alpha]
-        return sorted(off, key=lambda found: found.pvalue)
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` with a row for each class."""

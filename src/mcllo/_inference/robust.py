@@ -338,7 +338,8 @@ def robust_test(
         scores = unit_scores(predictions, theta)
         found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
         least = max(2.0 ** (1.0 - sums.n_units), 1.0 / (n_resamples + 1.0))
-        made = replace(made, pvalue=found.pvalue, n_resamples=n_resamples, smallest=least)
+        floored = max(found.pvalue, least)  # random flips of few groups can fall below all flips
+        made = replace(made, pvalue=floored, n_resamples=n_resamples, smallest=least)
         if least > 1.0 / (n_resamples + 1.0):
             made = replace(made, limits=(f"so few can give no p-value below {least:.2g}",))
     if chosen == "draw" and entropy is not None:
