@@ -371,7 +371,7 @@ def facts(t: Tables) -> dict[str, object]:
     gamma = {f"{row['part']}, {row['class']}": row["gamma"] for row in t["parameters"]}
     on_train = [value for name, value in gamma.items() if name.startswith("X_t")]
     statistics = column(t["baselines"], "statistic")
-    log = read(HERE / "training_log.csv")
+    log = read(HERE / "training_log_small.csv")
     return {
         **{
             f"parameters_{part}": [row for row in t["parameters"] if row["part"] == part]
