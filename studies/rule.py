@@ -17,8 +17,8 @@ evidence      the claim                                              holds when
 ============  =====================================================  ==============================
 
 ``holds in part``: true in more than 20 % and less than 80 % of the runs, or in some settings and
-not in others. ``does not hold``: in 20 % of the runs or less, an exception, an interval on the wrong
-side, no setting. ``cannot be told``: an interval that reaches to both sides, fewer than 10 runs,
+not in others. ``does not hold``: in 20 % of the runs or less, an exception, an interval on the
+wrong side, no setting. ``cannot be told``: an interval that reaches to both sides, under 10 runs,
 readings that disagree. Settings that cannot tell do not count beside some that can.
 
 Margins, in the units of what is compared: log loss and ECE `MARGIN`, shares of rows `SHARE`. A test
