@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 import mcllo
-from mcllo.exceptions import MclloWarning
+from mcllo._ground.statements import quiet as quiet
+from mcllo.reproduce._rows import compared as compared
+from mcllo.reproduce._rows import compared_rows as compared_rows
+from mcllo.reproduce._rows import fitted as fitted
+from mcllo.reproduce._rows import parameter_rows as parameter_rows
 
 from .figures import PRINTED_AS_BELOW
 from .pages import Row, Rows, Words, column, p_word, say
 
 LEVEL = 0.05
-PARAMETERS = ("delta", "se_delta", "gamma", "se_gamma")
 SPREAD = ("paper", "seed_0", "q05", "median", "q95")
 METHODS = {
     "uncalibrated": "as predicted",
@@ -30,62 +30,6 @@ METHODS = {
 SETS = {"uncalibrated_train": "X_t, as predicted"}
 SETS |= {name: f"X_h, {words}" for name, words in METHODS.items()}
 SETS["histogram"] += " (EB)"
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence what the tables report: separation, zeros."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MclloWarning)
-        yield
-
-
-@quiet()
-def fitted(predictions: mcllo.Predictions) -> mcllo.MCLLOFit:
-    """Return the maximum likelihood fit; a separated one says so by its standard errors."""
-    return mcllo.MCLLOCalibrator(baseline=predictions.baseline).fit(predictions).fit_
-
-
-@quiet()
-def compared(
-    train: mcllo.Predictions, holdout: mcllo.Predictions, methods: Sequence[str], **options: Any
-) -> mcllo.Comparison:
-    """Return the comparison of these methods."""
-    return mcllo.compare(train, holdout, methods=methods, seed=0, **options)
-
-
-def compared_rows(
-    c: mcllo.Comparison, columns: str, paper: Mapping[str, Row] | None = None, **more: Any
-) -> Rows:
-    """Return these columns of a comparison; ``paper_x`` is what the paper has for x."""
-    found = []
-    for row in c.rows:
-        known = {
-            "set": row.method,
-            "p_chi2": float(chi2.sf(row.statistic, row.df)),
-            "p": row.pvalue,
-            "p_method": row.pvalue_method,
-            "p_corrected": row.pvalue_corrected,
-            "log_loss_above_best": row.log_loss_difference,
-            "zero_labels": row.n_zero_labels,
-            **more,
-        }
-        for name in columns.split():
-            if name.startswith("paper_"):
-                known[name] = (paper or {}).get(row.method, {}).get(name.removeprefix("paper_"))
-            elif name not in known:
-                known[name] = getattr(row, name)
-        found.append({name: known[name] for name in columns.split()})
-    return found
-
-
-def parameter_rows(fit: mcllo.MCLLOFit, paper: Iterable[Row]) -> Rows:
-    """Return the paper's estimates, a row for each class, and ours."""
-    printed = {row["class"]: row for row in paper}
-    return [
-        {**printed[row["class"]], **{name: row[name] for name in PARAMETERS}}
-        for row in fit.parameters().rows()
-    ]
 
 
 def baselines(train: mcllo.Predictions, **options: Any) -> Rows:

@@ -17,12 +17,13 @@ SRC = ROOT / "src" / "mcllo"
 ROOMS = [
     *("_version", "exceptions", "_ground", "_math", "_input", "_files", "_fit", "metrics"),
     *("_inference", "_diagnosis", "_assessment", "_blocks", "calibrators", "_workflows"),
-    *("model_selection", "simulate", "plot", "datasets", "_report", "_cli", "__main__", "__init__"),
+    *("model_selection", "simulate", "plot", "datasets", "reproduce", "_report", "_cli"),
+    *("__main__", "__init__"),
 ]
 """A file may import its own room and those before it, nothing that comes later."""
 
 HEAVY = {
-    "matplotlib": ["plot", "_report"],
+    "matplotlib": ["plot", "reproduce", "_report"],
     "jinja2": ["_report"],
     "pyarrow": ["_files", "_blocks/files", "_blocks/apply", "_ground/text"],
     "dask": ["_blocks/dask"],

@@ -12,7 +12,7 @@ from ._version import __version__ as __version__
 
 _MODULES = (
     *("calibrators", "datasets", "exceptions", "metrics"),
-    *("model_selection", "plot", "simulate"),
+    *("model_selection", "plot", "reproduce", "simulate"),
 )
 _NAMES = {
     "_ground.statements": "Statement",
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from . import metrics as metrics
     from . import model_selection as model_selection
     from . import plot as plot
+    from . import reproduce as reproduce
     from . import simulate as simulate
     from ._assessment.assessment import Assessment as Assessment
     from ._assessment.details import Details as Details

@@ -42,9 +42,9 @@ PLANES = (5037, 4526)
 TABLE2 = """set n paper_statistic statistic paper_p p_chi2 p p_method p_corrected paper_ece ece
 paper_accuracy accuracy paper_label_change label_change classwise_ece log_loss log_loss_difference
 difference_low difference_high brier zero_labels"""
-PAPER = {row["set"]: row for row in read(HERE / "paper_table2.csv")}
+PAPER = by_set("table2")
 """Table 2 and section 4.2; p-values of 0.001 are printed as "< 0.001"."""
-PAPER_PARAMETERS = read(HERE / "paper_table1.csv")
+PAPER_PARAMETERS = printed("table1")
 """Table 1; its columns have no names, and are taken to be in alphabetical order."""
 BEFORE: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.0, "color": VERMILION}
 AFTER: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 6.0, "color": BLUE}

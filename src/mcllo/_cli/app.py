@@ -21,6 +21,7 @@ from .._workflows.fit_file import fit_method
 from . import options
 from .options import COMPARED, FLAG_WORDS, PLAIN, READING, notes, reads, split_names
 from .power import power
+from .reproduce import reproduce
 
 FAILED, CANNOT_TELL = 1, 3
 Abort = typer.Abort
@@ -213,6 +214,9 @@ def plot(
 app.command(
     epilog="Example: mcllo power holdout.csv --label y --gamma 0.8 --n 500 --n 2000",
 )(power)
+
+
+app.command(epilog="Example: mcllo reproduce table2")(reproduce)
 
 
 @app.command(epilog="Example: mcllo demo")

@@ -101,6 +101,16 @@ HOLDOUT = typer.Argument(None, metavar="HOLDOUT", help="File to judge on; or giv
 MODEL = typer.Argument(metavar="MODEL", help="JSON file written by mcllo fit; - is standard input.")
 DIRECTORY = typer.Argument("mcllo-demo", metavar="DIRECTORY", help="Where to put its files.")
 
+ITEM = typer.Argument(
+    ...,
+    metavar="NAME",
+    help="table1 to table4, figure1 to figure6, power (the table of rates), or all.",
+)
+FOLDER = typer.Option(
+    None, "--output", "-o", metavar="DIR", help="Where to write: figures, and tables as CSV."
+)
+FIGURE_FORMAT = typer.Option("svg", "--format", help="Of the figures: svg, png or pdf.")
+
 LABEL = typer.Option(..., "--label", "-l", help="Column with the true class of each row.")
 NO_LABEL = typer.Option(None, "--label", "-l", help="Column to leave out: the labels.")
 MODEL_OUT = typer.Option(
@@ -346,7 +356,7 @@ def split_names(names: str | None) -> list[str] | None:
     return [name.strip() for name in next(csv.reader([names], skipinitialspace=True), [])]
 
 
-def as_json_text(content: dict[str, Any]) -> str:
+def as_json_text(content: dict[str, Any] | list[dict[str, Any]]) -> str:
     """Return strict JSON."""
     return json.dumps(content, allow_nan=False, ensure_ascii=False, default=str, indent=1)
 

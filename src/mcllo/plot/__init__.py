@@ -24,7 +24,7 @@ from ._comparison import comparison, comparison_dots
 from ._details import baselines, ladder
 from ._files import save, to_svg
 from ._parameters import calibration_map, parameters
-from ._power import ece_boxplot, power
+from ._power import ece_boxplot, ece_difference, power
 from ._reliability import reliability, reliability_by_class
 from ._subgroups import subgroups
 from ._words import caption
@@ -36,6 +36,7 @@ __all__ = [
     "comparison",
     "comparison_dots",
     "ece_boxplot",
+    "ece_difference",
     "ladder",
     "parameters",
     "power",

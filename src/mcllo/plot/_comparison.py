@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -19,6 +19,7 @@ from .._ground.results import Floats
 from .._ground.text import PWords, format_number, p_words
 from .._workflows.comparison import Comparison, ComparisonRow
 from .._workflows.recommend import NOTHING
+from ..exceptions import InputError, Phrase
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve
 from ._layout import OwnFigure, footer, heading, label_outer, panels
@@ -44,6 +45,7 @@ from ._words import caption as caption_of
 def comparison(
     comparison: Comparison,
     *,
+    names: Mapping[str, str] | None = None,
     n_bins: NBins = 10,
     binning: Binning = "width",
     columns: int | None = None,
@@ -55,6 +57,9 @@ def comparison(
     ----------
     comparison : Comparison
         What `mcllo.compare` returned.
+    names : mapping of str to str, optional
+        Which methods to show, in this order, and what to call each; all of them, by log loss, when
+        not given.
     n_bins, binning
         As in `mcllo.reliability_curve`.
     columns : int, optional
@@ -65,15 +70,16 @@ def comparison(
     Returns
     -------
     list of Axes
-        The uncalibrated rows first, then the methods by log loss.
+        The uncalibrated rows first, then the methods by log loss; or in the order of `names`.
     """
-    rows = ordered(comparison)
+    rows = chosen(comparison, names)
     axes = panels(len(rows), columns)
     for ax, row in zip(axes, rows, strict=True):
         predictions = comparison.recalibrated[row.method]
         curve = reliability_curve(predictions, n_bins=n_bins, binning=binning)
         draw_curve(ax, curve, strip=True)
-        heading(ax, title_of(row.method), f"ECE {format_number(row.ece)}, p {p_of(row)}")
+        title = names[row.method] if names else title_of(row.method)
+        heading(ax, title, f"ECE {format_number(row.ece)}, p {p_of(row)}")
     label_outer(axes, "Predicted probability", "Observed frequency")
     footer(axes[0], [caption_of("comparison", comparison)] if caption else [], key_of(curve))
     return axes
@@ -82,6 +88,22 @@ def comparison(
 def ordered(comparison: Comparison) -> list[ComparisonRow]:
     """Return the judged rows: the uncalibrated one first, then by log loss."""
     return sorted(comparison.ranked, key=lambda row: row.method != NOTHING)
+
+
+def chosen(comparison: Comparison, names: Mapping[str, str] | None) -> list[ComparisonRow]:
+    """Return the rows that `names` ask for, in their order; all of them when there are none."""
+    if names is None:
+        return ordered(comparison)
+    known = {row.method: row for row in comparison.judged}
+    missing = [name for name in names if name not in known]
+    if missing or not names:
+        raise InputError(
+            Phrase("{argument} must name methods of this comparison; got {value}."),
+            argument="names",
+            value=missing[0] if missing else "none",
+            remedy=f"It holds {', '.join(known)}.",
+        )
+    return [known[name] for name in names]
 
 
 def title_of(method: str) -> str:

@@ -62,6 +62,23 @@ def draw_strip(ax: Axes, bins: ReliabilityCurve) -> None:
     left, width = bins.edges[:-1][used], np.diff(bins.edges)[used]
     look: dict[str, Any] = {"color": FAINT, "edgecolor": MUTED, "lw": 0.5, "label": "_counts"}
     ax.bar(left, height[used], width, -STRIP, align="edge", **look)
+    middle = 0.5 * (bins.edges[:-1] + bins.edges[1:])
+    tallest = [float(height[middle < 0.5].max(initial=0.0)), float(height[middle > 0.5].max())]
+    if min(tallest) < 0.45 * STRIP:  # there is room for words over the low bars of one half
+        first = tallest[0] <= tallest[1]
+        words = f"up to {short_count(bins.counts.max())} rows"
+        place: dict[str, Any] = {"ha": "left" if first else "right", "va": "top", "color": MUTED}
+        note(ax, words, (0.0 if first else 1.0, 0.0), (0, -3), "data", **place)
+
+
+def short_count(count: float) -> str:
+    """Return a count of at most five characters: 812, 9,321, 10k, 4M, 2.5."""
+    if count != int(count) and count < 100.0:
+        return f"{count:.1f}"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if count >= size:
+            return f"{count / min(size, 1e3 if letter == 'k' else size):.0f}{letter}"
+    return format_count(count)
 
 
 def draw_smooth(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:

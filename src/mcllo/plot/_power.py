@@ -1,13 +1,22 @@
-"""Power studies: how often miscalibration is found, and ECE before and after the repair."""
+"""Power studies: how often miscalibration is found, and ECE before and after the repair.
+
+=================  ==============================================================================
+`power`            how often calibration was rejected
+`ece_boxplot`      ECE of every repetition, before and after
+`ece_difference`   by how much the repair lowers the mean ECE
+=================  ==============================================================================
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
 
 from .._ground.text import format_count
 from ..exceptions import InputError
@@ -41,29 +50,10 @@ def power(study: PowerStudy, *, ax: Axes | None = None, caption: bool = False) -
     if ax is None:
         ax = OwnFigure(6.4, 4.4).subplots()
     plain_axes(ax)
-    by_delta = _by_delta(study)
-    names, handles = list[str](), list[Artist]()
-    for k, cells in enumerate(_lines(study)):
-        x = [float(c.delta_1 or 0.0) if by_delta else float(c.n) for c in cells]
-        ends = [c.low for c in cells], [c.high for c in cells]
-        colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
-        look: dict[str, Any] = {"color": colour, "ls": dash, "marker": MARKERS[k % len(MARKERS)]}
-        ax.fill_between(x, *ends, color=colour, alpha=0.15, lw=0)
-        handles += ax.plot(x, [c.power for c in cells], markersize=5.5, label=f"_{k}", **look)
-        names.append(f"n = {format_count(cells[0].n)}")
+    _draw_lines(ax, study, lambda cell: (cell.power, cell.low, cell.high))
     ax.axhline(study.alpha, color=MUTED, lw=1.0, ls=(0, (4, 3)), label="_alpha")
     ax.set_ylim(-0.02, 1.02)
     ax.set_ylabel("Rejection rate")
-    if by_delta:
-        ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
-        set_ticks(ax.xaxis, sorted({float(c.delta_1 or 0.0) for c in study.rows}), tick_word)
-        side_legend(ax, handles, names)
-    else:
-        sizes = sorted({float(cell.n) for cell in study.rows})
-        ax.set_xscale("log")
-        ax.set_xlabel("Rows in the data set (n, log scale)")
-        few = sizes if len(sizes) <= 6 else log_ticks(sizes[0], sizes[-1])
-        set_ticks(ax.xaxis, few, format_count)
     heading(ax, "Power of the calibration test", f"dashed: its level, {study.alpha:g}")
     footer(ax, [caption_of("power", study)] if caption else [])
     return ax
@@ -123,6 +113,70 @@ def ece_boxplot(
     key = [Patch(facecolor=c, alpha=0.55, edgecolor=INK, label=word) for word, c in pair]
     footer(ax, [caption_of("ece_boxplot", study)] if caption else [], key)
     return ax
+
+
+@styled
+def ece_difference(study: PowerStudy, *, ax: Axes | None = None, caption: bool = False) -> Axes:
+    """Draw by how much recalibration lowers the mean calibration error: against delta, or n.
+
+    Parameters
+    ----------
+    study : PowerStudy
+        What `mcllo.simulate.power` or `power_for` returned.
+    ax : Axes, optional
+        Where to draw; a new figure when not given.
+    caption : bool
+        Write under the figure how to read it.
+
+    Returns
+    -------
+    Axes
+        Bands are the 95 % intervals of the simulation.
+    """
+    if ax is None:
+        ax = OwnFigure(6.4, 4.4).subplots()
+    plain_axes(ax)
+    _draw_lines(ax, study, mean_gain)
+    ax.axhline(0.0, color=MUTED, lw=1.0, ls=(0, (4, 3)), label="_none")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3f}".replace("-", "−")))
+    ax.set_ylabel("Mean ECE as drawn minus after MCLLO")
+    heading(ax, "By how much MCLLO lowers ECE", "on the rows it was fitted to; dashed: no change")
+    footer(ax, [caption_of("ece_difference", study)] if caption else [])
+    return ax
+
+
+def mean_gain(cell: PowerCell) -> tuple[float, float, float]:
+    """Return by how much recalibration lowers the mean ECE, with its 95 % interval."""
+    gain = cell.ece_before - cell.ece_after
+    mean = float(gain.mean())
+    reach = 1.96 * float(gain.std(ddof=1)) / cell.reps**0.5 if cell.reps > 1 else 0.0
+    return mean, mean - reach, mean + reach
+
+
+def _draw_lines(
+    ax: Axes, study: PowerStudy, value: Callable[[PowerCell], tuple[float, float, float]]
+) -> None:
+    """Draw a number of every setting with its interval: against delta, a line per n, or by n."""
+    by_delta = _by_delta(study)
+    names, handles = list[str](), list[Artist]()
+    for k, cells in enumerate(_lines(study)):
+        x = [float(c.delta_1 or 0.0) if by_delta else float(c.n) for c in cells]
+        middle, low, high = zip(*map(value, cells), strict=True)
+        colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
+        look: dict[str, Any] = {"color": colour, "ls": dash, "marker": MARKERS[k % len(MARKERS)]}
+        ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+        handles += ax.plot(x, middle, markersize=5.5, label=f"_{k}", **look)
+        names.append(f"n = {format_count(cells[0].n)}")
+    if by_delta:
+        ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
+        set_ticks(ax.xaxis, sorted({float(c.delta_1 or 0.0) for c in study.rows}), tick_word)
+        side_legend(ax, handles, names)
+    else:
+        sizes = sorted({float(cell.n) for cell in study.rows})
+        ax.set_xscale("log")
+        ax.set_xlabel("Rows in the data set (n, log scale)")
+        few = sizes if len(sizes) <= 6 else log_ticks(sizes[0], sizes[-1])
+        set_ticks(ax.xaxis, few, format_count)
 
 
 def _by_delta(study: PowerStudy) -> bool:

@@ -24,7 +24,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
 
 from .._assessment.assessment import Assessment
-from .._ground.text import format_count, format_number
+from .._ground.text import format_number
 from .._inference.consistency import IsotonicCurve, isotonic_curve
 from .._input.predictions import Predictions
 from ..exceptions import InputError
@@ -42,6 +42,7 @@ from ._curves import (
     draw_smooth,
     draw_strip,
     isotonic_key,
+    short_count,
     smooth_key,
 )
 from ._layout import OwnFigure, footer, heading, label_outer, panel_room, panels
@@ -132,16 +133,6 @@ def key(curve: ReliabilityCurve) -> list[Artist]:
         Line2D([], [], ls="none", label="inside", **INSIDE),
         Line2D([], [], ls="none", label="outside", **OUTSIDE),
     ]
-
-
-def short_count(count: float) -> str:
-    """Return a count of at most five characters: 812, 9,321, 10k, 4M, 2.5."""
-    if count != int(count) and count < 100.0:
-        return f"{count:.1f}"
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if count >= size:
-            return f"{count / min(size, 1e3 if letter == 'k' else size):.0f}{letter}"
-    return format_count(count)
 
 
 def _draw_boxes(ax: Axes, curve: ReliabilityCurve) -> None:

@@ -1,0 +1,88 @@
+"""The paper's tables and figures, made again from what this package carries.
+
+Vennos, Xing and Franck (2026), *Multiclass Calibration Assessment and Recalibration of Probability
+Predictions via the Linear Log Odds Calibration Function*. Their network, forest, splits and
+simulated rows are not public: `mcllo.datasets` has a network and a forest of ours, and every result
+says so. What the paper prints stands beside what we find.
+
+=======================  ======================================================================
+`table1`, `table2`       CIFAR-10: estimates; five repairs
+`table3`, `table4`       obesity: estimates; repairs
+`figure1`                the two planes
+`figure2` to `figure4`   the simulation: power, ECE, by how much ECE is lowered
+`figure5`, `figure6`     reliability before and after each repair
+`power`                  the rates behind Figure 2, which the paper has in its supplement
+`ITEMS`                  all of these by name
+`reproduce`              one of them by name, as ``mcllo reproduce`` does
+=======================  ======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._input.frames import did_you_mean
+from ..exceptions import InputError, Phrase
+from ._figures import figure1, figure2, figure3, figure4, figure5, figure6, power
+from ._printed import printed
+from ._result import Reproduction
+from ._tables import table1, table2, table3, table4
+
+__all__ = [
+    "ITEMS",
+    "Reproduction",
+    "figure1",
+    "figure2",
+    "figure3",
+    "figure4",
+    "figure5",
+    "figure6",
+    "power",
+    "printed",
+    "reproduce",
+    "table1",
+    "table2",
+    "table3",
+    "table4",
+]
+
+ITEMS: dict[str, Callable[[], Reproduction]] = {
+    made.__name__: made
+    for made in (
+        *(table1, table2, table3, table4),
+        *(figure1, figure2, figure3, figure4, figure5, figure6, power),
+    )
+}
+"""What can be made again, by name."""
+
+
+def reproduce(name: str) -> Reproduction:
+    """Make a table or figure of the paper again.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ITEMS`, such as ``"table2"``.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    Raises
+    ------
+    InputError
+        For another name.
+
+    Examples
+    --------
+    >>> print(reproduce("power"))
+    Rejection rates (supplement) of Vennos, Xing and Franck (2026)
+    ...
+    n      delta_1 = 1  delta_1 = 1.1  delta_1 = 1.2  delta_1 = 1.3  delta_1 = 1.4
+    ...
+    """
+    if name not in ITEMS:
+        hint = did_you_mean(name, tuple(ITEMS), "known are")
+        raise InputError(Phrase("{found} is not known; {}", hint), argument="name", value=name)
+    return ITEMS[name]()

@@ -1,0 +1,83 @@
+"""What the paper prints: its tables, the order and names of its methods.
+
+Vennos, Xing and Franck (2026), *Multiclass Calibration Assessment and Recalibration of Probability
+Predictions via the Linear Log Odds Calibration Function*, arXiv 2602.18573. The columns of its
+Tables 1 and 3 have no names, and are taken to be the classes in alphabetical order. A p-value
+printed as "< 0.001" is kept as `BELOW`.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from .._ground.text import p_words
+
+PAPER = "Vennos, Xing and Franck (2026)"
+BELOW = 0.001
+METHODS = {
+    "uncalibrated_train": "X_t",
+    "uncalibrated": "X_h",
+    "mcllo": "MCLLO",
+    "temperature": "TS",
+    "vector": "VS",
+    "histogram": "EB",
+    "xu_davoine": "Xu",
+}
+"""The paper's names, in the order of its Figure 5."""
+LONG = {
+    "uncalibrated": "As predicted (X_h)",
+    "mcllo": "MCLLO",
+    "temperature": "Temperature scaling (TS)",
+    "vector": "Vector scaling (VS)",
+    "histogram": "Histogram binning (EB)",
+    "xu_davoine": "Xu and others (Xu)",
+}
+
+
+@cache
+def printed(table: str) -> tuple[dict[str, Any], ...]:
+    """Return the rows of one of the paper's tables, numbers as numbers, None where it has nothing.
+
+    Examples
+    --------
+    >>> printed("table2")[2]["p"], printed("table4")[0]["set"]
+    (0.133, 'uncalibrated_train')
+    """
+    text = (files(__package__) / "printed" / f"{table}.csv").read_text(encoding="utf-8")
+    return tuple(
+        {name: _parsed(cell) for name, cell in row.items()}
+        for row in csv.DictReader(text.splitlines())
+    )
+
+
+def by_set(table: str) -> dict[str, dict[str, Any]]:
+    """Return Table 2 or 4 by the set of probabilities."""
+    return {row["set"]: row for row in printed(table)}
+
+
+def p_printed(pvalue: float | None) -> str:
+    """Return a p-value as the paper prints it.
+
+    Examples
+    --------
+    >>> p_printed(0.133), p_printed(0.001), p_printed(None)
+    ('0.133', '<0.001', '-')
+    """
+    if pvalue is None:
+        return "-"
+    return f"<{BELOW:g}" if pvalue <= BELOW else f"{pvalue:.3f}"
+
+
+def p_ours(pvalue: float | None) -> str:
+    """Return a p-value of ours: as the paper would print it."""
+    return "-" if pvalue is None else p_words(pvalue).bare
+
+
+def _parsed(cell: str) -> float | str | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell or None

@@ -1,0 +1,92 @@
+"""The three studies behind the paper's tables and figures, each computed once.
+
+================  ============================================================================
+`images`          a VGG of ours on CIFAR-10, 8,000 images to learn from (X_t), 2,000 to judge
+                  on (X_h): Tables 1 and 2, Figures 1 and 5
+`obesity`         a forest of ours, 396 people and 132: Tables 3 and 4, Figure 6
+`simulation`      30 settings of 1,000 data sets each: Figures 2 to 4, the table of rates. Every
+                  p-value and ECE is in ``data/power.npz``; ``python -m studies simulate`` makes it
+================  ============================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._fit.fit import MCLLOFit
+from .._workflows.comparison import Comparison
+from ..datasets import Dataset, load_cifar10_vgg, load_obesity_forest
+from ..simulate._study import PowerCell, PowerStudy
+from ._rows import compared, fitted
+
+DRAWS = 1999
+"""Labels are drawn anew up to so many times for an exact p-value."""
+IMAGE_METHODS = ("mcllo", "temperature", "vector", "histogram", "xu_davoine")
+OBESITY_METHODS = ("mcllo", "histogram", "xu_davoine", "temperature")
+ROWS_FROM = "Dirichlet(3, 0.3, ..., 0.3)"
+ALPHA, SEED, N_CLASSES, UNIT = 0.05, 18573, 10, 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class CaseStudy:
+    """A data set, its fits and its comparison."""
+
+    data: Dataset
+    fit: MCLLOFit
+    holdout_fit: MCLLOFit
+    comparison: Comparison
+
+
+def case_study(data: Dataset, methods: tuple[str, ...]) -> CaseStudy:
+    """Return everything that the tables of a data set need."""
+    c = compared(data.train, data.holdout, methods, n_resamples=DRAWS)
+    return CaseStudy(data, fitted(data.train), fitted(data.holdout), c)
+
+
+@cache
+def images() -> CaseStudy:
+    """Return the study of CIFAR-10."""
+    return case_study(load_cifar10_vgg(), IMAGE_METHODS)
+
+
+@cache
+def obesity() -> CaseStudy:
+    """Return the study of the forest."""
+    return case_study(load_obesity_forest(), OBESITY_METHODS)
+
+
+@cache
+def simulation() -> PowerStudy:
+    """Return the paper's 30 settings."""
+    with np.load(BytesIO((files(__package__) / "data" / "power.npz").read_bytes())) as file:
+        return unpacked(dict(file))
+
+
+def unpacked(
+    arrays: dict[str, NDArray[Any]], test: str = "chi2", rows_from: str = ROWS_FROM
+) -> PowerStudy:
+    """Return a study from the arrays it is kept in: a row for each setting, ECE in units of 1e-5.
+
+    ECE is NaN where it was left out.
+    """
+    nothing = np.full(arrays["p_chi2"].shape, np.nan)
+    cells = tuple(
+        PowerCell(
+            int(n),
+            None if np.isnan(arrays["delta_1"][i]) else float(arrays["delta_1"][i]),
+            ALPHA,
+            arrays.get("p", arrays["p_chi2"])[i].astype(np.float64),
+            arrays["p_chi2"][i].astype(np.float64),
+            arrays.get("ece_before", nothing)[i] * UNIT,
+            arrays.get("ece_after", nothing)[i] * UNIT,
+        )
+        for i, n in enumerate(arrays["n"])
+    )
+    return PowerStudy(cells, test, ALPHA, SEED, rows_from, N_CLASSES)
