@@ -15,6 +15,7 @@ chi-square p-value as in the paper, ECE with ceil(sqrt n) bins, and the share of
 ``choice_words(t["choices"])``                           these rows for a page
 ``readings("histogram", not_rejected(runs))``            evidence for `studies.rule.Claim`
 ``readings("histogram", lowers_ece(runs))``              the same for another claim
+``across(runs, lambda eb, xu: eb["p"] > xu["p"])``       evidence where it rests on both methods
 =======================================================  ==========================================
 
 The paper says: "We will adopt the square root rule for this paper when comparing binning-based
@@ -26,7 +27,8 @@ about 15 seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, sqrt
 from types import MappingProxyType
 from typing import Any
@@ -42,7 +44,8 @@ from .tables import LEVEL, METHODS, quiet
 
 Pair = tuple[mcllo.Predictions, mcllo.Predictions]
 Key = tuple[str, str]
-Judged = dict[Key, dict[str, np.ndarray]]
+Numbers = dict[str, np.ndarray]
+Judged = dict[Key, Numbers]
 Choices = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 RAW = ("uncalibrated", "")
@@ -105,6 +108,7 @@ def choice_rows(runs: Judged) -> Rows:
         | {"not_rejected": int(kept[key].sum()), "lowers_ece": int(lowered[key].sum())}
         | {"splits": len(found["p"])}
         | {f"median_{what}": float(np.median(found[what])) for what in WHATS}
+        | dict(zip(("q05_ece", "q95_ece"), np.quantile(found["ece"], (0.05, 0.95)), strict=True))
         for key, found in runs.items()
     ]
 
@@ -129,10 +133,36 @@ def readings(method: str, found: Mapping[Key, np.ndarray]) -> Readings:
     >>> print(readings("xu_davoine", {("xu_davoine", "a"): some, ("xu_davoine", "b"): none}))
     a: 1 of 2; b: 0 of 2
     """
-    return Readings(
-        {
-            reading: Runs(int(true.sum()), len(true))
-            for (name, reading), true in found.items()
-            if name == method
-        }
-    )
+    own = {reading: true for (name, reading), true in found.items() if name == method}
+    return Readings({reading: count(true) for reading, true in own.items()})
+
+
+def count(true: np.ndarray) -> Runs:
+    """Return in how many splits something came true."""
+    return Runs(int(true.sum()), len(true))
+
+
+@dataclass(frozen=True)
+class Span(Readings):
+    """`Readings` that are too many to be listed: runs, said by the fewest and the most.
+
+    >>> print(Span({"a": Runs(3, 50), "b": Runs(7, 50)}), Span({"a": Runs(9, 9)}), sep=" - ")
+    3 to 7 of 50, by reading - 9 of 9 in every reading
+    """
+
+    def __str__(self) -> str:
+        """Return the evidence in words."""
+        runs = [part for part in self.parts.values() if isinstance(part, Runs)]
+        low, high = (end(runs, key=lambda part: part.true) for end in (min, max))
+        same = low.true == high.true
+        return f"{low} in every reading" if same else f"{low.true} to {high}, by reading"
+
+
+def across(runs: Judged, came_true: Callable[[Numbers, Numbers], np.ndarray]) -> Span:
+    """Return in how many splits something came true for each reading of EB with each of Xu's.
+
+    `came_true` gets the numbers of both, arrays over the splits by what they are.
+    """
+    both = [[key for key in runs if key[0] == name] for name in ("histogram", "xu_davoine")]
+    found = {(eb, xu): count(came_true(runs[eb], runs[xu])) for eb in both[0] for xu in both[1]}
+    return Span({f"{eb[1]}, {xu[1]}": part for (eb, xu), part in found.items()})

@@ -12,6 +12,7 @@ from scipy.stats import chi2
 
 import mcllo
 from mcllo.exceptions import MclloWarning
+from mcllo.metrics import maximum_calibration_error
 
 from .figures import PRINTED_AS_BELOW
 from .pages import Row, Rows, Words, column, p_word, say
@@ -70,6 +71,9 @@ def compared_rows(
             "zero_labels": row.n_zero_labels,
             **more,
         }
+        if "mce" in columns.split():
+            rows = c.train if row.method == "uncalibrated_train" else c.recalibrated[row.method]
+            known["mce"] = maximum_calibration_error(None, rows)
         for name in columns.split():
             if name.startswith("paper_"):
                 known[name] = (paper or {}).get(row.method, {}).get(name.removeprefix("paper_"))
