@@ -21,6 +21,7 @@ from mcllo.metrics import log_loss
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # studies are not installed
 pages, tables = import_module("studies.pages"), import_module("studies.tables")
+rule = import_module("studies.rule")
 runner, cifar10 = import_module("studies.__main__"), import_module("studies.cifar10.analysis")
 power, obesity = import_module("studies.power.analysis"), import_module("studies.obesity.analysis")
 PARTS = re.compile(r"<(path|use)|<text[^>]*>([^<]*)").findall
@@ -48,7 +49,7 @@ def test_the_page_is_its_template_filled_from_the_committed_results(study):
     assert runner.page_of(study) == text
     verdicts = re.findall(r"^\| [^|]+ \| \*\*([^*|]+)\*\* \|", text, flags=re.MULTILINE)
     assert len(verdicts) >= 7
-    assert set(verdicts) <= {"holds", "does not hold", "cannot be told", "holds on average"}
+    assert set(verdicts) <= {*rule.VERDICTS, "holds on average"}
     figures = sorted((ROOT / "studies" / study / "figures").glob("*.svg"))
     shown = re.findall(r"\]\(\.\./\.\./(studies/\S+\.svg)\)", text)
     assert sorted(shown) == [figure.relative_to(ROOT).as_posix() for figure in figures]

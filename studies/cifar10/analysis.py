@@ -26,6 +26,7 @@ import mcllo
 import mcllo.plot
 from mcllo.datasets import CIFAR10_TRAIN, Dataset, load_cifar10_vgg
 from mcllo.metrics import accuracy, expected_calibration_error, log_loss
+from mcllo.reproduce._printed import by_set, printed
 
 from .. import tables
 from ..figures import BLUE, MUTED, VERMILION, Canvas, heading, look, named_rows, runs_figure, ticks

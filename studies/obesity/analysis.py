@@ -3,13 +3,16 @@
 ===========  ==================================================================================
 seed 0       the votes in `mcllo.datasets`: Tables 3 and 4, with zeros raised to 1e-6 for testing
              and to half a vote for recalibration
-50 seeds     forests and splits of ``results/seeds.csv``, which `make_predictions` wrote
+50 seeds     forests and splits of ``given/seeds.csv``, which `make_predictions` wrote
+50 splits    of the 528 rows of seed 0, for what the paper leaves open: `studies.choices`
+verdicts     every claim by the rule: `verdicts`; accuracy against calibration: `tradeoff`
 ===========  ==================================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +21,37 @@ from matplotlib.axes import Axes
 
 import mcllo
 import mcllo.plot
-from mcllo.datasets import load_obesity_forest
-from mcllo.metrics import expected_calibration_error, log_loss
+from mcllo.datasets import Dataset, load_obesity_forest
+from mcllo.metrics import (
+    expected_calibration_error,
+    label_change,
+    log_loss,
+    maximum_calibration_error,
+)
+from mcllo.reproduce import figure6
+from mcllo.reproduce._printed import by_set, printed
+from mcllo.reproduce._studies import OBESITY_METHODS, case_study, obesity
 
-from .. import tables
-from ..figures import runs_figure, ticks
+from .. import choices, rule, tables
+from ..figures import Canvas, runs_figure, ticks
 from ..pages import Row, Rows, Tables, column, read, say
 from ..tables import LEVEL, fitted, quiet
+from . import verdicts
+from .tradeoff import tradeoff, tradeoff_figure
 
-GIVEN = {"seeds.csv": "studies.obesity.make_predictions"}
-"""Tables that `analyse` does not make."""
 HERE = Path(__file__).parent
-SEEDS = HERE / "results" / "seeds.csv"
-METHODS = ("mcllo", "histogram", "xu_davoine", "temperature")
+SEEDS = HERE / "given" / "seeds.csv"
+METHODS = OBESITY_METHODS
 SETS = ("uncalibrated_train", "uncalibrated", *METHODS)
 TESTING, HALF_VOTE = 1e-6, 1e-3
 FLOORS = (1e-12, 1e-6, 1e-4, 1e-3)
-N_TRAIN, SEED = 396, 0
+N_EVERYONE, N_TRAIN, SEED, N_SPLITS = 2111, 396, 0, 50
+BINS = (5, 10, 12, 20, 40)
 CLASSES = ("Insufficient_Weight", "Normal_Weight", "Obesity_Type_I", "Obesity_Type_II")
 CLASSES += ("Obesity_Type_III", "Overweight_Level_I", "Overweight_Level_II")
-TABLE4 = """set n clip paper_p statistic p_chi2 p p_method p_corrected paper_ece ece paper_accuracy
-accuracy paper_label_change label_change log_loss brier zero_labels"""
+METRICS = {"ece": expected_calibration_error, "mce": maximum_calibration_error}
+TABLE4 = """set n clip paper_p statistic p_chi2 p p_method p_corrected paper_ece ece mce
+paper_accuracy accuracy paper_label_change label_change log_loss brier zero_labels"""
 PAPER = by_set("table4")
 """Table 4; the p-value of 0.001 is printed as "< 0.001"."""
 PAPER_PARAMETERS = printed("table3")
@@ -46,27 +59,143 @@ PAPER_PARAMETERS = printed("table3")
 
 
 def analyse() -> tuple[Tables, dict[str, Any]]:
-    """Return tables and figures, in ten seconds."""
+    """Return tables and figures, in half a minute."""
     seeds = read(SEEDS)
     made: Tables = {"table4": [], "parameters": []}
     figures: dict[str, Any] = {}
     for clip in (TESTING, HALF_VOTE):
         data = load_obesity_forest(clip=clip)
-        c = tables.compared(data.train, data.holdout, METHODS, n_resamples=1999)
-        fit = fitted(data.train)
+        study = obesity() if clip == TESTING else case_study(data, METHODS)
+        c, fit = study.comparison, study.fit
         made["table4"] += tables.compared_rows(c, TABLE4, PAPER, clip=clip)
         made["parameters"] += [
             {"class": row["class"], "clip": clip} | row
             for row in tables.parameter_rows(fit, PAPER_PARAMETERS)
         ]
         if clip == TESTING:
-            figures["reliability"] = mcllo.plot.comparison(c, n_bins=10)
-            figures["parameters"] = mcllo.plot.parameters(fit)
-            made["baselines"] = tables.baselines(data.train)
+            figures["reliability"] = figure6().axes
+            figures["parameters"] = mcllo.plot.parameters(fitted(readable(data.train)))
+            made["baselines"] = baselines(data.train, data.holdout)
+            made["bins"] = bins(c)
+            made["logits"] = logits(data.train, data.holdout)
     made["zero_rules"] = zero_rules()
     made["seeds_summary"] = summary(seeds)
     made["claims"] = claims(seeds)
-    return made, figures | {"seeds": seeds_figure(seeds)}
+    made["tradeoff"] = tradeoff(seeds, METHODS)
+    pairs = splits(load_obesity_forest())
+    runs = choices.judged(pairs, more={"mcllo": {"": {}}, "temperature": {"": {}}})
+    made["choices"] = choices.choice_rows(runs)
+    made["bins_moved"] = bins_moved([holdout for _, holdout in pairs])
+    made["last_class"] = last_class(pairs)
+    sizes = {"everyone": N_EVERYONE, "train": N_TRAIN, "holdout": pairs[0][1].n_samples}
+    made["verdicts"] = rule.claim_rows(verdicts.claims(made, runs, sizes))
+    figures |= {"seeds": seeds_figure(seeds), "tradeoff": tradeoff_figure(seeds, PAPER)}
+    return made, figures
+
+
+def readable(predictions: mcllo.Predictions) -> mcllo.Predictions:
+    """Return the same predictions with names of classes as words."""
+    words = tuple(str(name).replace("_", " ") for name in predictions.classes)
+    return replace(predictions, classes=words, baseline=words[predictions.baseline_index])
+
+
+def splits(data: Dataset) -> list[choices.Pair]:
+    """Return random splits of the 528 rows of one forest into rows to learn from and to judge."""
+    parts = (data.train, data.holdout)
+    codes = np.concatenate([part.codes for part in parts])
+    whole = mcllo.Predictions.from_arrays(
+        np.concatenate([part.probs for part in parts]),
+        np.array(data.train.classes)[codes],
+        classes=data.train.classes,
+        baseline=data.train.baseline,
+    )
+    orders = [np.random.default_rng(s).permutation(whole.n_samples) for s in range(N_SPLITS)]
+    return [(whole.take(order[:N_TRAIN]), whole.take(order[N_TRAIN:])) for order in orders]
+
+
+def bins(c: mcllo.Comparison) -> Rows:
+    """Return ECE and MCE of the judged rows for several numbers of bins."""
+    return [
+        {"set": name}
+        | {
+            f"{what}_{b}": metric(None, c.recalibrated[name], n_bins=b)
+            for what, metric in METRICS.items()
+            for b in BINS
+        }
+        for name in SETS[1:]
+    ]
+
+
+def bins_moved(holdouts: Sequence[mcllo.Predictions]) -> Rows:
+    """Return in how many splits 20 bins instead of 10 move a metric by more than the margin."""
+    rows = []
+    for what, metric in METRICS.items():
+        ends = [[metric(None, part, n_bins=b) for part in holdouts] for b in (10, 20)]
+        moved = np.abs(np.subtract(*ends))
+        row = {"metric": what, "moved": int((moved > rule.MARGIN).sum()), "splits": len(moved)}
+        rows.append(row | {"median": float(np.median(moved)), "largest": float(moved.max())})
+    return rows
+
+
+@quiet()
+def baselines(train: mcllo.Predictions, holdout: mcllo.Predictions) -> Rows:
+    """Return the same fit under every baseline, and what it makes of the rows to judge on."""
+    rows = []
+    for row in tables.baselines(train):
+        before = holdout.with_baseline(row["baseline"])
+        calibrator = mcllo.MCLLOCalibrator(baseline=row["baseline"]).fit(train)
+        after = before.with_probs(calibrator.predict_proba(before))
+        p, p_after = (mcllo.calibration_test(x, method="chi2").pvalue for x in (before, after))
+        rows.append(row | {"p": p, "p_after": p_after, "log_loss": log_loss(None, after)})
+    return rows
+
+
+@quiet()
+def last_class(pairs: Sequence[choices.Pair]) -> Rows:
+    """Return in how many splits the last class as baseline changes what MCLLO gives by little."""
+    found: dict[str, list[float]] = {"decision": [], "labels": [], "log_loss": []}
+    for pair in pairs:
+        ends = []
+        for name in (pair[0].baseline, CLASSES[-1]):
+            learn, judge = (part.with_baseline(name) for part in pair)
+            calibrator = mcllo.MCLLOCalibrator().fit(learn)
+            ends.append(judge.with_probs(calibrator.predict_proba(judge)))
+        p = [mcllo.calibration_test(after, method="chi2").pvalue > LEVEL for after in ends]
+        found["decision"].append(float(p[0] != p[1]))
+        found["labels"].append(label_change(*(after.probs for after in ends)))
+        found["log_loss"].append(abs(np.subtract(*(log_loss(None, after) for after in ends))))
+    margins = {"decision": 0.0, "labels": rule.SHARE, "log_loss": rule.MARGIN}
+    return [
+        {"what": what, "margin": margins[what], "splits": len(moved)}
+        | {"within": int((np.array(moved) <= margins[what]).sum())}
+        | {"median": float(np.median(moved)), "largest": float(np.max(moved))}
+        for what, moved in found.items()
+    ]
+
+
+@quiet()
+def logits(train: mcllo.Predictions, holdout: mcllo.Predictions) -> Rows:
+    """Return how far a constant added to a row's logits moves its repaired probabilities.
+
+    A forest has no logits: the logs of its votes and the same less their mean have equal claims.
+    """
+    rows = []
+    for name in ("temperature", "vector"):
+        ends = []
+        for centred in (False, True):
+            learn, judge = (with_logits(part, centred) for part in (train, holdout))
+            ends.append(mcllo.CALIBRATORS[name]().fit(learn).predict_proba(judge))
+        change = round(float(np.abs(np.subtract(*ends)).max()), 9)
+        rows.append({"method": name, "largest_change": change})
+    return rows
+
+
+def with_logits(predictions: mcllo.Predictions, centred: bool) -> mcllo.Predictions:
+    """Return the predictions with logs of the probabilities as logits, centred or as they are."""
+    logs = np.log(predictions.probs)
+    y = np.array(predictions.classes)[predictions.codes]
+    given = logs - logs.mean(axis=1, keepdims=True) if centred else logs
+    return mcllo.Predictions.from_arrays(logits=given, y=y, classes=predictions.classes)
 
 
 @quiet()
@@ -119,41 +248,68 @@ def summary(seeds: Sequence[Row]) -> Rows:
 
 
 def claims(seeds: Sequence[Row]) -> Rows:
-    """Return in how many of the forests each claim of the paper comes true."""
-    p, ece, loss = (
+    """Return in how many of the forests each claim of the paper comes true.
+
+    The test is the paper's, with chi-square p-values; ``_exact`` is the same with exact ones.
+    """
+    p, exact, ece, loss = (
         {name: column(seeds, f"{what}_{name}") for name in SETS}
-        for what in ("p", "ece", "log_loss")
+        for what in ("p_chi2", "p", "ece", "log_loss")
     )
     raw, papers = "uncalibrated", ("mcllo", "histogram", "xu_davoine")
     right = [column(seeds, f"accuracy_{name}") for name in ("mcllo", raw)]
     corrected = column(seeds, "p_corrected_mcllo")
     exists = np.array([row["separated"] == "no" for row in seeds])
+    rejected, kept = p[raw] <= LEVEL, {name: p[name] > LEVEL for name in METHODS}
     largest_p = np.argmax([p[name] for name in METHODS], axis=0)
     best_loss = np.argmin([loss[name] for name in METHODS], axis=0)
     lowest_ece = np.argmin([ece[name] for name in papers], axis=0) == 0
     found = {
-        "uncalibrated_rejected": p[raw] <= LEVEL,
-        "mcllo_not_rejected": p["mcllo"] > LEVEL,
+        "uncalibrated_rejected": rejected,
+        "uncalibrated_rejected_exact": exact[raw] <= LEVEL,
+        **{f"{name}_not_rejected": kept[name] for name in METHODS},
+        **{f"{name}_not_rejected_exact": exact[name] > LEVEL for name in METHODS},
         "mcllo_not_rejected_corrected": corrected[~np.isnan(corrected)] > LEVEL,
-        "histogram_not_rejected": p["histogram"] > LEVEL,
-        "xu_davoine_rejected": p["xu_davoine"] <= LEVEL,
-        "temperature_not_rejected": p["temperature"] > LEVEL,
+        "mcllo_not_rejected_where_it_was_before": kept["mcllo"][rejected],
         "mcllo_lowest_ece_of_the_papers_three": lowest_ece,
         "mcllo_lowers_ece": ece["mcllo"] < ece[raw],
         "all_three_lower_ece": np.all([ece[name] < ece[raw] for name in papers], axis=0),
         "mcllo_lowers_log_loss": loss["mcllo"] < loss[raw],
+        "temperature_lowers_log_loss": loss["temperature"] < loss[raw],
         "mcllo_lower_log_loss_than_temperature": loss["mcllo"] < loss["temperature"],
         "mcllo_raises_accuracy": right[0] > right[1],
         "estimate_exists": exists,
-        "mcllo_not_rejected_where_it_exists": (p["mcllo"] > LEVEL)[exists],
+        "mcllo_not_rejected_where_it_exists": kept["mcllo"][exists],
         "largest_p_has_best_log_loss": largest_p == best_loss,
-        "whole_pattern_of_table_4": (p[raw] <= LEVEL)
-        & (p["mcllo"] > LEVEL)
-        & (p["histogram"] > LEVEL)
-        & (p["xu_davoine"] <= LEVEL)
+        "kept_have_lower_log_loss": kept_have_lower(kept, loss, METHODS[1:]),
+        "whole_pattern_of_table_4": rejected
+        & kept["mcllo"]
+        & kept["histogram"]
+        & ~kept["xu_davoine"]
         & lowest_ece,
     }
     return tables.counted(found, "forests")
+
+
+def kept_have_lower(
+    kept: Mapping[str, np.ndarray], loss: Mapping[str, np.ndarray], names: Sequence[str]
+) -> np.ndarray:
+    """Return whether methods that are not rejected have the lower mean log loss.
+
+    Only for forests in which the test rejects some of these methods and not others.
+
+    >>> loss = {"a": np.array([0.4, 0.5]), "b": np.array([0.6, 0.3])}
+    >>> kept_have_lower({"a": np.array([True, True]), "b": np.array([False, True])}, loss, "ab")
+    array([ True])
+    """
+    told = np.array([kept[name] for name in names])
+    losses = np.array([loss[name] for name in names])
+    mixed = told.any(axis=0) & ~told.all(axis=0)
+    means = [
+        np.where(side, losses, 0.0).sum(axis=0)[mixed] / side.sum(axis=0)[mixed]
+        for side in (told, ~told)
+    ]
+    return means[0] < means[1]
 
 
 def seeds_figure(seeds: Sequence[Row]) -> list[Axes]:
@@ -174,6 +330,9 @@ def seeds_figure(seeds: Sequence[Row]) -> list[Axes]:
         ends=(-6, 0.3, 0.15),
         words=(f"one of {len(seeds)} forests and splits", note),
     )
+    figure = axes[0].get_figure(root=True)
+    if isinstance(figure, Canvas):
+        figure.engine.set(wspace=0.05)
     axes[2].set_xlim(0.765, 0.945)
     ticks(axes[2].xaxis, [0.76, 0.80, 0.84, 0.88, 0.92], lambda value: f"{100 * value:.0f} %")
     return axes
@@ -187,6 +346,7 @@ def facts(t: Tables) -> dict[str, object]:
     return {
         **tables.claim_facts(t["claims"], "forests"),
         **tables.baseline_facts(t["baselines"]),
+        **rule.verdict_facts(t["verdicts"]),
         **{
             f"table4_{name}": [tables.method_words(r) for r in t["table4"] if r["clip"] == clip]
             for name, clip in (("testing", TESTING), ("half_vote", HALF_VOTE))
@@ -194,6 +354,15 @@ def facts(t: Tables) -> dict[str, object]:
         "parameters": map(estimate_words, small, half),
         "zero_rules": t["zero_rules"],
         "seeds": tables.spread_words(t["seeds_summary"]),
+        "choices": choices.choice_words(t["choices"]),
+        "read": {row["reading"]: row for row in t["choices"] if row["reading"]},
+        "tradeoff": [row | {"name": tables.METHODS[row["set"]]} for row in t["tradeoff"]],
+        "trade": {row["set"]: row for row in t["tradeoff"]},
+        "bins": [row | {"name": tables.SETS[row["set"]]} for row in t["bins"]],
+        "moved": {row["metric"]: row for row in t["bins_moved"]},
+        "base": {row["baseline"]: row for row in t["baselines"]},
+        "last": {row["what"]: row for row in t["last_class"]},
+        "logs": {row["method"]: row["largest_change"] for row in t["logits"]},
     }
 
 

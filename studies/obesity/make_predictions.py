@@ -1,7 +1,7 @@
 """Train forests on the obesity data and keep their votes.
 
 ``python -m studies.obesity.make_predictions [FILE.csv]`` writes ``obesity_forest.npz`` for
-`mcllo.datasets` (seed 0) and ``results/seeds.csv``, the study's table for 50 seeds. Without a file
+`mcllo.datasets` (seed 0) and ``given/seeds.csv``, the study's table for 50 seeds. Without a file
 the data are downloaded from UCI. Takes about six minutes.
 
 ==========  ===============================================================================
