@@ -191,9 +191,9 @@ def steps(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     """Yield each pair of neighbours; where nothing is wrong, n has nothing to grow."""
     for own in by_kind([{"rows": "", **row} for row in rows]).values():
         known = at(own)
-        sizes, shifts = (sorted({key[i] for key in known}) for i in (0, 1))
-        for n, larger in pairwise(sizes):
-            yield from ((known[n, d], known[larger, d]) for d in shifts if d > 1)
+        sizes, shifts = sorted({n for n, _ in known}), sorted({d for _, d in known})
+        for n, more in pairwise(sizes):
+            yield from ((known[n, d], known[more, d]) for d in shifts if d > 1)
         for d, larger in pairwise(shifts):
             yield from ((known[n, d], known[n, larger]) for n in sizes)
 
