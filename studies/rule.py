@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .pages import Row, Rows
+from .pages import Row, Rows, digits
 
 HOLDS, PART, FAILS = "holds", "holds in part", "does not hold"
 UNTOLD, UNSCORED = "cannot be told", "not scored"
@@ -199,10 +199,11 @@ def verdict(evidence: Evidence) -> str:
 def interval_words(low: float, high: float) -> str:
     """Return an interval in words.
 
-    >>> interval_words(-0.00123, 0.5)
-    '−0.0012 to 0.5'
+    >>> interval_words(-0.00123, 0.5), interval_words(-0.000018, 1234.0)
+    ('−0.0012 to 0.5', '−0.000018 to 1,234')
     """
-    return f"{low:.2g} to {high:.2g}".replace("-", "−")
+    ends = (digits(end) if "e" in f"{end:.2g}" else f"{end:.2g}" for end in (low, high))
+    return " to ".join(ends).replace("-", "−")
 
 
 def claim_rows(claims: Sequence[Claim]) -> Rows:

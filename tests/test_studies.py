@@ -21,9 +21,11 @@ from mcllo.metrics import log_loss
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # studies are not installed
 pages, tables = import_module("studies.pages"), import_module("studies.tables")
-rule = import_module("studies.rule")
 runner, cifar10 = import_module("studies.__main__"), import_module("studies.cifar10.analysis")
 power, obesity = import_module("studies.power.analysis"), import_module("studies.obesity.analysis")
+ecology, rule = import_module("studies.ecology.analysis"), import_module("studies.rule")
+verdicts, splits = import_module("studies.verdicts"), import_module("studies.ecology.splits")
+power_claims = import_module("studies.power.verdicts")
 PARTS = re.compile(r"<(path|use)|<text[^>]*>([^<]*)").findall
 OFF = {"cifar10_vgg16_keras": {"airplane", "bird", "ship", "truck"}}
 OFF |= {"cifar10_vgg_cleanlab": {"bird", "ship", "truck"}}
@@ -37,7 +39,9 @@ def page(study):
     return (ROOT / "docs" / "studies" / f"{study}.md").read_text()
 
 
-@pytest.mark.parametrize("module", [pages, tables, cifar10, power])
+@pytest.mark.parametrize(
+    "module", [pages, tables, cifar10, power, power_claims, rule, splits, verdicts]
+)
 def test_examples(module):
     found = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert (found.attempted > 0, found.failed) == (True, 0)
@@ -47,9 +51,9 @@ def test_examples(module):
 def test_the_page_is_its_template_filled_from_the_committed_results(study):
     text = page(study)
     assert runner.page_of(study) == text
-    verdicts = re.findall(r"^\| [^|]+ \| \*\*([^*|]+)\*\* \|", text, flags=re.MULTILINE)
-    assert len(verdicts) >= 7
-    assert set(verdicts) <= {*rule.VERDICTS, "holds on average"}
+    shown = re.findall(r"^\| [^|]+ \| \*\*([^*|]+)\*\* \|", text, flags=re.MULTILINE)
+    assert len(shown) >= 7
+    assert set(shown) <= {*rule.VERDICTS, "holds on average"}
     figures = sorted((ROOT / "studies" / study / "figures").glob("*.svg"))
     shown = re.findall(r"\]\(\.\./\.\./(studies/\S+\.svg)\)", text)
     assert sorted(shown) == [figure.relative_to(ROOT).as_posix() for figure in figures]
@@ -57,14 +61,122 @@ def test_the_page_is_its_template_filled_from_the_committed_results(study):
         assert not {"dc:date", "<image"} & set(re.findall("dc:date|<image", figure.read_text()))
 
 
+JUDGED = [s for s in runner.STUDIES if (ROOT / f"studies/{s}/results/verdicts.csv").exists()]
+"""Studies with verdicts."""
+
+
+def by_words(text):
+    """Return the verdicts that words of evidence allow, read back without the code that wrote them.
+
+    The joint verdict of several parts is that of settings, or that of readings.
+    """
+    parts = [part for part in text.split("; ") if part]
+    if len(parts) > 1:
+        found = [by_words(part.split(": ")[-1]) for part in parts]
+        if any(len(one) != 1 for one in found):
+            return set(rule.VERDICTS)
+        found = set().union(*found)
+        told = found - {"cannot be told"} or {"cannot be told"}
+        settings = told if len(told) == 1 else {"holds in part"}
+        return settings | (found if len(found) == 1 else {"cannot be told"})
+    words = text.split(": ")[-1].replace("−", "-").replace(",", "")
+    if counts := re.fullmatch(r"(\d+) of (\d+)", words):
+        true, of = map(int, counts.groups())
+        if of < 10:
+            return {"cannot be told"}
+        share = true / of
+        told = "holds" if share >= 0.8 else "does not hold" if share <= 0.2 else "holds in part"
+        return {told}
+    if found := re.fullmatch(r"(no|\d+) exceptions?( in \d+)?", words):
+        return {"holds" if found[1] == "no" else "does not hold"}
+    number = r"(-?\d[\d.]*)"
+    if found := re.fullmatch(rf"{number} to {number} (above|below|within ±) {number}\?", words):
+        low, high, bound = float(found[1]), float(found[2]), float(found[4])
+        if found[3] == "within ±":
+            outside = low > bound or high < -bound
+            inside = -bound <= low and high <= bound
+        else:
+            over, under = low > bound, high < bound
+            inside, outside = (over, under) if found[3] == "above" else (under, over)
+        return {"holds" if inside else "does not hold" if outside else "cannot be told"}
+    return {"cannot be told", "not scored"}
+
+
+@pytest.mark.parametrize("study", JUDGED)
+def test_every_verdict_follows_from_its_evidence_and_stands_on_the_page(study):
+    rows, text = results(study, "verdicts"), page(study)
+    for row in rows:
+        assert row["verdict"] in by_words(row["evidence"]), row
+        line = f"| {row['claim']} ({row['where']}) | **{row['verdict']}** | {row['evidence']} |"
+        assert line in text
+    shown = re.findall(r"^\| [^|]+ \| \*\*([^*|]+)\*\* \|", text, flags=re.MULTILINE)
+    assert len(shown) == len(rows)
+
+
+@pytest.mark.parametrize("study", ["power", "ecology"])
+def test_the_verdicts_are_the_rule_applied_to_the_committed_tables(study):
+    module = import_module(f"studies.{study}.verdicts")
+    folder = ROOT / "studies" / study / "results"
+    known = {path.stem: pages.read(path) for path in folder.glob("*.csv")}
+    fresh = rule.claim_rows(module.claims(known))
+    assert pages.rounded(fresh) == known["verdicts"]
+
+
+def test_words_of_evidence_are_read_as_the_rule_has_them():
+    checked = [
+        rule.Runs(47, 50), rule.Runs(29, 50), rule.Runs(3, 50), rule.Runs(4, 5),
+        rule.Check(0), rule.Check(1, 40), rule.Beyond(0.01, 0.02), rule.Beyond(-0.01, 0.02),
+        rule.Beyond(0.01, 0.02, 0.07, below=True), rule.Within(-0.001, 0.002),
+        rule.Within(0.006, 0.1), rule.Within(0.004, 0.1),
+    ]  # fmt: skip
+    for evidence in checked:
+        assert by_words(str(evidence)) == {rule.verdict(evidence)}, evidence
+    mixed = {"a": rule.Runs(47, 50), "b": rule.Runs(3, 50)}
+    assert by_words(str(rule.Settings(mixed))) == {"holds in part", "cannot be told"}
+
+
+def test_the_page_of_all_claims_has_each_of_them_and_counts_them():
+    rows = verdicts.all_rows(runner.STUDIES)
+    text = page("claims")
+    assert text == verdicts.page_text(rows)
+    assert len(rows) == sum(len(results(study, "verdicts")) for study in JUDGED)
+    for row in rows:
+        assert (
+            f"| {row['claim']} ({row['where']}) | **{row['verdict']}** | {row['evidence']} |"
+            in text
+        )
+    counts = re.findall(r"^\| all \| (.*) \|$", text, flags=re.MULTILINE)[0].split(" | ")
+    assert sum(map(int, counts[:-1])) == int(counts[-1]) == len(rows)
+    assert f"{100 * rule.MOST:.0f} %" in text
+    assert f"{rule.MARGIN:g} for log loss" in text
+
+
+def test_a_study_without_verdicts_is_left_out(tmp_path):
+    folder = tmp_path / "studies" / "power" / "results"
+    rows = results("power", "verdicts")
+    pages.write(folder / "verdicts.csv", rows)
+    verdicts.write_page(("power", "nowhere"), tmp_path)
+    assert (tmp_path / verdicts.PAGE).read_text().count("| [simulation]") == len(rows) + 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("study", runner.STUDIES)
-def test_a_whole_run_gives_the_committed_tables_figures_and_page(study, tmp_path):
+def test_a_run_restores_every_generated_file(study, tmp_path, monkeypatch):
+    """In a checkout with nothing but the page's template and what is given."""
+    folder, own = tmp_path / "studies" / study, ROOT / "studies" / study
+    folder.mkdir(parents=True)
+    (folder / "page.md").write_text((own / "page.md").read_text())
+    given = {path.name for path in (own / "given").glob("*")}
+    given |= set(getattr(import_module(f"studies.{study}.analysis"), "GIVEN", {}))
+    for path in (path for path in own.glob("*/*") if path.name in given):
+        (folder / path.parent.name).mkdir(exist_ok=True)
+        (folder / path.parent.name / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(runner, "ROOT", tmp_path)
     runner.run(study, tmp_path)
     assert (tmp_path / "docs" / "studies" / f"{study}.md").read_text() == page(study)
     made = sorted(path for path in tmp_path.rglob("*.*") if path.suffix in (".csv", ".svg"))
-    known = {path.name for path in (ROOT / "studies" / study).glob("*/*.[cs][sv][vg]")}
-    assert known - {path.name for path in made} <= {"seeds.csv", "cuts.csv", "training.csv"}
+    known = {path.relative_to(ROOT) for path in own.glob("*/*.[cs][sv][vg]")}
+    assert {path.relative_to(tmp_path) for path in made} == known
     for path in made:
         committed = ROOT / path.relative_to(tmp_path)
         if path.suffix == ".svg":
@@ -252,6 +364,70 @@ def test_the_divergence_is_a_mean_over_rows():
     drawn = np.sum(g / g.sum(axis=0) * np.log(g / g.sum(axis=0) / x), axis=0)
     error = drawn.std() / np.sqrt(len(x1))
     assert power.divergence_of(1.4) == pytest.approx(drawn.mean(), abs=4 * error)
+
+
+def test_the_power_study_makes_the_long_run_where_it_is_missing(tmp_path, monkeypatch, capsys):
+    missing, committed = tmp_path / "given" / "repetitions.npz", power.REPETITIONS.read_bytes()
+
+    def simulate(to):
+        to.parent.mkdir()
+        to.write_bytes(committed)
+
+    monkeypatch.setattr(power, "REPETITIONS", missing)
+    monkeypatch.setattr(power, "simulate", simulate)
+    made, _ = power.analyse()
+    assert pages.rounded(made["cells"]) == results("power", "cells")
+    assert "repetitions.npz is missing: the long run" in capsys.readouterr().out
+    monkeypatch.setattr(power, "simulate", None)  # and not a second time
+    assert pages.rounded(power.analyse()[0]["sharp"]) == results("power", "sharp")
+
+
+def test_words_of_the_simulation_and_of_the_rodents_agree_with_their_numbers():
+    rates = {(row["n"], row["delta_1"]): row["rejected"] for row in results("power", "cells")}
+    falls = {
+        (one["n"], other["n"]): one["rejected"] - other["rejected"]
+        for one, other in power_claims.steps(results("power", "cells"))
+        if one["delta_1"] == other["delta_1"] == 1.1
+    }
+    assert max(falls, key=falls.get) == (500, 600)  # the step down that the page names
+    assert falls[500, 600] == pytest.approx(rates[500, 1.1] - rates[600, 1.1])
+    summary = {(row["years"], row["set"]): row for row in results("ecology", "random_summary")}
+    repairs = ecology.REPAIRS
+
+    def best(what, years):
+        return min(repairs, key=lambda name: summary[years, name][what])
+
+    assert (best("log_loss", "all"), best("log_loss", "middle")) == ("mcllo", "histogram")
+    later = {row["set"]: row for row in results("ecology", "comparison")}
+    for what in ("statistic", "log_loss"):
+        assert min(repairs, key=lambda name: later[name][what]) == "vector"
+    halves = results("ecology", "halves")
+    assert sum(row["p"] <= 0.05 for row in halves) == len(halves)
+    assert sum(row["robust_p"] > 0.05 for row in halves) > len(halves) / 2
+
+
+def test_a_random_split_worked_out_another_way():
+    data = ecology.load_portal_rodents(groups=None)
+    everything, plot = splits.pooled(data)
+    order = np.random.default_rng(3).permutation(21_528)
+    train, holdout = everything.take(order[:17_222]), everything.take(order[17_222:])
+    fit = tables.fitted(train)
+    x = holdout.probs
+    odds = np.column_stack([fit.delta * (x[:, :-1] / x[:, -1:]) ** fit.gamma, np.ones(len(x))])
+    g = odds / odds.sum(axis=1, keepdims=True)  # equations (3) and (4) of the paper
+    row = next(
+        r for r in results("ecology", "random_splits") if (r["years"], r["seed"]) == ("all", 3)
+    )
+    assert (row["n_fitted"], row["n_judged"], len(plot)) == (17_222, 4306, 21_528)
+    loss = -np.log(g[np.arange(len(g)), holdout.codes]).mean()
+    assert row["log_loss_mcllo"] == pytest.approx(loss, rel=1e-5)
+    top, right = g.max(axis=1), g.argmax(axis=1) == holdout.codes
+    assert row["accuracy_mcllo"] == pytest.approx(right.mean(), rel=1e-5)
+    bins = np.ceil(top * 66).astype(int)  # ceil(sqrt(4306)) bins, closed on the right
+    gaps = np.array([abs((right - top)[bins == b].mean()) for b in np.unique(bins)])
+    counts = np.array([(bins == b).sum() for b in np.unique(bins)])
+    assert row["ece_mcllo"] == pytest.approx((counts * gaps).sum() / len(g), rel=1e-5)
+    assert row["mce_mcllo"] == pytest.approx(gaps.max(), rel=1e-5)
 
 
 @pytest.mark.slow

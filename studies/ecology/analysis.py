@@ -1,10 +1,11 @@
 """The ecology study: a regression on desert rodents, and a community that shifts.
 
 =============  ================================================================================
+splits         random ones, the paper's protocol, in `splits`; its claims in `verdicts`
 periods        1986-1994 to learn a repair from (middle), 1995-2002 to judge it on (late)
 groups         rows of a plot, of a month, or of both depend on each other: the robust test
 halves         a control without a shift of years: fitted on half of the plots, judged on the rest
-cuts           other ways to cut the years, in ``results/cuts.csv``; `make_predictions` wrote it
+cuts           other ways to cut the years, in ``given/cuts.csv``; `make_predictions` wrote it
 =============  ================================================================================
 """
 
@@ -24,9 +25,12 @@ import mcllo.plot
 from mcllo.datasets import Dataset, load_portal_rodents
 from mcllo.metrics import accuracy, log_loss
 
-from ..figures import BAND, BLUE, INK, MUTED, SMALL, VERMILION, Canvas, heading, look, ticks
-from ..pages import Row, Rows, Tables, column, p_word
+from ..figures import BAND, BLUE, INK, MUTED, SMALL, TITLE, VERMILION, Canvas, heading, look, ticks
+from ..pages import Row, Rows, Tables, column, p_word, rounded
+from ..rule import claim_rows, verdict_facts
 from ..tables import LEVEL, METHODS, compared, compared_rows
+from . import splits
+from .verdicts import claims
 
 GIVEN = {"cuts.csv": "studies.ecology.make_predictions"}
 """Tables that `analyse` does not make."""
@@ -55,7 +59,7 @@ YEARS = (1986, 1990, 1994, 1998, 2002)
 
 
 def analyse() -> tuple[Tables, dict[str, Any]]:
-    """Return tables and figures, in ten seconds."""
+    """Return tables and figures, in half a minute."""
     plain = load_portal_rodents(groups=None)
     c = compared(plain.train, plain.holdout, REPAIRS)
     tables = {
@@ -65,9 +69,14 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
         "shares": shares(plain),
         "periods": periods(plain),
         "halves": halves(plain),
+        "random_splits": splits.random_splits(plain),
     }
+    tables["random_summary"] = splits.summary(tables["random_splits"])
+    known = {"random_splits": rounded(tables["random_splits"])}
+    tables["verdicts"] = claim_rows(claims(known))
     return tables, {
-        "reliability": mcllo.plot.comparison(c, n_bins=10),
+        "random_splits": splits.splits_figure(tables["random_splits"], tables["comparison"]),
+        "reliability": mcllo.plot.comparison(c, n_bins=10, names=splits.SHORT),
         "shares": shares_figure(tables["shares"]),
         "years": years_figure(tables["years"]),
         "halves": halves_figure(tables["halves"]),
@@ -212,8 +221,8 @@ def shares_figure(rows: Sequence[Row]) -> list[Axes]:
         for genus, own in by_genus.items()
     }
     figure = Canvas(9.2, 5.2)
-    axes = figure.panels(2, 4, sharex=True)
-    axes.pop().remove()
+    *axes, corner = figure.panels(2, 4, sharex=True)
+    corner.set_axis_off()
     for i, (ax, genus) in enumerate(zip(axes, sorted(drift, key=lambda g: -drift[g]), strict=True)):
         own = by_genus[genus]
         mark_years(ax)
@@ -224,11 +233,17 @@ def shares_figure(rows: Sequence[Row]) -> list[Axes]:
         ax.locator_params(axis="y", nbins=4)
         ticks(ax.xaxis, YEARS[::2])
         ax.tick_params(labelbottom=i >= 3)
-        heading(ax, genus)
+        ax.set_title(genus, loc="left", fontsize=TITLE, style="italic", weight="bold", color=INK)
     for ax in (axes[0], axes[4]):
         ax.set_ylabel("Share of captures")
-    key = [Line2D([], [], **style) for style in LINES.values()]
-    figure.footer("Grey: the years the repair was not fitted on.", key)
+    words = ("observed", "predicted, trained\non 1977–1985", "after MCLLO, fitted\non 1986–1994")
+    key = [
+        Line2D([], [], **style | {"label": word})
+        for style, word in zip(LINES.values(), words, strict=True)
+    ]
+    place: dict[str, Any] = {"loc": "upper left", "borderaxespad": 0.0, "labelspacing": 0.9}
+    corner.legend(handles=key, **place).set_in_layout(False)
+    figure.footer("Grey: the years the repair was not fitted on.")
     return axes
 
 
@@ -294,6 +309,8 @@ def facts(t: Tables) -> dict[str, object]:
     before, after = column(t["halves"], "log_loss"), column(t["halves"], "log_loss_mcllo")
     return {
         **cut_facts(t["cuts"]),
+        **verdict_facts(t["verdicts"]),
+        **split_facts(t["random_summary"]),
         "periods": late,
         "worst": max(late, key=lambda row: abs(row["observed"] - row["repaired"])),
         "comparison": [
@@ -313,6 +330,15 @@ def facts(t: Tables) -> dict[str, object]:
         "halves_lowered": (after < before).sum(),
         "halves_loss_before": before.mean(),
         "halves_loss_after": after.mean(),
+    }
+
+
+def split_facts(rows: Sequence[Row]) -> dict[str, object]:
+    """Return the medians over the random splits: a table for each set of years, and by set."""
+    by_years = {years: splits.of_years(rows, years) for years in splits.YEARS}
+    return {
+        **{f"splits_{years}": splits.summary_words(rows, years) for years in splits.YEARS},
+        "split": {years: {row["set"]: row for row in own} for years, own in by_years.items()},
     }
 
 

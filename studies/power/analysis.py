@@ -3,14 +3,14 @@
 =================  ==============================================================================
 ``grid``           the paper's 30 settings, chi-square p-values, ECE before and after
 ``exact``          the same data sets, as many as time allows, with exact p-values
-`OTHERS`           the corners of the grid with rows from three other distributions
+`OTHERS`           the corners of the grid with rows from four other distributions
 `EFFECTS`          rows as an image network gives them, with the default p-value: size and power
 =================  ==============================================================================
 
 Every part has the same seed, so that repetition r of a setting is the same data set in each.
-`simulate` is the long run: it writes ``results/repetitions.npz``, chi-square p-values in single
+`simulate` is the long run: it writes ``given/repetitions.npz``, chi-square p-values in single
 precision and ECE in units of 1e-5. Exact p-values stay in double precision: many are 0.05 to the
-last digit, which decides. `analyse` reads that file.
+last digit, which decides. `analyse` reads that file, and makes it first where it is missing.
 
 Large-sample theory of a rate: the statistic is noncentral chi-square with ``2 (c - 1)`` degrees of
 freedom and noncentrality ``2 n E[KL(g || x)]``, g the truth that belongs to the prediction x.
@@ -28,6 +28,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 from scipy.integrate import quad
 from scipy.stats import beta, chi2, ncx2
@@ -36,13 +37,13 @@ import mcllo.plot
 import mcllo.simulate
 from mcllo.simulate import PowerCell, PowerStudy
 
-from ..figures import BLUE, INK, MUTED, Canvas, heading, line_look, look, side_legend, ticks
-from ..pages import Row, Rows, Tables, column, say
+from ..figures import BLUE, INK, MUTED, SERIES, Canvas, heading, line_look, look, side_legend, ticks
+from ..pages import Row, Rows, Tables, column, rounded
+from ..rule import claim_rows, verdict_facts
+from .verdicts import claims
 
 HERE = Path(__file__).parent
-REPETITIONS = HERE / "results" / "repetitions.npz"
-GIVEN = {"repetitions.npz": "studies simulate"}
-"""What `analyse` does not make."""
+REPETITIONS = HERE / "given" / "repetitions.npz"
 ALPHA, SEED, UNIT = 0.05, 18573, 1e-5
 MARGIN, MARGIN_SD, NOISE, ROWS, CLASSES = 16.0, 5.0, 3.0, 20_000, 10
 DELTAS = (1.0, 1.1, 1.2, 1.3, 1.4)
@@ -50,6 +51,7 @@ CORNERS: dict[str, Any] = {"n_samples": (400, 1000, 5000), "delta_1": (1.0, 1.4)
 OTHERS: dict[str, dict[str, Any]] = {
     "dirichlet_1": {"distribution": "dirichlet", "concentration": 1.0},
     "dirichlet_0.3": {"distribution": "dirichlet", "concentration": 0.3},
+    "dirichlet_0.1": {"distribution": "dirichlet", "concentration": 0.1},
     "softmax_normal": {"distribution": "softmax_normal", "scale": 1.0},
 }
 SHARP = (250, 500, 1000, 2000)
@@ -67,27 +69,33 @@ WORDS = {
     "grid": OURS,
     "dirichlet_1": "Dirichlet(1, ..., 1)",
     "dirichlet_0.3": "Dirichlet(0.3, ..., 0.3)",
+    "dirichlet_0.1": "Dirichlet(0.1, ..., 0.1)",
     "softmax_normal": "softmax of N(0, 1)",
 }
 EFFECT_WORDS = {"null": "nothing is wrong", "overconfident": "gamma = 0.7"}
 DEFAULT: dict[str, Any] = {"color": BLUE, "ls": "-", "marker": "o", "markersize": 6}
 CHI2 = line_look(1)
+BOXES = {"ece_before": ("as drawn", BLUE), "ece_after": ("after MCLLO", SERIES[2])}
 FAIR: dict[str, Any] = {"color": INK, "ls": (0, (1, 1.5)), "marker": "x", "markersize": 6.5}
 LEVEL: dict[str, Any] = {"color": MUTED, "lw": 1.0, "ls": (0, (4, 3))}
 
 
 def analyse() -> tuple[Tables, dict[str, Any]]:
-    """Return tables and figures, in a few seconds."""
-    studies = read_studies()
+    """Return tables and figures, in a few seconds; in minutes where the long run is missing."""
+    if not REPETITIONS.exists():
+        print(f"{REPETITIONS.name} is missing: the long run, 7 minutes, goes on from its cache.")
+        simulate(to=REPETITIONS)
+    studies = read_studies(REPETITIONS)
     tables = {
         "cells": grid_rows(studies["grid"]),
         "exact": exact_rows(studies["exact"]),
         "others": other_rows(studies),
         "sharp": sharp_rows(studies),
     }
+    tables["verdicts"] = claim_rows(claims({name: rounded(rows) for name, rows in tables.items()}))
     return tables, {
         "rejection": mcllo.plot.power(studies["grid"]),
-        "ece_boxplot": mcllo.plot.ece_boxplot(studies["grid"], n=5000),
+        "ece_boxplots": boxes_figure(studies["grid"]),
         "ece_difference": difference_figure(tables["cells"]),
         "sharp": sharp_figure(tables["sharp"]),
     }
@@ -204,13 +212,11 @@ def rates(cell: PowerCell, rejected: str = "rejected") -> dict[str, Any]:
 def errors(cell: PowerCell) -> dict[str, float]:
     """Return the mean ECE of a setting before and after, and what is between them."""
     gain = cell.ece_before - cell.ece_after
-    return {
-        "ece_before": float(cell.ece_before.mean()),
-        "ece_after": float(cell.ece_after.mean()),
-        "difference": float(gain.mean()),
-        "difference_se": float(gain.std(ddof=1) / np.sqrt(cell.reps)),
-        "lowered": float(np.mean(gain > 0)),
-    }
+    found = {"ece_before": cell.ece_before, "ece_after": cell.ece_after, "difference": gain}
+    row = {name: float(values.mean()) for name, values in found.items()}
+    root = np.sqrt(cell.reps)
+    row |= {f"{name}_se": float(v.std(ddof=1) / root) for name, v in found.items()}
+    return row | {"lowered": float(np.mean(gain > 0))}
 
 
 def grid_rows(study: PowerStudy) -> Rows:
@@ -288,6 +294,51 @@ def sharp_rows(studies: dict[str, PowerStudy]) -> Rows:
 
 
 @look()
+def boxes_figure(study: PowerStudy) -> list[Axes]:
+    """Draw ECE before and after in every setting, a panel per n, as the paper's Figure 3 does."""
+    sizes = sorted({cell.n for cell in study.rows})
+    figure = Canvas(9.2, 5.6)
+    axes = figure.panels(2, 3, sharex=True, sharey=True)
+    for ax, n in zip(axes, sizes, strict=True):
+        cells = [cell for cell in study.rows if cell.n == n]
+        for side, (name, (_, colour)) in zip((-0.19, 0.19), BOXES.items(), strict=True):
+            draw_boxes(ax, [getattr(cell, name) for cell in cells], side, colour)
+        heading(ax, f"n = {n:,}")
+    for i, ax in enumerate(axes):
+        ax.tick_params(labelbottom=i >= 3, labelleft=i % 3 == 0)
+    axes[0].set_xlim(-0.6, len(DELTAS) - 0.4)
+    axes[0].set_ylim(bottom=0.0)
+    ticks(axes[0].xaxis, range(len(DELTAS)), lambda place: f"{DELTAS[round(place)]:g}")
+    for ax in axes[::3]:
+        ax.set_ylabel("ECE (probability)")
+    axes[4].set_xlabel("delta of the first class (1: the predictions are calibrated)")
+    key = [Patch(facecolor=c, alpha=0.55, edgecolor=INK, label=w) for w, c in BOXES.values()]
+    words = (
+        f"{study.rows[0].reps:,} data sets a box. Whiskers: at most 1.5 times the box, as R has "
+    )
+    figure.footer(f"{words}them; points: data sets beyond. n = 5,000 is the paper's Figure 3.", key)
+    return axes
+
+
+def draw_boxes(ax: Axes, values: list[np.ndarray], side: float, colour: str) -> None:
+    """Draw a box for each array beside its place, outliers as points."""
+    thin = {"color": INK, "lw": 0.8}
+    point = {"marker": "o", "markersize": 2.2, "alpha": 0.6}
+    ax.boxplot(
+        values,
+        positions=np.arange(len(values)) + side,
+        widths=0.32,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": colour, "alpha": 0.55, "edgecolor": INK, "lw": 0.8},
+        medianprops={"color": INK, "lw": 1.6},
+        whiskerprops=thin,
+        capprops=thin,
+        flierprops=point | {"markerfacecolor": colour, "markeredgecolor": "none"},
+    )
+
+
+@look()
 def difference_figure(rows: Sequence[Row]) -> Axes:
     """Draw by how much MCLLO lowers the mean ECE, a line per n, as the paper's Figure does."""
     figure = Canvas(6.4, 4.4)
@@ -353,6 +404,7 @@ def facts(t: Tables) -> dict[str, object]:
     return {
         **grid_facts(t["cells"]),
         **other_facts(t["others"]),
+        **verdict_facts(t["verdicts"]),
         "sharp_null": {row["n"]: row for row in t["sharp"] if row["effect"] == "null"},
         "exact": t["exact"],
         "others": pairs(t["others"]),
@@ -398,6 +450,4 @@ def pairs(rows: Sequence[Row]) -> Rows:
 def other_facts(rows: Sequence[Row]) -> dict[str, object]:
     """Return what the verdicts quote of other rows, 5,000 of them."""
     largest = [row for row in rows if row["n"] == 5000 and row["rows"] != OURS]
-    words = "{null[ece_before]:z.4f} to {shifted[ece_before]:z.4f} for {null[rows]}"
-    moves = "; ".join(say(words, pair) for pair in pairs(largest))
-    return {"flat": moves, **ends("flat", largest[1::2], "difference")}
+    return ends("flat", largest[1::2], "difference")
