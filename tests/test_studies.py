@@ -367,7 +367,7 @@ def test_the_divergence_is_a_mean_over_rows():
 
 
 def test_the_power_study_makes_the_long_run_where_it_is_missing(tmp_path, monkeypatch, capsys):
-    missing, committed = tmp_path / "given" / "repetitions.npz", power.REPETITIONS.read_bytes()
+    missing, committed = tmp_path / "data" / "power.npz", power.REPETITIONS.read_bytes()
 
     def simulate(to):
         to.parent.mkdir()
@@ -377,7 +377,7 @@ def test_the_power_study_makes_the_long_run_where_it_is_missing(tmp_path, monkey
     monkeypatch.setattr(power, "simulate", simulate)
     made, _ = power.analyse()
     assert pages.rounded(made["cells"]) == results("power", "cells")
-    assert "repetitions.npz is missing: the long run" in capsys.readouterr().out
+    assert "power.npz is missing: the long run" in capsys.readouterr().out
     monkeypatch.setattr(power, "simulate", None)  # and not a second time
     assert pages.rounded(power.analyse()[0]["sharp"]) == results("power", "sharp")
 

@@ -8,7 +8,7 @@
 =================  ==============================================================================
 
 Every part has the same seed, so that repetition r of a setting is the same data set in each.
-`simulate` is the long run: it writes ``given/repetitions.npz``, chi-square p-values in single
+`simulate` is the long run: it writes ``power.npz`` of the package, chi-square p-values in single
 precision and ECE in units of 1e-5. Exact p-values stay in double precision: many are 0.05 to the
 last digit, which decides. `analyse` reads that file, and makes it first where it is missing.
 
@@ -25,26 +25,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, MultipleLocator
 from scipy.integrate import quad
 from scipy.stats import beta, chi2, ncx2
 
 import mcllo.plot
 import mcllo.simulate
+from mcllo.plot._power import draw_boxes
+from mcllo.reproduce import figure2, figure4
+from mcllo.reproduce._studies import ALPHA, SEED, UNIT, unpacked
+from mcllo.reproduce._studies import ROWS_FROM as OURS
 from mcllo.simulate import PowerCell, PowerStudy
 
-from ..figures import BLUE, INK, MUTED, SERIES, Canvas, heading, line_look, look, side_legend, ticks
-from ..pages import Row, Rows, Tables, column, rounded
+from ..figures import BLUE, INK, MUTED, SERIES, Canvas, heading, line_look, look, ticks
+from ..pages import DATA, Row, Rows, Tables, column, rounded
 from ..rule import claim_rows, verdict_facts
 from .verdicts import claims
 
 HERE = Path(__file__).parent
-REPETITIONS = HERE / "given" / "repetitions.npz"
-ALPHA, SEED, UNIT = 0.05, 18573, 1e-5
+REPETITIONS = DATA.parents[1] / "reproduce" / "data" / "power.npz"
+"""In the package: `mcllo reproduce` draws the paper's figures from it."""
 MARGIN, MARGIN_SD, NOISE, ROWS, CLASSES = 16.0, 5.0, 3.0, 20_000, 10
 DELTAS = (1.0, 1.1, 1.2, 1.3, 1.4)
 CORNERS: dict[str, Any] = {"n_samples": (400, 1000, 5000), "delta_1": (1.0, 1.4), "reps": 300}
@@ -64,7 +66,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "null": {"n_samples": SHARP, "reps": 300, "delta": 1.0},
     "overconfident": {"n_samples": SHARP, "reps": 200, "gamma": 0.7},
 }
-OURS = "Dirichlet(3, 0.3, ..., 0.3)"
 WORDS = {
     "grid": OURS,
     "dirichlet_1": "Dirichlet(1, ..., 1)",
@@ -94,9 +95,9 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
     }
     tables["verdicts"] = claim_rows(claims({name: rounded(rows) for name, rows in tables.items()}))
     return tables, {
-        "rejection": mcllo.plot.power(studies["grid"]),
+        "rejection": figure2().axes,
         "ece_boxplots": boxes_figure(studies["grid"]),
-        "ece_difference": difference_figure(tables["cells"]),
+        "ece_difference": figure4().axes,
         "sharp": sharp_figure(tables["sharp"]),
     }
 
@@ -181,27 +182,11 @@ def read_studies(path: Path = REPETITIONS) -> dict[str, PowerStudy]:
     """Return the parts of the long run by name."""
     with np.load(path) as file:
         arrays = dict(file)
-    return {part: unpacked(part, arrays) for part in PARTS}
-
-
-def unpacked(name: str, arrays: dict[str, np.ndarray]) -> PowerStudy:
-    """Return a part from its arrays, ECE as NaN where it was left out."""
-    part = {k.split("/")[1]: v for k, v in arrays.items() if k.startswith(f"{name}/")}
-    nothing = np.full(part["p_chi2"].shape, np.nan)
-    cells = tuple(
-        PowerCell(
-            int(n),
-            None if np.isnan(part["delta_1"][i]) else float(part["delta_1"][i]),
-            ALPHA,
-            part.get("p", part["p_chi2"])[i].astype(float),
-            part["p_chi2"][i].astype(float),
-            part.get("ece_before", nothing)[i] * UNIT,
-            part.get("ece_after", nothing)[i] * UNIT,
-        )
-        for i, n in enumerate(part["n"])
-    )
-    test = "auto" if name in EFFECTS else "exact" if name == "exact" else "chi2"
-    return PowerStudy(cells, test, ALPHA, SEED, WORDS.get(name, OURS), CLASSES)
+    tests = dict.fromkeys(EFFECTS, "auto") | {"exact": "exact"}
+    return {
+        part: unpacked(arrays, part, tests.get(part, "chi2"), WORDS.get(part, OURS))
+        for part in PARTS
+    }
 
 
 def rates(cell: PowerCell, rejected: str = "rejected") -> dict[str, Any]:
@@ -318,48 +303,6 @@ def boxes_figure(study: PowerStudy) -> list[Axes]:
     )
     figure.footer(f"{words}them; points: data sets beyond. n = 5,000 is the paper's Figure 3.", key)
     return axes
-
-
-def draw_boxes(ax: Axes, values: list[np.ndarray], side: float, colour: str) -> None:
-    """Draw a box for each array beside its place, outliers as points."""
-    thin = {"color": INK, "lw": 0.8}
-    point = {"marker": "o", "markersize": 2.2, "alpha": 0.6}
-    ax.boxplot(
-        values,
-        positions=np.arange(len(values)) + side,
-        widths=0.32,
-        patch_artist=True,
-        manage_ticks=False,
-        boxprops={"facecolor": colour, "alpha": 0.55, "edgecolor": INK, "lw": 0.8},
-        medianprops={"color": INK, "lw": 1.6},
-        whiskerprops=thin,
-        capprops=thin,
-        flierprops=point | {"markerfacecolor": colour, "markeredgecolor": "none"},
-    )
-
-
-@look()
-def difference_figure(rows: Sequence[Row]) -> Axes:
-    """Draw by how much MCLLO lowers the mean ECE, a line per n, as the paper's Figure does."""
-    figure = Canvas(6.4, 4.4)
-    ax, handles, names = figure.panels()[0], list[Artist](), list[str]()
-    for k, n in enumerate(sorted({row["n"] for row in rows}, reverse=True)):
-        line = [row for row in rows if row["n"] == n]
-        x, y = column(line, "delta_1"), column(line, "difference")
-        reach = 1.96 * column(line, "difference_se")
-        ax.fill_between(x, y - reach, y + reach, color=line_look(k)["color"], alpha=0.15, lw=0)
-        handles += ax.plot(x, y, **line_look(k))
-        names.append(f"n = {n:,}")
-    ax.axhline(0.0, **LEVEL)
-    ticks(ax.xaxis, DELTAS)
-    ax.yaxis.set_major_locator(MultipleLocator(0.005))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3f}".replace("-", "−")))
-    ax.set_xlabel("delta of the first class (1: the predictions are calibrated)")
-    ax.set_ylabel("Mean ECE as drawn minus after MCLLO")
-    heading(ax, "By how much MCLLO lowers ECE", "on the rows it was fitted to; dashed: no change")
-    side_legend(ax, handles, names)
-    figure.footer("Bands: 95 % intervals of the simulation.")
-    return ax
 
 
 @look()

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from .._ground.results import Floats
 from .._ground.text import format_count
 from ..exceptions import InputError
 from ..simulate._study import PowerCell, PowerStudy
@@ -61,7 +62,12 @@ def power(study: PowerStudy, *, ax: Axes | None = None, caption: bool = False) -
 
 @styled
 def ece_boxplot(
-    study: PowerStudy, *, n: int | None = None, ax: Axes | None = None, caption: bool = False
+    study: PowerStudy,
+    *,
+    n: int | None = None,
+    outliers: bool = False,
+    ax: Axes | None = None,
+    caption: bool = False,
 ) -> Axes:
     """Draw the expected calibration error of all repetitions before and after recalibration.
 
@@ -71,6 +77,9 @@ def ece_boxplot(
         What `mcllo.simulate.power` or `power_for` returned.
     n : int, optional
         Number of rows to show, where delta varies; the largest when not given.
+    outliers : bool
+        Show single data sets beyond whiskers of at most 1.5 times the box, as R does; otherwise
+        whiskers hold 95 % of the data sets.
     ax : Axes, optional
         Where to draw; a new figure when not given.
     caption : bool
@@ -87,19 +96,7 @@ def ece_boxplot(
     by_delta = _by_delta(study)
     cells = _lines(study)[0] if n is None or not by_delta else _of_size(study, n)
     for side, colour, name in ((-0.19, BLUE, "ece_before"), (0.19, GREEN, "ece_after")):
-        ax.boxplot(
-            [getattr(cell, name) for cell in cells],
-            positions=np.arange(len(cells)) + side,
-            widths=0.32,
-            whis=WHISKERS,
-            showfliers=False,
-            patch_artist=True,
-            manage_ticks=False,
-            boxprops={"facecolor": colour, "alpha": 0.55, "edgecolor": INK, "lw": 0.8},
-            medianprops={"color": INK, "lw": 1.6},
-            whiskerprops={"color": INK, "lw": 0.8},
-            capprops={"color": INK, "lw": 0.8},
-        )
+        draw_boxes(ax, [getattr(cell, name) for cell in cells], side, colour, outliers=outliers)
     words = [tick_word(c.delta_1) if c.delta_1 is not None else format_count(c.n) for c in cells]
     ax.set_xticks(range(len(cells)), words)
     ax.set_xlim(-0.6, len(cells) - 0.4)
@@ -177,6 +174,28 @@ def _draw_lines(
         ax.set_xlabel("Rows in the data set (n, log scale)")
         few = sizes if len(sizes) <= 6 else log_ticks(sizes[0], sizes[-1])
         set_ticks(ax.xaxis, few, format_count)
+
+
+def draw_boxes(
+    ax: Axes, values: Sequence[Floats], side: float, colour: str, *, outliers: bool = True
+) -> None:
+    """Draw a box for each array beside its place."""
+    thin = {"color": INK, "lw": 0.8}
+    point = {"marker": "o", "markersize": 2.2, "alpha": 0.6}
+    ax.boxplot(
+        values,
+        positions=np.arange(len(values)) + side,
+        widths=0.32,
+        whis=1.5 if outliers else WHISKERS,
+        showfliers=outliers,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": colour, "alpha": 0.55, "edgecolor": INK, "lw": 0.8},
+        medianprops={"color": INK, "lw": 1.6},
+        whiskerprops=thin,
+        capprops=thin,
+        flierprops=point | {"markerfacecolor": colour, "markeredgecolor": "none"},
+    )
 
 
 def _by_delta(study: PowerStudy) -> bool:

@@ -32,6 +32,7 @@ IMAGE_METHODS = ("mcllo", "temperature", "vector", "histogram", "xu_davoine")
 OBESITY_METHODS = ("mcllo", "histogram", "xu_davoine", "temperature")
 ROWS_FROM = "Dirichlet(3, 0.3, ..., 0.3)"
 ALPHA, SEED, N_CLASSES, UNIT = 0.05, 18573, 10, 1e-5
+WHATS = ("n", "delta_1", "p", "p_chi2", "ece_before", "ece_after")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,27 +67,28 @@ def obesity() -> CaseStudy:
 def simulation() -> PowerStudy:
     """Return the paper's 30 settings."""
     with np.load(BytesIO((files(__package__) / "data" / "power.npz").read_bytes())) as file:
-        return unpacked(dict(file))
+        return unpacked(dict(file), "grid")
 
 
 def unpacked(
-    arrays: dict[str, NDArray[Any]], test: str = "chi2", rows_from: str = ROWS_FROM
+    arrays: dict[str, NDArray[Any]], part: str, test: str = "chi2", rows_from: str = ROWS_FROM
 ) -> PowerStudy:
-    """Return a study from the arrays it is kept in: a row for each setting, ECE in units of 1e-5.
+    """Return a part of the long run from its arrays, which are named ``part/what``.
 
-    ECE is NaN where it was left out.
+    Each has a row for each setting; ECE is in units of 1e-5, and NaN where it was left out.
     """
-    nothing = np.full(arrays["p_chi2"].shape, np.nan)
+    own = {what: arrays[name] for name in arrays for what in WHATS if name == f"{part}/{what}"}
+    nothing = np.full(own["p_chi2"].shape, np.nan)
     cells = tuple(
         PowerCell(
             int(n),
-            None if np.isnan(arrays["delta_1"][i]) else float(arrays["delta_1"][i]),
+            None if np.isnan(own["delta_1"][i]) else float(own["delta_1"][i]),
             ALPHA,
-            arrays.get("p", arrays["p_chi2"])[i].astype(np.float64),
-            arrays["p_chi2"][i].astype(np.float64),
-            arrays.get("ece_before", nothing)[i] * UNIT,
-            arrays.get("ece_after", nothing)[i] * UNIT,
+            own.get("p", own["p_chi2"])[i].astype(np.float64),
+            own["p_chi2"][i].astype(np.float64),
+            own.get("ece_before", nothing)[i] * UNIT,
+            own.get("ece_after", nothing)[i] * UNIT,
         )
-        for i, n in enumerate(arrays["n"])
+        for i, n in enumerate(own["n"])
     )
     return PowerStudy(cells, test, ALPHA, SEED, rows_from, N_CLASSES)
