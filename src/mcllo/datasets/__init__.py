@@ -4,7 +4,7 @@
 `load_obesity_forest`   random forest of 500 trees, 528 people, 7 classes, votes with zeros
 `load_portal_rodents`   multinomial regression, captures of desert rodents, 7 genera, logits,
                         rows that depend on each other, a community that shifts
-`load_cifar10_vgg`      a VGG on the 10,000 test images of CIFAR-10, logits
+`load_cifar10_vgg`      a VGG on the 10,000 test images of CIFAR-10, or a smaller one, logits
 ======================  ======================================================================
 
 Each returns a `Dataset`: rows to learn a repair from (`train`) and others to judge it on
@@ -30,6 +30,7 @@ __all__ = ["Dataset", "load_cifar10_vgg", "load_obesity_forest", "load_portal_ro
 
 Arrays = dict[str, NDArray[Any]]
 RodentGroups = Literal["plot", "month", "plot_month"]
+Network = Literal["large", "small"]
 
 CIFAR10_CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -162,14 +163,20 @@ def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
     return _split("portal_rodents", arrays, sha256, rows, rule, ("year", "month", "plot"))
 
 
-def load_cifar10_vgg() -> Dataset:
+def load_cifar10_vgg(*, network: Network = "large") -> Dataset:
     """Load the logits of a VGG on the 10,000 test images of CIFAR-10.
+
+    Parameters
+    ----------
+    network : {"large", "small"}
+        One of the accuracy of the paper's network, overconfident as that one is; or a smaller one
+        that was trained for less.
 
     Returns
     -------
     Dataset
-        A random 8,000 images to learn from and 2,000 to judge on; the column ``image`` is the
-        image's number in the test set, from 0. The baseline is truck.
+        A random 8,000 images to learn from and 2,000 to judge on, the same for both networks; the
+        column ``image`` is the image's number in the test set, from 0. The baseline is truck.
 
     Examples
     --------
@@ -179,13 +186,17 @@ def load_cifar10_vgg() -> Dataset:
     >>> images.holdout.logits.shape, images.holdout.baseline, sorted(images.holdout_columns)
     ((2000, 10), 'truck', ['image'])
     """
-    arrays, sha256 = _read("cifar10_vgg")
+    names = {"large": "cifar10_vgg", "small": "cifar10_vgg_small"}
+    if network not in names:
+        raise InputError(f"network must be 'large' or 'small'; got {network!r}. Choose one.")
+    name = names[network]
+    arrays, sha256 = _read(name)
     order = np.random.default_rng(0).permutation(len(arrays["labels"]))
     train = np.zeros(len(order), dtype=bool)
     train[order[:CIFAR10_TRAIN]] = True
     arrays |= {"train": train, "image": np.arange(len(order))}
     rule = {"classes": CIFAR10_CLASSES}
-    return _split("cifar10_vgg", arrays, sha256, {"logits": arrays["logits"]}, rule, ("image",))
+    return _split(name, arrays, sha256, {"logits": arrays["logits"]}, rule, ("image",))
 
 
 def _split(
