@@ -172,10 +172,10 @@ def forecasts(path: str, outcome: str, *columns: str) -> Table:
     return probs[kept], np.array(y, dtype=int)[kept]
 
 
-def shipped(name: str) -> Table:
+def shipped(name: str, **options: str) -> Table:
     from mcllo import datasets
 
-    data = getattr(datasets, f"load_{name}")()
+    data = getattr(datasets, f"load_{name}")(**options)
     parts = (data.train, data.holdout)
     return np.vstack([p.probs for p in parts]), np.concatenate([p.codes for p in parts])
 

@@ -33,6 +33,7 @@ from ..figures import BLUE, MUTED, VERMILION, Canvas, heading, look, named_rows,
 from ..pages import Row, Rows, Tables, column, p_word, read, rounded, say
 from ..tables import LEVEL, SETS, fitted
 from .splits import (
+    CLAIMS,
     JUDGED,
     METHODS,
     N_SPLITS,
@@ -60,6 +61,8 @@ BINS = (5, 10, 15, 20, 45, 90, 200)
 TABLE2 = """set n paper_statistic statistic paper_p p_chi2 p p_method p_corrected paper_ece ece mce
 paper_accuracy accuracy paper_label_change label_change classwise_ece log_loss log_loss_difference
 difference_low difference_high brier zero_labels"""
+N_PLAIN = 4
+"""Epochs without augmentation, of the recipe in `networks`, which needs PyTorch to be read."""
 BEFORE: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.0, "color": VERMILION}
 AFTER: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 6.0, "color": BLUE}
 
@@ -251,7 +254,8 @@ def facts(t: Tables) -> dict[str, object]:
         "splits": tables.spread_words(t["splits_summary"]),
         "bins": [{"set": SETS[r["set"]], "ece": [r[str(b)] for b in BINS]} for r in t["bins"]],
         **tables.baseline_facts(t["baselines"]),
-        **{row["claim"]: f"{row['large']} of {row['of']}" for row in t["claims"]},
+        "counts": [row | {"name": CLAIMS[row["claim"]]} for row in t["claims"]],
+        "true": {row["claim"]: f"{row['large']} of {row['of']}" for row in t["claims"]},
         **rule.verdict_facts(t["verdicts"]),
         "networks": network_words(t["networks"]),
         "choices": choices.choice_words(t["choices"]),
@@ -269,6 +273,7 @@ def facts(t: Tables) -> dict[str, object]:
         "statistic_low": statistics.min(),
         "statistic_high": statistics.max(),
         "n_epochs": len(log),
+        "n_plain": N_PLAIN,
         "minutes": column(log, "seconds").sum() / 60.0,
         "test_accuracy": log[-1]["test_accuracy"],
         "epochs": log,

@@ -42,6 +42,42 @@ NETWORKS = {
     "keras": "Kumar and others",
 }
 
+CLAIMS = {
+    "uncalibrated_rejected": "the network's predictions are rejected",
+    "mcllo_not_rejected": "after MCLLO they are not rejected",
+    "temperature_not_rejected": "after temperature scaling they are not rejected",
+    "vector_not_rejected": "after vector scaling they are not rejected",
+    "histogram_not_rejected": "after histogram binning they are not rejected",
+    "xu_davoine_not_rejected": "after Xu and others they are not rejected",
+    "mcllo_not_rejected_corrected": "after MCLLO, allowing for the noise of the map",
+    "temperature_not_rejected_corrected": "after temperature scaling, allowing for its noise",
+    "mcllo_lowers_ece": "MCLLO lowers the ECE",
+    "temperature_lowers_ece": "temperature scaling lowers the ECE",
+    "vector_lowers_ece": "vector scaling lowers the ECE",
+    "histogram_lowers_ece": "histogram binning lowers the ECE",
+    "xu_davoine_lowers_ece": "Xu and others lowers the ECE",
+    "all_but_xu_lower_ece": "all lower the ECE, except Xu and others",
+    "mcllo_lower_ece_than_temperature": "MCLLO has a lower ECE than temperature scaling",
+    "no_method_lowers_accuracy": "no method lowers the accuracy",
+    "mcllo_accuracy_not_lower": "MCLLO does not lower the accuracy",
+    "mcllo_lowers_log_loss": "MCLLO lowers the log loss",
+    "temperature_lowers_log_loss": "temperature scaling lowers the log loss",
+    "vector_lowers_log_loss": "vector scaling lowers the log loss",
+    "histogram_lowers_log_loss": "histogram binning lowers the log loss",
+    "xu_davoine_lowers_log_loss": "Xu and others lowers the log loss",
+    "mcllo_lower_log_loss_than_temperature": "MCLLO has a lower log loss than temperature scaling",
+    "mcllo_lower_log_loss_than_vector": "MCLLO has a lower log loss than vector scaling",
+    "mcllo_like_vector": "their log losses are within 0.005",
+    "cat_and_dog_worst": "after temperature scaling, cat and dog have the two farthest deltas",
+    "cat_or_dog_worst": "after temperature scaling, cat or dog has the farthest delta",
+    "pattern_of_table_2": "all of Table 2 at once: which six rows of X_h are rejected",
+    "all_gammas_below_1": "all gammas of X_t are below 1",
+    "temperature_rejected": "after temperature scaling they are rejected",
+    "mcllo_lowers_ece_of_10_bins": "MCLLO lowers the ECE with 10 bins",
+    "temperature_ece_comparable": "temperature scaling's ECE: at most 0.005 above the others'",
+}
+"""What each count of `claims` says of a split."""
+
 
 def all_images(data: Dataset) -> mcllo.Predictions:
     """Return both parts as one, in the order of the test set."""

@@ -30,7 +30,7 @@ from mcllo.metrics import (
 )
 from mcllo.reproduce import figure6
 from mcllo.reproduce._printed import by_set, printed
-from mcllo.reproduce._studies import OBESITY_METHODS, case_study, obesity
+from mcllo.reproduce._studies import OBESITY_METHODS, CaseStudy, obesity
 
 from .. import choices, rule, tables
 from ..figures import Canvas, runs_figure, ticks
@@ -65,7 +65,7 @@ def analyse() -> tuple[Tables, dict[str, Any]]:
     figures: dict[str, Any] = {}
     for clip in (TESTING, HALF_VOTE):
         data = load_obesity_forest(clip=clip)
-        study = obesity() if clip == TESTING else case_study(data, METHODS)
+        study = obesity() if clip == TESTING else CaseStudy(data, METHODS)
         c, fit = study.comparison, study.fit
         made["table4"] += tables.compared_rows(c, TABLE4, PAPER, clip=clip)
         made["parameters"] += [

@@ -21,7 +21,7 @@ from pyarrow import parquet
 import mcllo
 from mcllo.__main__ import run
 
-VERBS = ("assess", "fit", "compare", "apply", "plot", "power", "demo")
+VERBS = ("assess", "fit", "compare", "apply", "plot", "power", "reproduce", "demo")
 GOOD = "cat,dog,truck,y\n0.7,0.2,0.1,cat\n0.2,0.5,0.3,dog\n0.1,0.3,0.6,truck\n0.4,0.3,0.3,dog\n"
 FILES = {
     "good.csv": GOOD,

@@ -23,7 +23,7 @@ from ..plot._power import mean_gain
 from ..plot._style import BLUE, MUTED, TITLE, VERMILION, plain_axes, set_ticks, styled
 from ._printed import LONG, METHODS
 from ._result import Reproduction
-from ._rows import Row, fitted
+from ._rows import Row
 from ._studies import ALPHA, CaseStudy, images, obesity, simulation
 from ._tables import IMAGES, OBESITY, table2, table4
 
@@ -109,8 +109,7 @@ def power() -> Reproduction:
 
 def planes(study: CaseStudy) -> list[Row]:
     """Return the probabilities of the two planes, likeliest class first, before and after."""
-    data, rows = study.data, list[Row]()
-    fit = fitted(data.train)
+    data, fit, rows = study.data, study.fit, list[Row]()
     for image in PLANES:
         for part, columns in (
             (data.train, data.train_columns),

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from io import BytesIO
 from typing import Any
@@ -37,30 +37,38 @@ WHATS = ("n", "delta_1", "p", "p_chi2", "ece_before", "ece_after")
 
 @dataclass(frozen=True, eq=False)
 class CaseStudy:
-    """A data set, its fits and its comparison."""
+    """A data set and its methods; fits and comparison are computed when they are asked for."""
 
     data: Dataset
-    fit: MCLLOFit
-    holdout_fit: MCLLOFit
-    comparison: Comparison
+    methods: tuple[str, ...]
 
+    @cached_property
+    def fit(self) -> MCLLOFit:
+        """The fit on the rows to learn from."""
+        return fitted(self.data.train)
 
-def case_study(data: Dataset, methods: tuple[str, ...]) -> CaseStudy:
-    """Return everything that the tables of a data set need."""
-    c = compared(data.train, data.holdout, methods, n_resamples=DRAWS)
-    return CaseStudy(data, fitted(data.train), fitted(data.holdout), c)
+    @cached_property
+    def holdout_fit(self) -> MCLLOFit:
+        """The fit on the rows to judge on, which Table 1 has too."""
+        return fitted(self.data.holdout)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Every method, learned on the first rows and judged on the others."""
+        data = self.data
+        return compared(data.train, data.holdout, self.methods, n_resamples=DRAWS)
 
 
 @cache
 def images() -> CaseStudy:
     """Return the study of CIFAR-10."""
-    return case_study(load_cifar10_vgg(), IMAGE_METHODS)
+    return CaseStudy(load_cifar10_vgg(), IMAGE_METHODS)
 
 
 @cache
 def obesity() -> CaseStudy:
     """Return the study of the forest."""
-    return case_study(load_obesity_forest(), OBESITY_METHODS)
+    return CaseStudy(load_obesity_forest(), OBESITY_METHODS)
 
 
 @cache
