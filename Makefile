@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 help:
 	@echo "make demo    install, then assess, fit and apply on predictions from scikit-learn's digits"
 	@echo "make test    install, then run every test (doctests and simulations included)"
-	@echo "make studies rewrite tables, figures and pages of the paper's studies, about a minute"
+	@echo "make studies rewrite tables, figures and pages of the paper's studies, a few minutes"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the files"
 	@echo "make quality held-out log loss beside other packages, an hour or two; stops and goes on"

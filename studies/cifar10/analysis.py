@@ -260,7 +260,8 @@ def facts(t: Tables) -> dict[str, object]:
         "networks": network_words(t["networks"]),
         "choices": choices.choice_words(t["choices"]),
         "public_choices": public_words(t["public_choices"]),
-        "method": {row["set"]: row for row in t["table2"]},
+        "method": {row["set"]: row | method_p(row) for row in t["table2"]},
+        "lowest_loss": min(row["log_loss"] for row in t["table2"] if row["set"] in JUDGED),
         "gamma": gamma,
         "gamma_low": min(on_train),
         "gamma_high": max(on_train),
@@ -278,6 +279,12 @@ def facts(t: Tables) -> dict[str, object]:
         "test_accuracy": log[-1]["test_accuracy"],
         "epochs": log,
     }
+
+
+def method_p(row: Row) -> dict[str, str]:
+    """Return the p-value to quote of a set: the exact one, or chi-square's where that is used."""
+    exact = row["p_method"] != "chi2"
+    return {"p": p_word(row["p"], row["p_method"]) if exact else p_word(row["p_chi2"])}
 
 
 def public_words(rows: Sequence[Row]) -> Rows:

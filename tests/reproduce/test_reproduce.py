@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 import mcllo
-from mcllo.__main__ import main as run
+from mcllo.__main__ import run
 from mcllo.exceptions import InputError
 from mcllo.metrics import accuracy
 from mcllo.reproduce import ITEMS, printed, reproduce
