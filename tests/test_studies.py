@@ -17,6 +17,7 @@ from shared_data import find
 import mcllo
 from mcllo.datasets import CIFAR10_CLASSES, load_cifar10_vgg
 from mcllo.metrics import log_loss
+from mcllo.reproduce._figures import PLANES
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # studies are not installed
@@ -25,6 +26,7 @@ runner, cifar10 = import_module("studies.__main__"), import_module("studies.cifa
 power, obesity = import_module("studies.power.analysis"), import_module("studies.obesity.analysis")
 ecology, rule = import_module("studies.ecology.analysis"), import_module("studies.rule")
 verdicts, splits = import_module("studies.verdicts"), import_module("studies.ecology.splits")
+image_splits = import_module("studies.cifar10.splits")
 power_claims = import_module("studies.power.verdicts")
 PARTS = re.compile(r"<(path|use)|<text[^>]*>([^<]*)").findall
 OFF = {"cifar10_vgg16_keras": {"airplane", "bird", "ship", "truck"}}
@@ -40,7 +42,7 @@ def page(study):
 
 
 @pytest.mark.parametrize(
-    "module", [pages, tables, cifar10, power, power_claims, rule, splits, verdicts]
+    "module", [pages, image_splits, power, power_claims, rule, splits, verdicts]
 )
 def test_examples(module):
     found = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -194,7 +196,7 @@ def test_the_words_about_the_network_agree_with_its_numbers():
     data = load_cifar10_vgg()
     everything = cifar10.all_images(data)
     hits = int((everything.probs.argmax(axis=1) == everything.codes).sum())
-    last = pages.read(ROOT / "studies" / "cifar10" / "training_log.csv")[-1]
+    last = pages.read(ROOT / "studies" / "cifar10" / "training_log_large.csv")[-1]
     assert last["test_accuracy"] == pytest.approx(hits / 10000)
     assert last["test_log_loss"] == pytest.approx(log_loss(None, everything), abs=2e-5)
     assert f"right for {hits / 100:.1f} % of the 10,000" in " ".join(page("cifar10").split())
@@ -213,7 +215,7 @@ def test_the_words_about_the_network_agree_with_its_numbers():
     assert ladder == ["yes"] * 3
     bins = {row["set"]: row["200"] for row in results("cifar10", "bins")}
     assert bins["temperature"] > bins["uncalibrated"]
-    images = np.array(cifar10.PLANES)  # planes only when counted from one
+    images = np.array(PLANES)  # planes only when counted from one
     assert set(everything.codes[images - 1]) == {CIFAR10_CLASSES.index("airplane")}
     assert everything.classes[everything.codes[images[1]]] == "cat"
     assert np.isin(images - 1, data.train_columns["image"]).all()
@@ -251,7 +253,7 @@ def test_what_the_page_says_of_other_networks(name):
         shown = mcllo.Predictions.from_arrays(file["probs"], labels, classes=CIFAR10_CLASSES)
     predictions = cifar10.from_logs(shown)  # vector scaling takes the logs for logits
     train, holdout = cifar10.split(predictions, 0)
-    fit, row = tables.fitted(train), cifar10.split_row(train, holdout)
+    fit, row = tables.fitted(train), image_splits.split_row(train, holdout)
     assert (fit.gamma < 1.0).all()
     if name == "cifar10_vgg16_keras":  # an independent implementation (methods.md 7, seed 0, truck)
         delta = (1.0096, 0.7012, 0.4348, 1.1519, 0.5419, 1.2224, 0.5177, 0.4756, 0.3157)
@@ -280,7 +282,7 @@ def test_the_data_file_is_what_make_predictions_writes(tmp_path):
     with np.load(pages.DATA / "cifar10_vgg.npz") as file:
         arrays = dict(file)
     np.savez(tmp_path / "logits.npz", **arrays)
-    made = make.main(tmp_path / "logits.npz", tmp_path)
+    made = make.main("large", tmp_path, tmp_path / "logits.npz")
     with np.load(made) as file:
         np.testing.assert_equal({name: file[name] for name in arrays}, arrays)
     assert pages.ship("a", tmp_path, **arrays).read_bytes() == made.read_bytes()
@@ -288,7 +290,7 @@ def test_the_data_file_is_what_make_predictions_writes(tmp_path):
     assert [line.split()[1] for line in sums] == ["a.npz", "cifar10_vgg.npz"]
     np.savez(tmp_path / "few.npz", logits=arrays["logits"][:9], labels=arrays["labels"][:9])
     with pytest.raises(SystemExit, match=r"logits of 10000 images and 10 classes.*got \(9, 10\)"):
-        make.main(tmp_path / "few.npz", tmp_path)
+        make.main("large", tmp_path, tmp_path / "few.npz")
 
 
 def cell_of(study, n, delta_1=None):
