@@ -15,8 +15,8 @@ from mcllo.__main__ import run
 from mcllo._blocks.assess import BlockAssessment, assess_blocks
 from mcllo._workflows import assess as _files
 from mcllo._workflows import fit_file as _fit_method
-from mcllo._workflows.assess import assess_file, fit_file, is_large
-from mcllo._workflows.fit_file import fit_method, memory
+from mcllo._workflows.assess import assess_file, is_large
+from mcllo._workflows.fit_file import fit_file, fit_method, memory
 from mcllo.calibrators import CALIBRATORS, AutoCalibrator, TemperatureScaling
 from mcllo.exceptions import InputError
 

@@ -17,7 +17,6 @@ from .._inference.calibration_test import split_baseline
 from .._input.labels import RESERVED
 from .._version import __version__
 from .._workflows.assess import assess_file
-from .._workflows.fit_file import fit_method
 from . import options
 from .options import COMPARED, FLAG_WORDS, PLAIN, READING, notes, reads, split_names
 from .power import power
@@ -125,6 +124,8 @@ def fit(
     workers: int | None = options.WORKERS,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
+    from .._workflows.fit_file import fit_method
+
     options.check_model(output, file)
     rule, named = split_baseline(reading["baseline"], allowed=RESERVED)
     reading |= {"label": label, "baseline": named}

@@ -13,7 +13,6 @@ from .._assessment.assessment import Assessment, assess_predictions
 from .._blocks.assess import BlockAssessment, assess_blocks
 from .._blocks.dask import blocks_of_dask, is_dask
 from .._blocks.files import blocks_of_files
-from .._blocks.fit import fit_blocks
 from .._files.read import read_predictions
 from .._ground.files import StrPath
 from .._inference.budget import N_RESAMPLES
@@ -21,7 +20,6 @@ from .._inference.calibration_test import split_baseline
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, Statistic
 from .._input.predictions import DataOptions, judged_predictions, reads_rows
-from ..calibrators import MCLLOCalibrator
 from ..exceptions import InputError, Option, Phrase
 
 
@@ -133,35 +131,12 @@ def assess_file(
         Option("baseline", rule): bool(rule),
         "a report": whole,
     }
-    if _reads_whole(path, needs):
+    if reads_whole(path, needs):
         return assess(read_predictions(path, **reading), baseline=rule or None, **options)
-    return assess_blocks(_blocks(path, reading, workers), **options)
+    return assess_blocks(blocks_of(path, reading, workers), **options)
 
 
-def fit_file(
-    path: StrPath,
-    reading: dict[str, Any],
-    params: dict[str, Any],
-    *,
-    rule: str = "",
-    workers: int | None = None,
-) -> MCLLOCalibrator:
-    """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
-    needs = {
-        Option("penalty", "firth"): params["penalty"] == "firth",
-        Option("center", params["center"]): params["center"] != "identity",
-        Option("gate", params["gate"]): params["gate"] is not None,
-        Option("baseline", rule): bool(rule),
-    }
-    if _reads_whole(path, needs):
-        predictions = read_predictions(path, **reading)
-        return MCLLOCalibrator(baseline=rule or predictions.baseline, **params).fit(predictions)
-    blocks = _blocks(path, reading, workers)
-    fit = fit_blocks(blocks, penalty=params["penalty"])
-    return MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
-
-
-def _reads_whole(path: StrPath, needs: dict[Any, bool]) -> bool:
+def reads_whole(path: StrPath, needs: dict[Any, bool]) -> bool:
     """Whether all rows are read into memory: of a small file, or where something needs them."""
     why = next((words for words, given in needs.items() if given), None)
     if why is not None and str(path) != "-" and Path(path).is_dir():
@@ -174,7 +149,7 @@ def _reads_whole(path: StrPath, needs: dict[Any, bool]) -> bool:
     return why is not None or not is_large(path)
 
 
-def _blocks(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
+def blocks_of(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
     """Return the rows of a file or directory in blocks, as the reading options ask."""
     own = {
         name: value

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from .._blocks.files import blocks_of_files
+from .._blocks.fit import fit_blocks
 from .._files.read import read_predictions
 from .._ground.files import StrPath
 from .._ground.results import none_for_nan
 from .._ground.text import format_count, listed
-from ..calibrators import CALIBRATORS
+from ..calibrators import CALIBRATORS, MCLLOCalibrator
 from ..exceptions import InputError, Option, Phrase
-from .assess import fit_file, is_large
+from .assess import blocks_of, is_large, reads_whole
 from .compare import known_methods
 
 DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
@@ -102,6 +103,29 @@ def fit_method(
     predictions = read_predictions(path, **reading)
     estimator.set_params(**params, **wanted)
     return FittedMethod(estimator.fit(predictions), predictions.n_samples)
+
+
+def fit_file(
+    path: StrPath,
+    reading: dict[str, Any],
+    params: dict[str, Any],
+    *,
+    rule: str = "",
+    workers: int | None = None,
+) -> MCLLOCalibrator:
+    """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
+    needs = {
+        Option("penalty", "firth"): params["penalty"] == "firth",
+        Option("center", params["center"]): params["center"] != "identity",
+        Option("gate", params["gate"]): params["gate"] is not None,
+        Option("baseline", rule): bool(rule),
+    }
+    if reads_whole(path, needs):
+        predictions = read_predictions(path, **reading)
+        return MCLLOCalibrator(baseline=rule or predictions.baseline, **params).fit(predictions)
+    blocks = blocks_of(path, reading, workers)
+    fit = fit_blocks(blocks, penalty=params["penalty"])
+    return MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
 
 
 def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -> InputError:
