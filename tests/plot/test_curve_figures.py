@@ -149,7 +149,7 @@ def test_classes_come_worst_first(curve):
     order = np.argsort(-np.array(sizes), kind="stable")
     axes = reliability_by_class(a, curve=curve, max_classes=3)
     assert [ax.get_title(loc="left") for ax in axes] == [str(k) for k in order[:3]]
-    assert axes[0].texts[0].get_text() == f"{name} {format_number(max(sizes))}"
+    assert axes[0].texts[-1].get_text() == f"{name} {format_number(max(sizes))}"
     first = reliability_by_class(a, curve=curve, max_classes=2, order=[7])
     assert first[0].get_title(loc="left") == "7"
 

@@ -29,6 +29,7 @@ from mcllo.plot import (
     calibration_map,
     comparison_dots,
     ece_boxplot,
+    ece_difference,
     ladder,
     parameters,
     power,
@@ -80,6 +81,7 @@ def test_diagrams_maps_and_forests_are_readable(n_classes):
         (ladder, lambda: climbed()),
         (power, lambda: grid()),
         (ece_boxplot, lambda: grid()),
+        (ece_difference, lambda: grid()),
     ],
 )
 def test_a_given_axes_is_used(draw, result):
@@ -290,13 +292,31 @@ def test_a_separated_fit_says_so():
     assert_readable(reliability_by_class(a))
 
 
+def test_methods_in_the_order_and_under_the_names_that_are_asked_for():
+    c = comparison()
+    first, second = (row.method for row in c.judged[:2])
+    axes = draw(c, names={second: "B", first: "A"})
+    assert [ax.get_title(loc="left") for ax in axes] == ["B", "A"]
+    with pytest.raises(InputError, match=r"names must name methods of this comparison; got 'nobody'"):
+        draw(c, names={"nobody": "N"})
+
+
+def test_a_strip_says_how_many_rows_its_tallest_bar_has():
+    c = comparison()
+    for ax, row in zip(draw(c), ordered(c), strict=True):
+        counts = reliability_curve(c.recalibrated[row.method], n_bins=10).counts
+        words = [text.get_text() for text in ax.texts if text.get_text().startswith("up to")]
+        assert words in ([], [f"up to {counts.max():,.0f} rows"])
+    assert words
+
+
 def test_one_panel_per_method_each_with_its_numbers():
     c = comparison()
     axes = draw(c, caption=True)
     rows = ordered(c)
     assert [ax.get_title(loc="left") for ax in axes] == [title_of(row.method) for row in rows]
     for ax, row in zip(axes, rows, strict=True):
-        below = ax.texts[0].get_text()
+        below = ax.texts[-1].get_text()
         assert below == f"ECE {format_number(row.ece)}, p {p_of(row)}"
         curve = reliability_curve(c.recalibrated[row.method])
         used = curve.counts > 0
@@ -587,3 +607,29 @@ def test_another_n_and_a_study_of_one_effect():
         ax = ece_boxplot(study)
         assert [text.get_text() for text in ax.get_xticklabels()] == ["250", "500", "1,000"]
         assert f"{reps} data sets a box" in assert_readable(ax)
+
+
+def test_the_gain_is_the_mean_of_the_differences():
+    for study, where in ((grid(), "delta_1"), (own(), "n")):
+        ax = ece_difference(study, caption=True)
+        cells = [c for c in study.rows if where == "n" or c.n == 5000]
+        gains = [(c.ece_before - c.ece_after).mean() for c in cells]
+        np.testing.assert_allclose(line(ax, "_0")[:, 1], gains)
+        np.testing.assert_allclose(line(ax, "_0")[:, 0], [getattr(c, where) for c in cells])
+        reach = 1.96 * np.std(cells[0].ece_before - cells[0].ece_after, ddof=1) / 40**0.5
+        band = ax.collections[0].get_paths()[0].vertices
+        assert band[band[:, 0] == getattr(cells[0], where), 1].max() == pytest.approx(
+            gains[0] + reach
+        )
+        assert_readable(ax)
+
+
+def test_outliers_stand_beyond_whiskers_of_one_and_a_half_boxes():
+    cell = next(c for c in grid().rows if c.n == 5000)
+    low, high = np.quantile(cell.ece_before, [0.25, 0.75])
+    far = cell.ece_before[(cell.ece_before > high + 1.5 * (high - low))
+                          | (cell.ece_before < low - 1.5 * (high - low))]  # fmt: skip
+    ax = ece_boxplot(grid(), outliers=True)
+    shown = next(line for line in ax.lines if line.get_marker() == "o").get_ydata()
+    assert sorted(shown) == sorted(far)
+    assert not [line for line in ece_boxplot(grid()).lines if line.get_marker() == "o"]

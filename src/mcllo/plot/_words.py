@@ -220,10 +220,10 @@ CAPTIONS = {
     "{of.n_classes} classes): of the predictions as drawn, and after an MCLLO map fitted to the "
     "same rows. Boxes hold half of the data sets, whiskers 95 %. It is above 0 for calibrated "
     "predictions too.",
-    "ece_difference": "By how much an MCLLO map, fitted to the same rows, lowers the expected "
-    "calibration error of simulated data sets ({of.design}; {of.n_classes} classes), on average. "
-    "Bands are the 95 % intervals of the simulation. A gain where nothing is wrong is the fit's "
-    "own: the map follows the noise of the rows it is judged on.",
+    "ece_difference": "Mean ECE of simulated data sets ({of.design}; {of.n_classes} classes) less "
+    "that after an MCLLO map fitted to the same rows. Bands are the 95 % intervals of the "
+    "simulation. A gain where nothing is wrong is the fit's own: the map follows the noise of the "
+    "rows it is judged on.",
 }
 """How to read each figure; `caption` fills the gaps."""
 
