@@ -45,10 +45,15 @@ class Recipe:
     shift: int  # pixels
     alternate: bool  # flip every image in every other epoch, instead of at random
     bias_epochs: int = 0  # how long the first layer's bias is trained; 0: like any other
+    more: int = 0  # epochs after these, plain too, the last layer's weights as the logits have them
+    more_lr: float = 0.0
 
-    def learning_rate(self, done: float) -> float:
-        """Return the learning rate, as a share of its peak, when ``done`` of the steps are."""
-        return min(done / self.warm_up, (1 - done) / (1 - self.warm_up))
+    def learning_rate(self, epoch: float) -> float:
+        """Return the learning rate when so many epochs are done."""
+        if epoch >= self.epochs:
+            return self.more_lr * (1 - (epoch - self.epochs) / self.more) if self.more else 0.0
+        done = epoch / self.epochs
+        return self.peak_lr * min(done / self.warm_up, (1 - done) / (1 - self.warm_up))
 
 
 def small(images: Tensor, width: int = 24) -> nn.Sequential:
@@ -132,6 +137,15 @@ def large(images: Tensor, widths: tuple[int, ...] = (64, 256, 256)) -> nn.Sequen
     return nn.Sequential(*layers).to(memory_format=torch.channels_last)
 
 
+def undivide(net: nn.Sequential) -> None:
+    """Move the last constant into the weights before it: the same logits, faster steps."""
+    last, scale = net[-2], net[-1]
+    if isinstance(scale, Scale) and scale.factor != 1.0:
+        with torch.no_grad():
+            last.weight.mul_(scale.factor)
+        scale.factor = 1.0
+
+
 def large_groups(net: nn.Sequential) -> list[dict]:
     """Return the large network's parameters: its norms' biases learn 64 times as fast."""
     biases = [m.bias for m in net if isinstance(m, nn.BatchNorm2d)]
@@ -156,6 +170,8 @@ RECIPES = {
         shift=2,
         alternate=True,
         bias_epochs=3,
+        more=3,
+        more_lr=0.05,
     ),
     "small": Recipe(
         small,

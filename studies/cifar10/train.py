@@ -21,7 +21,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from ..pages import write
 from . import fetch
-from .networks import RECIPES, Recipe
+from .networks import RECIPES, Recipe, undivide
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = ("epoch", "lr", "train_loss", "test_accuracy", "test_log_loss", "seconds")
@@ -82,9 +82,9 @@ def train_epoch(
     total, started = 0.0, time.perf_counter()
     for step, (x, y) in enumerate(data):
         stop_if_asked()
-        share = recipe.learning_rate((epoch + (step + 0.5) / steps) / recipe.epochs)
+        rate = recipe.learning_rate(epoch + (step + 0.5) / steps)
         for group in optimizer.param_groups:
-            group["lr"] = recipe.peak_lr * share * group.get("speed", 1.0)
+            group["lr"] = rate * group.get("speed", 1.0)
         loss = F.cross_entropy(net(x), y)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -153,9 +153,14 @@ def main() -> None:
         net.load_state_dict(state["net"])
         optimizer.load_state_dict(state["optimizer"])
         history = state["history"]
+        if len(history) > recipe.epochs:
+            net[-1].factor = 1.0  # its weights are kept undivided
 
-    for epoch in range(len(history), recipe.epochs):
+    for epoch in range(len(history), recipe.epochs + recipe.more):
         started = time.perf_counter()
+        if epoch == recipe.epochs:
+            undivide(net)
+            optimizer.state.clear()
         plain = epoch >= recipe.epochs - recipe.plain
         if plain:
             for group in optimizer.param_groups:
@@ -165,7 +170,7 @@ def main() -> None:
         logits = logits_of(net, x_test)
         line = (
             epoch + 1,
-            round(recipe.peak_lr * recipe.learning_rate((epoch + 1) / recipe.epochs), 6),
+            round(recipe.learning_rate(epoch + 0.999), 6),
             round(loss, 5),
             (logits.argmax(1) == y_test).double().mean().item(),
             round(F.cross_entropy(logits, y_test).item(), 5),
