@@ -61,8 +61,8 @@ BINS = (5, 10, 15, 20, 45, 90, 200)
 TABLE2 = """set n paper_statistic statistic paper_p p_chi2 p p_method p_corrected paper_ece ece mce
 paper_accuracy accuracy paper_label_change label_change classwise_ece log_loss log_loss_difference
 difference_low difference_high brier zero_labels"""
-N_PLAIN = 4
-"""Epochs without augmentation, of the recipe in `networks`, which needs PyTorch to be read."""
+N_FIRST, N_PLAIN = 18, 7
+"""Epochs of the first part, and epochs without augmentation, by the recipe in `networks`."""
 BEFORE: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.0, "color": VERMILION}
 AFTER: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 6.0, "color": BLUE}
 
@@ -238,8 +238,7 @@ def splits_figure(splits: Sequence[Row]) -> list[Axes]:
 
 def facts(t: Tables) -> dict[str, object]:
     """Return what the page asks for, from the tables."""
-    gamma = {f"{row['part']}, {row['class']}": row["gamma"] for row in t["parameters"]}
-    on_train = [value for name, value in gamma.items() if name.startswith("X_t")]
+    on_train = [row["gamma"] for row in t["parameters"] if row["part"] == "X_t"]
     statistics = column(t["baselines"], "statistic")
     log = read(HERE / "training_log_large.csv")
     return {
@@ -262,7 +261,6 @@ def facts(t: Tables) -> dict[str, object]:
         "public_choices": public_words(t["public_choices"]),
         "method": {row["set"]: row | method_p(row) for row in t["table2"]},
         "lowest_loss": min(row["log_loss"] for row in t["table2"] if row["set"] in JUDGED),
-        "gamma": gamma,
         "gamma_low": min(on_train),
         "gamma_high": max(on_train),
         "scaled": {row["class"]: row for row in t["classes"] if row["part"] == "all"},
@@ -275,6 +273,10 @@ def facts(t: Tables) -> dict[str, object]:
         "statistic_high": statistics.max(),
         "n_epochs": len(log),
         "n_plain": N_PLAIN,
+        "n_first": N_FIRST,
+        "first_accuracy": log[N_FIRST - 1]["test_accuracy"],
+        "first_loss": log[N_FIRST - 1]["test_log_loss"],
+        "test_log_loss": log[-1]["test_log_loss"],
         "minutes": column(log, "seconds").sum() / 60.0,
         "test_accuracy": log[-1]["test_accuracy"],
         "epochs": log,
