@@ -71,9 +71,17 @@ def p_printed(pvalue: float | None) -> str:
     return f"<{BELOW:g}" if pvalue <= BELOW else f"{pvalue:.3f}"
 
 
-def p_ours(pvalue: float | None) -> str:
-    """Return a p-value of ours: as the paper would print it."""
-    return "-" if pvalue is None else p_words(pvalue).bare
+def p_ours(pvalue: float | None, method: str = "exact") -> str:
+    """Return an exact p-value of ours, or a bound; a dash where chi-square is trusted.
+
+    Examples
+    --------
+    >>> p_ours(0.034), p_ours(1e-9, "bound"), p_ours(0.2, "chi2"), p_ours(None)
+    ('0.034', '<= 1.0e-09', '-', '-')
+    """
+    if pvalue is None or method == "chi2":
+        return "-"
+    return p_words(pvalue, bound=method == "bound").bare
 
 
 def _parsed(cell: str) -> float | str | None:

@@ -11,7 +11,7 @@ from ._result import Reproduction
 from ._rows import Row, compared_rows, parameter_rows
 from ._studies import CaseStudy, images, obesity
 
-COLUMNS = """set n paper_statistic statistic paper_p p_chi2 p p_corrected paper_ece ece mce
+COLUMNS = """set n paper_statistic statistic paper_p p_chi2 p p_method p_corrected paper_ece ece mce
 paper_accuracy accuracy paper_label_change label_change log_loss"""
 IMAGES = (
     "Ours: a VGG trained for this package, its 10,000 test images split at random; the paper's "
@@ -23,8 +23,9 @@ OBESITY = (
 ERRORS = "Standard errors in brackets. The paper's columns have no names; taken to be alphabetical."
 HOW_TO_READ = (
     "p: likelihood ratio test of these probabilities, by chi-square as in the paper; exact: labels "
-    "drawn from them, where chi-square cannot be trusted; corr.: is it the same map in both "
-    "samples?, which allows for the noise of the fitted map. ECE with ceil(sqrt n) bins."
+    "drawn from them, where chi-square cannot be trusted (<=: a guaranteed bound); corr.: is it "
+    "the same map in both samples?, which allows for the noise of the fitted map. ECE with "
+    "ceil(sqrt n) bins."
 )
 
 
@@ -117,7 +118,7 @@ def _method_cells(row: Row) -> list[str]:
         _cell(row["statistic"], ".1f"),
         p_printed(row["paper_p"]),
         p_printed(row["p_chi2"]),
-        p_ours(row["p"]),
+        p_ours(row["p"], row["p_method"]),
         p_ours(row["p_corrected"]),
         _cell(row["paper_ece"], ".3f"),
         _cell(row["ece"], ".3f"),
