@@ -81,7 +81,10 @@ def by_words(text):
         told = found - {"cannot be told"} or {"cannot be told"}
         settings = told if len(told) == 1 else {"holds in part"}
         return settings | (found if len(found) == 1 else {"cannot be told"})
-    words = text.split(": ")[-1].replace("−", "-").replace(",", "")
+    words = text.split(": ")[-1].replace("−", "-").replace(",", "").replace(" in every reading", "")
+    if span := re.fullmatch(r"(\d+) to (\d+) of (\d+) by reading", words):
+        found = set().union(*(by_words(f"{end} of {span[3]}") for end in span.groups()[:2]))
+        return found if len(found) == 1 else {"cannot be told"}
     if counts := re.fullmatch(r"(\d+) of (\d+)", words):
         true, of = map(int, counts.groups())
         if of < 10:
@@ -370,7 +373,7 @@ def test_what_the_repetitions_must_obey():
 
 def test_a_second_drawing_gives_the_same_bytes(tmp_path):
     for name in ("a.svg", "b.svg"):
-        runner.save(power.difference_figure(results("power", "cells")), tmp_path / name)
+        runner.save(power.sharp_figure(results("power", "sharp")), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 

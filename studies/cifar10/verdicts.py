@@ -75,7 +75,7 @@ def claims(made: Tables, runs: Judged) -> list[Claim]:
         ),
         Claim(
             "temperature_rejected",
-            '"X_h,TS is not" well-calibrated',
+            'some "are well-calibrated, while X_h,TS is not"',
             COMPARED,
             seen["temperature_rejected"],
         ),

@@ -7,6 +7,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, datasets, load_calibrator, read_predictions
 from mcllo.__main__ import run
+from mcllo._cli import demo
 from mcllo._cli.demo import draw, image_predictions, own_file, write_csv
 from mcllo.exceptions import InputError
 
@@ -32,13 +33,25 @@ def shown(tmp_path_factory):
     return folder, text.getvalue()
 
 
-def test_a_repair_that_is_not_shown_to_help_is_applied_with_a_reason(shown):
+def test_the_best_repair_is_applied(shown):
     folder, text = shown
     best = load_calibrator(folder / "model.json").method
     page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f'data-test-recommended="{best}" data-test-improves="true"' in page
+    assert f"3. Smallest log loss here: {best}. Learned, saved, and applied to" in text
+
+
+def test_a_repair_that_is_not_shown_to_help_is_applied_with_a_reason(tmp_path, monkeypatch):
+    data = datasets.load_cifar10_vgg(network="small")
+    few = data.train.take(range(1500)), data.holdout.take(range(300))
+    monkeypatch.setattr(demo, "image_predictions", lambda: few)
+    monkeypatch.setattr(demo, "METHODS", ("mcllo", "temperature"))
+    said = []
+    page = demo.run_demo(tmp_path, said.append).read_text(encoding="utf-8")
+    best = load_calibrator(tmp_path / "model.json").method
     assert f'data-test-recommended="{best}" data-test-improves="false"' in page
     says = f"3. Smallest log loss here: {best}. That it gains is not shown; it is applied to"
-    assert says in text
+    assert says in "\n".join(said)
 
 
 def test_everything_is_there(shown):

@@ -1,7 +1,7 @@
 """What two verbs do: `mcllo demo` and `mcllo plot`.
 
 ==========  ======================================================================================
-`run_demo`  the whole job on predictions that the package carries: a small VGG's probabilities for
+`run_demo`  the whole job on predictions that the package carries: the probabilities of a VGG for
             the test images of CIFAR-10 (`mcllo.datasets`), 8,000 images to learn the repair from,
             2,000 to judge it on
 `draw`      one figure of one file: predictions -> assessment -> figure -> file
