@@ -208,10 +208,10 @@ def shares_figure(rows: Sequence[Row]) -> Axes:
     named_rows(ax, [row["class"] for row in order])
     ax.set_xlabel("Predicted less observed share (percentage points)")
     heading(ax, "After temperature scaling", "10,000 images; each class has a share of 10 %")
-    key = [
-        Line2D([], [], label="rejected at 0.05 (Holm)", **BEFORE),
-        Line2D([], [], label="not rejected", **AFTER),
-    ]
+    told = {"rejected at 0.05 (Holm)": BEFORE, "not rejected at 0.05 (Holm)": AFTER}
+    seen = [row["large_adjusted"] <= LEVEL for row in order]
+    shown = zip(told.items(), (any(seen), not all(seen)), strict=True)
+    key = [Line2D([], [], label=name, **style) for (name, style), drawn in shown if drawn]
     figure.footer("", key)
     return ax
 
