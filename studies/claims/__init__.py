@@ -29,7 +29,7 @@ Rows = list[dict[str, Any]]
 def rows_like(kind: str, n: int, c: int, rng: np.random.Generator) -> np.ndarray:
     """Return `n` rows of `c` classes: "dirichlet:ALPHA", "sharp" (2 to 3 % errors), "network".
 
-    "network" are rows of the shipped CIFAR-10 predictions, drawn with replacement (10 classes);
+    "network" are rows of the smaller shipped CIFAR-10 network, drawn with replacement (10 classes);
     "rare" are two classes with about 5 % events, Beta(.3, 6).
     """
     if kind == "network":
@@ -48,8 +48,8 @@ def rows_like(kind: str, n: int, c: int, rng: np.random.Generator) -> np.ndarray
 
 @cache
 def _network() -> np.ndarray:
-    """Return the shipped predictions, read once."""
-    return load_cifar10_vgg().train.probs
+    """Return the shipped predictions of the smaller network, read once."""
+    return load_cifar10_vgg(network="small").train.probs
 
 
 def _safe(probs: np.ndarray) -> np.ndarray:
