@@ -30,7 +30,7 @@ def run(name: str, to: Path = ROOT) -> None:
     """Write tables, figures and page of a study into a checkout."""
     study, folder = import_module(f"studies.{name}.analysis"), to / "studies" / name
     for file, command in getattr(study, "GIVEN", {}).items():
-        if not any((ROOT / "studies" / name / kept / file).exists() for kept in KEPT):
+        if not (ROOT / "studies" / name / "given" / file).exists():
             raise SystemExit(
                 f"given/{file} of the study {name} must be there. Take it from git again, or "
                 f"make it: python -m {command}"

@@ -22,6 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 import mcllo.plot
+from mcllo.reproduce._printed import BELOW
 
 from .pages import Row, column
 
@@ -51,8 +52,6 @@ DOTS: dict[str, Any] = {"ls": "none", "marker": "o", "alpha": 0.75}
 MIDDLE: dict[str, Any] = {"ls": "none", "marker": "|", "markeredgewidth": 2.2}
 PRINTED: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.5}
 PRINTED |= {"markeredgecolor": "white"}
-PRINTED_AS_BELOW = 0.001
-"""The paper prints "< 0.001"."""
 
 
 @contextmanager
@@ -125,13 +124,6 @@ def line_look(k: int) -> dict[str, Any]:
     return {"color": SERIES[k], "ls": DASHES[k], "marker": MARKERS[k], "markersize": 5.5}
 
 
-def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
-    """List the curves beside the axes."""
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
-    place |= {"borderaxespad": 0.0, "handlelength": 3.2, "labelcolor": INK, "fontsize": SMALL}
-    ax.legend(handles, names, **place)
-
-
 def named_rows(ax: Axes, names: Sequence[str], foot: float = 0.6) -> None:
     """Give the axes a row for each name, the first above, and room under the last."""
     ax.set_yticks(range(len(names)), names)
@@ -189,7 +181,7 @@ def runs_figure(
             ax.plot(np.median(values), place, color=INK, zorder=3, **middle)
             printed = paper.get(name, {}).get(what.removesuffix("_chi2"))
             if printed is not None:
-                below = log and printed == PRINTED_AS_BELOW
+                below = log and printed == BELOW
                 mark = PRINTED | ({"marker": "<", "markersize": 8.5} if below else {})
                 x = np.log10(printed) if log else printed
                 ax.plot(x, place, color=VERMILION, zorder=4, **mark)

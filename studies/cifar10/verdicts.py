@@ -10,7 +10,7 @@ readings         of EB and of Xu and others (`studies.choices`), on the splits o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -219,10 +219,10 @@ def identity_move(made: Tables, method: str) -> float:
     return next(r["mean_change_of_top"] for r in made["identity"] if r["method"] == method)
 
 
-def bin_range(row: Mapping[str, object]) -> float:
+def bin_range(row: Row) -> float:
     """Return how far the number of bins moves the ECE of one set."""
-    values = [value for name, value in row.items() if name != "set"]
-    return max(values) - min(values)  # type: ignore[operator]
+    values = [float(value) for name, value in row.items() if name != "set"]
+    return max(values) - min(values)
 
 
 def baseline_evidence(rows: Sequence[Row]) -> Evidence:

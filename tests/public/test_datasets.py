@@ -15,15 +15,7 @@ from mcllo.datasets import load_cifar10_vgg, load_obesity_forest, load_portal_ro
 from mcllo.exceptions import FileFormatError, InputError
 
 DATA = Path(mcllo.datasets.__file__).parent / "data"
-HAS_CIFAR10 = (DATA / "cifar10_vgg.npz").exists()
-needs_cifar10 = pytest.mark.skipif(
-    not HAS_CIFAR10, reason="cifar10_vgg.npz is made by studies/cifar10/train.py, which has not run"
-)
-LOADERS = [
-    load_obesity_forest,
-    load_portal_rodents,
-    pytest.param(load_cifar10_vgg, marks=needs_cifar10),
-]
+LOADERS = [load_obesity_forest, load_portal_rodents, load_cifar10_vgg]
 
 
 @pytest.mark.parametrize("load", LOADERS)
@@ -102,7 +94,6 @@ def test_groups_of_rodents(groups, number):
     assert len(np.unique(data.holdout.groups)) == len(seen) == number
 
 
-@needs_cifar10
 def test_cifar10_split_and_accuracy():
     data = load_cifar10_vgg()
     assert (data.train.n_samples, data.holdout.n_samples) == (8000, 2000)
