@@ -308,6 +308,7 @@ def test_a_strip_says_how_many_rows_its_tallest_bar_has():
         words = [text.get_text() for text in ax.texts if text.get_text().startswith("up to")]
         assert words in ([], [f"up to {counts.max():,.0f} rows"])
     assert words
+    assert len(draw(c, n_bins=1)) == len(c.judged)  # one bin has its middle in neither half
 
 
 def test_one_panel_per_method_each_with_its_numbers():

@@ -9,7 +9,6 @@ import typer
 from . import options
 
 ALL = "all"
-FIGURE_KINDS = ("svg", "png", "pdf")
 
 
 def reproduce(
@@ -23,12 +22,13 @@ def reproduce(
     Figures are written to DIR (by default the current one), tables are printed, and written too
     where a DIR is given.
     """
+    from ..plot._files import FORMATS
     from ..reproduce import ITEMS
     from ..reproduce import reproduce as made
 
-    if kind not in FIGURE_KINDS:
+    if kind not in FORMATS:
         raise typer.BadParameter(
-            f"it must be {', '.join(FIGURE_KINDS)}; got {kind}.", param_hint="--format"
+            f"it must be {', '.join(FORMATS)}; got {kind}.", param_hint="--format"
         )
     folder = Path(output or ".")
     folder.mkdir(parents=True, exist_ok=True)

@@ -63,7 +63,8 @@ def draw_strip(ax: Axes, bins: ReliabilityCurve) -> None:
     look: dict[str, Any] = {"color": FAINT, "edgecolor": MUTED, "lw": 0.5, "label": "_counts"}
     ax.bar(left, height[used], width, -STRIP, align="edge", **look)
     middle = 0.5 * (bins.edges[:-1] + bins.edges[1:])
-    tallest = [float(height[middle < 0.5].max(initial=0.0)), float(height[middle > 0.5].max())]
+    halves = (middle <= 0.5, middle > 0.5)
+    tallest = [float(height[half].max(initial=0.0)) for half in halves]
     if min(tallest) < 0.45 * STRIP:  # there is room for words over the low bars of one half
         first = tallest[0] <= tallest[1]
         words = f"up to {short_count(bins.counts.max())} rows"
