@@ -124,6 +124,13 @@ def line_look(k: int) -> dict[str, Any]:
     return {"color": SERIES[k], "ls": DASHES[k], "marker": MARKERS[k], "markersize": 5.5}
 
 
+def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> None:
+    """List the curves beside the axes."""
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
+    place |= {"borderaxespad": 0.0, "handlelength": 3.2, "labelcolor": INK, "fontsize": SMALL}
+    ax.legend(handles, names, **place)
+
+
 def named_rows(ax: Axes, names: Sequence[str], foot: float = 0.6) -> None:
     """Give the axes a row for each name, the first above, and room under the last."""
     ax.set_yticks(range(len(names)), names)
