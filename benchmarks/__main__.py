@@ -5,6 +5,7 @@
                                   (``make bench``); ``--quick`` prints instead of writing
 ``python -m benchmarks quality``  make prediction sets and run the cases that have not been run
 ``python -m benchmarks harmless`` the same for the do-no-harm simulation
+``python -m benchmarks shifted``  the same for rows whose labels have other frequencies
 ``python -m benchmarks page``     pages and figures from the results; nothing is timed or fitted
 ================================  ==================================================================
 """
@@ -32,8 +33,8 @@ def main(words: list[str]) -> None:
             print(f"\n{found}\n\n{QUICK}: not on the page")
         else:
             pages.write_speed(results)
-    elif command in ("quality", "harmless"):
-        quality.main(rest, drawn=command == "harmless")
+    elif command in ("quality", "harmless", "shifted"):
+        quality.main(rest, drawn=command == "harmless", shifted=command == "shifted")
     elif command == "page":
         pages.write_speed(read(LATEST))
         if "--from-results" not in rest and quality.CASES.exists():

@@ -17,11 +17,11 @@ from studies.pages import count, time_word
 from benchmarks.machine import ROOT, Record, median, quartiles
 from benchmarks.methods import REFERENCE, full_title, timed_title
 from benchmarks.quality import View, counted
-from benchmarks.speed import shape
+from benchmarks.speed import kind, shape
 
 FOLDER = ROOT / "docs" / "figures"
-TIMED = ["mcllo-1", "sklearn-temperature", "netcal-temperature", "svs"]
-TIMED += ["scipy-lbfgs", "r-analytic", "r-numeric"]
+TIMED = ["mcllo-1", "mcllo-1-numpy", "sklearn-temperature", "netcal-temperature"]
+TIMED += ["ts", "r-analytic", "r-numeric"]
 JUDGED = ["auto", "sms", "auto-gate", "svs", "temperature", "mcllo-ridge", "mcllo"]
 """As many as there are colours that everyone can tell apart."""
 APART = 0.06
@@ -39,16 +39,16 @@ def _style(name: str, drawn: Sequence[str]) -> dict[str, Any]:
 
 
 def sweeps(sizes: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return sizes that differ in rows only and sizes that differ in classes only."""
-    shapes = sorted(map(shape, sizes))
+    """Return sizes that differ in rows only and in classes only, of synthetic rows."""
+    shapes = sorted(shape(size) for size in sizes if not kind(size))
     n, c = (Counter(part).most_common(1)[0][0] for part in zip(*shapes, strict=True))
     return [f"{m}x{c}" for m, k in shapes if k == c], [f"{n}x{k}" for m, k in shapes if m == n]
 
 
 def has_sweeps(results: Record) -> bool:
     """Whether rows and classes each take two values at least: one point shows no growth."""
-    fits = results["fits"]
-    return bool(fits) and all(len(sweep) > 1 for sweep in sweeps(fits))
+    fits = results.get("fits", {})
+    return any(not kind(size) for size in fits) and all(len(sweep) > 1 for sweep in sweeps(fits))
 
 
 @look()
@@ -79,7 +79,7 @@ def draw_speed(results: Record) -> list[Axes]:
     quick = " Quick run: not for quoting." if results["quick"] else ""
     figure.footer(
         "Points: medians of interleaved rounds, one thread each; bars: quartiles. MCLLO includes "
-        "validation, test and standard errors; temperature and SVS are fits alone. Missing points "
+        "validation, test and standard errors; temperature and TS are fits alone. Missing points "
         f"were not timed or took longer than the limit. {results['machine']['cpu']}.{quick}"
     )
     return axes

@@ -58,6 +58,13 @@ def say(words: str) -> None:
     print(f"{now()}  {words}", flush=True)
 
 
+def kernel_name() -> str:
+    """Return which kernel runs where nothing turns it off: 'NumPy', or C and its vectors."""
+    from mcllo._math import compiled
+
+    return compiled.kernel_name()
+
+
 def machine(packages: Iterable[str] = PACKAGES) -> Record:
     """Return what does not change during a run; a package or R that is not there has no version."""
     import numpy as np
@@ -90,6 +97,7 @@ def machine(packages: Iterable[str] = PACKAGES) -> Record:
         "system": f"{platform.system()} {platform.machine()}",
         "blas": ", ".join(sorted(blas)) or "unknown",
         "blas_threads": 1,
+        "kernel": kernel_name(),
         "versions": versions,
     }
 

@@ -1,39 +1,50 @@
 """What is timed and compared, ours and others: each is ``fit(probs, y) -> predict``.
 
 ``methods.csv`` lists them: a function of this module and what it is given. Some take part in the
-first seeds only, and up to so many rows: they are slow, or nothing hangs on them.
+first seeds only, and up to so many rows: they are slow, or nothing hangs on them. The last column
+is for `race`: ``threads`` lets threads share the rows, ``numpy`` turns the C kernel off.
 
 ============  ======================================================================================
 `QUALITY`     judged on held-out rows, each with its package's defaults
 programs      of the same model, MCLLO; they give numbers in which they should agree
 `APPLY`       what is timed is `predict`, of a map fitted to a few rows
+`PASSES`      the same, of one pass over all rows
+`FORMS`       the same, of a map exported to each form
+`EXACT`       p-values of the likelihood ratio by simulation
+`SHIFTED`     judged on rows of other class frequencies than those learned from
 ============  ======================================================================================
 
 Packages are imported on the first fit, before the clock starts (`warm_up`). A method that is not
 installed raises ImportError there and takes no part; the pages say so. Private names of ``mcllo``
-are imported by `in_full` and `applied` (one thread over the rows), `estimated` (no public function
-leaves out standard errors) and `one_pass` (the unit in which a fit from a file is counted) alone.
+are imported by `estimated` (no public function leaves out standard errors), `log_partition` (a pass
+is no fit) and, for one thread over the rows, by `race` alone.
 """
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from math import inf
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 from studies.pages import parsed, read
 
-from benchmarks.machine import HERE
+from benchmarks.machine import HERE, kernel_name
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Fit = Callable[[np.ndarray, np.ndarray], Predict]
 
 REFERENCE, NOTHING, OURS, GATED = "sms", "identity", "auto", "auto-gate"
+DRAWS = 1999
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +57,7 @@ class Method:
     timed: str | None = None
     seeds: float = inf
     most_rows: float = inf
+    process: str = ""
 
 
 def with_numbers(predict: Predict, found: dict[str, float]) -> Predict:
@@ -121,14 +133,12 @@ def ours(name: str, probs: np.ndarray, y: np.ndarray, **options: Any) -> Predict
     return lambda rows: made.predict_proba(np.log(rows))
 
 
-def in_full(probs: np.ndarray, y: np.ndarray, threads: int | None = None) -> Predict:
+def in_full(probs: np.ndarray, y: np.ndarray) -> Predict:
     """Fit MCLLO: estimates, likelihood ratio test and standard errors."""
     from scipy.special import chdtrc
 
     from mcllo import MCLLOCalibrator
-    from mcllo._ground.threads import limit_threads
 
-    limit_threads(threads)
     made = MCLLOCalibrator(classes=range(probs.shape[1])).fit(probs, y)
     end = made.fit_
     found = {"nll": -end.log_likelihood, "pvalue": float(chdtrc(end.df, end.statistic))}
@@ -150,11 +160,29 @@ def estimated(probs: np.ndarray, y: np.ndarray) -> Predict:
     return with_numbers(partial(apply_softmax, likelihood.theta(done.solution.x)), found)
 
 
-def one_pass(log_odds: np.ndarray) -> Any:
-    """Return the terms of the likelihood at the identity, on one thread; terms can be added."""
+def log_partition(log_odds: np.ndarray) -> Callable[[], Any]:
+    """Return a pass at the identity on one thread: value, gradient and Hessian, which can be added.
+
+    It may be called again.
+    """
     from mcllo._math.likelihood import LogPartition, identity_theta
 
-    return LogPartition(log_odds, n_jobs=1)(identity_theta(len(log_odds)))
+    return partial(LogPartition(log_odds, n_jobs=1), identity_theta(len(log_odds)))
+
+
+def passed(probs: np.ndarray, y: np.ndarray) -> Predict:
+    """Return one pass over these rows, whatever rows it is given."""
+    work = log_partition(np.ascontiguousarray(np.log(probs[:, :-1] / probs[:, -1:]).T))
+    return lambda _: work()
+
+
+def exact(probs: np.ndarray, y: np.ndarray) -> Predict:
+    """Test calibration by the likelihood ratio, its p-value from `DRAWS` simulated data sets."""
+    from mcllo import calibration_test
+
+    given = {"classes": range(probs.shape[1]), "method": "exact", "n_resamples": DRAWS, "seed": 2}
+    test = calibration_test(probs, y, **given)
+    return with_numbers(np.asarray, {"pvalue": test.pvalue, "statistic": test.statistic})
 
 
 def plain(solver: str, probs: np.ndarray, y: np.ndarray) -> Predict:
@@ -213,14 +241,109 @@ def peer(path: str, *given: Any, **options: Any) -> Predict:
     return getattr(made, "predict_proba", transformed)
 
 
-def applied(probs: np.ndarray, y: np.ndarray, way: str = "", threads: int | None = None) -> Predict:
-    """Return a map of ours, with so many threads, or in a way of plain NumPy."""
+def mixed(name: str, probs: np.ndarray, y: np.ndarray) -> Predict:
+    """Fit a calibrator of probmetrics, its answers mixed with a little of the uniform ones."""
+    return peer(
+        "probmetrics.calibrators.get_calibrator", name, probs, y, calibrate_with_mixture=True
+    )
+
+
+def applied(probs: np.ndarray, y: np.ndarray, way: str = "") -> Predict:
+    """Return a map of ours, or in a way of plain NumPy."""
     from mcllo import MCLLOCalibrator
-    from mcllo._ground.threads import limit_threads
 
     fit = MCLLOCalibrator().fit(probs, y).fit_
-    limit_threads(threads)
     return partial(globals()[way], fit.theta) if way else fit.recalibrate
+
+
+NODE = """
+import {{ readFileSync }} from "node:fs";
+import {{ predictRow }} from "./form.mjs";
+const bytes = readFileSync("rows.bin");
+const given = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8);
+const found = new Float64Array(given.length);
+for (let i = 0; i < given.length; i += {c}) found.set(predictRow(given.subarray(i, i + {c})), i);
+console.log(found[0]);
+"""
+
+
+def elsewhere(probs: np.ndarray, y: np.ndarray, to: str = "", **options: Any) -> Predict:
+    """Return a map of ours, or what runs it in the form that it was exported to.
+
+    Tables of a database and the file of node are written once, by the call that warms up.
+    """
+    from mcllo import MCLLOCalibrator, export
+
+    made = MCLLOCalibrator(classes=range(probs.shape[1])).fit(probs, y)
+    if not to:
+        return made.predict_proba
+    if to == "torch":
+        module, torch = export.torch_module(made), import_module("torch")
+        return lambda rows: module(torch.from_numpy(rows)).detach().numpy()
+    text = made.export(to, **options)
+    if to == "onnx":
+        runtime = import_module("onnxruntime")
+        single = runtime.SessionOptions()
+        single.intra_op_num_threads = 1
+        session = runtime.InferenceSession(text, single, ["CPUExecutionProvider"])
+        dtype = options.get("dtype", "float64")
+        return lambda rows: session.run(["calibrated"], {"probabilities": rows.astype(dtype)})[0]
+    if to == "python":
+        lines: dict[str, Any] = {}
+        exec(str(text), lines)
+        return lambda rows: np.array(lines["predict_proba"](rows.tolist()))
+    return (in_node if to == "js" else in_database)(str(text), probs.shape[1], **options)
+
+
+def in_node(text: str, c: int) -> Predict:
+    """Return what starts node on rows that a file holds; it answers with the first number."""
+    found = shutil.which("node")
+    if found is None:
+        raise ImportError("node")
+    folder = Path(mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "form.mjs").write_text(text)
+    (folder / "run.mjs").write_text(NODE.format(c=c))
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        if not (folder / "rows.bin").exists():
+            rows.tofile(folder / "rows.bin")
+        command = [found, "run.mjs"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        return np.array([float(done.stdout)])
+
+    return predict
+
+
+def in_database(text: str, c: int, dialect: str) -> Predict:
+    """Return what makes a table of repaired rows out of a table; it answers with their number."""
+    package = import_module("sqlite3" if dialect == "sqlite" else "duckdb")
+    database = package.connect(":memory:")
+    if dialect == "duckdb":
+        database.execute("SET threads = 1")
+    names = [f'"{k}"' for k in range(c)]
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        if not loaded:
+            database.execute(
+                f"CREATE TABLE predictions ({', '.join(f'{n} DOUBLE' for n in names)})"
+            )
+            if dialect == "duckdb":
+                pyarrow = import_module("pyarrow")
+                arrow = pyarrow.table({str(k): rows[:, k] for k in range(c)})
+                database.register("given", arrow)
+                database.execute("INSERT INTO predictions SELECT * FROM given")
+            else:
+                marks = ", ".join("?" * c)
+                insert = f"INSERT INTO predictions VALUES ({marks})"
+                database.executemany(insert, map(tuple, rows.tolist()))
+            loaded.append(True)
+        database.execute("DROP TABLE IF EXISTS repaired")
+        database.execute(f"CREATE TABLE repaired AS {text}")
+        return np.array(database.execute("SELECT count(*) FROM repaired").fetchone())
+
+    loaded: list[bool] = []
+    return predict
 
 
 def called(function: Callable[..., Any], given: object) -> Callable[..., Any]:
@@ -242,17 +365,29 @@ METHODS = {
         called(globals()[row["fit"]], row["given"]),
         row["timed"],
         *(row[name] or inf for name in ("seeds", "most_rows")),
+        row["process"] or "",
     )
     for row in _ROWS
 }
-QUALITY = {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == "quality"}
-APPLY = {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == "apply"}
-_PEERS = "auto sklearn-temperature netcal-temperature netcal-logistic ts svs sms"
-FITS = f"mcllo-1 mcllo mcllo-estimate scipy-lbfgs scipy-bfgs {_PEERS} r-analytic r-numeric".split()
+QUALITY, APPLY, PASSES, EXACT, FORMS = (
+    {row["name"]: METHODS[row["name"]] for row in _ROWS if row["list"] == name}
+    for name in ("quality", "apply", "pass", "exact", "form")
+)
+FITS = ["mcllo-1", "mcllo-1-numpy", "mcllo", "mcllo-estimate", "mcllo-gate"]
+FITS += ["scipy-lbfgs", "scipy-bfgs", "auto", "auto-gate", "matrix", "sklearn-temperature"]
+FITS += ["netcal-temperature", "netcal-logistic", "ts", "svs", "sms", "r-analytic", "r-numeric"]
 """Methods whose fits are timed, in the order of the table."""
-REAL = f"identity mcllo-1 mcllo-ridge temperature {_PEERS}".split()
-"""Methods that are timed and judged on real predictions."""
 HARMLESS = ["auto", "auto-gate", "sms", "temperature", "mcllo", "mcllo-gate"]
+SHIFTED = ["identity", "sms", "temperature", "auto", "mcllo-ridge"]
+SHIFTED += [row["name"] for row in _ROWS if row["list"] == "shifted"]
+KNOWN = "-known"
+"""How names of methods end that are told the class frequencies of the rows to judge on."""
+
+
+def runnable(names: Iterable[str]) -> list[str]:
+    """Return those that differ: without the C kernel, turning it off changes nothing."""
+    without = kernel_name() == "NumPy"
+    return [name for name in names if not (without and "numpy" in METHODS[name].process)]
 
 
 def full_title(name: str) -> str:

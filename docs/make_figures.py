@@ -1,9 +1,13 @@
 """Draw the figures of the README: ``python docs/make_figures.py``.
 
-Predictions of scikit-learn's digits as in ``examples/digits.py``; the same bytes on every run.
+The diagram is of the rows of ``examples/quickstart.py``, the forest plot of scikit-learn's digits
+as in ``examples/digits.py``; the same bytes on every run.
 """
 
+import io
+import runpy
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import mcllo
@@ -26,9 +30,10 @@ def assessment() -> mcllo.Assessment:
 def main(folder: Path = FOLDER) -> None:
     """Write reliability.svg and parameters.svg."""
     folder.mkdir(parents=True, exist_ok=True)
-    a = assessment()
-    mcllo.plot.save(mcllo.plot.reliability(a), folder / "reliability.svg")
-    mcllo.plot.save(mcllo.plot.parameters(a.fit), folder / "parameters.svg")
+    with redirect_stdout(io.StringIO()):
+        example = runpy.run_path(str(ROOT / "examples" / "quickstart.py"))
+    mcllo.plot.save(mcllo.plot.reliability(example["a"]), folder / "reliability.svg")
+    mcllo.plot.save(mcllo.plot.parameters(assessment().fit), folder / "parameters.svg")
 
 
 if __name__ == "__main__":

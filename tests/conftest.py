@@ -1,6 +1,7 @@
 """What all tests share: how Hypothesis draws its examples, and the option that approves texts."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -14,7 +15,20 @@ def pytest_addoption(parser):
     parser.addoption("--approve", action="store_true", help="write tests/texts as printed now")
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with what takes long, so that no worker waits for another at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture
 def approve(request):
     """Whether what is printed now becomes what must be printed."""
     return request.config.getoption("--approve")
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_is_left_in_pyplot():
+    """Close what other packages' lines draw: each test begins with no figure, in any order."""
+    yield
+    if plt := sys.modules.get("matplotlib.pyplot"):
+        plt.close("all")

@@ -10,28 +10,34 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from inputs import csv_text
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "mcllo"
 
 ROOMS = [
     *("_version", "exceptions", "_ground", "_math", "_input", "_files", "_fit", "metrics"),
-    *("_inference", "_diagnosis", "_assessment", "_blocks", "calibrators", "_workflows"),
-    *("model_selection", "simulate", "plot", "datasets", "reproduce", "_report", "_cli"),
-    *("__main__", "__init__"),
+    *("_inference", "_diagnosis", "_assessment", "_blocks", "calibrators", "_monitor"),
+    *("_workflows", "model_selection", "export", "simulate", "plot", "datasets", "reproduce"),
+    *("_report", "_cli", "_serve", "__main__", "__init__"),
 ]
 """A file may import its own room and those before it, nothing that comes later."""
 
 HEAVY = {
     "matplotlib": ["plot", "reproduce", "_report"],
-    "jinja2": ["_report"],
+    "jinja2": ["_report", "_serve"],
     "pyarrow": ["_files", "_blocks/files", "_blocks/apply", "_ground/text"],
     "dask": ["_blocks/dask"],
     "typer": ["_cli"],
     "rich": ["_cli", "_ground/files"],
-    "sklearn": ["calibrators", "model_selection", "_cli/demo"],
+    "sklearn": ["calibrators", "model_selection", "export", "_cli/demo"],
     "pandas": ["_ground/text"],
     "narwhals": ["_input/frames"],
+    "sqlite3": ["_monitor/store", "export/_run"],
+    "openpyxl": ["_files/sheets"],
+    "starlette": ["_serve"],
+    "uvicorn": ["_serve"],
+    "python_multipart": ["_serve"],
 }
 """Where a heavy package may be imported: rooms, or single files of a room."""
 
@@ -204,6 +210,13 @@ def test_templates_hold_no_names(path):
             assert not isinstance(node.args[0], ast.JoinedStr), f"line {node.lineno}"
 
 
+@each_module
+def test_only_one_place_warns_and_nobody_touches_the_filters(path):
+    if name_of(path) in ("_ground/statements", "_cli/options"):
+        return  # the one that warns; the command line, whose process is its own
+    assert "warnings" not in {target for target, _, ours in imports(path) if not ours}
+
+
 def test_cards_and_pages_name_files_that_exist():
     rooms = "|".join(room for room in ROOMS if (SRC / room).is_dir())
     for path in [*MODULES, *(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md"]:
@@ -212,12 +225,35 @@ def test_cards_and_pages_name_files_that_exist():
             assert found.exists() or found.with_suffix(".py").exists(), f"{path.name}: {name}"
 
 
-def test_import_is_light():
-    code = "import sys, mcllo; print(' '.join(m for m in sys.modules if '.' not in m))"
+def loaded_after(code):
+    """Return the modules that a new process has loaded at the end of some lines."""
+    code = f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(run.stdout.split())
+    return set(run.stderr.split())
+
+
+def test_import_is_light():
+    loaded = loaded_after("import mcllo")
     assert "mcllo" in loaded
     assert not loaded & (set(HEAVY) | {"scipy", "polars", "numpy"})
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_help_and_version_are_there_at_once(flag):
+    loaded = loaded_after(f"import mcllo.__main__ as program; program.run([{flag!r}])")
+    assert "mcllo._cli.app" in loaded
+    assert not loaded & (set(HEAVY) - {"typer", "rich"} | {"scipy", "polars"})
+    assert ("numpy" in loaded) == (flag == "--version")  # which kernel runs
+
+
+def test_a_csv_file_is_assessed_without_what_it_does_not_need(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(csv_text(n=300))
+    arguments = ["assess", str(path), "--label", "y"]
+    loaded = loaded_after(f"import mcllo.__main__ as program; assert program.run({arguments}) == 0")
+    assert {"pyarrow", "scipy.special"} < loaded
+    unneeded = {"scipy.optimize", "scipy.spatial", "scipy.stats", "polars"}
+    assert not loaded & (set(HEAVY) - {"typer", "rich", "pyarrow"} | unneeded)
 
 
 PUBLIC = {"__main__", "__version__", "__all__"}

@@ -3,6 +3,7 @@
 import copy
 import doctest
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from mcllo import MCLLOCalibrator
+from mcllo._ground.threads import threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # benchmarks are not installed
 NAMES = ("figures", "machine", "methods", "pages", "quality", "race", "sets", "speed", "targets")
@@ -40,15 +42,15 @@ def test_pages_and_figures_are_what_the_stored_results_say():
 def test_a_quick_or_busy_or_small_run_says_so(tmp_path):
     results = machine.read(machine.LATEST)
     busy = copy.deepcopy(results) | {"quick": True}
-    busy["runs"]["fits"]["load_at_begin"] = [3.0, 3.0, 3.0]
+    next(iter(busy["runs"].values()))["load_at_begin"] = [3.0, 3.0, 3.0]
     text = pages.measured("performance", pages.speed_facts(busy))
     assert "The machine was busy" in text
     assert "This is a quick run" in text
     assert "not met" not in text
-    few = {key: results[key] for key in ("quick", "limit", "machine", "runs")} | {"fits": {}}
+    few = {key: results[key] for key in ("quick", "limit", "machine", "runs")}
     text = pages.measured("performance", pages.speed_facts(few))
     assert "### Whole fits" not in text
-    assert text.count("| not measured | not measured |") == len(targets.speed_outcomes(few)) == 16
+    assert text.count("| not measured | not measured |") == len(targets.speed_outcomes(few)) == 28
     (tmp_path / "old.svg").touch()
     figures.write_speed(few, tmp_path / "old.svg")
     assert not (tmp_path / "old.svg").exists()
@@ -179,25 +181,61 @@ def test_what_goes_wrong_is_recorded(found):
     assert set(quality.attempt(lambda *_: found, (probs, y), probs, dict)) == {"failed"}
 
 
-def test_a_worker_answers_whatever_goes_wrong_and_scores(tmp_path):
-    probs, y = sets.predictions(40, 3)
-    race.Rows(probs[:30], y[:30], probs[30:], y[30:]).write(tmp_path)
-    one = race.Worker("identity")
+@pytest.mark.parametrize("name", ["mcllo-1", "apply-mcllo-1", "pass"])
+def test_a_worker_answers_whatever_goes_wrong(name, tmp_path):
+    speed.rows("60x7-forest").write(tmp_path)
+    one = race.Worker(name)
     assert "error" in one.answer("load nowhere")
     assert "error" in one.answer("nonsense")
-    assert one.answer(f"load {tmp_path}\n") == {"ready": True}
-    assert one.answer("run\n")["seconds"] >= 0.0
-    score = one.answer(f"score {tmp_path / 'losses.bin'}\n")
-    assert score["log_loss"] == pytest.approx(-np.log(probs[np.arange(30, 40), y[30:]]).mean())
+    with threads(None):
+        assert one.answer(f"load {tmp_path}\n") == {"ready": True}
+        found = one.answer("run\n")
+    assert found["seconds"] >= 0.0
+    assert ("nll" in found) == (name == "mcllo-1")
+
+
+def test_the_numpy_kernel_has_its_own_process_where_there_is_c(monkeypatch):
+    names = ["pass", "pass-numpy"]
+    monkeypatch.setattr(methods, "kernel_name", lambda: "NumPy")
+    assert methods.runnable(names) == ["pass"]
+    monkeypatch.setattr(methods, "kernel_name", lambda: "C")
+    assert methods.runnable(names) == names
+    with race.Race() as one:
+        found = one.run(speed.rows("40x3-calibrated"), ["exact-1-numpy"], 1, 1.0, 60.0)
+    assert 0.0 < found["exact-1-numpy"]["pvalue"] <= 1.0
+
+
+def test_a_part_measured_alone_joins_the_others_of_the_same_machine(tmp_path, monkeypatch):
+    def run(name, begun):
+        load = {"load_at_begin": [0.2] * 3, "load_start": [0.2] * 3, "load_end": [1.0] * 3}
+        return {name: load | {"begun": begun, "date": begun, "date_end": begun}}
+
+    large, path = speed.LARGE, tmp_path / "latest.json"
+    runs = run("study", "first") | run("fits 9x3", "first") | run("fits 8x3", "second")
+    old = {"machine": {"kernel": "C"}, "runs": runs | run(f"parquet {large}", "first")}
+    old |= {"fits": {"9x3": {}}, "parquet": {large: {}, "9x3": {}}}
+    machine.write(path, old)
+    some, whole = speed.options(["--only", "study"]), speed.options([])
+    assert speed.kept(some, path, {"kernel": "C"})["fits"] == {"9x3": {}}
+    found = speed.kept(whole, path, {"kernel": "C"})
+    assert ("fits" in found, found["parquet"], list(found["runs"])) == (
+        False, {large: {}}, [f"parquet {large}"])  # fmt: skip
+    assert speed.kept(whole, path, {"kernel": "NumPy"})["runs"] == {}
+    with pytest.raises(SystemExit, match="another machine, kernel or versions"):
+        speed.kept(some, path, {"kernel": "NumPy"})
+    first, second = pages._runs(runs)
+    assert (first["what"], second["what"]) == ("study, fits 9x3", "fits 8x3")
 
 
 @pytest.mark.slow
 def test_a_quick_run_of_every_part(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "QUICK", tmp_path / "quick.json")
-    monkeypatch.setattr(sets, "FOLDER", tmp_path)
-    found = speed.main(["--quick", "--only", "60x3,limits,apply,study,parquet,real"])
-    assert {r["status"] for r in found["fits"]["60x3"].values()} <= {"ok", "missing"}
-    assert found["parquet"]["fit"]["status"] == found["parquet"]["pass"]["status"] == "ok"
+    others = "limits,passes,exact,apply,forms,study,shell,parquet"
+    found = speed.main(["--quick", "--only", f"60x3,132x7-forest,{others}"])
+    for name in ("fits", "passes", "exact", "apply", "forms", "shell", "parquet"):
+        records = [record for part in found[name].values() for record in part.values()]
+        assert {record["status"] for record in records} <= {"ok", "missing"}
     text = pages.measured("performance", pages.speed_facts(found))
-    for title in ("Held-out log loss", "A fit from Parquet", "What this machine can do"):
+    for title in re.findall(r"(?m)^### [\w ]+", (pages.HERE / "performance.md").read_text()):
         assert title in text
+    assert "not measured" not in text.replace("| not measured | not measured |", "")

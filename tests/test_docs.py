@@ -76,13 +76,35 @@ def test_links_of_the_readme_exist():
         assert (ROOT / target).exists(), target
 
 
-def test_the_reference_page_is_what_the_docstrings_say():
+@pytest.fixture(scope="module")
+def make_reference():
     path = ROOT / "docs" / "make_reference.py"
     spec = importlib.util.spec_from_file_location("make_reference", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    written = (ROOT / "docs" / "reference.md").read_text()
-    assert written == module.page(), "run: python docs/make_reference.py"
+    return module
+
+
+@pytest.mark.parametrize(
+    ("name", "made"), [("reference.md", "page"), ("reference/command-line.md", "command_line")]
+)
+def test_the_reference_is_what_docstrings_and_help_say(make_reference, name, made):
+    written = (ROOT / "docs" / name).read_text()
+    assert written == getattr(make_reference, made)(), "run: python docs/make_reference.py"
+
+
+def test_every_verb_and_option_is_on_the_page_of_the_command_line(make_reference):
+    from mcllo._cli.app import command
+
+    page = (ROOT / "docs" / "reference" / "command-line.md").read_text()
+    found = dict(make_reference.verbs(command()))
+    assert "mcllo monitor add" in found
+    for name, verb in found.items():
+        own = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        options = [
+            option for parameter in verb.params for option in parameter.opts if "-" in option
+        ]
+        assert all(f"`{option}`" in own for option in options if option != "--help"), name
 
 
 @pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CITATION.cff"])

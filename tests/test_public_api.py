@@ -44,7 +44,7 @@ def test_unknown_keywords_are_refused_by_the_name_that_was_called(name):
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("calibration_test", "logits"), ("ladder", "groups"), ("omnibus_test", "weight_kind")],
+    [("class_tests", "weight_kind"), ("ladder", "groups"), ("omnibus_test", "weight_kind")],
 )
 def test_options_that_a_function_cannot_honour_are_refused(name, option):
     assert option not in inspect.signature(getattr(mcllo, name)).parameters

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__ as __version__
 
 _MODULES = (
-    *("calibrators", "datasets", "exceptions", "metrics"),
+    *("calibrators", "datasets", "exceptions", "export", "metrics"),
     *("model_selection", "plot", "reproduce", "simulate"),
 )
 _NAMES = {
@@ -44,6 +44,8 @@ _NAMES = {
     "_assessment.subgroups": "Subgroups subgroups",
     "_assessment.details": "Details",
     "calibrators": "AutoCalibrator CALIBRATORS MCLLOCalibrator load_calibrator",
+    "_monitor.monitor": "Monitor",
+    "_monitor.status": "MonitorStatus",
     "_workflows.assess": "assess",
     "_workflows.compare": "compare",
     "_workflows.comparison": "Comparison",
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from . import calibrators as calibrators
     from . import datasets as datasets
     from . import exceptions as exceptions
+    from . import export as export
     from . import metrics as metrics
     from . import model_selection as model_selection
     from . import plot as plot
@@ -104,6 +107,8 @@ if TYPE_CHECKING:
     from ._inference.robust import robust_test as robust_test
     from ._inference.size import Size as Size
     from ._input.predictions import Predictions as Predictions
+    from ._monitor.monitor import Monitor as Monitor
+    from ._monitor.status import MonitorStatus as MonitorStatus
     from ._report import Report as Report
     from ._report import report as report
     from ._workflows.assess import assess as assess

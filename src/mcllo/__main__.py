@@ -1,18 +1,22 @@
 """Run the command line: ``mcllo`` or ``python -m mcllo``.
 
-====  ====================================================================
+====  ===========================================================================================
 0     done
 1     miscalibrated, and it matters (``--gate``; with ``--strict`` also by little)
 2     bad input, one line on standard error
 3     these rows cannot tell (``--gate``)
-70    a mistake in mcllo itself, with its traceback
+70    a mistake in mcllo itself: one line, how to report it (``MCLLO_TRACEBACK=1`` shows more)
 130   interrupted with Ctrl-C (143: terminated); no file is left half-written
 141   the reader of standard output went away, as in ``mcllo ... | head``
-====  ====================================================================
+====  ===========================================================================================
+
+A standard stream that is closed is filled with nothing, so that no file takes its number and gets
+what was meant for it.
 """
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -26,18 +30,27 @@ from .exceptions import MclloError
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Threads work on different rows here. Those that BLAS starts by itself wait for each other on a
 busy machine, so that minutes become hours; whoever sets these variables is obeyed."""
+NEW_OBJECTS = 50_000
+"""Objects after which Python looks for cycles among them: hardly any is garbage before the end."""
 BAD_INPUT, MISTAKE, INTERRUPTED, TERMINATED, NO_READER = 2, 70, 130, 143, 141
+TRACEBACK = "MCLLO_TRACEBACK"
+"""The variable that shows where a mistake of ours was made."""
 
 
 def main() -> None:
     """Run a verb; bad input ends in exit code 2 with one line on standard error."""
+    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminate)
+    gc.set_threshold(NEW_OBJECTS)
     for name in BLAS_THREADS:
         os.environ.setdefault(name, "1")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if "duckdb" not in sys.modules:  # which counts what is left, and prints it
+        gc.freeze()  # else Python looks through all that is left before the system takes it at once
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -48,7 +61,8 @@ def run(arguments: list[str]) -> int:
     output = sys.stdout
     try:
         code = command()(arguments or ["--help"], prog_name="mcllo", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except UsageError as error:
         hint = f" See '{error.ctx.command_path} --help'." if error.ctx else ""
         message = error.format_message()
@@ -66,9 +80,10 @@ def run(arguments: list[str]) -> int:
         if stop.code != 1:
             raise
         code = NO_READER  # typer's answer to a closed pipe
-    except Exception:
-        traceback.print_exc()
-        return _fail("this is a mistake in mcllo, not in your input. Please report it.", MISTAKE)
+    except MemoryError:
+        return _fail("there is not enough memory for this. Use fewer rows or classes.")
+    except Exception as error:
+        return _fail(_mistake(error), MISTAKE)
     if code == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     if code == NO_READER:
@@ -78,13 +93,45 @@ def run(arguments: list[str]) -> int:
 
 
 def _fail(message: str, code: int = BAD_INPUT) -> int:
-    print(f"mcllo: {' '.join(message.split())}", file=sys.stderr)
+    _say(f"mcllo: {' '.join(message.split())}")
     return code
+
+
+def _say(text: str) -> None:
+    from ._ground.terminal import visible
+
+    if sys.stderr is not None:  # else print would choose standard output
+        print(visible(text), file=sys.stderr)
+
+
+def _mistake(error: Exception) -> str:
+    """Return what went wrong where, and how to report it."""
+    if os.environ.get(TRACEBACK):
+        _say(traceback.format_exc().rstrip())
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    what = traceback.format_exception_only(error)[-1].strip()
+    file = "/".join(place.filename.replace(os.sep, "/").split("/")[-2:])
+    return (
+        f"{what[:200].rstrip('.')} ({file}, line {place.lineno}). This is a mistake in mcllo, not "
+        f"in your input. Please report it as an issue, with what you typed and what {TRACEBACK}=1 "
+        "shows before this line."
+    )
+
+
+def _fill_closed_streams() -> None:
+    """Open nothing in the place of closed standard streams; what is said is then lost."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for good
 
 
 def _silence(output: Any) -> None:
     """Send what is left for standard output nowhere: Python would fail on it again at its end."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, AttributeError):
         number = output.fileno()
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 

@@ -22,6 +22,7 @@ Names in braces are the fields of the error, ``{value}`` among them; ``{}`` are 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
 
@@ -30,6 +31,7 @@ __all__ = [
     "ConvergenceWarning",
     "FileFormatError",
     "InputError",
+    "LabelShiftWarning",
     "MclloError",
     "MclloWarning",
     "SeparationWarning",
@@ -55,7 +57,12 @@ def show_number(value: object) -> str:
 
 
 class Words:
-    """What things are called: here Python's arguments and arrays."""
+    """What things are called: here Python's arguments and arrays.
+
+    `reading` are the options that a file was read with, where advice should repeat them.
+    """
+
+    reading: Mapping[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -249,15 +256,46 @@ class FileFormatError(MclloError, ValueError):
 
 
 class MclloWarning(UserWarning):
-    """Base of every warning of this package."""
+    """Base of every warning of this package.
 
-    def __init__(self, message: Text = "") -> None:
-        self.message = message
+    Parameters
+    ----------
+    message : str or Phrase
+        What Python prints: the same words for the same kind of trouble, so that its filters can
+        tell a repetition.
+    detail : str or Phrase, optional
+        The whole sentence, with counts, for those who print it once. Default: the message.
+    numbers : mapping, optional
+        The counts and names in it, as values.
+
+    Attributes
+    ----------
+    also : tuple of MclloWarning
+        Further warnings of the same kind in the same call, which were not issued.
+
+    Examples
+    --------
+    >>> warning = ZeroProbabilityWarning("some were 0.", detail="3 were 0.", numbers={"n_zeros": 3})
+    >>> str(warning), warning.text(), warning.numbers["n_zeros"]
+    ('some were 0.', '3 were 0.', 3)
+    """
+
+    also: tuple[MclloWarning, ...] = ()
+
+    def __init__(
+        self,
+        message: Text = "",
+        *,
+        detail: Text | None = None,
+        numbers: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.message, self.detail = message, message if detail is None else detail
+        self.numbers = dict(numbers or {})
         super().__init__(str(message))
 
     def text(self, words: Words = PYTHON) -> str:
-        """Return the message in these words."""
-        return str(_said(self.message, words, {}))
+        """Return the whole sentence in these words."""
+        return str(_said(self.detail, words, {}))
 
 
 class ZeroProbabilityWarning(MclloWarning):
@@ -274,3 +312,7 @@ class ConvergenceWarning(MclloWarning):
 
 class AbsentClassWarning(MclloWarning):
     """A class has no row in the labels, so nothing can be learned about it."""
+
+
+class LabelShiftWarning(MclloWarning):
+    """Rows to repair have other class shares than the rows that the repair was learned from."""

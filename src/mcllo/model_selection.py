@@ -12,38 +12,52 @@ F_1 .. F_k of the rows:
                      the rows given, which must not be those it was trained on
 ===================  =============================================================================
 
-Columns are the classes of all labels. A class that a fold's classifier never saw has probability 0
-there, which the calibrator treats by its zero rule; among logits it has the log of that floor.
+What a calibrator reads of a classifier is in `calibrators/_scores`. Metadata (weights, groups,
+other parameters of ``fit``) go where scikit-learn's routing sends them when it is enabled. When it
+is not: ``groups`` to the folds, ``sample_weight`` to the classifier (to a pipeline's last step) and
+to the calibrator, all else to the classifier.
 """
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC
 from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_method_params,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
 
 from ._ground.results import Floats
-from ._input.probabilities import clean_probs
+from ._ground.statements import heard, issue_once, once, warn
 from ._input.weights import clean_weight
-from ._input.zeros import DEFAULT_CLIP
-from .calibrators import MCLLOCalibrator
+from .calibrators import CALIBRATORS
+from .calibrators._choice import Fold, chosen, held_out_once
+from .calibrators._scores import Scores, scores_of
 from .exceptions import InputError, MclloWarning
 
 __all__ = ["FittedPair", "RecalibratedClassifierCV"]
 
 Array = NDArray[Any]
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+NO_PREFIT = (
+    "cv must be folds; got 'prefit'. Wrap the fitted classifier instead: "
+    "RecalibratedClassifierCV(FrozenEstimator(classifier)), from sklearn.frozen."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +80,9 @@ class FittedPair:
 
     def predict_proba(self, X: Any) -> Floats:
         """Return recalibrated probabilities, columns in the order of `classes`."""
-        scores = scores_of(self.estimator, X, self.classes, _input(self.calibrator))
-        return self.calibrator.predict_proba(scores)
+        return scores_of(self.estimator, X, self.classes, self.calibrator).predicted(
+            self.calibrator
+        )
 
 
 class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,16 +90,17 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     Parameters
     ----------
-    estimator : classifier
-        Any scikit-learn classifier with ``predict_proba``; for a calibrator that reads logits,
-        ``decision_function`` is used where it has a column per class, else the log probabilities.
-        A fitted classifier wrapped in `sklearn.frozen.FrozenEstimator` is not fitted again: the
+    estimator : classifier, optional
+        Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; for a
+        calibrator that reads logits, the latter is used where it has a column per class. Default:
+        ``LinearSVC(random_state=0)``, as in `sklearn.calibration.CalibratedClassifierCV`. A fitted
+        classifier wrapped in `sklearn.frozen.FrozenEstimator` is not fitted again: the
         calibrator is fitted on its predictions for the rows given to `fit`, so give rows that the
         classifier was not trained on.
-    calibrator : calibrator, optional
-        One of `mcllo.CALIBRATORS`, not fitted; its `classes` is set to `classes_`. Default:
-        ``MCLLOCalibrator()``. To search over its parameters, give it.
-    cv : int, splitter or iterable of (train, test)
+    calibrator : str or calibrator, optional
+        A key of `mcllo.CALIBRATORS`, such as "auto", or a calibrator, not fitted; its `classes` is
+        set to `classes_`. Default: "mcllo". To search over its parameters, give an object.
+    cv : int, splitter or iterable of (train, test), optional
         The folds, as in `sklearn.model_selection`; an integer makes stratified folds.
     ensemble : bool or "auto"
         True: the mean over a pair for each fold. False: one calibrator on the predictions of all
@@ -118,7 +134,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Any = None,
         calibrator: Any = None,
         *,
         cv: Any = 5,
@@ -131,7 +147,10 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self.ensemble = ensemble
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RecalibratedClassifierCV:
+    @once()
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any
+    ) -> RecalibratedClassifierCV:
         """Fit classifiers and calibrators.
 
         Parameters
@@ -141,8 +160,12 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Row i counts as ``sample_weight[i]`` rows, for the classifier (where its ``fit``, or
-            that of the last step of a pipeline, takes weights) and for the calibrator.
+            Row i counts as ``sample_weight[i]`` rows, for the calibrator and for the classifier
+            (where its ``fit``, or that of the last step of a pipeline, takes weights; with
+            metadata routing, where it asks for them).
+        **fit_params
+            ``groups`` for the folds; everything else for the classifier's ``fit``, by rows where
+            it has as many. With metadata routing, whatever was asked for.
         """
         if y is None:
             name = type(self).__name__
@@ -150,25 +173,31 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         X, y = indexable(X, y)
         check_classification_targets(y)
         labels = column_or_1d(y, warn=True)
-        rows = _Rows(X, labels, clean_weight(sample_weight, len(labels)))
         if not isinstance(self.ensemble, bool) and self.ensemble != "auto":
             raise InputError(f"ensemble must be True, False or 'auto'; got {self.ensemble!r}.")
-        frozen = isinstance(self.estimator, FrozenEstimator)
+        if isinstance(self.cv, str):
+            cv = f"cv must be folds, as in sklearn.model_selection; got {self.cv!r}."
+            raise InputError(NO_PREFIT if self.cv == "prefit" else cv, argument="cv")
+        estimator = self._classifier()
+        frozen = isinstance(estimator, FrozenEstimator)
         if frozen:
-            check_is_fitted(self.estimator)
-        classes = np.asarray(self.estimator.classes_) if frozen else np.unique(labels)
+            check_is_fitted(estimator)
+        classes = np.asarray(estimator.classes_) if frozen else np.unique(labels)
         if len(classes) < 2:
             found = classes.tolist()
             raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
-        if rows.weight is not None and not frozen and _weight_argument(self.estimator) is None:
-            name = type(self.estimator).__name__
-            message = f"{name} takes no sample_weight, so only the calibrator uses the weights."
-            warnings.warn(message, MclloWarning, stacklevel=2)
-        recipe = _Recipe(self.estimator, _prepared(self.calibrator, classes), classes)
+        calibrator = chosen("mcllo" if self.calibrator is None else self.calibrator, CALIBRATORS)
+        if "classes" in calibrator.get_params(deep=False):
+            calibrator.set_params(classes=classes.tolist())
+        weight = clean_weight(sample_weight, len(labels))
+        given, splitting = self._routed(X, weight, fit_params)
+        rows = _Rows(X, labels, weight, given)
+        recipe = _Recipe(estimator, calibrator, classes)
+        recipe.warn_of_unused_weights(rows)
         if frozen and self.ensemble is not True:
             pairs = [recipe.pair(rows, rows)]
         else:
-            folds = list(check_cv(self.cv, labels, classifier=True).split(X, labels))
+            folds = list(check_cv(self.cv, labels, classifier=True).split(X, labels, **splitting))
             if self.ensemble:
                 pairs = self._each_fold(recipe.pair, rows, folds)
             else:
@@ -194,44 +223,81 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        inner = get_tags(self._classifier())
         tags.input_tags = inner.input_tags
         if inner.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return who is sent which metadata: the classifier's ``fit`` and the folds' ``split``.
+
+        The weights that this object asks for are the calibrator's.
+        """
+        fit = {"caller": "fit"}
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
+            .add(
+                estimator=self._classifier(),
+                method_mapping=MethodMapping().add(**fit, callee="fit"),
+            )
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(**fit, callee="split"))
+        )
+
+    def _classifier(self) -> Any:
+        """Return the classifier; scikit-learn's own default where there is none."""
+        if self.estimator is not None:
+            return self.estimator
+        default = LinearSVC(random_state=0)
+        return default.set_fit_request(sample_weight=True) if _routing() else default
+
+    def _routed(
+        self, X: Any, weight: Floats | None, fit_params: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what goes to the classifier's ``fit`` and what to the folds' ``split``."""
+        if _routing():
+            weights = {} if weight is None else {"sample_weight": weight}
+            routed = process_routing(self, "fit", **weights, **fit_params)
+            given, splitting = dict(routed.estimator.fit), dict(routed.splitter.split)
+        else:
+            given = dict(fit_params)
+            splitting = {"groups": given.pop("groups")} if "groups" in given else {}
+            name = _weight_argument(self._classifier())
+            if weight is not None and name is not None:
+                given[name] = weight
+        return _check_method_params(X, given), splitting
+
     def _each_fold(self, do: Any, rows: _Rows, folds: list[Fold]) -> list[Any]:
         """Return ``do(training rows, held-out rows)`` of each fold."""
-        jobs = (delayed(do)(rows.take(train), rows.take(test)) for train, test in folds)
-        return list(Parallel(n_jobs=self.n_jobs)(jobs))
+        jobs = (delayed(_heard)(do, rows.take(train), rows.take(test)) for train, test in folds)
+        found = list(Parallel(n_jobs=self.n_jobs)(jobs))
+        issue_once(warning for _, warnings in found for warning in warnings)
+        return [result for result, _ in found]
 
     def _cross_predicted(self, recipe: _Recipe, rows: _Rows, folds: list[Fold]) -> FittedPair:
         """Return a classifier of all rows and a calibrator of all out-of-fold predictions."""
-        held_out = np.concatenate([test for _, test in folds])
-        times = np.bincount(held_out, minlength=len(rows.y))
-        if (times != 1).any():
-            row = int(np.argmax(times != 1))
-            raise InputError(
-                "cv must hold out each row exactly once when ensemble=False; "
-                f"row {row} is held out {times[row]} times. Use ensemble=True or another cv.",
-                row=row,
-            )
-        scores = np.concatenate(self._each_fold(recipe.scores, rows, folds))
-        calibrator = _fitted(recipe.calibrator, scores, rows.take(held_out))
-        return FittedPair(_fitted(recipe.estimator, rows.X, rows), calibrator, recipe.classes)
+        when, remedy = " when ensemble=False", "Use ensemble=True or another cv."
+        pairs = held_out_once(folds, len(rows.y), when, remedy)
+        scores = Scores.joined(self._each_fold(recipe.scores, rows, pairs))
+        held_out = rows.take(np.concatenate([test for _, test in pairs]))
+        calibrator = recipe.calibrated(scores, held_out)
+        return FittedPair(recipe.classifier(rows), calibrator, recipe.classes)
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Features, labels and weights, to be indexed together."""
+    """Features, labels, weights and what else the classifier is given, to be indexed together."""
 
     X: Any
     y: Array
     weight: Floats | None
+    given: dict[str, Any] = field(default_factory=dict)
 
     def take(self, index: NDArray[np.intp]) -> _Rows:
         weight = None if self.weight is None else self.weight[index]
-        return _Rows(_safe_indexing(self.X, index), self.y[index], weight)
+        given = _check_method_params(self.X, self.given, indices=index)
+        return _Rows(_safe_indexing(self.X, index), self.y[index], weight, given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,57 +308,50 @@ class _Recipe:
     calibrator: Any
     classes: Array
 
+    def classifier(self, rows: _Rows) -> Any:
+        """Return a classifier fitted on these rows."""
+        return clone(self.estimator).fit(rows.X, rows.y, **rows.given)
+
+    def calibrated(self, scores: Scores, rows: _Rows) -> Any:
+        """Return a calibrator fitted on the scores of these rows."""
+        weights = {}
+        if rows.weight is not None and _takes_weights(self.calibrator):
+            weights["sample_weight"] = rows.weight
+        given = scores.given_to(self.calibrator)
+        return clone(self.calibrator).fit(**given, y=rows.y, **weights)
+
     def pair(self, train: _Rows, held_out: _Rows) -> FittedPair:
         """Fit a classifier on some rows and a calibrator on its predictions for others."""
-        classifier = _fitted(self.estimator, train.X, train)
-        scores = scores_of(classifier, held_out.X, self.classes, _input(self.calibrator))
-        return FittedPair(classifier, _fitted(self.calibrator, scores, held_out), self.classes)
+        classifier = self.classifier(train)
+        scores = scores_of(classifier, held_out.X, self.classes, self.calibrator)
+        return FittedPair(classifier, self.calibrated(scores, held_out), self.classes)
 
-    def scores(self, train: _Rows, held_out: _Rows) -> Array:
+    def scores(self, train: _Rows, held_out: _Rows) -> Scores:
         """Return the scores of held-out rows by a classifier fitted on others."""
-        classifier = _fitted(self.estimator, train.X, train)
-        return scores_of(classifier, held_out.X, self.classes, _input(self.calibrator))
+        return scores_of(self.classifier(train), held_out.X, self.classes, self.calibrator)
+
+    def warn_of_unused_weights(self, rows: _Rows) -> None:
+        """Say who does without the weights that were given."""
+        if rows.weight is None:
+            return
+        told, name = "takes no sample_weight, so only", type(self.estimator).__name__
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        if not frozen and not _routing() and _weight_argument(self.estimator) is None:
+            warn(MclloWarning(f"{name} {told} the calibrator uses the weights."))
+        if not _takes_weights(self.calibrator):
+            name = type(self.calibrator).__name__
+            warn(MclloWarning(f"{name} {told} the classifier uses the weights."))
 
 
-def scores_of(classifier: Any, X: Any, classes: Array, kind: str) -> Array:
-    """Return what a calibrator reads: probabilities or logits, a column for each of `classes`."""
-    if kind == "logits" and hasattr(classifier, "decision_function"):
-        logits = np.asarray(classifier.decision_function(X))
-        if logits.ndim == 2 and logits.shape[1] == len(getattr(classifier, "classes_", classes)):
-            floor = np.logaddexp.reduce(logits, axis=1) + np.log(DEFAULT_CLIP)
-            return _align(logits, classifier, classes, floor)
-    if not hasattr(classifier, "predict_proba"):
-        name = type(classifier).__name__
-        remedy = "has none. Use another, or a calibrator that reads logits: VectorScaling()."
-        if kind == "logits":
-            remedy = (
-                "has neither that nor a decision_function with a column per class. Use another."
-            )
-        raise InputError(f"estimator must be a classifier with predict_proba; {name} {remedy}")
-    probs = _align(np.asarray(classifier.predict_proba(X)), classifier, classes, 0.0)
-    return np.log(clean_probs(probs).probs) if kind == "logits" else probs
+def _heard(do: Any, *args: Any) -> tuple[Any, list[MclloWarning]]:
+    """Return what a job returns and what it warned of, wherever it ran."""
+    with heard() as found:
+        return do(*args), found
 
 
-def _align(scores: Array, classifier: Any, classes: Array, missing: Any) -> Array:
-    """Return columns in the order of `classes`; what the classifier never saw is `missing`."""
-    known = np.asarray(getattr(classifier, "classes_", classes)).tolist()
-    if scores.ndim != 2 or scores.shape[1] != len(known):
-        raise InputError(
-            f"estimator must give a column for each of its {len(known)} classes; "
-            f"{type(classifier).__name__} gives the shape {scores.shape}."
-        )
-    column = {label: k for k, label in enumerate(known)}
-    aligned = np.empty((len(scores), len(classes)), dtype=scores.dtype)
-    for k, label in enumerate(classes.tolist()):
-        aligned[:, k] = scores[:, column[label]] if label in column else missing
-    return aligned
-
-
-def _fitted(model: Any, X: Any, rows: _Rows) -> Any:
-    """Return a clone, fitted with weights where there are any and `model` takes them."""
-    name = _weight_argument(model)
-    weights = {} if rows.weight is None or name is None else {name: rows.weight}
-    return clone(model).fit(X, rows.y, **weights)
+def _routing() -> bool:
+    """Whether scikit-learn routes metadata."""
+    return bool(get_config()["enable_metadata_routing"])
 
 
 def _weight_argument(model: Any) -> str | None:
@@ -304,20 +363,10 @@ def _weight_argument(model: Any) -> str | None:
     return None
 
 
-def _input(calibrator: Any) -> str:
-    """Return what a calibrator reads; one of another package reads probabilities."""
-    return str(getattr(calibrator, "input", "probs"))
-
-
-def _prepared(calibrator: Any, classes: Array) -> Any:
-    """Return a calibrator of one's own that knows the columns' classes."""
-    if calibrator is None:
-        return MCLLOCalibrator(classes=classes.tolist())
-    if isinstance(calibrator, type) or not hasattr(calibrator, "predict_proba"):
-        raise InputError(
-            f"calibrator must be a calibrator such as mcllo.MCLLOCalibrator(); got {calibrator!r}."
-        )
-    own = clone(calibrator)
-    if "classes" in own.get_params(deep=False):
-        own.set_params(classes=classes.tolist())
-    return own
+def _takes_weights(calibrator: Any) -> bool:
+    """Whether a calibrator can be given weights: a searched one, when they are routed to it."""
+    if has_fit_parameter(calibrator, "sample_weight"):
+        return True
+    if not _routing() or not hasattr(calibrator, "get_metadata_routing"):
+        return False
+    return bool(calibrator.get_metadata_routing().consumes("fit", ["sample_weight"]))

@@ -30,11 +30,14 @@ def rows_like(kind: str, n: int, c: int, rng: np.random.Generator) -> np.ndarray
     """Return `n` rows of `c` classes: "dirichlet:ALPHA", "sharp" (2 to 3 % errors), "network".
 
     "network" are rows of the smaller shipped CIFAR-10 network, drawn with replacement (10 classes);
-    "rare" are two classes with about 5 % events, Beta(.3, 6).
+    "rare" are two classes with about 5 % events, Beta(.3, 6); of more classes the first has 94 % of
+    the labels.
     """
     if kind == "network":
         probs = _network()
         return _safe(probs[rng.integers(0, len(probs), n)])
+    if kind == "rare" and c > 2:
+        return _safe(rng.dirichlet([3.0, *[0.02] * (c - 1)], n))
     if kind == "rare":
         event = rng.beta(0.3, 6.0, n)
         return _safe(np.column_stack([event, 1.0 - event]))

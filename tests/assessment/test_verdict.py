@@ -45,6 +45,7 @@ def verdict(pvalue=0.5, high=0.05, power=0.9, draws=0, sequential=False, **optio
         ({"pvalue": np.nan, "high": np.nan, "power": np.nan}, "cannot_tell", False),
         ({"pvalue": 0.001, "cannot": "3 rows"}, "cannot_tell", False),
         ({"pvalue": 0.1, "draws": 9}, "cannot_tell", False),
+        ({"pvalue": 0.05, "draws": 19}, "matters", False),  # 1 / 20 is the least of 19 draws
         ({"pvalue": 0.9, "draws": 56, "sequential": True, "alpha": 0.01}, "none_found", False),
         ({"pvalue": 0.9, "draws": 56, "alpha": 0.01}, "cannot_tell", False),
     ],

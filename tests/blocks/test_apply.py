@@ -111,7 +111,7 @@ def test_rows_are_written_before_the_file_is_read_to_its_end(tmp_path, calibrato
             yield first
 
     monkeypatch.setattr(Source, "batches", endless)
-    monkeypatch.setattr(_streaming, "writing", lambda out, separator: nullcontext(Sink()))
+    monkeypatch.setattr(_streaming, "writing", lambda *args, **options: nullcontext(Sink()))
     done = apply_file(calibrator, write_csv(tmp_path / "f.csv"), "ignored")
     assert done.n_samples == 50 * N
 

@@ -12,11 +12,14 @@ from mcllo import Predictions, reliability_curve
 from mcllo._blocks.bins import BinCells, bin_sums
 from mcllo._blocks.sums import (
     Block,
+    Changes,
     Layout,
+    Picked,
     Reading,
     Scores,
     block_rows,
     block_terms,
+    coded_words,
     picked,
     row_sums,
 )
@@ -119,6 +122,52 @@ def test_picked_rows_are_those_of_the_whole(weighted):
     np.testing.assert_array_equal(every.raised, p.raised)
     if weighted:
         np.testing.assert_array_equal(every.sample_weight, p.sample_weight)
+
+
+PLAIN = Predictions.from_arrays([[0.25, 0.75], [0.5, 0.5]], [0, 1])
+CHANGED = Predictions.from_arrays(
+    [[0.0, 1.0], [0.5, 0.5 + 5e-7]], [0, 1], sample_weight=[0.5, 2.0], clip=1e-6
+)
+"""No zero, no sum that is not 1, no weight, beside a row with each of them."""
+both_orders = pytest.mark.parametrize("parts", [(PLAIN, CHANGED), (CHANGED, PLAIN)], ids="ab")
+
+
+@both_orders
+def test_blocks_that_differ_add_to_what_the_whole_says(parts):
+    sums = reduce(add, (row_sums(Block(2 * k, part)) for k, part in enumerate(parts)))
+    found = sums.changes
+    counts = (found.n_zeros, found.n_clipped, found.n_clipped_true, found.n_renormalized)
+    assert counts == (1, 1, 1, 1)
+    assert found.max_row_error == pytest.approx(5e-7, rel=1e-6)
+    assert found.clip == 1e-6
+    assert (sums.weighted, sums.fraction) == (True, 0.5)
+
+
+@both_orders
+def test_picked_blocks_that_differ_keep_their_weights_and_zeros(parts):
+    found = (Picked((parts[0],)) + Picked((parts[1],))).joined(Changes())
+    weights = {PLAIN: [1.0, 1.0], CHANGED: [0.5, 2.0]}
+    raised = {PLAIN: [[False, False]] * 2, CHANGED: [[True, False], [False, False]]}
+    assert found.sample_weight.tolist() == weights[parts[0]] + weights[parts[1]]
+    assert found.raised.tolist() == raised[parts[0]] + raised[parts[1]]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("at", [(1,), (20,), (39,)])
+def test_ranges_and_squares_of_blocks_are_those_of_the_whole(weighted, at):
+    p = whole(n=40, weighted=weighted)
+    for rows_ in (p, p.take(np.arange(40)[::-1])):
+        sums, odds = reduce(add, map(row_sums, parts_of(rows_, at))), rows_.log_odds
+        np.testing.assert_array_equal(sums.low, odds.min(axis=1))
+        np.testing.assert_array_equal(sums.high, odds.max(axis=1))
+        weight = np.ones(40) if rows_.sample_weight is None else rows_.sample_weight
+        np.testing.assert_allclose(sums.squares, odds**2 @ weight, rtol=1e-12)
+
+
+def test_words_are_columns_by_name_or_nothing_at_all():
+    assert coded_words(np.array([1, 0, 1]), ["b", "a"], ("a", "b")).tolist() == [0, 1, 0]
+    assert coded_words(np.array([0, 1]), ["a", "z"], ("a", "b")) is None  # z is no class
+    assert coded_words(np.array([0, -1]), ["a"], ("a", "b")) is None  # a label is missing
 
 
 LAYOUT = Layout(("a", "b", "c"), 1)

@@ -64,7 +64,7 @@ def test_what_is_refused_names_the_row_of_the_whole():
     for parts, row, words in (
         ((bad, y), 70, r"got probs\[70, 2\]=nan"),
         ((probs, lost), 60, r"y contains 9 \(row 60\), which is not a class"),
-        ((probs, y, np.zeros(100)), None, "must not be 0 everywhere"),
+        ((probs, y, np.zeros(100)), None, "must not be zero everywhere"),
         ((wide, [0, 1]), None, "there may be 5,000; got 5,198"),
     ):
         with pytest.raises(InputError, match=words) as found:

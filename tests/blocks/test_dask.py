@@ -212,7 +212,7 @@ def test_rows_are_taken_by_number():
 
 def test_zeros_are_said_once():
     probs, y, _ = rows(zeros=True)
-    with pytest.warns(ZeroProbabilityWarning, match="probabilities were 0") as caught:
+    with pytest.warns(ZeroProbabilityWarning, match="probabilities of 0") as caught:
         _ = blocks_of_dask(da.from_array(probs, chunks=500), y).first
     assert len(caught) == 1
 

@@ -56,8 +56,9 @@ def test_mcllo_against_the_fits_of_single_baselines():
     ("c", "expected"),
     [
         (2, ("identity", "temperature", "mcllo")),
-        (20, ("identity", "temperature", "mcllo", "full_tight", "full_loose")),
-        (100, ("identity", "temperature", "vector", "full_tight", "full_loose")),
+        (12, ("identity", "temperature", "mcllo", "similar", "full_tight", "full_loose")),
+        (20, ("identity", "temperature", "similar", "full_tight", "full_loose")),
+        (100, ("identity", "temperature", "similar", "full")),
         (101, ("identity", "temperature", "vector")),
     ],
 )
@@ -67,7 +68,7 @@ def test_members_by_number_of_classes(c, expected):
         assert MembersFit(*sample(30, c)).whole.names == expected
 
 
-@pytest.mark.parametrize("c", [4, 21], ids=["mcllo", "vector"])
+@pytest.mark.parametrize("c", [4, 21, 101], ids=["mcllo", "full", "vector"])
 def test_a_part_is_a_fit_of_its_own(c):
     scores, codes = sample(300, c)
     weight = np.random.default_rng(1).integers(0, 3, size=300).astype(float)
@@ -77,7 +78,7 @@ def test_a_part_is_a_fit_of_its_own(c):
     expected = alone.probabilities(scores)
     for name, answer in part.probabilities(scores).items():
         np.testing.assert_allclose(answer, expected[name], atol=2e-5, err_msg=name)
-    np.testing.assert_allclose(part.soft.slip, alone.soft.slip, atol=1e-6)
+    np.testing.assert_allclose(part.soft.slip, alone.soft.slip, atol=5e-6)
 
 
 def test_parts_forget_the_rows_left_out():
@@ -92,7 +93,7 @@ def test_parts_forget_the_rows_left_out():
     expected = alone.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
     assert np.abs(found - expected).max() < 0.5 * TRACE
     seen = fit.whole.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
-    assert (seen - expected)[3:].min() > 1.0
+    assert (seen - expected)[4:].min() > 1.0
 
 
 def test_float32_and_first_fits_change_little():

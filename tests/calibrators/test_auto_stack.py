@@ -80,7 +80,7 @@ def test_weights_and_losses_belong_together():
     scores = transposed_scores(predictions)
     folds = assign_folds(scores)
     logs = left_out(MembersFit(scores, predictions.codes), folds)
-    weights = pool_weights(logs, np.array([0.5, 0.5, 0.1, 0.1, 0.1]))
+    weights = pool_weights(logs, np.array([0.5, 0.5, 0.1, 0.1, 0.1, 0.1]))
     trust = (1.0 - stack.weights["identity"]) / (1.0 - weights[0])
     found = np.array(list(stack.weights.values()))
     np.testing.assert_allclose(found[1:], trust * weights[1:], atol=1e-9)

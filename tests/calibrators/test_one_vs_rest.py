@@ -97,10 +97,12 @@ def test_a_constant_column_gives_the_share():
 
 def test_a_step_warns_and_answers():
     X = np.array([[8, 1, 1], [7, 2, 1], [3, 4, 3], [2, 3, 5], [1, 5, 4]]) / 10
-    words = "tells class 'a' from the rest without error"
+    words = "tells a class from the rest without error"
     with pytest.warns(SeparationWarning, match=words) as caught:
         fitted = BetaCalibration().fit(X, ["a", "a", "b", "b", "c"])
     assert caught[0].filename == __file__
+    assert "tells class 'a' from" in caught[0].message.text()
+    assert caught[0].message.numbers == {"classes": ("a",)}
     answer = fitted.predict_proba(np.vstack([X, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]))
     assert np.isfinite(answer).all()
     np.testing.assert_allclose(answer.sum(axis=1), 1.0)

@@ -13,19 +13,17 @@ from mcllo._diagnosis.families import (
     Family,
     FullDraws,
     FullPartition,
-    RestrictedRatio,
     features_of,
     full_identity,
     full_statistic,
     mcllo_places,
-    ratio_to_identity,
+    ratio_of,
     restricted_fit,
 )
 from mcllo._diagnosis.ladder_models import mcllo_bases
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.draws import StatisticDraws, draw_labels
 from mcllo._math.likelihood import LogPartition, sufficient_statistic
-from mcllo._math.many_labels import BatchedRatio
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 BASES = mcllo_bases(2)
@@ -98,7 +96,7 @@ def test_batched_gains_are_those_of_single_fits(model):
     family, drawn = Family(p), StatisticDraws(p, 3)(0, 6)
     basis = BASES[model]
     origin = family.identity + 0.2 * basis.sum(axis=1)
-    found = RestrictedRatio(family, basis, origin).statistics(drawn)
+    found = ratio_of(family, basis, origin).statistics(drawn)
     at_origin = family.partition()(origin).value
     for s, gained in zip(drawn, found, strict=True):
         family.statistic = s
@@ -108,22 +106,9 @@ def test_batched_gains_are_those_of_single_fits(model):
 
 def test_the_full_map_in_batches():
     family = Family(TOY, full=True)
-    ratio = RestrictedRatio(family, np.eye(6), family.identity)
+    ratio = ratio_of(family, np.eye(6), family.identity)
     # methods specification 8f, TOY: full multinomial logit
     assert ratio.statistics(family.statistic[None])[0] == pytest.approx(1.410980507, abs=1e-7)
-
-
-def test_ratio_to_identity_takes_the_quick_way_where_it_can():
-    family = Family(TOY)
-    drawn = StatisticDraws(TOY, 0)(0, 40)
-    for model in ("temperature", "shift", "scale", "common_slope", "mcllo"):
-        quick = ratio_to_identity(family, BASES[model])
-        slow = RestrictedRatio(family, BASES[model], family.identity)
-        assert (type(quick) is BatchedRatio) == (model in ("shift", "scale", "mcllo"))
-        found = quick.statistics(drawn)
-        np.testing.assert_allclose(found, slow.statistics(drawn), atol=1e-5)
-        limit = float(np.median(found))
-        assert (quick.reaches(drawn, limit) == slow.reaches(drawn, limit)).all()
 
 
 @settings(deadline=None, max_examples=25)

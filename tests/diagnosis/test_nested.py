@@ -23,7 +23,7 @@ from mcllo._inference.draws import StatisticDraws
 from mcllo._inference.likelihood_tests import split_pvalue
 from mcllo._inference.pvalue import Ground, Limit, Note
 from mcllo._math.likelihood import recalibrate
-from mcllo._math.many_labels import BatchedRatio
+from mcllo._math.many_labels import LikelihoodRatio
 from mcllo.exceptions import InputError
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -309,7 +309,7 @@ def test_two_rows_by_hand():
 
 def test_against_the_identity_it_is_the_score_of_the_calibration_test():
     score, drawn = scored("identity"), StatisticDraws(TOY, 0)(0, 50)
-    np.testing.assert_allclose(score(drawn), BatchedRatio(TOY.log_odds).scores(drawn), rtol=1e-9)
+    np.testing.assert_allclose(score(drawn), LikelihoodRatio(TOY.log_odds).scores(drawn), rtol=1e-9)
     # methods specification 0.4, TOY, baseline 2
     assert score(FAMILY.statistic[None])[0] == pytest.approx(0.9895584940, abs=1e-9)
 

@@ -19,11 +19,11 @@ from mcllo._files.csv_text import (
     has_odd_quotes,
     line_of_row,
     looks_like_data,
-    number_fault,
     open_quote,
     read_header,
     records,
 )
+from mcllo._files.numbers import number_fault
 from mcllo._files.write import check_ending, csv_header, csv_lines, writing
 from mcllo.exceptions import FileFormatError
 
@@ -114,9 +114,9 @@ def test_cells_that_are_no_numbers_are_shown_with_a_remedy():
     assert [number_fault(cell) for cell in NUMBERS] == [None] * len(NUMBERS)
     assert len(number_fault("x" * 1000)[0]) < 50
     for cells, remedy in (
-        (["NA", "null"], "Drop or repair that row."),
-        (["0,5"], "Write decimals with a point."),
-        (["50%"], "Write 0.7 for 70%."),
+        (["NA", "null"], "Drop or repair that row, or pass missing='drop'."),
+        (["0,5"], "Write all decimals alike: with a point, or all with a comma."),
+        (["50%"], "Write all cells of that column with a percent sign, or none."),
         (["cat", "1_0", "0x1"], "Choose the columns that are classes with classes=."),
     ):
         for cell in cells:
@@ -264,9 +264,20 @@ def test_a_crash_leaves_the_old_file(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("name", ["f.xlsx", "f.JSON", "f.feather", "f.parquet.gz", "a.csv.zip"])
+@pytest.mark.parametrize("name", ["f.xls", "f.JSON", "f.npz", "f.parquet.gz", "a.csv.zip"])
 def test_other_formats_are_refused_by_name(name):
-    with pytest.raises(FileFormatError, match=r"Choose a name that ends in \.csv or \.parquet\.$"):
+    with pytest.raises(
+        FileFormatError, match=r"Choose a name that ends in \.csv, \.xlsx or \.parq"
+    ):
         check_ending(name)
-    for other in ("f", "f.csv", "v1.2.csv", "f.txt", "f.csv.gz", "/dev/null"):
+    for other in (
+        "f",
+        "f.csv",
+        "v1.2.csv",
+        "f.txt",
+        "f.csv.gz",
+        "f.csv.zst",
+        "f.xlsx",
+        "/dev/null",
+    ):
         check_ending(other)

@@ -6,18 +6,12 @@ from hypothesis import strategies as st
 from inputs import CLASSES, csv_text, parquet_bytes, parquet_table, predictions, refusal
 
 from mcllo import Predictions, read_predictions
-from mcllo._files.csv_text import clean_labels
-from mcllo._files.read import (
-    FileWords,
-    Roles,
-    explained,
-    find_roles,
-    label_hint,
-    left_out_hint,
-    prefix_hint,
-    stray_hint,
-)
+from mcllo._files.csv_text import meant_labels
+from mcllo._files.manner import Roles
+from mcllo._files.read import find_roles
 from mcllo._files.source import Source
+from mcllo._files.words import FileWords, explained, label_hint, left_out_hint, stray_hint
+from mcllo._input.frames import prefix_hint
 from mcllo.exceptions import FileFormatError, InputError, ZeroProbabilityWarning
 
 PROBS, LABELS = predictions()
@@ -121,7 +115,7 @@ def test_weights_logits_normalize_and_clip(write):
     ],
 )
 def test_labels_are_read_as_they_are_meant(labels, names, meant):
-    assert clean_labels(pa.chunked_array([pa.array(labels)]), names).to_pylist() == meant
+    assert meant_labels(labels, names) == meant
 
 
 def test_parquet_labels_stay_as_they_are(write):
@@ -182,7 +176,12 @@ def with_row(*values):
 @pytest.mark.parametrize(
     ("probs", "y", "options", "words"),
     [
-        (with_row(1.5, 0.5), "aab", {}, "got 1.5 in column 'p_cat', line 4 of f.csv. Divide"),
+        (
+            with_row(1.5, 0.5),
+            "aab",
+            {},
+            "got 1.5 in column 'p_cat', line 4 of f.csv. For percentages pass",
+        ),
         (with_row(0.5, -1e-9), "aab", {}, "got -1e-09 in column 'p_dog', line 4 of f.csv."),
         (with_row(0.5, np.nan), "aab", {}, "got an empty cell or NaN in column 'p_dog', line 4 of"),
         (with_row(np.inf, 0.5), "aab", {}, "got inf in column 'p_cat', line 4 of f.csv."),

@@ -121,8 +121,10 @@ def test_it_survives_a_file():
 
 def test_one_warning_speaks_for_all_fits():
     p = Predictions.from_arrays(TOY_X, TOY_X.argmax(axis=1))  # separated by construction
-    with pytest.warns(SeparationWarning, match="baseline 0 and 2 more") as caught:
+    with pytest.warns(SeparationWarning, match="estimate does not exist: ") as caught:
         fit_all_baselines(p)
+    assert "(baseline 0 and 2 more)" in caught[0].message.text()
+    assert caught[0].message.numbers == {"baselines": (0, 1, 2)}
     assert len(caught) == 1
     assert [f.separated for f in fit_each_baseline(p, p.classes)] == [True] * 3
     assert np.isfinite(fit_all_baselines(p, penalty=1.0).weights).all()  # needs no warning

@@ -24,7 +24,7 @@ from mcllo._fit.estimate import (
 )
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import AllBaselinesMap, read_simplex
-from mcllo._fit.objective import FreeLikelihood
+from mcllo._fit.objective import FreeLikelihood, free_of_range
 from mcllo._fit.penalty import FirthObjective, Ridge
 from mcllo._ground.results import none_for_nan
 from mcllo._ground.statements import quiet
@@ -99,8 +99,10 @@ def test_nearly_separated_rows_have_a_huge_maximum():
     tiny, labels = np.array([2.0, 2.0, 1.0, -1.0, -2.0, -2.0]), np.array([0, 0, 1, 0, 1, 1])
     odds = np.concatenate([1e-5 * tiny, np.full(20, 8.0), np.full(20, -8.0)])
     codes = np.concatenate([labels, np.repeat([0, 1], 20)])
-    with pytest.warns(ConvergenceWarning, match="all but flat.*statistic holds"):
+    with pytest.warns(ConvergenceWarning, match="likelihood is all but flat: ") as caught:
         found = fit(None, codes, logits=np.column_stack([odds, np.zeros(46)]))
+    assert "statistic holds" in caught[0].message.text()
+    assert caught[0].message.numbers["n_iter"] == found.n_iter
     value, theta = scipy_optimum(tiny[None], labels)
     assert (found.separated, found.converged) == (False, False)
     assert np.isnan(found.se_gamma).all()
@@ -220,6 +222,13 @@ def test_the_order_of_rows_does_not_matter(design, seed):
 
 
 # --- results
+
+
+def test_a_slope_is_free_where_log_odds_vary_by_more_than_rounding():
+    # 1e-12: more than rounding makes of equal log odds of size 1e3, less than digits of a file show
+    extent = np.array([0.0, 1e-13, 1e-11, 1.0])
+    expected = [True] * 4 + [False, False, True, True]
+    np.testing.assert_array_equal(free_of_range(extent), expected)
 
 
 def test_none_for_nan():

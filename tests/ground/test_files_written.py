@@ -51,7 +51,7 @@ def test_a_crash_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, kin
     (tmp_path / "f").write_text("old")
     if isinstance(kind, str):
         monkeypatch.setattr(_atomic.os, "replace", no_space)
-    expected = (OSError, "No space") if isinstance(kind, str) else (kind, None)
+    expected = (FileFormatError, "No space") if isinstance(kind, str) else (kind, None)
     with pytest.raises(expected[0], match=expected[1]):
         crash()
     assert (tmp_path / "f").read_text() == "old"

@@ -3,13 +3,14 @@ import pytest
 from independent import simplex
 
 from mcllo._ground.linalg import (
+    LARGE,
     definite_inverse,
     exceeds,
     inverse,
+    large_inverse,
     least_eigenvalue,
     pseudo_inverse,
     solve_damped,
-    solve_each,
     unit_diagonal,
     whitening,
 )
@@ -50,27 +51,6 @@ def test_units_change_no_solution():
     np.testing.assert_allclose(
         solve_damped(stretched, right * near), np.linalg.solve(SMALL, right) / near, rtol=1e-12
     )
-    np.testing.assert_allclose(
-        solve_each(stretched[None], (right * near)[None])[0],
-        np.linalg.solve(SMALL, right) / near,
-        rtol=1e-11,
-    )
-
-
-def test_each_is_solved_alone():
-    # singular, zero and indefinite matrices must not change the others' steps; the indefinite one
-    # is damped by 1: (H + I)^-1 (1, -1) = (2, -2)
-    good = np.array([[2.0, 0.5], [0.5, 1.0]])
-    bad = [np.ones((2, 2)), np.zeros((2, 2)), [[1.0, 1.5], [1.5, 1.0]]]
-    matrices = np.array([good, bad[0], bad[1], 1e-12 * good, bad[2]])
-    rights = np.array([[1.0, -1.0], [1.0, -1.0], [0.0, 0.0], [1e-12, 0.0], [1.0, -1.0]])
-    found = solve_each(matrices, rights)
-    np.testing.assert_allclose(found[4], [2.0, -2.0], rtol=1e-3)
-    np.testing.assert_allclose(found[0], np.linalg.solve(good, rights[0]), rtol=1e-9)
-    np.testing.assert_allclose(found[3], np.linalg.solve(good, [1.0, 0.0]), rtol=1e-9)
-    assert np.isfinite(found).all()
-    assert found[1] @ rights[1] > 0.0
-    assert solve_each(np.empty((0, 2, 2)), np.empty((0, 2))).shape == (0, 2)
 
 
 def test_a_matrix_that_is_not_definite_is_damped_until_it_is():
@@ -137,3 +117,29 @@ def test_exceeds_on_the_scale_of_the_diagonal():
     assert not exceeds(matrix, 0.51)
     assert not exceeds(np.diag([1.0, 0.0]), 1e-9)
     assert not exceeds(np.diag([1.0, np.nan]), 1e-9)
+
+
+def test_a_large_definite_matrix_is_inverted_and_solved_by_its_factor(monkeypatch):
+    rng = np.random.default_rng(0)
+    n = LARGE + 20
+    root = rng.normal(size=(n, 2 * n))
+    units = 10.0 ** rng.uniform(-2, 2, n)
+    matrix, right = units[:, None] * (root @ root.T) * units, rng.normal(size=n)
+
+    def none(*args, **options):
+        raise AssertionError("eigenvalues, or a second factor, of a large matrix")
+
+    for name in ("eigh", "svd", "solve", "inv"):
+        monkeypatch.setattr(np.linalg, name, none)
+    found = large_inverse(matrix, 1e-15)
+    product = (matrix / units[:, None] / units) @ (found * units[:, None] * units)
+    np.testing.assert_allclose(product, np.eye(n), atol=1e-9)
+    np.testing.assert_allclose(matrix @ solve_damped(matrix, right), right, atol=1e-8)
+
+
+def test_a_large_matrix_that_may_be_singular_is_left_to_others():
+    n = LARGE + 20
+    assert large_inverse(np.ones((n, n)), 1e-15) is None
+    assert large_inverse(np.diag([1e-14, *np.ones(n - 1)]), 1e-13) is None
+    assert large_inverse(np.diag([0.0, *np.ones(n - 1)]), 1e-13) is None
+    assert large_inverse(np.eye(LARGE), 1e-13) is None  # small ones as ever

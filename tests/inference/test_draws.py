@@ -12,6 +12,7 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._inference.draws import (
     StatisticDraws,
     check_resamples,
+    critical_value,
     draw_labels,
     entropy_of,
     metric_nulls,
@@ -21,7 +22,7 @@ from mcllo._inference.draws import (
 )
 from mcllo._inference.pvalue import PValue
 from mcllo._math.likelihood import sufficient_statistic
-from mcllo._math.many_labels import BatchedRatio
+from mcllo._math.many_labels import LikelihoodRatio
 from mcllo.exceptions import InputError
 from mcllo.metrics._binned import ClasswiseECE, TopLabelECE
 
@@ -179,7 +180,7 @@ def test_batches_fit_in_memory():
 def test_toy_monte_carlo():
     # methods specification 8e, TOY, B = 1999, seed 0: p_LR .907, p_S .9185, mean lambda* 4.717
     draws = StatisticDraws(TOY, 0)(0, 1999)
-    ratio = BatchedRatio(TOY.log_odds)
+    ratio = LikelihoodRatio(TOY.log_odds)
     observed = fit_predictions(TOY).statistic
     found = ratio.statistics(draws)
     assert found.mean() == pytest.approx(4.717, abs=5e-4)
@@ -210,7 +211,7 @@ def test_a_guess_changes_no_answer(guess):
 @pytest.mark.slow
 def test_sequential_p_values_hold_their_level():
     # 800 label vectors drawn from TOY's rows: the sequential score test at nominal 20 %
-    ratio = BatchedRatio(TOY.log_odds)
+    ratio = LikelihoodRatio(TOY.log_odds)
     observed = ratio.scores(StatisticDraws(TOY, 12345)(0, 800))
     rejected = 0
     for i, value in enumerate(observed):
@@ -329,3 +330,12 @@ def test_errors():
         metric_nulls(TOY, {}, n_resamples=0)
     with pytest.raises(InputError, match=r"level must lie in \(0, 1\); got level=95"):
         metric_nulls(TOY, {}, level=95)
+
+
+def test_what_a_statistic_exceeds_where_it_is_rare():
+    drawn = np.arange(1.0, 40.0)  # 39 draws: p <= 0.05 where at most one of them is as extreme
+    critical = critical_value(drawn, 0.95)
+    assert critical == 38.0
+    for observed in (38.0, 38.5, 39.0, 39.5):
+        p = (1 + (drawn >= observed).sum()) / 40
+        assert (observed > critical) == (p <= 0.05)

@@ -11,12 +11,17 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, assess, calibration_test, robust_test
 from mcllo._fit.fit import fit_predictions
+from mcllo._inference.budget import EXCEEDANCES, EXCEEDANCES_LARGE, LARGE_TABLE
 from mcllo._inference.calibration_test import fit_and_test, needs_robust, split_baseline
 from mcllo._inference.likelihood_tests import (
     SMALLEST,
+    _least_variance,
+    chi2_sf,
     choose_method,
+    exact_pvalue,
     expected_errors,
     split_pvalue,
+    statistic_value,
 )
 from mcllo._inference.max_score import best_baseline
 from mcllo._inference.pvalue import Ground, Limit, Note, Reason
@@ -35,6 +40,58 @@ def test_chi_square_p_is_scipys_tail():
     assert test.method == "chi2"
     assert test.pvalue == pytest.approx(chi2.sf(test.statistic, 6), rel=1e-9)
     assert 0.0 < test.pvalue < 1e-20  # a survival function, not 1 - cdf
+
+
+def test_one_degree_of_freedom_has_a_p_value_and_none_has_not():
+    assert chi2_sf(1.959963984540054**2, 1) == pytest.approx(0.05, rel=1e-12)
+    assert chi2_sf(3.0, 0) == 1.0
+
+
+def test_a_p_value_equal_to_the_level_rejects():
+    probs, y = honest(60, 3, 1)
+    test = replace(calibration_test(probs, y), pvalue=0.05)
+    assert test.rejects(0.05)
+    assert not replace(test, pvalue=np.nextafter(0.05, 1.0)).rejects(0.05)
+
+
+def test_what_rows_can_tell_counts_weights_as_repetitions():
+    probs, y = honest(50, 3, 4)
+    weight = np.arange(50) % 4
+    weighed = Predictions.from_arrays(probs, y, sample_weight=weight)
+    written = Predictions.from_arrays(np.repeat(probs, weight, axis=0), np.repeat(y, weight))
+    assert expected_errors(weighed) == pytest.approx(expected_errors(written), rel=1e-12)
+    assert _least_variance(weighed) == pytest.approx(_least_variance(written), rel=1e-12)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_the_score_needs_no_stored_hessian(constant):
+    # weights, and a class whose log odds never vary: its slope is not estimated
+    probs, y = honest(80, 3, 5)
+    if constant:
+        probs[:, 0] = probs[:, 2] = (1.0 - probs[:, 1]) / 2.0
+    rows = Predictions.from_arrays(probs, y, sample_weight=1.0 + np.arange(80) % 3)
+    fit = fit_predictions(rows)
+    without = replace(fit, null_terms=replace(fit.null_terms, hessian=np.empty((0, 0))))
+    expected = statistic_value(fit, "score", rows)
+    assert statistic_value(without, "score", rows) == pytest.approx(expected, rel=1e-9)
+
+
+def test_draws_as_extreme_as_the_data_count():
+    # four even rows: the score is (k - 2)^2, k ~ Binomial(4, 1/2); at k = 3 all but k = 2 count,
+    # 10 of 16 label vectors
+    test = calibration_test(
+        np.full((4, 2), 0.5), [0, 0, 0, 1], statistic="score", method="exact", seed=0
+    )
+    assert test.pvalue == pytest.approx(10 / 16, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("n", "enough"), [(LARGE_TABLE // 2, EXCEEDANCES), (LARGE_TABLE // 2 + 1, EXCEEDANCES_LARGE)]
+)
+def test_draws_of_large_tables_stop_sooner(n, enough):
+    rows = Predictions.from_arrays(np.full((n, 2), 0.5), np.arange(n) % 2)
+    found = exact_pvalue(rows, "score", 0.0, "sequential", n_resamples=1999, seed=0)
+    assert (found.n_exceed, found.n_resamples) == (enough, enough)  # every draw is as extreme
 
 
 def test_auto_looks_at_the_information_not_at_n():
@@ -83,7 +140,7 @@ def test_reasons_say_what_they_know():
 @pytest.mark.filterwarnings("ignore::mcllo.exceptions.MclloWarning")
 def test_size_of_the_default_p_value_on_a_sharp_network():
     # Rows of a real VGG, labels drawn from those rows: H0 is true. Chi-square rejects 11 to 18 %.
-    rows, seed, reps = load_cifar10_vgg16_keras().probs, np.random.default_rng(11), 250
+    rows, seed, reps = load_cifar10_vgg16_keras().probs, np.random.default_rng(11), 120
     default, plain = [], []
     for rep in range(reps):
         probs = rows[seed.choice(len(rows), 500, replace=False)]
@@ -224,3 +281,11 @@ def test_groups_and_weights_that_are_no_counts_choose_the_robust_test(options, w
     assert test.reason.startswith(reason)
     assert needs_robust(Predictions.from_arrays(TOY_X, TOY_Y, **options))
     assert not needs_robust(Predictions.from_arrays(TOY_X, TOY_Y, sample_weight=np.full(16, 2.0)))
+
+
+@pytest.mark.parametrize(("bound", "method"), [(0.005, "exact"), (1e-4, "bound")])
+def test_a_bound_is_reported_only_far_below_what_draws_could_show(monkeypatch, bound, method):
+    # 99 draws show 0.01 at least; the bound must be below a twentieth of that.
+    monkeypatch.setattr("mcllo._inference.likelihood_tests.split_pvalue", lambda _: bound)
+    found = calibration_test(TOY_X, TOY_Y, n_resamples=99, seed=0)
+    assert found.method == method

@@ -61,6 +61,25 @@ def test_counts_test_like_the_rows_they_stand_for(method):
     assert by_counts.pvalue == pytest.approx(by_rows.pvalue, abs=0.0 if method == "exact" else 1e-9)
 
 
+def test_columns_of_a_table_y_are_found_by_name_in_any_order():
+    # three columns in a cycle: unlike a swap, a cycle is not its own inverse
+    probs = pd.DataFrame({"a": [0.2, 0.5], "b": [0.3, 0.25], "c": [0.5, 0.25]})
+    counts = pd.DataFrame({"c": [3, 0], "a": [1, 4], "b": [0, 2]})
+    found = read(probs, counts, sample_weight=[2.0, 1.0])
+    assert found.codes.tolist() == [0, 2, 0, 1]
+    assert found.sample_weight.tolist() == [2.0 * 1, 2.0 * 3, 4.0, 2.0]
+    hot = pd.DataFrame({"c": [1, 0], "a": [0, 1], "b": [0, 0]})
+    assert read(probs, hot).codes.tolist() == [2, 0]
+    hot = pd.DataFrame({"c": [0, 0], "a": [1, 0], "b": [0, 1]})
+    assert read(probs, hot).codes.tolist() == [0, 1]
+
+
+def test_a_table_with_a_negative_number_counts_nothing():
+    assert not is_count_table([[2, -1], [1, 0]])
+    error = refusal(read, [[0.5, 0.5], [0.5, 0.5]], [[1, 0], [2, -1]])
+    assert error.row == 1
+
+
 def test_a_one_hot_table_is_no_count_table():
     assert not is_count_table(np.eye(3)[TOY_Y])
     assert not is_count_table(TOY_X)
@@ -156,3 +175,10 @@ def test_rows_of_weight_zero_do_not_occur():
 def test_rows_that_were_chosen_keep_the_baseline():
     p = Predictions.from_arrays(TOY_X[:3], [0, 1, 2])
     assert p.take([0, 1]).baseline == p.baseline == 2
+
+
+def test_negative_weights_and_counts_are_none():
+    found = refusal(Predictions.from_arrays, TOY_X, TOY_Y, sample_weight=[-1.0, *[1.0] * 15])
+    assert (found.argument, found.row, found.value) == ("sample_weight", 0, -1.0)
+    assert is_count_table([[2, 0], [1, 3]])
+    assert not is_count_table([[2, -1], [1, 3]])

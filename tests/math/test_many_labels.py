@@ -12,8 +12,8 @@ from mcllo import Predictions
 from mcllo._diagnosis.families import (
     Family,
     FullDraws,
-    RestrictedRatio,
     mcllo_places,
+    ratio_of,
     restricted_fit,
 )
 from mcllo._diagnosis.ladder_models import mcllo_bases
@@ -21,10 +21,12 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import free_parameters
 from mcllo._ground.threads import threads
 from mcllo._inference.draws import StatisticDraws, draw_labels
+from mcllo._math import many_labels
 from mcllo._math.likelihood import LogPartition, identity_theta, recalibrate, sufficient_statistic
-from mcllo._math.many_labels import BatchedRatio, NestedRatio
+from mcllo._math.many_labels import LikelihoodRatio, NestedRatio
 from mcllo.exceptions import MclloWarning
 
+pytestmark = pytest.mark.usefixtures("both_kernels")
 quick = settings(deadline=None, max_examples=25)
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 TOY_L = TOY.log_odds
@@ -71,7 +73,7 @@ def sharp_rows(rng, n, c, tie, far):
 
 
 def test_the_expected_statistic_has_ratio_and_score_zero():
-    ratio = BatchedRatio(TOY_L)
+    ratio = LikelihoodRatio(TOY_L)
     expected = LogPartition(TOY_L)(identity_theta(2)).gradient
     np.testing.assert_allclose(ratio.statistics(expected[None]), 0.0, atol=1e-12)
     np.testing.assert_allclose(ratio.scores(expected[None]), 0.0, atol=1e-12)
@@ -82,15 +84,15 @@ def test_two_rows_by_hand():
     # supremum 1: lambda = -4 log(3/4). Labels (0, 0): 3/4 * 1/4, supremum 1: -2 log(3/16).
     # s = (counts of 0; sum of their log odds) = (1, log 3) and (2, 0)
     odds = np.array([[np.log(3.0), -np.log(3.0)]])
-    found = BatchedRatio(odds).statistics(np.array([[1.0, np.log(3.0)], [2.0, 0.0]]))
+    found = LikelihoodRatio(odds).statistics(np.array([[1.0, np.log(3.0)], [2.0, 0.0]]))
     np.testing.assert_allclose(found, [-4.0 * np.log(0.75), -2.0 * np.log(3.0 / 16.0)], rtol=1e-8)
 
 
 def test_toy_score():
     # methods specification 0.4, TOY, baseline 2
     s = sufficient_statistic(TOY_L, TOY_Y)
-    assert BatchedRatio(TOY_L).scores(s[None])[0] == pytest.approx(0.9895584940, rel=1e-9)
-    assert BatchedRatio(TOY_L).statistics(s[None])[0] == pytest.approx(1.1462114203, rel=1e-8)
+    assert LikelihoodRatio(TOY_L).scores(s[None])[0] == pytest.approx(0.9895584940, rel=1e-9)
+    assert LikelihoodRatio(TOY_L).statistics(s[None])[0] == pytest.approx(1.1462114203, rel=1e-8)
 
 
 # --- an independent implementation: one fit for each draw
@@ -103,7 +105,7 @@ def test_statistics_equal_single_fits(seed, c, n, sharpness):
     probs = np.maximum(simplex(rng, n, c, sharpness), 1e-12)
     probs /= probs.sum(axis=1, keepdims=True)
     labels, statistics = drawn(probs, rng, 5)
-    found = BatchedRatio(log_odds_of(probs)).statistics(statistics)
+    found = LikelihoodRatio(log_odds_of(probs)).statistics(statistics)
     expected = [fitted_statistic(probs, codes) for codes in labels]
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
@@ -113,7 +115,7 @@ def test_statistics_equal_single_fits_with_weights():
     weight = rng.integers(0, 4, size=16).astype(float)
     labels = np.array([draw(TOY_X, rng) for _ in range(20)])
     statistics = np.array([sufficient_statistic(TOY_L, codes, weight) for codes in labels])
-    found = BatchedRatio(TOY_L, weight).statistics(statistics)
+    found = LikelihoodRatio(TOY_L, weight).statistics(statistics)
     expected = [fitted_statistic(TOY_X, codes, weight) for codes in labels]
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
 
@@ -127,36 +129,22 @@ def test_statistics_equal_single_fits_with_constant_log_odds():
     odds = log_odds_of(probs)
     free = free_parameters(odds)
     assert free.tolist() == [True, True, False, True]
-    ratio = BatchedRatio(odds, None, free)
+    ratio = LikelihoodRatio(odds, None, free)
     expected = [fitted_statistic(probs, codes) for codes in labels]
     np.testing.assert_allclose(ratio.statistics(statistics), expected, rtol=1e-7, atol=1e-8)
     assert_decisions_equal_convergence(ratio, statistics, [1.0, 3.0, 6.0])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_evaluate_equals_the_model_in_blocks_and_one_by_one(weighted):
-    rng = np.random.default_rng(4)
-    odds = log_odds_of(simplex(rng, 50, 4, 2.0))
-    weight = rng.uniform(size=50) if weighted else None
-    theta = rng.normal(size=(7, 6))
-    expected = [LogPartition(odds, weight)(row) for row in theta]
-    ratio = BatchedRatio(odds, weight)
-    for ratio.block in (7, 3, 1):
-        value, gradient, hessian = ratio.evaluate(theta)
-        np.testing.assert_allclose(value, [t.value for t in expected], rtol=1e-12)
-        np.testing.assert_allclose(gradient, [t.gradient for t in expected], rtol=1e-10)
-        np.testing.assert_allclose(hessian, [t.hessian for t in expected], rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize(("block", "together"), [(1, 64), (3, 7), (64, 11)])
-def test_neither_blocks_nor_threads_change_decisions(block, together, n):
+@pytest.mark.parametrize("together", [1, 7, 64])
+def test_neither_parts_nor_threads_change_a_bit(monkeypatch, together, n):
     statistics = StatisticDraws(TOY, 0)(0, 200)
-    usual = BatchedRatio(TOY_L).statistics(statistics)
-    ratio = BatchedRatio(TOY_L)
-    ratio.block, ratio.together, ratio.threads_pay = block, together, 1
+    ratio = LikelihoodRatio(TOY_L)
+    usual = ratio.statistics(statistics)
+    monkeypatch.setattr(many_labels, "TOGETHER", together)
+    monkeypatch.setattr(many_labels, "THREADS_PAY", 1)
     with threads(n):
-        np.testing.assert_allclose(ratio.statistics(statistics), usual, rtol=1e-12)
+        np.testing.assert_allclose(ratio.statistics(statistics), usual, rtol=0.0, atol=1e-12)
         np.testing.assert_array_equal(ratio.reaches(statistics, 5.0), usual >= 5.0)
 
 
@@ -169,7 +157,7 @@ def test_decisions_equal_full_convergence(seed, c, n, sharpness):
     rng = np.random.default_rng(seed)
     probs = np.maximum(simplex(rng, n, c, sharpness), 1e-15)
     _, statistics = drawn(probs / probs.sum(axis=1, keepdims=True), rng, 30)
-    assert_decisions_equal_convergence(BatchedRatio(log_odds_of(probs)), statistics)
+    assert_decisions_equal_convergence(LikelihoodRatio(log_odds_of(probs)), statistics)
 
 
 @settings(deadline=None, max_examples=15)
@@ -187,7 +175,7 @@ def test_decisions_where_few_rows_are_undecided(seed, c, n, tie, far):
     probs = sharp_rows(rng, n, c, 10.0**tie, far)
     _, statistics = drawn(probs, rng, 24)
     odds = log_odds_of(probs)
-    ratio = BatchedRatio(odds, None, free_parameters(odds))
+    ratio = LikelihoodRatio(odds, None, free_parameters(odds))
     assert_decisions_equal_convergence(ratio, statistics)
 
 
@@ -198,7 +186,7 @@ def test_a_design_that_defeats_multiples_of_the_score(tie, far, times):
     odds = np.concatenate([np.tile([tie, -tie], 2), np.tile([far, -far], 500)])
     probs = 1.0 / (1.0 + np.exp(np.column_stack([-odds, odds])))
     right = sufficient_statistic(odds[None], (odds < 0.0).astype(int))[None]
-    ratio = BatchedRatio(odds[None])
+    ratio = LikelihoodRatio(odds[None])
     assert ratio.statistics(right)[0] == pytest.approx(8.0 * np.log(2.0), abs=0.15)
     assert ratio.statistics(right)[0] > times * ratio.scores(right)[0]
     p = Predictions.from_arrays(probs, (odds < 0.0).astype(int))
@@ -215,7 +203,7 @@ def test_ties_count_as_reached():
     rng = np.random.default_rng(6)
     probs = simplex(rng, 25, 3, 6.0)
     labels, statistics = drawn(probs, rng, 40)
-    ratio = BatchedRatio(log_odds_of(probs))
+    ratio = LikelihoodRatio(log_odds_of(probs))
     for codes, s in zip(labels[:10], statistics, strict=False):
         observed = fitted_statistic(probs, codes)
         same = (labels == codes).all(axis=1)
@@ -225,11 +213,11 @@ def test_ties_count_as_reached():
 
 def test_thresholds_at_the_ends():
     statistics = StatisticDraws(TOY, 1)(0, 100)
-    ratio = BatchedRatio(TOY_L)
+    ratio = LikelihoodRatio(TOY_L)
     assert ratio.reaches(statistics, 0.0).all()
     assert not ratio.reaches(statistics, 1e6).any()
-    full = ratio.statistics(statistics)
-    assert (ratio.statistics(statistics, 4.0) <= full + 1e-9).all()
+    full, need = ratio.gains(statistics), np.full(100, 2.0)
+    assert (ratio.gains(statistics, need) <= full + 1e-9).all()
 
 
 @pytest.mark.slow
@@ -238,7 +226,7 @@ def test_decisions_on_a_sharp_network(n):
     rows, rng = load_cifar10_vgg16_keras().probs, np.random.default_rng(n)
     probs = rows[rng.permutation(len(rows))[:n]]
     _, statistics = drawn(probs, rng, 150)
-    assert_decisions_equal_convergence(BatchedRatio(log_odds_of(probs)), statistics)
+    assert_decisions_equal_convergence(LikelihoodRatio(log_odds_of(probs)), statistics)
 
 
 # --- properties of the null distribution
@@ -247,7 +235,7 @@ def test_decisions_on_a_sharp_network(n):
 def test_the_mean_score_is_the_degrees_of_freedom():
     # E[U' H^-1 U] = d exactly, because Cov U = H under H0; 4 here, standard error .05
     statistics = StatisticDraws(TOY, 0)(0, 4000)
-    scores = BatchedRatio(TOY_L).scores(statistics)
+    scores = LikelihoodRatio(TOY_L).scores(statistics)
     assert scores.mean() == pytest.approx(4.0, abs=4.0 * scores.std() / np.sqrt(4000))
 
 
@@ -255,13 +243,13 @@ def test_no_draw_exceeds_a_likelihood_of_1():
     labels = draw_labels(TOY_X, 0, 0, 500)
     log_likelihood = np.log(TOY_X)[np.arange(16), labels].sum(axis=1)
     statistics = np.array([sufficient_statistic(TOY_L, codes) for codes in labels])
-    assert (BatchedRatio(TOY_L).statistics(statistics) <= -2.0 * log_likelihood + 1e-8).all()
+    assert (LikelihoodRatio(TOY_L).statistics(statistics) <= -2.0 * log_likelihood + 1e-8).all()
 
 
 def test_separated_labels_enter_with_their_supremum():
     best = sufficient_statistic(TOY_L, TOY_X.argmax(axis=1))[None]
     supremum = -2.0 * np.log(TOY_X.max(axis=1)).sum()
-    assert BatchedRatio(TOY_L).statistics(best)[0] == pytest.approx(supremum, rel=1e-8)
+    assert LikelihoodRatio(TOY_L).statistics(best)[0] == pytest.approx(supremum, rel=1e-8)
 
 
 def test_extreme_log_odds_give_finite_statistics():
@@ -271,7 +259,7 @@ def test_extreme_log_odds_give_finite_statistics():
     right = np.vstack([odds, np.zeros(30)]).argmax(axis=0)
     labels = [right, rng.integers(0, 3, size=30)]
     statistics = np.array([sufficient_statistic(odds, codes) for codes in labels])
-    ratio = BatchedRatio(odds)
+    ratio = LikelihoodRatio(odds)
     found = ratio.statistics(statistics)
     assert found[0] == pytest.approx(2.0 * direct_nll(identity_theta(2), odds, right), abs=1e-8)
     assert np.isfinite(found).all()
@@ -281,7 +269,7 @@ def test_extreme_log_odds_give_finite_statistics():
 def pair(predictions, small, large, origin):
     """The ratio of two models of the ladder, both from `origin`, and of plain convergence."""
     family, bases = Family(predictions), mcllo_bases(predictions.n_classes - 1)
-    low, up = (RestrictedRatio(family, family.identified(bases[m]), origin) for m in (small, large))
+    low, up = (ratio_of(family, family.identified(bases[m]), origin) for m in (small, large))
     places = np.arange(len(origin))
     return NestedRatio(low, up, places), lambda s: up.statistics(s) - low.statistics(s)
 
@@ -335,8 +323,8 @@ def test_decisions_for_the_full_map():
     probs, y = sample(60, 3, 3, 2.0)
     p = Predictions.from_arrays(probs, y, classes=range(3))
     mcllo, full, places = Family(p), Family(p, full=True), mcllo_places(2)
-    low = RestrictedRatio(mcllo, np.eye(4), mcllo.identity)
-    up = RestrictedRatio(full, np.eye(6), full.identity)
+    low = ratio_of(mcllo, np.eye(4), mcllo.identity)
+    up = ratio_of(full, np.eye(6), full.identity)
     assert_decisions_equal_convergence(
         NestedRatio(low, up, places),
         FullDraws(p, 0)(0, 40),
@@ -345,14 +333,15 @@ def test_decisions_for_the_full_map():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_threads_and_parts_change_nothing(n):
+def test_threads_and_parts_change_nothing(monkeypatch, n):
     probs, y = sample(80, 4, 4, 3.0)
     p = Predictions.from_arrays(probs, y, classes=range(4))
     ratio, _ = pair(p, "temperature", "mcllo", Family(p).identity)
     statistics = StatisticDraws(p, 0)(0, 90)
     usual = ratio.reaches(statistics, 5.0)
     assert 0 < usual.sum() < 90
-    ratio.large.together, ratio.large.threads_pay = 7, 1
+    monkeypatch.setattr(many_labels, "TOGETHER", 7)
+    monkeypatch.setattr(many_labels, "THREADS_PAY", 1)
     with threads(n):
         np.testing.assert_array_equal(ratio.reaches(statistics, 5.0), usual)
 

@@ -237,3 +237,29 @@ def test_a_plateau_far_out_does_not_overflow():
     root = inverse_temperature(z.copy(), y)
     scale = math.exp(9.78125)
     assert inverse_temperature(scale * z, y).value * scale == pytest.approx(root.value, rel=1e-6)
+
+
+@KINDS
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curvature_along_a_direction_is_the_hessian_s(diagonal, weighted):
+    z, y, weight, theta = random_problem(3, 900, 4, diagonal)
+    loss = LinearMapLoss(z, y, weight if weighted else None, diagonal=diagonal)
+    along = np.random.default_rng(4).normal(size=theta.size)
+    expected = along @ loss(theta.ravel()).hessian @ along
+    assert loss.curvature(theta.ravel(), along) == pytest.approx(expected, rel=1e-11)
+
+
+@KINDS
+@pytest.mark.parametrize("n", [8, 400])
+def test_class_blocks_are_the_hessian_s_where_all_rows_count_and_near_it_elsewhere(diagonal, n):
+    z, y, weight, theta = random_problem(5, n, 3, diagonal)
+    loss = LinearMapLoss(z, y, weight, diagonal=diagonal)
+    found, d = loss.class_blocks(theta.ravel(), loss.feature_gram()), theta.shape[1]
+    hessian = loss(theta.ravel()).hessian
+    exact = np.array([hessian[j * d : j * d + d, j * d : j * d + d] for j in range(3)])
+    if n == 8:  # fewer rows than are counted one by one, 5 for each of 2 or 4 features
+        np.testing.assert_allclose(found, exact, rtol=1e-10, atol=1e-10)
+    else:
+        spread = np.linalg.eigvals(np.linalg.solve(found, exact)).real
+        assert 0.2 < spread.min() < spread.max() < 2.0
+        assert np.abs(found - exact).max() > 1e-3

@@ -84,6 +84,15 @@ def test_mass_edges_are_quantiles_without_repeats():
     assert mass_edges(np.ones(5), 3).size == 0
 
 
+def test_a_row_of_weight_zero_is_no_quantile():
+    values, weight = np.array([3.0, 1.0, 2.0]), np.array([0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(weighted_quantile(values, [0.5, 1.0], weight), [1.5, 2.0])
+
+
+def test_no_bin_begins_where_values_end():
+    assert mass_edges(np.array([0.2, 1.0, 1.0, 1.0]), 2).tolist() == []  # the median is 1
+
+
 def test_mass_bins_never_part_equal_values():
     confidence = TOY_X.max(axis=1)
     index = bin_index(confidence, inner_edges(confidence, 4, "mass"))

@@ -167,8 +167,8 @@ def axes_of(curve, strip=True):
 
 
 def boxes(ax, label):
-    (found,) = (bars for bars in ax.containers if bars.get_label() == label)
-    return np.array([[b.get_x(), b.get_y(), b.get_width(), b.get_height()] for b in found])
+    (found,) = (part for part in ax.collections if part.get_label() == label)
+    return np.array([path.get_extents().bounds for path in found.get_paths()])
 
 
 def test_by_hand():

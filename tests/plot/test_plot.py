@@ -24,9 +24,6 @@ from mcllo.plot._words import shown_all
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = sorted(set(plot.__all__) - {"caption", "save", "to_svg"})
 
-SEVERAL = ("reliability_by_class", "comparison", "comparison_dots", "baselines", "subgroups")
-"""Figures of several panels."""
-
 
 @pytest.mark.parametrize("name", plot.__all__)
 def test_docstrings_name_every_parameter(name):
@@ -36,9 +33,7 @@ def test_docstrings_name_every_parameter(name):
         assert parameter in inspect.getdoc(function)
     positional = [p for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
     assert len(positional) == (1 if name in FIGURES or name == "to_svg" else 2)
-    if name in FIGURES:  # where there is one axes it may be given
-        several = name in SEVERAL
-        assert ("ax" in parameters) != several
+    assert ("ax" in parameters) == (name in FIGURES)  # every figure may be put somewhere
 
 
 def test_figures_leave_settings_pyplot_and_results_alone():
@@ -84,6 +79,11 @@ def element(**options):
 
 def texts(svg):
     return [element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_a_label_of_any_characters_is_xml():
+    found = ElementTree.fromstring(element(alt='a\x00\x08\ud800 <b> & "c"\n'))
+    assert found.get("aria-label") == 'a <b> & "c" '  # XML reads the end of a line as a space
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -44,11 +45,12 @@ def model(tmp_path, good, capsys):
 
 
 def output(capsys, *arguments):
-    """Return what a command that succeeds prints; it must not print anything on stderr."""
+    """Return what a command that succeeds prints; on stderr only that a map may do harm."""
     capsys.readouterr()
     assert run([str(word) for word in arguments]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    harm = "mcllo: warning: On rows that it was not fitted to (5 folds) it raises log loss by "
+    assert err == "" or (arguments[0] == "fit" and err.startswith(harm) and err.count("\n") == 1)
     return out
 
 
@@ -71,7 +73,8 @@ def write(folder, name, content):
 
 def test_alone_it_shows_help_and_it_knows_its_version(capsys):
     assert output(capsys) == output(capsys, "--help")
-    assert output(capsys, "--version") == f"mcllo {mcllo.__version__}\n"
+    found = re.fullmatch(r"mcllo (.+) \(kernel: (C \(.+\)|NumPy)\)\n", output(capsys, "--version"))
+    assert found[1] == mcllo.__version__
 
 
 # assess
@@ -421,7 +424,7 @@ def test_compare_prints_what_python_compares(files, capsys, methods):
     # all but the seconds that fits took
     printed = settled_values(strict(output(capsys, *words)))
     assert printed == settled_values(json.loads(json.dumps(direct)))
-    assert set(printed["skipped"]) == (set() if methods else {"vector", "matrix"})
+    assert printed["skipped"] == {}
 
 
 @pytest.mark.parametrize("ending", ["html", "md", "json"])

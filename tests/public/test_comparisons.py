@@ -68,11 +68,19 @@ def test_every_registered_method_runs_when_there_are_logits():
     assert c.skipped == {}
 
 
-def test_methods_that_need_logits_are_skipped_with_the_reason():
-    c = compare(TRAIN, HOLDOUT, methods=["vector", "mcllo"], seed=0)
-    assert "needs logits" in c.skipped["vector"]
-    assert "skipped vector: needs logits" in str(c)
-    assert [row.method for row in c.judged] == ["uncalibrated", "mcllo"]
+def test_methods_of_logits_read_log_probabilities_and_are_named_so():
+    c = compare(TRAIN, HOLDOUT, seed=0)
+    paper = {"mcllo", "temperature", "vector_log_probs", "histogram", "xu_davoine"}
+    assert paper | {"matrix_log_probs"} <= {row.method for row in c.judged}
+    assert c.skipped == {}
+    for name in ("VectorScaling", "MatrixScaling"):
+        by_hand = getattr(mcllo.calibrators, name)(on="log_probs").fit(*TRAIN)
+        row = f"{by_hand.method}_log_probs"
+        expected = by_hand.predict_proba(HOLDOUT[0])
+        np.testing.assert_allclose(c.recalibrated[row].probs, expected, rtol=0, atol=1e-12)
+    logits = {"y": TRAIN[1], "logits": np.log(TRAIN[0])}
+    mixed = compare(logits, HOLDOUT, methods="vector", seed=0)  # the holdout has none
+    assert [row.method for row in mixed.judged] == ["uncalibrated", "vector_log_probs"]
 
 
 def test_string_labels_and_a_class_that_the_holdout_lacks():
@@ -106,14 +114,14 @@ def test_cross_validation_sees_how_far_a_fit_overshoots():
 def test_the_corrected_p_value_has_the_right_size():
     # methods specification 8g, c = 3, 300/100: plain .133 (theory .130), scaled .040, 400 reps
     plain, corrected, temperature = [], [], []
-    for seed in range(400):
+    for seed in range(200):
         probs, y = sharpened(400, seed + 10)
         both = (probs[:300], y[:300]), (probs[300:], y[300:])
         c = compare(*both, methods=["mcllo", "temperature"], n_resamples=199, seed=seed)
         plain.append(c["mcllo"].pvalue)
         corrected.append(c["mcllo"].pvalue_corrected)
         temperature.append(c["temperature"].pvalue_corrected)
-    error = 2.6 * np.sqrt(0.05 * 0.95 / 400)
+    error = 2.6 * np.sqrt(0.05 * 0.95 / 200)
     assert np.mean(np.array(plain) <= 0.05) > 0.05 + error
     assert abs(np.mean(np.array(corrected) <= 0.05) - 0.05) < error
     assert abs(np.mean(np.array(temperature) <= 0.05) - 0.05) < error
@@ -149,7 +157,7 @@ def test_the_numbers_of_the_vgg_split():
             r"cv must not exceed the number of groups \(2\)",
         ),
         ((TRAIN, HOLDOUT), {"methods": ["temprature"]}, "did you mean 'temperature'?"),
-        ((TRAIN[0], HOLDOUT), {}, "train must be a Predictions or"),
+        ((TRAIN[0], HOLDOUT), {}, "train must be a Predictions, "),
         (
             (named(TRAIN, list("abc")), named(HOLDOUT, list("abd"))),
             {},

@@ -112,7 +112,8 @@ def test_separated_rows_have_a_ladder():
         found = ladder(TOY_X, TOY_X.argmax(axis=1), n_resamples=99, seed=0)
     assert all(np.isfinite(row.statistic) for row in found.rows)
     statistics = [found.row(m).statistic for m in ("identity", "temperature", "scale", "mcllo")]
-    assert statistics == sorted(statistics)
+    # suprema that no parameters attain: known up to where the searches for them stop
+    assert np.diff(statistics).min() > -1e-9
 
 
 def test_weights_count_rows():

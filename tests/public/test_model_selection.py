@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from joblib import parallel_config
 from scipy import sparse
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 from sklearn.model_selection import (
     GridSearchCV,
@@ -31,7 +31,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator
 
 from mcllo import MCLLOCalibrator
 from mcllo.calibrators import (
@@ -42,9 +41,10 @@ from mcllo.calibrators import (
     VectorScaling,
 )
 from mcllo.exceptions import InputError, MclloWarning, ZeroProbabilityWarning
-from mcllo.model_selection import FittedPair, RecalibratedClassifierCV, scores_of
+from mcllo.model_selection import FittedPair, RecalibratedClassifierCV
 
 NAMES = np.array(["car", "ship", "truck"])
+VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 
 
 def data(n=240, c=3, seed=0):
@@ -114,6 +114,7 @@ def test_a_frozen_classifier_is_calibrated_on_the_rows_given(ensemble):
     assert [pair.estimator.estimator for pair in model.calibrated_classifiers_] == [bayes] * 3
 
 
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.LabelShiftWarning")  # rows were left out
 def test_a_frozen_classifier_keeps_classes_that_the_rows_lack():
     X, y = data()
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES[y]))
@@ -127,6 +128,7 @@ def test_a_frozen_classifier_keeps_classes_that_the_rows_lack():
 # ---------------------------------------------------------------------------- against scikit-learn
 
 
+@pytest.mark.skipif(VERSION < (1, 8), reason="scikit-learn has temperature scaling from 1.8 on")
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_temperature_scaling_equals_scikit_learns(ensemble):
     # Both scale log probabilities of the same folds; scikit-learn's optimiser stops at about 1e-4.
@@ -187,6 +189,8 @@ def test_two_classes_and_every_calibrator(key):
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_frames_reach_the_classifier(frame, ensemble):
+    if VERSION < (1, 9) and frame is pl.DataFrame:
+        pytest.skip("this scikit-learn asks polars for a protocol that polars gives up")
     X, y = data()
     columns = {f"f{j}": X[:, j] for j in range(4)}
     model = RecalibratedClassifierCV(GaussianNB(), cv=3, ensemble=ensemble).fit(frame(columns), y)
@@ -245,6 +249,7 @@ def test_weights_reach_classifier_and_calibrator(estimator, ensemble):
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::mcllo.exceptions.LabelShiftWarning")  # weights shift shares
 def test_a_classifier_without_weights_leaves_them_to_the_calibrator():
     X, y = data()
     model = RecalibratedClassifierCV(KNeighborsClassifier(40), cv=3)
@@ -269,28 +274,6 @@ class Shares(ClassifierMixin, BaseEstimator):
         return np.tile(self.shares_, (len(X), 1))
 
 
-def test_columns_of_a_class_that_a_fold_lacks():
-    # the training part of the first fold has classes a and c only, in shares 1/4 and 3/4
-    y = np.array(["a", "c", "c", "c", "b", "b", "a", "c"])
-    X = np.zeros((8, 1))
-    shares = Shares().fit(X[:4], y[:4])
-    classes = np.array(["a", "b", "c"])
-    np.testing.assert_array_equal(scores_of(shares, X[:1], classes, "probs"), [[0.25, 0.0, 0.75]])
-    # rule of zeros: 1e-6 instead of 0, then divided by the sum
-    floored = np.array([[0.25, 1e-6, 0.75]]) / (1 + 1e-6)
-    np.testing.assert_allclose(scores_of(shares, X[:1], classes, "logits"), np.log(floored))
-
-
-def test_logits_of_a_class_that_a_fold_lacks():
-    X, y = data(c=4)
-    kept = y != 2
-    logistic = LogisticRegression().fit(X[kept], y[kept])
-    logits = scores_of(logistic, X, np.arange(4), "logits")
-    np.testing.assert_array_equal(logits[:, [0, 1, 3]], logistic.decision_function(X))
-    share = np.exp(logits[:, 2] - logsumexp(logits[:, [0, 1, 3]], axis=1))
-    np.testing.assert_allclose(share, 1e-6)
-
-
 @pytest.mark.parametrize("ensemble", [True, False])
 @pytest.mark.parametrize("key", CALIBRATORS)
 def test_a_class_in_one_fold_only(key, ensemble):
@@ -310,8 +293,12 @@ def test_a_class_in_one_fold_only(key, ensemble):
 def test_zeros_of_a_forest_warn():
     X, y = data()
     forest = RandomForestClassifier(10, random_state=0)
-    with pytest.warns(ZeroProbabilityWarning, match="probabilities were 0"):
+    with pytest.warns(ZeroProbabilityWarning, match="probabilities of 0") as caught:
         model = RecalibratedClassifierCV(forest, TemperatureScaling(), cv=3).fit(X, y)
+    assert len(caught) == 1  # of three folds
+    assert caught[0].filename == __file__
+    assert len(caught[0].message.also) == 2
+    assert "p-value" not in str(caught[0].message)
     assert np.isfinite(np.log(model.predict_proba(X))).all()
 
 
@@ -395,12 +382,10 @@ class Columns(Shares):
 @pytest.mark.parametrize(
     ("estimator", "options", "message"),
     [
-        (LinearSVC(), {}, "classifier with predict_proba; LinearSVC has none"),
+        (Ridge(), {}, "or with a decision_function of a column per class; Ridge has neither"),
         (Columns(), {}, "each of its 2 classes; Columns gives the shape"),
-        (LinearSVC(), {"calibrator": VectorScaling()}, "neither that nor a decision_function with"),
         (GaussianNB(), {"ensemble": "maybe"}, "ensemble must be True, False or 'auto'"),
-        (GaussianNB(), {"calibrator": "mcllo"}, "calibrator must be a calibrator such as"),
-        (GaussianNB(), {"calibrator": MCLLOCalibrator}, "calibrator must be a calibrator such as"),
+        (GaussianNB(), {"calibrator": MCLLOCalibrator}, "or a calibrator such as"),
         (
             GaussianNB(),
             {"ensemble": False, "cv": ShuffleSplit(3, random_state=0)},
@@ -437,18 +422,3 @@ def test_refused_frozen():
     frozen = FrozenEstimator(GaussianNB().fit(X, NAMES[y]))
     with pytest.raises(InputError, match=r"y contains 'lorry' \(row 0\), which is not a class"):
         RecalibratedClassifierCV(frozen).fit(X, np.where(np.arange(240) == 0, "lorry", NAMES[y]))
-
-
-# ------------------------------------------------------------------------ scikit-learn's own checks
-
-ZERO = "refused as it should be, in this package's words ('0') instead of scikit-learn's ('zero')"
-
-
-@pytest.mark.parametrize("ensemble", [True, False])
-def test_check_estimator(ensemble):
-    model = RecalibratedClassifierCV(GaussianNB(), TemperatureScaling(), cv=3, ensemble=ensemble)
-    expected = {"check_all_zero_sample_weights_error": ZERO}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the data of the checks are separated, tied and tiny
-        results = check_estimator(model, expected_failed_checks=expected, on_fail="raise")
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)

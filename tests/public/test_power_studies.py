@@ -30,7 +30,9 @@ def same(study, other):
 
 
 def test_public_names_take_keywords():
-    assert simulate.__all__ == ["PowerCell", "PowerStudy", "draw", "power", "power_for"]
+    assert simulate.__all__ == [
+        *("PowerCell", "PowerStudy", "RowsNeeded", "draw", "power", "power_for"),
+    ]
     for name, positional in (("draw", ["n_samples"]), ("power", []), ("power_for", ["probs"])):
         parameters = inspect.signature(getattr(simulate, name)).parameters
         found = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]

@@ -168,7 +168,12 @@ def test_zeros_are_raised_counted_and_announced():
     assert (p.n_zeros, p.n_clipped, p.n_clipped_true, p.clip) == (2, 2, 1, 1e-6)
     np.testing.assert_allclose(p.probs[2], [1e-6 / 1.000001, 1 / 1.000001], rtol=1e-15)
     message = "2 of 6 probabilities were 0; 2 were raised to 1e-06, 1 of them of the class"
-    assert str(caught[0].message) == p.zero_note
+    warning = caught[0].message
+    assert warning.text().startswith(message)
+    assert "p-value" not in warning.text()  # nobody asked for one yet
+    assert str(warning).startswith("probabilities of 0 were raised to 1e-06")
+    counts = {"n_zeros": 2, "n_clipped": 2, "n_clipped_true": 1, "n_entries": 6, "clip": 1e-6}
+    assert warning.numbers == counts
     assert p.zero_note.startswith(message)
     assert "p-value depend on this floor" in p.zero_note
     assert caught[0].filename == __file__  # points at the caller's line
@@ -255,7 +260,7 @@ def test_weights_of_any_kind(weight):
         ([1, math.inf, 1], "sample_weight[1]=inf", 1),
         (pl.Series([1, None, 2]), "sample_weight[1]=nan", 1),
         (np.ma.array([1, 2, 3], mask=[0, 1, 0]), "sample_weight[1]=nan", 1),
-        ([0, 0, 0], "must not be 0 everywhere", None),
+        ([0, 0, 0], "must not be zero everywhere", None),
         (["1", "2", "3"], "must hold numbers; got values such as '1'", None),
         ([1, 2, 3j], "must hold numbers", None),
         ("balanced", "got str", None),

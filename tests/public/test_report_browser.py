@@ -4,13 +4,20 @@ Skipped where there is no Chromium, no chromedriver or no selenium; the accessib
 skipped where axe-core cannot be had from npm."""
 
 import base64
-import json
-import os
-import shutil
-import subprocess
 from contextlib import contextmanager
 
 import pytest
+from browsers import (
+    BROWSER,
+    DRIVER,
+    NO_BROWSER,
+    PHONE,
+    asked_for,
+    axe_text,
+    grave_faults,
+    look_like,
+    started,
+)
 from report_data import (
     HOSTILE,
     calm,
@@ -25,34 +32,17 @@ from report_data import (
     reported,
 )
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs the Python package selenium")
+pytest.importorskip("selenium.webdriver", reason="needs the Python package selenium")
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=NO_BROWSER)
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (BROWSER and DRIVER), reason="needs Debian's packages chromium and chromium-driver"
-)
-
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
-    "--disable-background-networking --disable-component-update --disable-sync"
-)
 CASES = {"pets": overconfident, "hostile": hostile, "repairs": compared, "many": many}
 CASES |= {"groups": grouped, "hint": mixed_up, "one": one_off, "calm": calm, "by": divided}
-PHONE = 390
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(DRIVER)
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
+    with started(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +57,7 @@ def visit(browser, folder):
     def open_page(name, width=1280, dark=False):
         path = folder / f"{name}.html"
         path.write_text(reported(CASES[name]).html(), encoding="utf-8")
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        still = {"name": "prefers-reduced-motion", "value": "reduce"}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
+        look_like(browser, width, dark)
         for kind in ("browser", "performance"):
             browser.get_log(kind)  # forget earlier pages
         browser.get(path.as_uri())
@@ -94,9 +80,7 @@ def test_a_page_is_whole_on_every_screen(visit, name, width):
     driver = visit(name, width)
     assert driver.title == reported(CASES[name]).summary.title
     assert driver.get_log("browser") == []  # nothing is wrong, and nothing else is asked for:
-    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    asked = [request["request"]["url"] for request in sent]
+    asked = asked_for(driver)
     assert [url for url in asked if not url.startswith("data:")] == [driver.current_url]
     # every figure is visible once
     shown = driver.execute_script(BOXES)
@@ -361,21 +345,7 @@ def test_the_keyboard_reaches_the_verdict_first(visit):
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory):
-    """Return the text of axe-core, from MCLLO_AXE or from npm."""
-    given = os.environ.get("MCLLO_AXE")
-    if given:
-        with open(given, encoding="utf-8") as file:
-            return file.read()
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("needs npm, for axe-core")
-    place = tmp_path_factory.mktemp("axe")
-    call = [npm, "install", "--no-audit", "--no-fund", "--silent", "axe-core@4"]
-    try:
-        subprocess.run(call, cwd=place, check=True, capture_output=True, timeout=60)
-    except (subprocess.SubprocessError, OSError):
-        pytest.skip("axe-core could not be had from npm")
-    return (place / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    return axe_text(tmp_path_factory.mktemp("axe"))
 
 
 @pytest.mark.parametrize(
@@ -391,13 +361,4 @@ def axe(tmp_path_factory):
 )
 def test_accessibility(visit, axe, name, width, dark):
     driver = visit(name, width, dark)
-    driver.execute_script(axe)
-    found = driver.execute_async_script(
-        "const done = arguments[0]; axe.run().then(r => done(r.violations));"
-    )
-    grave = [
-        (rule["id"], rule["help"], rule["nodes"][0]["html"][:200])
-        for rule in found
-        if rule["impact"] in ("serious", "critical")
-    ]
-    assert grave == []
+    assert grave_faults(driver, axe) == []

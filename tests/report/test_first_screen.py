@@ -28,6 +28,7 @@ from mcllo._assessment.assessment import promised_metrics
 from mcllo._ground.statements import pick, quiet
 from mcllo._inference.likelihood_tests import NAMES, WAYS
 from mcllo._inference.pvalue import Ground, Reason
+from mcllo._math.compiled import kernel_name
 from mcllo._report import plain, repairs
 from mcllo._report.facts import data_facts, reproduce_facts, seed_of, source_fact, sources
 from mcllo._report.repairs import comparison_table, repairs_of, short_name, title_of
@@ -248,6 +249,7 @@ def test_reproduce(tmp_path):
     facts = reproduce_facts(overconfident(), None, ["mcllo", "assess", "my rows.csv"], path)
     found = by_key(facts)
     assert found["version"].value == f"mcllo {__version__}"
+    assert found["version"].note.startswith(f"kernel: {kernel_name()}, Python ")
     assert found["command"].value == "mcllo assess 'my rows.csv'"
     assert found["seed"].value == "0"
     assert "SHA-256" in found["source"].note

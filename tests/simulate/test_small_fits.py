@@ -1,4 +1,4 @@
-"""Stacked fits: each table must get what it would get alone."""
+"""Fits of many tables: each table must get what it would get alone."""
 
 import warnings
 
@@ -11,9 +11,8 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.objective import free_parameters
-from mcllo._math.likelihood import LogPartition
-from mcllo._math.many_labels import BatchedRatio
-from mcllo.simulate._run import evaluate, fit_together, statistics_of
+from mcllo._math.many_labels import LikelihoodRatio
+from mcllo.simulate._run import fit_together, statistics_of
 
 
 def stacked(tables):
@@ -52,17 +51,6 @@ def test_sufficient_statistics_by_hand():
     assert statistics_of(odds, codes).tolist() == [[1, 0, 1, 0], [0, 2, 0, 15]]
 
 
-def test_value_gradient_and_hessian_are_those_of_one_table_alone():
-    odds, _ = stacked(random_tables(3, 50, 4))
-    theta = np.random.default_rng(1).normal(size=(3, 6))
-    value, gradient, hessian = evaluate(theta, odds)
-    for b in range(3):
-        terms = LogPartition(np.ascontiguousarray(odds[:, b]))(theta[b])
-        assert value[b] == pytest.approx(terms.value, rel=1e-13)
-        np.testing.assert_allclose(gradient[b], terms.gradient, rtol=1e-12)
-        np.testing.assert_allclose(hessian[b], terms.hessian, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize(("n_tables", "n", "c"), [(1, 30, 2), (7, 40, 3), (12, 300, 10)])
 def test_fits_are_those_of_each_table_alone(n_tables, n, c):
     tables = random_tables(n_tables, n, c, seed=n)
@@ -93,7 +81,7 @@ def test_a_separated_table_reaches_its_supremum_and_leaves_the_others_alone():
 
 
 def test_sharp_rows_far_from_the_labels():
-    # Newton's full step from the identity overshoots here; the table leaves the stack.
+    # Newton's full step from the identity overshoots here.
     rng = np.random.default_rng(3)
     x = rng.dirichlet([0.02, 0.02, 0.02], 300)
     x = np.maximum(x, 1e-9)
@@ -134,7 +122,7 @@ def test_a_few_open_rows_among_sharp_ones(seed, c, n, tie, far):
     y = (rng.random((4, n, 1)) > x.cumsum(axis=1)[:, :-1]).sum(axis=2)
     odds, codes = stacked([(x, labels) for labels in y])
     single = np.ascontiguousarray(odds[:, 0])
-    ratio = BatchedRatio(single, None, free_parameters(single))
+    ratio = LikelihoodRatio(single, None, free_parameters(single))
     expected = ratio.statistics(statistics_of(odds, codes))
     np.testing.assert_allclose(fit_together(odds, codes).statistic, expected, rtol=1e-5, atol=1e-5)
 

@@ -5,7 +5,8 @@ from scipy.stats import chi2
 
 import mcllo
 from mcllo import Predictions, compare
-from mcllo._workflows.compare import mixture_tail, random_folds
+from mcllo._workflows.compare import mixture_tail
+from mcllo._workflows.methods import random_folds
 
 
 def sharpened(n, seed, c=3, power=2.0):

@@ -193,7 +193,8 @@ def test_one_row_shows_nothing():
 
 
 def test_every_method_has_a_place():
-    assert set(SIMPLEST_FIRST) == {"uncalibrated", *CALIBRATORS}
+    of_logs = {"vector_log_probs", "matrix_log_probs"}
+    assert set(SIMPLEST_FIRST) == {"uncalibrated", *CALIBRATORS} | of_logs
     later = recommend({"uncalibrated": two([0.4, 0.6]), "new": two([0.5, 0.6])})
     assert later.simplest == "uncalibrated"
 

@@ -16,7 +16,7 @@ from mcllo._blocks.assess import BlockAssessment, assess_blocks
 from mcllo._workflows import assess as _files
 from mcllo._workflows import fit_file as _fit_method
 from mcllo._workflows.assess import assess_file, is_large
-from mcllo._workflows.fit_file import fit_file, fit_method, memory
+from mcllo._workflows.fit_file import fit_file, fit_method
 from mcllo.calibrators import CALIBRATORS, AutoCalibrator, TemperatureScaling
 from mcllo.exceptions import InputError
 
@@ -126,8 +126,8 @@ def test_the_command_line_streams(parquet, tmp_path, in_blocks, capsys):
         ("fit", ["--baseline", "all"]),
     ],
 )
-def test_a_large_file_is_read_whole_where_need_be_and_a_directory_refused(
-    parquet, tmp_path, in_blocks, capsys, command, flags
+def test_large_files_and_directories_are_read_whole_where_need_be(
+    parquet, tmp_path, in_blocks, monkeypatch, capsys, command, flags
 ):
     more = ["--seed", "1", "--json"] if command == "assess" else ["-o", str(tmp_path / "m.json")]
     line = [str(parquet), *FLAGS, *flags, *more]
@@ -137,12 +137,16 @@ def test_a_large_file_is_read_whole_where_need_be_and_a_directory_refused(
     assert run([command, *line]) == 0
     assert capsys.readouterr().out == small
     (tmp_path / "m.json").unlink(missing_ok=True)
-    assert run([command, str(parquet.parent), *line[1:]]) != 0
+    assert run([command, str(parquet.parent), *line[1:]]) == 0
+    assert capsys.readouterr().out == small
+    (tmp_path / "m.json").unlink(missing_ok=True)
+    monkeypatch.setenv("MCLLO_MEMORY", "1e-6")  # a thousand bytes
+    assert run([command, str(parquet.parent), *line[1:]]) == 2
     refused = capsys.readouterr().err.strip()
     assert refused.count("\n") == 0
     named = " ".join(flags[-2:]) if flags[0] != "--groups" else "--groups"
-    assert f"{named} needs all rows in memory, and the files of a directory" in refused
-    assert "into one file, or do without." in refused
+    assert f"{named} needs all rows in memory, and" in refused
+    assert "Use fewer rows. MCLLO_MEMORY=1 says that there is more." in refused
 
 
 @pytest.mark.parametrize("method", ["exact", "sequential"])
@@ -156,12 +160,12 @@ def test_exact_p_values_of_large_files_are_refused(parquet, monkeypatch, in_bloc
     assert "Use --method auto or" in refused
 
 
-def test_a_directory_is_one_table_and_has_no_report(parquet, tmp_path, capsys):
+def test_a_directory_is_one_table_and_has_a_report(parquet, tmp_path, capsys):
     line = ["assess", str(parquet.parent), *FLAGS, "--seed", "1"]
     assert run(line) == 0
     assert "Calibration of 900 predictions of 3 classes" in capsys.readouterr().out
-    assert run([*line, "--html", str(tmp_path / "r.html")]) != 0
-    assert "a report needs all rows in memory" in capsys.readouterr().err
+    assert run([*line, "--html", str(tmp_path / "r.html")]) == 0
+    assert "Calibration of 900 predictions" in (tmp_path / "r.html").read_text()
 
 
 # ---- every method by its name
@@ -237,17 +241,15 @@ def test_a_large_file_is_read_whole_where_there_is_room(scores, in_blocks):
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(scores, monkeypatch, in_blocks):
     in_blocks()
     # 120 rows of 3 classes and a label in float64, four copies: 15 kB
-    monkeypatch.setattr(_fit_method, "memory", lambda: 15_000.0)
+    monkeypatch.setenv("MCLLO_MEMORY", "15e-6")
     monkeypatch.setattr(_fit_method, "read_predictions", None)
-    with pytest.raises(InputError, match=r"method='auto' needs all rows in memory, about 0 GB"):
+    with pytest.raises(InputError, match=r"method='auto' needs all rows in memory, and 120 rows"):
         fit_method(scores, reading(logits=True), "auto", NOTHING)
-    assert memory() > 1e8
 
 
-def test_a_directory_is_for_mcllo(good):
-    assert fit_method(good.parent, reading(), "mcllo", NOTHING).n_samples == 120
-    with pytest.raises(InputError, match="method='auto' needs all rows in memory, and the files"):
-        fit_method(good.parent, reading(), "auto", NOTHING)
+@pytest.mark.parametrize("method", ["mcllo", "auto"])
+def test_a_directory_is_one_file(good, method):
+    assert fit_method(good.parent, reading(), method, NOTHING).n_samples == 120
 
 
 @pytest.mark.parametrize(

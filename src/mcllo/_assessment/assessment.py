@@ -19,6 +19,7 @@ from .._diagnosis.calibration_table import CalibrationTable, Versus, calibration
 from .._diagnosis.class_tests import in_the_large
 from .._diagnosis.culprits import Culprits
 from .._fit.fit import MCLLOFit
+from .._ground.notebook import Shown, ticking
 from .._ground.results import Codes, Floats, none_for_nan
 from .._ground.statements import Statement
 from .._ground.text import Table
@@ -71,6 +72,7 @@ class DataFacts:
     clip: float | None = None
     n_renormalized: int = 0
     max_row_error: float = 0.0
+    notes: tuple[Statement, ...] = ()
 
     @classmethod
     def of(cls, predictions: Predictions) -> DataFacts:
@@ -112,11 +114,12 @@ class DataFacts:
             "clip": self.clip,
             "n_renormalized": self.n_renormalized,
             "max_row_error": self.max_row_error,
+            "notes": [{"kind": note.kind, "text": note.text} for note in self.notes],
         }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assessment:
+class Assessment(Shown):
     """What `assess` found; print it for a short report.
 
     Attributes
@@ -286,6 +289,7 @@ class Assessment:
         }
 
 
+@ticking("assessing")
 @one_blas_thread()
 def assess_predictions(
     predictions: Predictions,
@@ -328,7 +332,7 @@ def _nulls_and_companions(
     """Return what calibrated predictions would show, and omnibus tests; none for dependent rows."""
     if needs_robust(predictions):
         return {}, {}
-    nulls, cells = {}, float(predictions.probs.size)
+    nulls, cells = {}, predictions.counted_entries
     if predictions.has_whole_weights and cells <= MOST_NULLS_ENTRIES:
         draws = min(n_resamples, max(FEWEST_NULL_DRAWS, int(NULLS_WORK / cells)))
         statistics = {

@@ -32,6 +32,7 @@ from .._diagnosis.hints import hints_of
 from .._diagnosis.ladder import Ladder, ladder_of
 from .._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity_of
 from .._fit.fit import MOST_BASELINES
+from .._ground.notebook import ticking
 from .._ground.statements import Statement, quiet
 from .._ground.threads import one_blas_thread
 from .._inference.budget import BRIEF_NESTED_WORK, MOST_BASELINE_ENTRIES, N_RESAMPLES_DETAILS
@@ -84,7 +85,7 @@ class Details:
     @cached_property
     def size(self) -> Size:
         """How large the departure is."""
-        with one_blas_thread():
+        with one_blas_thread(), ticking("measuring the size"):
             return size_of(self.fitted.predictions, self.fitted.fit, seed=self.seed)
 
     @cached_property
@@ -143,7 +144,7 @@ class Details:
         if name in self.skipped:
             return None
         draws = min(self.n_resamples, N_RESAMPLES_DETAILS)
-        with one_blas_thread(), quiet():
+        with one_blas_thread(), quiet(), ticking("looking closer"):
             return compute(*args, n_resamples=draws, seed=self.seed, **options)
 
     @cached_property
@@ -177,7 +178,7 @@ class Details:
         if p.n_classes > MOST_CLASSES:
             why = f"{p.n_classes:,} classes are too many to fit class by class"
             left_out = dict.fromkeys(("culprits", "ladder", "class_tests"), why)
-        cells = float(p.probs.size) * p.n_classes
+        cells = p.counted_entries * p.n_classes
         if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_BASELINE_ENTRIES):
             many = "too many classes or rows to fit every baseline; try a few, one at a time"
             left_out["baselines"] = many

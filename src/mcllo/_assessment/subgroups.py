@@ -21,6 +21,7 @@ from typing import Any, Unpack
 
 from .._diagnosis.homogeneity import HomogeneityTest
 from .._diagnosis.subgroups import Slope, Subgroup, subgroups_of
+from .._ground.notebook import Shown, ticking
 from .._ground.results import Result, none_for_nan
 from .._ground.statements import Level, Statement
 from .._ground.text import (
@@ -65,7 +66,7 @@ WORDS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Subgroups(Result):
+class Subgroups(Result, Shown):
     """What was found subgroup by subgroup; print it for a table.
 
     Attributes
@@ -355,6 +356,7 @@ def check_by(predictions: Predictions) -> None:
         )
 
 
+@ticking("testing subgroups")
 @one_blas_thread()
 def subgroups_of_fit(fitted: FittedTest, *, n_resamples: int = N_RESAMPLES, seed: int) -> Subgroups:
     """Return the subgroups of rows that were fitted and tested, asking each as all were asked."""
@@ -380,7 +382,7 @@ def subgroups_of_fit(fitted: FittedTest, *, n_resamples: int = N_RESAMPLES, seed
 
 @reads_rows(TableOptions)
 def subgroups(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     by: Any,
@@ -404,8 +406,8 @@ def subgroups(
     baseline, statistic, method, n_resamples, seed
         As in `calibration_test`.
     **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`.
 
     Returns
     -------

@@ -29,10 +29,9 @@ from .._inference.budget import EXCEEDANCES_LARGE
 from .._inference.likelihood_tests import CalibrationTest
 from .._inference.size import LARGE, Size
 from ..exceptions import InputError
+from . import TOLERANCE as TOLERANCE
 
 Kind = Literal["matters", "little", "none_found", "cannot_tell"]
-TOLERANCE = 0.01
-"""Mean change of the probabilities that is worth no repair: one percentage point."""
 LEAST_POWER = 0.5
 """Chance of finding a departure of `LARGE` below which not finding one says nothing."""
 

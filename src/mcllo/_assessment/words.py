@@ -172,7 +172,7 @@ def _cut(names: Sequence[str], most: int = 6) -> str:
 
 def notes(predictions: Predictions, fit: MCLLOFit, called: Words = PYTHON) -> list[Statement]:
     """Return what a reader must know about the data and the fit before trusting the numbers."""
-    p, said = predictions, []
+    p, said = predictions, list(predictions.notes)
     if p.n_clipped:
         raised = p.zero_phrase.text(called)
         said.append(Statement("note.zeros", raised, numbers={"n_clipped": p.n_clipped}))

@@ -18,15 +18,13 @@ of one, so that it can be sent; what it returns is small.
 array of a block is a ``.npy`` file: log odds, weights and, where reading would cost much, labels
 and probabilities (or logits) too. What comes back is bit for bit what was put in. Files are read,
 not mapped: mapped pages would count as memory of this process. The folder goes with the `Spill`,
-however its use ends, short of a process that is killed outright.
+however its use ends; that of a process that was killed outright goes with the next one's.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-import warnings
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -39,16 +37,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._assessment.assessment import DataFacts
-from .._ground.files import progress
+from .._ground.files import Scratch, progress
 from .._ground.results import Codes, Floats
+from .._ground.statements import Statement
 from .._ground.threads import one_blas_thread, ordered_map, threads_for
 from .._input.predictions import Predictions
 from .._input.probabilities import clean_logits
 from .._input.weights import no_weight
-from .._input.zeros import zeros_raised
+from .._input.zeros import warn_of_zeros
 from .._math.likelihood import Terms
 from .._math.many_classes import MOST_PARAMETERS, has_whole_hessian
-from ..exceptions import InputError, ZeroProbabilityWarning
+from ..exceptions import InputError
 from .sums import Block, Layout, RowSums, added, block_terms, picked, row_sums
 
 Cost = Literal["some", "much"]
@@ -89,9 +88,8 @@ class Blocks(ABC):
         if settled != self.layout:
             self._settle(settled)
             sums = self.total(row_sums, "reading")
-        if sums.changes.n_clipped and self.layout.reading.clip is None:
-            raised = zeros_raised(sums.changes, sums.n_samples * len(sums.class_weight))
-            warnings.warn(ZeroProbabilityWarning(raised), stacklevel=3)
+        if self.layout.reading.clip is None:
+            warn_of_zeros(sums.changes, sums.n_samples * len(sums.class_weight))
         return sums
 
     def _settle(self, layout: Layout) -> None:
@@ -109,7 +107,12 @@ class Blocks(ABC):
             class_weight=sums.class_weight,
             sample_weight=sums.scores.weight if sums.weighted else None,
             **vars(sums.changes),
+            notes=self.notes(sums.n_samples),
         )
+
+    def notes(self, n_rows: int) -> tuple[Statement, ...]:
+        """Return what was assumed when the rows were read; `n_rows` are left."""
+        return ()
 
     def terms(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian of A."""
@@ -174,20 +177,23 @@ class Spill:
     def __init__(self, layout: Layout, *, whole: bool) -> None:
         self.layout, self.whole = layout, whole
         self.blocks: list[Kept] = []
-        self.full = False
-        self._folder = Path(tempfile.mkdtemp(prefix="mcllo-"))
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self.full, self.n_bytes = False, 0
+        self._scratch = Scratch()
+        self._folder = self._scratch.folder
 
     def close(self) -> None:
         """Give the space back."""
-        self._finalizer()
+        self._scratch.close()
 
     def clear(self) -> None:
         """Forget all blocks; the next ones take the place of their files."""
-        self.blocks, self.full = [], False
+        self.blocks, self.full, self.n_bytes = [], False, 0
 
     def write(self, block: Block) -> None:
-        """Keep a block, unless the disk was or is full."""
+        """Keep a block, unless the disk would then have less room left than the blocks take.
+
+        How many rows a packed file holds is not known beforehand.
+        """
         if self.full:
             return
         files: dict[str, Path] = {}
@@ -195,6 +201,8 @@ class Spill:
             for name, part in self._parts(block.rows).items():
                 files[name] = self._folder / f"{block.start}-{name}.npy"
                 np.save(files[name], part)
+                self.n_bytes += part.nbytes
+            self.full = shutil.disk_usage(self._folder).free < self.n_bytes
         except OSError:
             self.full = True
         self.blocks.append(Kept(block.start, block.n_samples, self.layout, files))
@@ -213,7 +221,7 @@ class Spill:
 
 
 class Source(Protocol):
-    """Where `Streamed` gets its blocks from."""
+    """Where `Streamed` gets its blocks from; one that reads files also has `notes` and `check`."""
 
     layout: Layout
     cost: Cost
@@ -247,6 +255,11 @@ class Streamed(Blocks):
         self._spill = Spill(source.layout, whole=source.cost == "much") if wanted else None
         self._kept = False
         self.n_passes = 0
+
+    def notes(self, n_rows: int) -> tuple[Statement, ...]:
+        """Return what the source assumed, if it reads files."""
+        said = getattr(self.source, "notes", None)
+        return () if said is None else said(n_rows)
 
     def close(self) -> None:
         """Remove the temporary folder."""
@@ -290,6 +303,8 @@ class Streamed(Blocks):
             for part, n_rows in parts:
                 advance(n_rows)
                 found = added([found, part])
+        if kept is None and (check := getattr(self.source, "check", None)) is not None:
+            check()
         if found is None:
             raise InputError("there must be at least one row; got none.")
         if to is not None and to.full:

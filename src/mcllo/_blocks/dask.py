@@ -16,7 +16,6 @@ through once before the first pass. The only module that imports dask, and only 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -168,7 +167,7 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
 
     classes = tuple(calibrator.classes_.tolist())
     values, names = _table(X, "X", classes)
-    fitted = copy.copy(calibrator)  # a later `fit` changes nothing of what was asked for
+    fitted = calibrator.for_stream()  # a copy: a later `fit` changes nothing of what was asked for
     if names is not None:
         sent, meta = dask.delayed(fitted, traverse=False), values._meta.astype("float64")
         return values.map_partitions(predicted_frame, sent, meta=meta)

@@ -1,4 +1,4 @@
-"""CSV and Parquet files as blocks: one file, a list of them, or a directory.
+"""Files as blocks: one file, a list of them, or a directory.
 
 Of a Parquet file workers read row groups, each with its own reader, and only the columns that play
 a part; one of few or very large row groups is read by Arrow's threads in the order of its rows, as
@@ -7,22 +7,21 @@ a CSV file is, and the workers validate. Which way depends on the file alone.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._files.read import explained, find_roles, labels_in, without_prefix
+from .._files.manner import Manner, Meant
+from .._files.read import find_files, same_roles
+from .._files.rows import TableRows
 from .._files.source import Source
+from .._files.words import no_rows
 from .._ground.files import StrPath
 from .._ground.results import Codes
-from .._input.frames import shorten
+from .._ground.statements import Statement
 from .._input.labels import Classes, class_names
-from ..exceptions import FileFormatError, InputError, MclloError
+from ..exceptions import InputError, MclloError
 from .blocks import Cost, Streamed, Unit
 from .sums import Block, Layout, Reading, block_rows, coded_words
 
@@ -49,8 +48,9 @@ def blocks_of_files(
     rows: int | None = None,
     first_rows: int = FIRST_ROWS,
     hint_rows: int = HINT_ROWS,
+    **meant: Unpack[Meant],
 ) -> Streamed:
-    """Return the rows of CSV or Parquet files as blocks; no file is ever in memory as a whole.
+    """Return the rows of files as blocks; no file is in memory as a whole, but for packed ones.
 
     Parameters
     ----------
@@ -67,32 +67,15 @@ def blocks_of_files(
         Rows that show what labels are.
     hint_rows : int
         Rows whose labels are looked at to find the remedy of an error, at most.
+    **meant
+        How cells are written, as in `read_predictions`.
     """
     reading = Reading(None, baseline, logits, normalize, clip)
-    sources = [Source(name) for name in find_files(path)]
+    manner = Manner(**meant)
+    sources = [Source(name, manner) for name in find_files(path)]
     named = None if classes is None else class_names(classes)
     source = FileSource(sources, reading, label, named, weight, prefix, rows, first_rows, hint_rows)
     return Streamed(source, n_jobs=n_jobs, spill=spill)
-
-
-def find_files(path: StrPath | Sequence[StrPath]) -> list[StrPath]:
-    """Return the files that `path` stands for, in order."""
-    if not isinstance(path, (str, os.PathLike)):
-        files = [name for part in path for name in find_files(part)]
-        if not files:
-            raise FileFormatError("at least one file must be given; got none.")
-        return files
-    if str(path) == "-" or not Path(path).is_dir():
-        return [path]
-    inside = sorted(file for file in Path(path).rglob("*") if file.is_file())
-    shown: list[StrPath] = [
-        file
-        for file in inside
-        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
-    ]
-    if not shown:
-        raise FileFormatError(f"{path} must hold CSV or Parquet files; it holds none.")
-    return shown
 
 
 class FileSource:
@@ -112,36 +95,40 @@ class FileSource:
     ) -> None:
         parquet = all(source.kind == "parquet" for source in sources)
         self.cost: Cost = "some" if parquet else "much"
-        self.sources, self.prefix, self.by_default = sources, prefix, classes is None
-        self.roles = find_roles(sources[0], label, classes, prefix, weight=weight)
-        for other in sources[1:]:
-            found = find_roles(other, label, classes, prefix, weight=weight)
-            if set(found.numbers) != set(self.roles.numbers):
-                raise FileFormatError(
-                    f"all files must have the same class columns; {sources[0].name} has "
-                    f"{shorten(self.roles.numbers)} and {other.name} {shorten(found.numbers)}."
-                )
-        self.names = without_prefix(prefix, self.roles.numbers)
+        self.sources = sources
+        roles = same_roles(sources, label, classes, prefix, weight=weight)
+        self.table = TableRows(
+            sources,
+            roles,
+            prefix,
+            by_default=classes is None,
+            logits=reading.logits,
+            hint_rows=hint_rows,
+        )
+        self.roles, self.names = self.table.roles, self.table.names
         self.rows = rows or block_rows(len(self.names))
-        self.hint_rows = hint_rows
         self.layout = self._layout(reading, first_rows)
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns that play a part."""
-        aside = [self.roles.label, self.roles.weight]
-        return [*self.roles.numbers, *(name for name in aside if name is not None)]
+    def notes(self, n_rows: int) -> tuple[Statement, ...]:
+        """Return what was assumed, and what was dropped so that `n_rows` are left."""
+        return self.table.notes(n_rows)
 
     def n_bytes(self) -> float:
         """Return about the size of the rows in float64; exact for Parquet."""
         total = 0.0
         for source in self.sources:
             if source.kind == "parquet":
-                with source.parquet() as file:
+                with source.sentences(), source.parquet() as file:
                     total += 8.0 * (len(self.names) + 1) * file.metadata.num_rows
             elif source.spool is None:
-                total += source.path.stat().st_size * (GZIP_RATIO if source.gzipped else 1.0)
+                ratio = GZIP_RATIO if source.compression else 1.0
+                total += source.path.stat().st_size * ratio
         return total
+
+    def check(self) -> None:
+        """Refuse files that changed while they were read: passes would be over other rows."""
+        for source in self.sources:
+            source.refuse_changed()
 
     def units(self) -> Iterator[Unit]:
         """Return row groups, or batches that were read in the calling thread."""
@@ -163,63 +150,55 @@ class FileSource:
         """Return what the first rows show; every label is looked at later."""
         for source in self.sources:
             for table in self._tables(source, first_rows):
+                found = self.table.understood(source, table)
+                if len(found.labels) == 0:
+                    continue
                 try:
-                    y = labels_in(source, table, self._label, self.names)
-                    values = table.select(self.roles.numbers).rename_columns(self.names)
-                    return Layout.of_first(reading, values, y)
+                    values: Any = found.values
+                    if not self.roles.positive:
+                        values = found.table.select(self.roles.numbers).rename_columns(self.names)
+                    else:
+                        reading = replace(reading, classes=self.names)
+                    return Layout.of_first(reading, values, found.labels)
                 except MclloError as error:
-                    raise self._explain(error, source) from None
-        raise FileFormatError(
-            f"{self.sources[0].name} must have at least one row; it has only a header. "
-            "Check what wrote it."
-        )
-
-    @property
-    def _label(self) -> str:
-        assert self.roles.label is not None
-        return self.roles.label
+                    raise self.table.explained(error, source, found) from None
+        raise no_rows(self.sources[0])
 
     def _read_groups(
         self, source: Source, groups: list[int], done: int, start: int
     ) -> Iterator[Block]:
         with source.sentences(self.roles.numbers), source.parquet() as file:
             batches = file.iter_batches(
-                batch_size=self.rows, row_groups=groups, columns=self.columns, use_threads=False
+                batch_size=self.rows,
+                row_groups=groups,
+                columns=self.roles.columns,
+                use_threads=False,
             )
-            for table in _tables_of(batches):
+            meant = source.meant(batches, self.roles.numbers, self.roles.plain)
+            for table in _tables_of(meant):
                 yield from self._read(source, table, done, start + done)
                 done += table.num_rows
 
     def _read(self, source: Source, table: Any, done: int, start: int) -> Iterator[Block]:
         """Validate a table whose first row is row `done` of the file and `start` of the whole."""
-        numbers, names = self.roles.numbers, self.names
+        found = self.table.understood(source, table, done)
+        if len(found.labels) == 0:
+            return
         try:
-            weight = None if self.roles.weight is None else table.column(self.roles.weight)
-            labels = labels_in(source, table, self._label, names)
-            values = _matrix(table, numbers)
-            if values is None:
-                values = table.select(numbers).rename_columns(names)
-            codes = _codes(labels, self.layout.classes)
-            rows = self.layout.read(values, labels, weight, names=names, codes=codes)
+            weight = found.column(self.roles.weight)
+            codes = _codes(found.labels, self.layout.classes)
+            rows = self.layout.read(
+                found.values, found.labels, weight, names=self.names, codes=codes
+            )
         except InputError as error:
-            raise self._explain(error.moved(done), source) from None
+            raise self.table.explained(error, source, found, done) from None
         yield Block(start, rows)
 
     def _tables(self, source: Source, rows: int) -> Iterator[Any]:
         """Yield tables of the columns that play a part, at least `rows` rows but for the last."""
-        numbers = [name for name in self.columns if name != self._label]
-        with source.sentences(numbers):
-            if source.kind == "csv":
-                batches = source.csv_batches(numbers, self.columns)
-                yield from _tables_of(batches, rows, self.columns)
-                return
-            with source.parquet() as file:
-                yield from _tables_of(file.iter_batches(batch_size=rows, columns=self.columns))
-
-    def _explain(self, error: MclloError, source: Source) -> MclloError:
-        """Return the error in the words of the file; of a long one only the first labels help."""
-        first = source.first_rows(self.hint_rows)
-        return explained(error, first, self.roles, self.prefix, self.by_default)
+        roles = self.roles
+        parts = source.parts(roles.numbers, roles.text, roles.plain, rows)
+        yield from _tables_of(parts, rows, roles.columns)
 
 
 def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] | None:
@@ -229,7 +208,7 @@ def _row_groups(source: Source, rows: int) -> list[tuple[list[int], int, int]] |
     """
     if source.kind != "parquet" or source.spool is not None:
         return None
-    with source.parquet() as file:
+    with source.sentences(), source.parquet() as file:
         metadata = file.metadata
         sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
     if len(sizes) < 2 or max(sizes) > MOST_GROUP_ROWS:
@@ -262,23 +241,6 @@ def _tables_of(batches: Any, rows: int = 1, columns: Sequence[str] | None = None
             waiting = []
     if sum(part.num_rows for part in waiting):
         yield table()
-
-
-def _matrix(table: Any, columns: Sequence[str]) -> NDArray[Any] | None:
-    """Return columns of one float type as an array, class by class in memory; None for others."""
-    import pyarrow as pa
-
-    chosen = [table.column(name) for name in columns]
-    kinds = {column.type for column in chosen}
-    if kinds not in ({pa.float32()}, {pa.float64()}):
-        return None
-    values = np.empty((len(chosen), table.num_rows), kinds.pop().to_pandas_dtype())
-    for row, column in zip(values, chosen, strict=True):
-        start = 0
-        for chunk in column.chunks:
-            row[start : start + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
-            start += len(chunk)
-    return values.T
 
 
 def _codes(labels: Any, classes: Classes) -> Codes | None:

@@ -1,7 +1,8 @@
 """The command line: every verb parses, makes one Python call and prints.
 
 Exit codes: 0 done; 1 miscalibrated, 3 these rows cannot tell (both with ``--gate`` only); 2 bad
-input, one line on standard error.
+input, one line on standard error; `mcllo.__main__` has the rest. A verb loads what it runs when it
+runs: help is there at once.
 """
 
 from __future__ import annotations
@@ -11,26 +12,27 @@ from typing import Any
 
 import typer
 
-from .._files.read import read_predictions
 from .._ground.statements import quiet
-from .._inference.calibration_test import split_baseline
-from .._input.labels import RESERVED
 from .._version import __version__
-from .._workflows.assess import assess_file
-from . import options
-from .options import COMPARED, FLAG_WORDS, PLAIN, READING, notes, reads, split_names
+from . import monitor, options
+from .echo import echo
+from .export import export
+from .options import CELLS, COMPARED, FLAG_WORDS, PLAIN, READING, notes, reads, split_names
 from .power import power
 from .reproduce import reproduce
+from .serve import serve
 
 FAILED, CANNOT_TELL = 1, 3
+FOLDS = 5
 Abort = typer.Abort
 UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "UsageError")
 
 app = typer.Typer(
     name="mcllo",
     help="Are these class probabilities calibrated, which classes are wrong, what is the repair?",
-    epilog="Example: mcllo assess holdout.csv --label y",
-    add_completion=False,
+    epilog="Exit codes: 0 done; 1 miscalibrated and 3 these rows cannot tell (--gate, monitor); "
+    "2 bad input; 70 a mistake in mcllo; 130 interrupted.\n\n"
+    "Example: mcllo assess holdout.csv --label y",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
@@ -44,7 +46,9 @@ def command() -> Any:
 
 def _show_version(value: bool) -> None:
     if value:
-        typer.echo(f"mcllo {__version__}")
+        from .._math.compiled import kernel_name
+
+        echo(f"mcllo {__version__} (kernel: {kernel_name()})")
         raise typer.Exit
 
 
@@ -82,13 +86,18 @@ def assess(
     workers: int | None = options.WORKERS,
 ) -> None:
     """Test calibration, show which classes are wrong and how, and measure."""
+    from .._inference.calibration_test import split_baseline
+    from .._workflows.assess import assess_file
+
+    options.check_report(html, show)
     options.check_share(alpha, "--alpha")
     options.check_share(tolerance, "--tolerance")
+    reading["label"] = label
     rule, named = split_baseline(reading["baseline"])
     with quiet():  # the report says the same in its notes
         result = assess_file(
             file,
-            {**reading, "label": label, "baseline": named},
+            {**reading, "baseline": named},
             rule=rule,
             whole=html is not None,
             workers=workers,
@@ -99,8 +108,8 @@ def assess(
         )
     judged: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     text = "" if as_json else result.text(**judged, full=full, words=FLAG_WORDS)
-    typer.echo(options.as_json_text(result.to_dict(**judged)) if as_json else text)
-    options.write_report(result, html, show, [file], **judged)
+    echo(options.as_json_text(result.to_dict(**judged)) if as_json else text)
+    options.write_report(result, html, show, [file], reading, **judged)
     verdicts = result.verdicts(**judged)
     if (gate or strict) and any(verdict.fails(strict=strict) for verdict in verdicts):
         raise typer.Exit(FAILED)
@@ -124,6 +133,8 @@ def fit(
     workers: int | None = options.WORKERS,
 ) -> None:
     """Learn a recalibration map and save it as JSON."""
+    from .._inference.calibration_test import split_baseline
+    from .._input.labels import RESERVED
     from .._workflows.fit_file import fit_method
 
     options.check_model(output, file)
@@ -133,9 +144,12 @@ def fit(
     with notes():
         fitted = fit_method(file, reading, method, given, rule=rule, workers=workers)
     fitted.calibrator.save(output)
+    options.say(fitted.notes)
     if output != "-":  # else the model itself is what is printed
         content = {"model": output, **fitted.to_dict()}
-        typer.echo(options.as_json_text(content) if as_json else f"{output}: {fitted}")
+        echo(options.as_json_text(content) if as_json else f"{output}: {fitted}")
+    if (judged := fitted.held_out) is not None:
+        options.say_gain(judged.statement(FLAG_WORDS), aloud=not as_json and output != "-")
 
 
 @app.command(epilog="Example: mcllo compare train.csv holdout.csv --label y --methods mcllo,beta")
@@ -153,22 +167,37 @@ def compare(
     show: bool = options.OPEN,
     seed: int | None = options.SEED,
 ) -> None:
-    """Fit every recalibration method on one file, judge them on another, and recommend one."""
+    """Fit every recalibration method on one file, judge them on another, and recommend one.
+
+    Without HOLDOUT each row of TRAIN is judged by maps of the other folds.
+    """
+    from .._files.read import read_predictions
     from .._workflows.compare import compare as run_compare
 
+    options.check_report(html, show)
+    reading["label"] = label
+    given = {**reading}
     with quiet():  # the table says the same in its footnotes
-        learn = read_predictions(train, label=label, **reading)
+        learn = read_predictions(train, **given)
         judge = None
         if holdout is not None:
-            reading |= {"classes": list(map(str, learn.classes)), "baseline": None}
-            judge = read_predictions(holdout, label=label, **reading)
+            given |= {"baseline": None}
+            given |= {} if given["positive"] else {"classes": list(map(str, learn.classes))}
+            judge = read_predictions(holdout, **given)
+        elif cv is None:
+            cv = min(FOLDS, learn.n_samples)
+            echo(f"mcllo: note: no HOLDOUT: {train} is judged by {cv} folds.", err=True)
         result = run_compare(learn, judge, methods=split_names(methods), cv=cv, seed=seed)
-    typer.echo(options.as_json_text(result.to_dict()) if as_json else str(result))
-    options.write_report(result, html, show, [train] if holdout is None else [train, holdout])
+    echo(options.as_json_text(result.to_dict()) if as_json else str(result))
+    files = [train] if holdout is None else [train, holdout]
+    options.write_report(result, html, show, files, reading)
 
 
 @app.command(epilog="Example: mcllo apply model.json new.csv -o repaired.csv")
-@reads("prefix", "normalize", "logits", "clip")
+@reads(
+    *("prefix", "normalize", "logits", "clip", *CELLS, "classes"),
+    classes="With --positive: the one column of probabilities.",
+)
 def apply(
     model: str = options.MODEL,
     file: str = options.FILE,
@@ -178,19 +207,22 @@ def apply(
 ) -> None:
     """Recalibrate the class columns of a file; all other columns pass through untouched."""
     from .._blocks.apply import apply_file
+    from .._files.write import check_table
     from ..calibrators import load_calibrator
 
     options.check_order(model, file)
+    check_table(output)
     calibrator = load_calibrator(model)
-    prefix, logits, clip = reading["prefix"], reading["logits"], reading["clip"]
+    logits, clip = reading["logits"], reading.pop("clip")
     options.check_apply(calibrator, logits, clip)
-    if reading["normalize"]:
+    if reading.pop("normalize"):
         calibrator.set_params(normalize=True)
     if clip is not None:
         calibrator.set_params(clip=clip)
-    done = apply_file(calibrator, file, output, prefix=prefix, logits=logits)
+    done = apply_file(calibrator, file, output, **reading)
+    options.say(done.notes)
     if output != "-":
-        typer.echo(f"{output}: {done.n_samples:,} rows recalibrated")
+        echo(f"{output}: {done.n_samples:,} rows recalibrated")
 
 
 @app.command(epilog="Example: mcllo plot holdout.csv --label y -o reliability.svg")
@@ -205,11 +237,15 @@ def plot(
     seed: int | None = options.SEED,
 ) -> None:
     """Draw one figure: reliability, parameters, the map of the repair, nested models, baselines."""
-    from .demo import draw
+    from .._files.read import read_predictions
+    from .demo import check_figure, draw
 
+    check_figure(kind, output)
     with quiet():  # what was changed is said by `mcllo assess`
-        draw(read_predictions(file, label=label, **reading), kind, output, seed=seed)
-    typer.echo(f"{output}: {kind} figure written")
+        predictions = read_predictions(file, label=label, **reading)
+        draw(predictions, kind, output, seed=seed)
+    options.say(predictions.notes)
+    echo(f"{output}: {kind} figure written")
 
 
 app.command(
@@ -217,7 +253,18 @@ app.command(
 )(power)
 
 
+app.command(epilog="Example: mcllo export model.json --to sql --dialect postgres -o repair.sql")(
+    export
+)
+
+
 app.command(epilog="Example: mcllo reproduce table2")(reproduce)
+
+
+app.add_typer(monitor.app)
+
+
+app.command(epilog="Example: mcllo serve")(serve)
 
 
 @app.command(epilog="Example: mcllo demo")
@@ -225,6 +272,12 @@ def demo(directory: str = options.DIRECTORY, show: bool = options.OPEN) -> None:
     """Do the whole job on predictions of images: assess, compare, repair, report."""
     from .demo import run_demo
 
-    page = run_demo(directory, typer.echo)
+    page = run_demo(directory, echo)
     if show:
         typer.launch(str(page))
+
+
+@app.command("help", epilog="Example: mcllo help assess")
+def show_help(verbs: list[str] | None = options.VERBS) -> None:
+    """Explain a verb, as VERB --help does."""
+    command()([*(verbs or ()), "--help"], prog_name="mcllo", standalone_mode=False)

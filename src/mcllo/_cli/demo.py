@@ -18,7 +18,7 @@ from typing import Any
 
 from .._assessment.assessment import assess_predictions
 from .._blocks.apply import apply_file
-from .._ground.files import replacing
+from .._ground.files import check_writable, replacing
 from .._input.frames import did_you_mean
 from .._input.predictions import Predictions
 from .._report import report
@@ -26,7 +26,7 @@ from .._workflows.compare import compare
 from ..calibrators import CALIBRATORS
 from ..datasets import load_cifar10_vgg
 from ..exceptions import InputError, Phrase
-from .options import FLAG_WORDS
+from .options import FLAG_WORDS, KINDS
 
 SEED = 0
 LABEL = "class"
@@ -89,6 +89,23 @@ def write_csv(path: Path, predictions: Predictions) -> None:
             writer.writerow([*map(repr, row), predictions.classes[code]])
 
 
+def check_figure(kind: str, path: str) -> None:
+    """Refuse, before any work, a figure that is not known, or a file that cannot hold it."""
+    from ..plot._files import FORMATS
+
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS, "known are")
+        raise InputError(Phrase("{found} is not known; {}", hint), argument="kind", value=kind)
+    if Path(path).suffix.lower()[1:] not in FORMATS:
+        raise InputError(
+            Phrase("{argument} must end in .svg, .png or .pdf; got {value}."),
+            argument="path",
+            value=Path(path).name,
+            remedy="Choose one of these.",
+        )
+    check_writable(path)
+
+
 def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = None) -> None:
     """Assess the predictions and write the figure `kind`; its format follows the ending."""
     from .. import plot
@@ -105,7 +122,5 @@ def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = N
         "ladder": plot.ladder,
         "baselines": plot.baselines,
     }
-    if kind not in kinds:
-        hint = did_you_mean(kind, tuple(kinds), "known are")
-        raise InputError(Phrase("{found} is not known; {}", hint), argument="kind", value=kind)
+    check_figure(kind, path)
     plot.save(kinds[kind](assess_predictions(predictions, seed=seed)), path)

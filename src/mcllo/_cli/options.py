@@ -1,103 +1,70 @@
-"""Options that several verbs of the command line share, and what they check before any work.
+"""Options that several verbs of the command line share, and what verbs print.
 
-`Flags` are the library's arguments in the words of the command line:
-
-===========================  ============================
-``normalize=True``           ``--normalize``
-``clip=1e-06``               ``--clip 1e-06``
-``baseline='trcuk'``         ``--baseline trcuk``
-``classes=['a', 'b c']``     ``--classes 'a,b c'``
-``n_resamples must be ...``  ``--draws must be ...``
-===========================  ============================
+`_cli/checks` has what they check before any work, `_cli/words` what arguments are called.
 """
 
 from __future__ import annotations
 
 import csv
 import inspect
-import io
 import json
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from .._assessment.verdict import TOLERANCE as DEFAULT_TOLERANCE
-from .._ground.files import check_writable
+from .._assessment import TOLERANCE as DEFAULT_TOLERANCE
+from .._ground.statements import Statement
 from .._inference.budget import N_RESAMPLES
-from ..exceptions import MclloWarning, Words, show_number
+from ..exceptions import MclloWarning
+from .checks import check_apply as check_apply
+from .checks import check_model as check_model
+from .checks import check_order as check_order
+from .checks import check_report as check_report
+from .checks import check_share as check_share
+from .echo import echo
+from .words import FLAG_WORDS as FLAG_WORDS
+from .words import FLAGS as FLAGS
+from .words import Flags as Flags
 
-SAME = (
-    "alpha baseline by center classes clip cv delta gamma gate groups kind label logits method "
-    "methods normalize penalty prefix reps seed statistic tolerance weight"
+REPAIRS = (
+    "mcllo auto temperature vector matrix dirichlet histogram xu_davoine isotonic beta identity"
 )
-FLAGS = {
-    **{name: f"--{name}" for name in SAME.split()},
-    "delta_1": "--delta1",
-    "n_classes": "--n-classes",
-    "n_jobs": "--workers",
-    "n_resamples": "--draws",
-    "n_samples": "--n",
-    "path": "--output",
-    "sample_weight": "--weight",
-    "weight_kind": "--weight-kind",
-}
-"""The option that stands for an argument of the library."""
+KINDS = (
+    *("reliability", "by_class", "smooth", "smooth_by_class", "isotonic", "isotonic_by_class"),
+    *("parameters", "map", "ladder", "baselines"),
+)
+"""Kinds of figures that `mcllo plot` draws."""
 
 
-class Flags(Words):
-    """Options of the command line, as they are typed.
+def _one_of(*words: str) -> Callable[[str], list[str]]:
+    """Return what a shell offers to complete a value with."""
 
-    Examples
-    --------
-    >>> Flags().option("classes", ["a", "b c"]), Flags().option("normalize", True)
-    ("--classes 'a,b c'", '--normalize')
-    """
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
 
-    kinds = ("shell", "python")
+    return complete
 
-    def argument(self, name: str) -> str:
-        """Return the option that stands for an argument."""
-        return FLAGS.get(name, name)
-
-    def option(self, name: str, value: Any = ...) -> str:
-        """Return an option with its value."""
-        if name not in FLAGS:
-            return super().option(name, value)
-        if value is ... or value is True or value is None:
-            return FLAGS[name]
-        if isinstance(value, list):
-            line = io.StringIO()
-            csv.writer(line, lineterminator="").writerow(value)
-            value = line.getvalue()
-        return f"{FLAGS[name]} {shlex.quote(value) if isinstance(value, str) else value}"
-
-    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
-        """Return a weight without its row: nothing here says which file it is of."""
-        if name != "sample_weight":
-            return super().cell(name, row, column, value)
-        return f"the weight {show_number(value)}"
-
-
-FLAG_WORDS = Flags()
 
 FILE = typer.Argument(
     metavar="FILE",
-    help="CSV or Parquet file with a column of probabilities for each class; - is standard input.",
+    help="Table with a column of probabilities for each class: CSV, Parquet, Arrow, .xlsx, .npy or "
+    ".npz; - is standard input.",
 )
 FILE_OR_NONE = typer.Argument(
     None,
     metavar="FILE",
-    help="CSV or Parquet file with predicted probabilities, no labels needed. "
+    help="Table with predicted probabilities, no labels needed. "
     "Without it, the paper's design is simulated.",
 )
-TRAIN = typer.Argument(metavar="TRAIN", help="CSV or Parquet file to learn from.")
-HOLDOUT = typer.Argument(None, metavar="HOLDOUT", help="File to judge on; or give --cv instead.")
+TRAIN = typer.Argument(metavar="TRAIN", help="Table to learn from.")
+HOLDOUT = typer.Argument(
+    None, metavar="HOLDOUT", help="Table to judge on. Without one, TRAIN is cross-validated."
+)
 MODEL = typer.Argument(metavar="MODEL", help="JSON file written by mcllo fit; - is standard input.")
 DIRECTORY = typer.Argument("mcllo-demo", metavar="DIRECTORY", help="Where to put its files.")
 
@@ -121,7 +88,7 @@ TABLE_OUT = typer.Option(
     "--output",
     "-o",
     metavar="OUT",
-    help="CSV or Parquet file, by its ending; - is standard output.",
+    help="Table to write: .csv, .parquet, .feather, .xlsx or .npy; - is standard output.",
 )
 FIGURE_OUT = typer.Option(
     ..., "--output", "-o", metavar="FIG", help="Figure to write: svg, png or pdf."
@@ -133,7 +100,8 @@ FULL = typer.Option(False, "--full", help="Show every detail: nested models, cla
 GATE = typer.Option(
     False,
     "--gate",
-    help="Exit with code 1 when miscalibration matters, with 3 when these rows cannot tell.",
+    help="Exit with code 1 when miscalibration matters, with 3 when these rows cannot tell. It is "
+    "for one look; batch after batch is for mcllo monitor.",
 )
 STRICT = typer.Option(
     False, "--strict", help="As --gate, and exit with code 1 also when it is off by little."
@@ -147,7 +115,9 @@ GATE_LEVEL = typer.Option(
     None, help="Recalibrate only if calibration is rejected at this level, say 0.05."
 )
 ALPHA = typer.Option(0.05, help="Level of the verdict and of --gate.")
-STATISTIC = typer.Option("lr", help="lr, score or wald.")
+STATISTIC = typer.Option(
+    "lr", autocompletion=_one_of("lr", "score", "wald"), help="lr, score or wald."
+)
 METHOD = typer.Option("auto", help="How to get the p-value: auto, chi2, exact or sequential.")
 DRAWS = typer.Option(N_RESAMPLES, help="Simulated data sets of an exact p-value, at most.")
 SEED = typer.Option(None, help="A whole number that makes simulated p-values repeatable.")
@@ -156,6 +126,7 @@ WORKERS = typer.Option(
 )
 FIT_METHOD = typer.Option(
     "mcllo",
+    autocompletion=_one_of(*REPAIRS.split()),
     help="mcllo; auto, a mean of repairs weighed by cross-validation; temperature, vector, "
     "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity.",
 )
@@ -170,12 +141,19 @@ CENTER = typer.Option(
 METHODS = typer.Option(
     None, help="Which ones, as in mcllo,temperature. Default: all that suit the data."
 )
-FOLDS = typer.Option(None, help="Cross-validate TRAIN with so many folds, no holdout.")
+FOLDS = typer.Option(
+    None, help="Cross-validate TRAIN with so many folds, no holdout. Default without HOLDOUT: 5."
+)
 KIND = typer.Option(
     "reliability",
+    autocompletion=_one_of(*KINDS),
     help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
     "isotonic_by_class), parameters, map, ladder or baselines.",
 )
+POWER = typer.Option(
+    None, "--power", help="Solve for it: how many rows reject with this probability, say 0.8?"
+)
+VERBS = typer.Argument(None, metavar="VERB", help="The verb to explain. Default: all of them.")
 SIZES = typer.Option(None, "--n", help="Number of labelled rows; give it more than once.")
 EFFECT = typer.Option(
     None,
@@ -238,9 +216,20 @@ READING: dict[str, tuple[Any, Any, str]] = {
         None,
         "Floor for small probabilities. Default: 1e-6, in rows that hold a 0.",
     ),
+    "percent": (bool, False, "Class columns hold percentages, 0 to 100."),
+    "missing": (str, "refuse", "Rows in which something is missing: refuse, or drop (counted)."),
+    "positive": (
+        str | None,
+        None,
+        "For a yes/no outcome with one column of probabilities: the label they are of, as in rain.",
+    ),
+    "sheet": (str | None, None, "Sheet of a workbook; table of an .npz file. Default: the first."),
+    "encoding": (str | None, None, "Of text, as in latin-1. Default: found out, and said."),
 }
 """How a file is read: type, default and help of each option, in the order of the pages of help."""
-PLAIN = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip")
+CELLS = ("percent", "missing", "positive", "sheet", "encoding")
+"""How cells are written: for every verb that reads a file."""
+PLAIN = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip", *CELLS)
 
 
 def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -254,6 +243,8 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
             reading = {name: given.pop(name) for name in names}
             if "classes" in reading:
                 reading["classes"] = split_names(reading["classes"])
+            if reading.get("missing", "drop") not in ("refuse", "drop"):
+                raise typer.BadParameter("it must be refuse or drop.", param_hint="--missing")
             verb(reading=reading, **given)
 
         signature, parameters = inspect.signature(verb, eval_str=True), []
@@ -274,69 +265,50 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
     return with_options
 
 
-def check_share(value: float, option: str) -> None:
-    """Refuse a level or tolerance that is none."""
-    if not 0.0 < value < 1.0:
-        raise typer.BadParameter("it must lie between 0 and 1.", param_hint=option)
-
-
-def check_model(output: str, file: str) -> None:
-    """Refuse to write the model over the data, or where it cannot be written."""
-    if output == "-":
-        return
-    if file != "-" and Path(output).resolve() == Path(file).resolve():
-        raise typer.BadParameter(
-            f"{output} is the file with the data. Choose another name, such as model.json.",
-            param_hint="--output",
-        )
-    check_writable(output)
-
-
 def write_report(
-    result: Any, out: str | None, show: bool, source: Sequence[str], **judged: Any
+    result: Any,
+    out: str | None,
+    show: bool,
+    source: Sequence[str],
+    reading: Mapping[str, Any],
+    **judged: Any,
 ) -> None:
-    """Write a report of an assessment or a comparison, and open it when asked."""
+    """Write a report of an assessment or a comparison, and open it when asked.
+
+    What it advises repeats the options that the files were read with.
+    """
     if out is None:
-        if show:
-            raise typer.BadParameter("it needs --html OUT.", param_hint="--open")
         return
     from .._report import report
 
     command = shlex.join(["mcllo", *sys.argv[1:]])
     files = [name for name in source if name != "-"]
-    made = report(result, **judged, command=command, source=files or None, words=FLAG_WORDS)
+    words = Flags(typed(reading))
+    made = report(result, **judged, command=command, source=files or None, words=words)
     made.write(out)
-    typer.echo(f"{out}: report written", err=True)
+    echo(f"{out}: report written", err=True)
     if show:
         typer.launch(out)
 
 
-def check_order(model: str, file: str) -> None:
-    """Refuse two standard inputs, and MODEL and FILE the wrong way round."""
-    if model == file == "-":
-        raise typer.BadParameter(
-            "only one of MODEL and FILE can be standard input.", param_hint="FILE"
-        )
-    if file.lower().endswith(".json") and not model.lower().endswith(".json"):
-        raise typer.BadParameter(
-            f"it must be JSON written by mcllo fit; got {model}. The order is: "
-            "mcllo apply MODEL FILE.",
-            param_hint="MODEL",
-        )
+def typed(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given."""
+    usual = {name: default for name, (_, default, _) in READING.items()}
+    return {name: value for name, value in reading.items() if value != usual.get(name)}
 
 
-def check_apply(calibrator: Any, logits: bool, clip: float | None) -> None:
-    """Refuse probabilities for a map of logits, and a floor for a method that has none."""
-    if calibrator.input == "logits" and not logits:
-        raise typer.BadParameter(
-            f"this {calibrator.method} map was fitted to logits, so FILE must hold logits too. "
-            "Say so with --logits.",
-            param_hint="MODEL",
-        )
-    if clip is not None and "clip" not in calibrator.get_params():
-        raise typer.BadParameter(
-            f"{calibrator.method} takes zeros as they are. Leave it out.", param_hint="--clip"
-        )
+def say(notes: Iterable[Statement]) -> None:
+    """Print what was assumed, one line each, on standard error."""
+    for note in notes:
+        echo(f"mcllo: note: {note.text}", err=True)
+
+
+def say_gain(gain: Statement, aloud: bool) -> None:
+    """Print what a map gains on rows left out; that it may do harm is always said."""
+    if gain.level == "bad":
+        echo(f"mcllo: warning: {gain.text}", err=True)
+    elif aloud:
+        echo(gain.text)
 
 
 def parsed_penalty(text: str | None) -> float | str | None:
@@ -370,4 +342,4 @@ def notes() -> Iterator[None]:
     for warning in caught:
         said = warning.message
         text = said.text(FLAG_WORDS) if isinstance(said, MclloWarning) else str(said)
-        typer.echo(f"mcllo: note: {' '.join(text.split())}", err=True)
+        echo(f"mcllo: note: {' '.join(text.split())}", err=True)

@@ -8,10 +8,11 @@ import typer
 
 from .._ground.statements import quiet
 from . import options
+from .echo import echo
 from .options import reads
 
 
-@reads("classes", "baseline", "prefix", "normalize")
+@reads("classes", "baseline", "prefix", "normalize", "percent", "missing", "sheet", "encoding")
 def power(
     file: str | None = options.FILE_OR_NONE,
     n: list[int] | None = options.SIZES,
@@ -22,6 +23,7 @@ def power(
     label: str | None = options.NO_LABEL,
     *,
     reading: Any,
+    wanted: float | None = options.POWER,
     reps: int | None = options.REPS,
     alpha: float = options.ALPHA,
     exact: bool = options.EXACT,
@@ -36,6 +38,9 @@ def power(
 
     options.check_share(alpha, "--alpha")
     study: dict[str, Any] = {"alpha": alpha, "seed": seed, "n_jobs": workers}
+    if wanted is not None and n:
+        raise typer.BadParameter("it solves for --n; give one of the two.", param_hint="--power")
+    study |= {} if wanted is None else {"power": wanted}
     study |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
     with quiet():  # raised zeros only make the design, nothing is concluded
         if file is None:
@@ -64,7 +69,7 @@ def power(
                 )
             study |= {"classes": classes, "baseline": baseline, **effect}
             result = simulate.power_for(probs, **study)
-    typer.echo(options.as_json_text(result.to_dict()) if as_json else str(result))
+    echo(options.as_json_text(result.to_dict()) if as_json else str(result))
 
 
 def parsed_effect(values: list[str], flag: str) -> float | dict[str, float]:

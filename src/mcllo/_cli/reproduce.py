@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from . import options
+from .echo import echo
 
 ALL = "all"
 
@@ -42,6 +43,6 @@ def reproduce(
             one.save(path)
         if not as_json:
             said = [str(one), *(f"written: {path}" for path in files)]
-            typer.echo("\n".join(said) + ("\n" if name == ALL else ""))
+            echo("\n".join(said) + ("\n" if name == ALL else ""))
     if as_json:
-        typer.echo(options.as_json_text(found if name == ALL else found[0]))
+        echo(options.as_json_text(found if name == ALL else found[0]))

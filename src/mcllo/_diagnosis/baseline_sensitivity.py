@@ -23,6 +23,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_each_baseline
+from .._ground.notebook import Shown, ticking
 from .._ground.results import Codes, Floats, Result, none_for_nan
 from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
 from .._ground.threads import one_blas_thread
@@ -42,7 +43,7 @@ _SHOWN = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "l
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BaselineSensitivity(Result):
+class BaselineSensitivity(Result, Shown):
     """What changes with the baseline; print it for a table and a verdict.
 
     Attributes
@@ -152,10 +153,11 @@ class BaselineSensitivity(Result):
         )
 
 
+@ticking("trying baselines")
 @one_blas_thread()
 @reads_rows(TableOptions)
 def baseline_sensitivity(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     baselines: Sequence[Hashable] | None = None,
@@ -179,8 +181,8 @@ def baseline_sensitivity(
     seed : int or numpy Generator, optional
         Makes draws repeatable; another one than made simulated data.
     **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`.
 
     Returns
     -------

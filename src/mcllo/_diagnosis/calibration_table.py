@@ -27,6 +27,7 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.files import StrPath
+from .._ground.notebook import Shown, ticking
 from .._ground.results import Result, none_for_nan
 from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.text import Table, format_count, format_number, latex_p, latex_text, p_words
@@ -47,7 +48,7 @@ Versus = Literal["baseline", "rest"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationTable(Result):
+class CalibrationTable(Result, Shown):
     """Calibration intercepts and slopes; print it, or write it for a paper with `to_latex`.
 
     Attributes
@@ -150,7 +151,7 @@ class CalibrationTable(Result):
         for name in ("p", "p of slope"):
             words[name] = ["" if p is None else p_entry(p, None) for p in words[name]]
         words["class"] = [str(label) for label in words["class"]]
-        return "\n".join([f"{self._title()}:", str(Table(words)), *self._joint()])
+        return "\n".join([f"{self.title}:", str(Table(words)), *self._joint()])
 
     def __repr__(self) -> str:
         return f"<CalibrationTable of {len(self.paper)} rows against {self._against()!r}>"
@@ -158,7 +159,9 @@ class CalibrationTable(Result):
     def _against(self) -> str:
         return "all other classes" if self.versus == "rest" else str(self.baseline)
 
-    def _title(self) -> str:
+    @property
+    def title(self) -> str:
+        """What the numbers are."""
         kind = "profile likelihood" if self.interval == "profile" else "Wald"
         return (
             f"Calibration intercepts and slopes against {self._against()}, "
@@ -192,10 +195,11 @@ class CalibrationTable(Result):
         return " ".join(words)
 
 
+@ticking("estimating")
 @one_blas_thread()
 @reads_rows(RowOptions)
 def calibration_table(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     versus: Versus = "baseline",
@@ -224,8 +228,8 @@ def calibration_table(
     n_resamples, seed
         Most draws for the p-values of the joint tests, and what makes them repeatable.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`, `weight_kind`, `groups`.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`, `weight_kind`, `groups`.
 
     Returns
     -------

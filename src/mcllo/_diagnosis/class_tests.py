@@ -32,6 +32,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.notebook import Shown, ticking
 from .._ground.results import Floats, Result, none_for_nan
 from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
@@ -87,7 +88,7 @@ def p_entry(pvalue: float, method: str | None) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassTests(Result):
+class ClassTests(Result, Shown):
     """A test for each class; print it for a table.
 
     Attributes
@@ -161,10 +162,11 @@ class ClassTests(Result):
         return f"<ClassTests of {len(self.table)} classes, baseline {self.baseline!r}>"
 
 
+@ticking("testing classes")
 @one_blas_thread()
 @reads_rows(TableOptions)
 def class_tests(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     n_resamples: int = N_RESAMPLES,
@@ -193,8 +195,8 @@ def class_tests(
         Cells (rows x classes x draws) that 'auto' may spend on simulation, for all classes
         together; where that is not enough, p-values are chi-square's and `reason` says so.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`.
 
     Returns
     -------

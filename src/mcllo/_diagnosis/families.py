@@ -39,13 +39,16 @@ from .._input.predictions import Predictions
 from .._math.likelihood import (
     CHUNK_ELEMENTS,
     ROUNDED_UP,
+    Likelihood,
     LogPartition,
+    Restricted,
     Terms,
     identity_theta,
     softmax_against_zero,
     sufficient_statistic,
 )
-from .._math.many_labels import BatchedRatio, stacked
+from .._math.many_fits import Minima, Problems
+from .._math.many_labels import LikelihoodRatio
 from .._math.newton import minimize
 
 DEPENDENT = 1e-10
@@ -144,16 +147,9 @@ class Family:
             return FullPartition(self.features, self.weight)
         return LogPartition(self.log_odds, self.weight)
 
-    def likelihood(self) -> Callable[[Floats], Terms]:
+    def likelihood(self) -> Likelihood:
         """Return the negative log likelihood of the data, with buffers of its own."""
-        partition = self.partition()
-
-        def value_and_derivatives(theta: Floats) -> Terms:
-            terms = partition(theta)
-            value = terms.value - float(theta @ self.statistic)
-            return Terms(value, terms.gradient - self.statistic, terms.hessian)
-
-        return value_and_derivatives
+        return Likelihood(self.partition(), self.statistic)
 
     def identified(self, basis: Floats) -> Floats:
         """Return `basis` without directions that the rows cannot tell from the others."""
@@ -212,12 +208,7 @@ def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -
     Directions of `basis` must be identified (`Family.identified`).
     """
     origin = family.identity if start is None else start
-    likelihood = family.likelihood()
-
-    def objective(beta: Floats) -> Terms:
-        terms = likelihood(origin + basis @ beta)
-        return Terms(terms.value, basis.T @ terms.gradient, basis.T @ terms.hessian @ basis)
-
+    objective = Restricted(family.likelihood(), origin, basis)
     beta = np.zeros(basis.shape[1])
     if len(beta) == 0:
         return RestrictedFit(origin, min(0.0, -objective(beta).value), basis, True)
@@ -232,49 +223,24 @@ def restricted_fit(family: Family, basis: Floats, start: Floats | None = None) -
     )
 
 
-class RestrictedRatio(BatchedRatio):
-    """Twice the log likelihood gained over `start`, for many sufficient statistics at once.
+class FullRatio(LikelihoodRatio):
+    """The likelihood ratio of many label vectors for the full map, one after the other."""
 
-    The coordinates are ``phi = (beta, 1)``, the last one fixed: ``theta = move phi`` with
-    ``move = (basis, start)``, so that ``theta . s = phi . (move' s)``.
-    """
+    def __init__(self, family: Family, basis: Floats, origin: Floats) -> None:
+        self._partition = family.partition()
+        super().__init__(family.log_odds, family.weight, basis=basis, origin=origin)
 
-    def __init__(self, family: Family, basis: Floats, start: Floats) -> None:
-        self.family, self.log_odds, self.weight = family, family.log_odds, family.weight
-        self.move = np.column_stack([basis, start])
-        n_free = basis.shape[1]
-        self.null = np.append(np.zeros(n_free), 1.0)
-        self.free = np.arange(n_free + 1) < n_free
-        raw = family.partition()(start)
-        hessian = self.move.T @ raw.hessian @ self.move
-        self.start = Terms(raw.value, raw.gradient @ self.move, hessian)
-        self._inverse = np.linalg.pinv(hessian[:n_free, :n_free])
-        self.block = max(1, CHUNK_ELEMENTS // self.log_odds.size)
+    def partition(self) -> Callable[[Floats], Terms]:
+        """Return A of the full map."""
+        return self._partition
 
-    def statistics(self, statistics: Floats, threshold: float | None = None) -> Floats:
-        """Return twice the gain for each row of the family's `statistics`."""
-        if self.move.shape[1] == 1:
-            return np.zeros(len(statistics))
-        return super().statistics(self.coordinates(statistics), threshold)
-
-    def coordinates(self, statistics: Floats) -> Floats:
-        """Return the sufficient statistics of phi."""
-        return statistics @ self.move
-
-    def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return A, its gradients and its Hessians in the coordinates phi."""
-        points = theta @ self.move.T
-        if self.family.full:
-            partition = self.family.partition()
-            value, gradient, hessian = stacked([partition(point) for point in points])
-        else:
-            value, gradient, hessian = super().evaluate(points)
-        return value, gradient @ self.move, self.move.T @ hessian @ self.move
+    def minima(self, problems: Problems) -> Minima:
+        """Return the fits."""
+        return problems.one_by_one(self._partition)
 
 
-def ratio_to_identity(family: Family, basis: Floats) -> BatchedRatio:
-    """Return the likelihood ratio of a model to the identity, with early decisions if it can."""
-    free = (basis != 0.0).any(axis=1)
-    if not family.full and free.sum() == basis.shape[1]:
-        return BatchedRatio(family.log_odds, family.weight, free)
-    return RestrictedRatio(family, basis, family.identity)
+def ratio_of(family: Family, basis: Floats, origin: Floats) -> LikelihoodRatio:
+    """Return the likelihood ratio of ``origin + basis beta`` to the origin."""
+    if family.full:
+        return FullRatio(family, basis, origin)
+    return LikelihoodRatio(family.log_odds, family.weight, basis=basis, origin=origin)

@@ -91,12 +91,12 @@ class Hits(NamedTuple):
     @property
     def accuracy(self) -> float:
         """Share of rows whose most probable class is the true one."""
-        return float(self.table.trace() / self.table.sum())
+        return float(self.table.trace() / max(self.table.sum(), 1e-150))
 
     @property
     def agreement(self) -> float:
         """Accuracy beyond that of labels which know nothing of the rows (Cohen's kappa)."""
-        total = max(self.table.sum(), 1e-300)
+        total = max(self.table.sum(), 1e-150)
         chance = float(self.table.sum(axis=0) @ self.table.sum(axis=1) / total**2)
         return (self.accuracy - chance) / max(1.0 - chance, 1e-12)
 

@@ -48,6 +48,7 @@ from .._inference.draws import draw_labels, monte_carlo_p, written_out
 from .._inference.likelihood_tests import chi2_sf, trust_chi2
 from .._inference.pvalue import Ground, Limit, PValue, Reason, Tested
 from .._input.predictions import Predictions
+from .._input.weights import written_times
 from .._math.likelihood import LogPartition, Terms, recalibrate
 from .._math.many_labels import TIE
 
@@ -192,7 +193,8 @@ def homogeneity_of(
     value, kind = max(0.0, 2.0 * (separate - fit.log_likelihood)), "lr"
     found = PValue(chi2_sf(value, df), "chi2")
     if df > 0 and (why.wants_draws or method in ("exact", "sequential")):
-        draws = n_resamples if why.asked else int(min(n_resamples, work / predictions.probs.size))
+        entries = predictions.counted_entries
+        draws = n_resamples if why.asked else int(min(n_resamples, work / entries))
         scores, rows, places = _scores(predictions, parts, fit.theta)
         value, kind = float(scores.of_labels(rows.codes[None])[0]), "score"
         found = PValue(chi2_sf(value, df), "chi2")
@@ -240,7 +242,7 @@ def _scores(
     rows, places = predictions, np.arange(predictions.n_samples)
     if predictions.sample_weight is not None:
         rows = written_out(predictions)
-        places = np.repeat(places, predictions.sample_weight.astype(np.intp))
+        places = np.repeat(places, written_times(predictions.sample_weight, rows.n_classes))
         group = np.empty(predictions.n_samples, dtype=np.intp)
         for g, part in enumerate(parts):
             group[part] = g

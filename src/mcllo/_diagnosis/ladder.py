@@ -37,6 +37,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.notebook import Shown, ticking
 from .._ground.results import none_for_nan
 from .._ground.statements import Level, Statement
 from .._ground.text import PStyle, Table, ellipsis, format_number, listed, p_words
@@ -60,7 +61,7 @@ identity and four against MCLLO."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ladder:
+class Ladder(Shown):
     """Nested models of miscalibration; print it for a table and the verdict.
 
     Attributes
@@ -209,10 +210,11 @@ class Ladder:
         return f"<Ladder of {len(self.rows)} models: chosen {self.chosen!r}>"
 
 
+@ticking("climbing the ladder")
 @one_blas_thread()
 @reads_rows(TableOptions)
 def ladder(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     n_resamples: int = N_RESAMPLES,
@@ -244,8 +246,8 @@ def ladder(
         Cells (rows x classes x draws) that 'auto' may spend on simulation, for all models together;
         where that is not enough, p-values are chi-square's and say so.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`.
 
     Returns
     -------

@@ -79,9 +79,8 @@ from .families import (
     Family,
     FullDraws,
     RestrictedFit,
-    RestrictedRatio,
     mcllo_places,
-    ratio_to_identity,
+    ratio_of,
     restricted_fit,
 )
 
@@ -221,7 +220,7 @@ class Plan:
 
     def _affordable(self, family: Family, work: float, why: Reason) -> Choice:
         """Return the best simulation that `work` pays for."""
-        cells, c = float(self.predictions.probs.size), self.predictions.n_classes
+        cells, c = self.predictions.counted_entries, self.predictions.n_classes
         price = cells * (c * c / 4.0 if family.full else max(1.0, c / 10.0))
         refits = work / (FULL_MAP_SHARE if family.full else self.n_tests) / price
         scores = refits * (FULL_SCORES_PER_REFIT if family.full else SCORES_PER_REFIT)
@@ -260,7 +259,7 @@ def against_identity(plan: Plan, family: Family, basis: Floats, value: float) ->
     if choice.kind == "score":
         score = ProjectedScore(family, family.identity, nothing, basis)
         return _simulated(plan, choice, draws, partial(score.reaches, observed=family.statistic))
-    ratio = ratio_to_identity(family, basis)
+    ratio = ratio_of(family, basis, family.identity)
     return _simulated(plan, choice, draws, partial(ratio.reaches, threshold=value), "exact", guess)
 
 
@@ -285,8 +284,8 @@ def against_larger(
         return _simulated(plan, choice, draws, partial(score.reaches, observed=family.statistic))
     start[places] = origin = small.theta if small.settled else mcllo.identity
     ratio = NestedRatio(
-        small=RestrictedRatio(mcllo, small.basis, origin),
-        large=RestrictedRatio(family, large.basis, start),
+        small=ratio_of(mcllo, small.basis, origin),
+        large=ratio_of(family, large.basis, start),
         places=places,
     )
     reaches = partial(ratio.reaches, threshold=value)

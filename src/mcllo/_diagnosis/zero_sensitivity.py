@@ -158,7 +158,7 @@ class ZeroSensitivity(Result):
 
 @reads_rows(RowOptions)
 def zero_sensitivity(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     statistic: Statistic = "lr",
@@ -180,9 +180,9 @@ def zero_sensitivity(
         As in `calibration_test`. All floors share the draws, so that p-values can be compared;
         'auto' takes chi-square for large tables with enough information.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `weight_kind`, `groups`, `normalize`, `clip`. A floor given as `clip` is tried beside
-        the others; what lay below it counts as 0.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `weight_kind`, `groups`, `normalize`, `clip`. A floor given as `clip` is
+        tried beside the others; what lay below it counts as 0.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def zero_sensitivity_of(
     p, zero = predictions, zero_cells(predictions)
     if not (p.n_zeros and zero.any()):
         return None
-    if method == "auto" and float(p.probs.size) * n_resamples > ZEROS_WORK:
+    if method == "auto" and p.counted_entries * n_resamples > ZEROS_WORK:
         # chi-square for large tables whose rows, the zeros aside, hold enough information
         aside, df = replace(p, n_clipped=0), 2 * (p.n_classes - 1)
         method = "chi2" if choose_method(aside, df, statistic, n_resamples)[0] == "chi2" else "auto"

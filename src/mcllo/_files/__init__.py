@@ -1,4 +1,4 @@
-"""CSV and Parquet in and out.
+"""Tables in and out: CSV, Parquet, Arrow, workbooks, arrays.
 
-Imports pyarrow, `_input` and the rooms above it. No statistics.
+Imports pyarrow, openpyxl, `_input` and the rooms above it. No statistics.
 """

@@ -14,18 +14,20 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from ..exceptions import Option, Phrase
+from .numbers import MISSING, NUMBER, PLAIN, Writing, number_fault
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-LONGEST_HEADER = 1 << 26
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
-MISSING = {"na", "n/a", "#n/a", "<na>", "null", "none", "nil", "missing", "-", "--", "?", "."}
+LONGEST_HEADER = 1 << 24
+"""Characters of a header line, at most."""
 PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
 WHOLE = re.compile(r"([+-]?\d+)\.0*")
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
+NO_LABEL = {*MISSING, "nan"}
 FOREIGN_BYTES = re.compile("[\udc80-\udcff]")
 """Bytes that are not UTF-8, as ``errors="surrogateescape"`` reads them."""
 
@@ -41,15 +43,49 @@ def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
     (['a;b', 'c', 'y'], ',')
     """
     text = _text(stream)
-    header = ""
-    for line in iter(lambda: text.readline(LONGEST_HEADER), ""):
-        header += line
-        if header.strip("\r\n") and header.count('"') % 2 == 0:
+    lines, quotes, length = [""], 0, 0
+    while (line := text.readline(LONGEST_HEADER)) and length < LONGEST_HEADER:
+        lines.append(line)
+        quotes, length = quotes + line.count('"'), length + len(line)
+        if line.strip("\r\n") and quotes % 2 == 0:
             break
+    if length >= LONGEST_HEADER:
+        raise csv.Error(
+            f"its header line must end within {LONGEST_HEADER:,} characters, and does not. A quote "
+            "in it may be open"
+        )
+    header = "".join(lines)
     header = header.strip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8")
     bare = QUOTED.sub("", header)
     separator = max(SEPARATORS, key=bare.count)
-    return next(csv.reader(io.StringIO(header, newline=""), delimiter=separator), []), separator
+    try:
+        names = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator), [])
+    except csv.Error:
+        longest = csv.field_size_limit()
+        raise csv.Error(
+            f"column names must have at most {longest:,} characters, and one has more. Shorten it"
+        ) from None
+    return names, separator
+
+
+def sample_rows(
+    stream: IO[bytes], separator: str, n_bytes: int, most_cells: int
+) -> list[list[str]]:
+    """Return rows of the beginning of the file, where numbers may be written in a way of its own.
+
+    That takes a percent sign, or a comma that does not part cells; else there is nothing to see.
+    """
+    head = stream.read(n_bytes)
+    if b"%" not in head and (b"," not in head or (separator == "," and b'"' not in head)):
+        return []
+    found: list[list[str]] = []
+    with suppress(csv.Error):
+        for _, cells in records(io.BytesIO(head), separator):
+            found.append(cells)
+            most_cells -= len(cells)
+            if most_cells < 0:
+                break
+    return found if len(head) < n_bytes else found[:-1]  # the last line may be cut
 
 
 def records(stream: IO[bytes], separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -86,7 +122,11 @@ class Fault(NamedTuple):
 
 
 def first_fault(
-    stream: IO[bytes], separator: str, columns: Sequence[str], numbers: Sequence[str]
+    stream: IO[bytes],
+    separator: str,
+    columns: Sequence[str],
+    numbers: Sequence[str],
+    writing: Writing = PLAIN,
 ) -> Fault | None:
     """Return what is wrong with the first broken line."""
     place = {name: j for j, name in enumerate(columns)}
@@ -102,12 +142,12 @@ def first_fault(
                     quotes if found > wanted else "Complete that line or drop it.",
                 )
             for j, name in where:
-                if (fault := number_fault(cells[j])) is not None:
+                if (fault := number_fault(cells[j], writing, name in writing.signed)) is not None:
                     rule = f"column {name!r} must hold numbers; line {line} has {fault[0]}."
                     return Fault(rule, fault[1], name)
             if any(not cell.isascii() and FOREIGN_BYTES.search(cell) for cell in cells):
-                rule = f"line {line} must be UTF-8 text; it holds other bytes."
-                return Fault(rule, "Save it as UTF-8.")
+                rule = f"line {line} must be UTF-8 text, as the lines before; it holds other bytes."
+                return Fault(rule, Phrase("Try {}.", Option("encoding", "latin-1")))
     except csv.Error:
         return None
     return None
@@ -133,21 +173,6 @@ def open_quote(stream: IO[bytes], separator: str) -> int | None:
     return None
 
 
-def number_fault(cell: str) -> tuple[str, str | Phrase] | None:
-    """Return what a cell holds instead of a number, and the remedy; None for numbers and gaps."""
-    text = cell.strip()
-    if not text or NUMBER.fullmatch(text):
-        return None
-    shown = repr(text if len(text) <= 40 else text[:39] + "…")
-    if text.lower() in MISSING:
-        return shown, "Drop or repair that row."
-    if NUMBER.fullmatch(text.replace(",", ".", 1)):
-        return shown, "Write decimals with a point."
-    if text.endswith("%"):
-        return shown, "Write 0.7 for 70%."
-    return shown, Phrase("Choose the columns that are classes with {}.", Option("classes"))
-
-
 def looks_like_data(names: Sequence[str]) -> bool:
     """Whether a first line holds decimal numbers, that is, no names."""
     decimal = [name for name in names if NUMBER.fullmatch(name) and not name.lstrip("+-").isdigit()]
@@ -159,18 +184,25 @@ def is_index(name: str) -> bool:
     return PANDAS_INDEX.fullmatch(name) is not None
 
 
-def clean_labels(labels: Any, names: Sequence[str]) -> Any:
-    """Return text labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class."""
-    import pyarrow as pa
+def meant_labels(
+    words: Sequence[str | None], names: Sequence[str], drops: bool = False
+) -> list[str | None]:
+    """Return labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class.
+
+    Where rows with gaps are dropped, a word such as NA that is no class is a gap.
+    """
 
     def clean(word: str) -> str | None:
         bare = word if word in known else word.strip()
         whole = None if bare in known else WHOLE.fullmatch(bare)
-        return whole[1] if whole is not None and whole[1] in known else bare or None
+        if whole is not None and whole[1] in known:
+            return whole[1]
+        gap = drops and bare not in known and bare.lower() in NO_LABEL
+        return None if gap else bare or None
 
-    encoded, known = labels.combine_chunks().dictionary_encode(), set(names)
-    words = [clean(word) for word in encoded.dictionary.to_pylist()]
-    return pa.array(words, pa.string()).take(encoded.indices)
+    known = set(names)
+    meant = {word: None if word is None else clean(word) for word in set(words)}
+    return [meant[word] for word in words]
 
 
 def _text(stream: IO[bytes]) -> io.TextIOWrapper:

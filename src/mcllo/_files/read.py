@@ -1,121 +1,42 @@
-"""`read_predictions`: the columns of a CSV or Parquet file -> `Predictions`.
+"""`read_predictions`: the columns of a file, or of several -> `Predictions`.
 
-In CSV files spaces around column names do not count, and labels are read as they are meant
-(`_files/csv_text`). A column without a name, such as the index that pandas writes, is not a class
-unless `classes` says so.
-
-What the validator refuses is said in `FileWords`, with the remedy that the labels of the file
-suggest. Remedies name arguments of `read_predictions`, such as ``classes=``.
+In CSV files and workbooks spaces around column names do not count, and labels are read as they are
+meant (`_files/csv_text`). A column without a name, such as the index that pandas writes, is not a
+class unless `classes` says so. `_files/rows` has what the columns then hold; what was assumed on
+the way comes along as `Predictions.notes`.
 """
 
 from __future__ import annotations
 
-import math
+import os
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
 
 from .._ground.files import StrPath
 from .._input.by import clean_by
 from .._input.frames import shorten
-from .._input.labels import A_CLASS, class_names
+from .._input.labels import class_names
 from .._input.predictions import Predictions
 from .._input.probabilities import clean_probs
 from .._input.weights import WeightKind
-from ..exceptions import (
-    PYTHON,
-    FileFormatError,
-    InputError,
-    MclloError,
-    Option,
-    Phrase,
-    Words,
-    show_number,
-)
-from .csv_text import clean_labels, is_index
+from ..exceptions import FileFormatError, InputError, MclloError, Option, Phrase
+from .csv_text import is_index
+from .manner import Manner, Meant, Missing, Roles
+from .room import check_room
+from .rows import Found, TableRows, complete_rows
 from .source import Source
+from .words import distinct_labels, in_file_words, no_rows, without_prefix
 
-MOST_NAMES = 12
-"""Longest list of columns that a remedy spells out."""
-MOST_LABELS = 1000
-"""Distinct labels above which the label column is no label column."""
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which column of a file plays which part; `numbers` are those of the classes, in order."""
-
-    numbers: Sequence[str]
-    label: str | None = None
-    weight: str | None = None
-    groups: str | None = None
-    by: str | None = None
-
-
-@dataclass(frozen=True)
-class FileWords(Words):
-    """Columns and lines of a file, for arrays and their rows.
-
-    Examples
-    --------
-    >>> words = FileWords("line 19 of f.csv", Roles(["cat", "dog"], "y"))
-    >>> words.cell("probs", 17, 0, 1.2), words.argument("y")
-    ("1.2 in column 'cat', line 19 of f.csv", "column 'y'")
-    """
-
-    place: str
-    roles: Roles
-    others: Words = PYTHON
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Whose words these are."""
-        return ("file", *self.others.kinds)
-
-    def over(self, words: Words) -> Words:
-        """Return these words for rows and columns, and `words` for everything else."""
-        return replace(self, others=words)
-
-    def column(self, name: str) -> str | None:
-        """Return the column that an array was read from; None for probabilities."""
-        names = {"y": "label", "sample_weight": "weight", "groups": "groups", "by": "by"}
-        return getattr(self.roles, names[name]) if name in names else None
-
-    def argument(self, name: str) -> str:
-        """Return what an array is called in the file."""
-        if name in ("probs", "logits"):
-            return "probabilities" if name == "probs" else name
-        column = self.column(name)
-        return self.others.argument(name) if column is None else f"column {column!r}"
-
-    def option(self, name: str, value: Any = ...) -> str:
-        """Return an argument as the other words do."""
-        return self.others.option(name, value)
-
-    def row(self, row: int) -> str:
-        """Return the place of the row."""
-        return self.place
-
-    def cell(self, name: str, row: int, column: Any, value: Any) -> str:
-        """Return a number and where it stands."""
-        found = self.column(name) if column is None else self.roles.numbers[column]
-        empty = isinstance(value, float) and math.isnan(value)
-        shown = "an empty cell or NaN" if empty else show_number(value)
-        return f"{shown} in column {found!r}, {self.place}"
-
-    def gap(self, name: str, row: int) -> str:
-        """Return that nothing stands there."""
-        return f"column {self.column(name)!r} is empty in {self.place}"
-
-
-def in_file_words(error: InputError, source: Source, roles: Roles) -> InputError:
-    """Return `error` with columns for arrays and lines for rows."""
-    place = "" if error.row is None else source.place(error.row)
-    return error.but(place=FileWords(place, roles))
+FEW_ROWS = 1000
+"""Rows whose labels a remedy is found by."""
 
 
 def read_predictions(
-    path: StrPath,
+    path: StrPath | Sequence[StrPath],
     *,
     label: str,
     classes: Sequence[Hashable] | None = None,
@@ -128,18 +49,26 @@ def read_predictions(
     logits: bool = False,
     normalize: bool = False,
     clip: float | None = None,
+    percent: bool = False,
+    missing: Missing = "refuse",
+    positive: str | None = None,
+    sheet: str | None = None,
+    encoding: str | None = None,
 ) -> Predictions:
-    """Read predictions and labels from a CSV or Parquet file.
+    """Read predictions and labels from a file: CSV, Parquet, Arrow, .xlsx, .npy or .npz.
 
     Parameters
     ----------
-    path : path-like
-        The file; ``-`` is standard input. Gzipped CSV is read too.
+    path : path-like or sequence of path-like
+        The file, files with the same columns, or a directory of them; ``-`` is standard input.
+        CSV may be compressed (gzip, zstd). Decimal commas, percent signs, Latin-1 and UTF-16 are
+        recognised, and `Predictions.notes` says so.
     label : str
-        Column with the labels that came true.
+        Column with the labels that came true; for an .npy file, another one with the labels.
     classes : sequence, optional
         The classes: columns with probabilities, `prefix` left out. Default: every column that
         begins with `prefix`, but `label`, `weight`, `groups`, `by` and columns without a name.
+        Columns of arrays have no names: `classes` names them, in their order.
     weight : str, optional
         Column with row weights; `weight_kind` says what they mean.
     groups : str, optional
@@ -153,6 +82,17 @@ def read_predictions(
         The columns hold logits instead of probabilities.
     baseline, weight_kind, normalize, clip
         As in `Predictions.from_arrays`.
+    percent : bool
+        The class columns hold percentages, 0 to 100.
+    missing : {"refuse", "drop"}
+        What to do with rows in which something is missing; dropped ones are counted.
+    positive : str, optional
+        For a yes/no outcome with one column of probabilities: the label they are of. The column is
+        the one named in `classes`, or of that name, or the only one there is.
+    sheet : str, optional
+        Sheet of a workbook (default: the first), or table of an .npz file.
+    encoding : str, optional
+        Of text, such as ``"latin-1"``; found out when not given.
 
     Raises
     ------
@@ -161,32 +101,85 @@ def read_predictions(
     InputError
         When its values break a rule; the message names the line and the column.
     """
-    source = Source(path)
-    roles = find_roles(source, label, classes, prefix, weight=weight, groups=groups, by=by)
-    names = without_prefix(prefix, roles.numbers)
+    manner = Manner(percent, missing, positive, sheet, encoding)
+    sources = [Source(name, manner) for name in find_files(path)]
+    roles = same_roles(sources, label, classes, prefix, weight=weight, groups=groups, by=by)
+    check_room(sources, len(roles.numbers))
+    rows = TableRows(sources, roles, prefix, by_default=classes is None, logits=logits)
+    parts = [rows.read(source) for source in sources]
+    for source in sources:
+        source.refuse_changed()
+    found = parts[0] if len(parts) == 1 else joined(parts, sources)
+    if len(found.labels) == 0:
+        raise no_rows(sources[0]) if not found.n_dropped else none_complete(sources, found)
+    y = found.labels
+    if sources[0].worded:
+        y = np.array(y.to_pylist(), dtype=object)
+    values = found.values
+    if isinstance(values, np.ndarray):
+        values = np.ascontiguousarray(values)
     try:
-        others = [column for column in (label, groups, by) if column is not None]
-        table = source.read([*roles.numbers, *([] if weight is None else [weight])], others)
-        if table.num_rows == 0:
-            raise FileFormatError(
-                f"{source.name} must have at least one row; it has only a header. "
-                "Check what wrote it."
-            )
-        values = table.select(roles.numbers).rename_columns(names)
-        return Predictions.from_arrays(
+        predictions = Predictions.from_arrays(
             None if logits else values,
-            labels_in(source, table, label, names),
+            y,
             logits=values if logits else None,
+            classes=rows.names,
             baseline=baseline,
-            sample_weight=None if weight is None else table.column(weight),
+            sample_weight=found.column(weight),
             weight_kind=weight_kind,
-            groups=None if groups is None else table.column(groups),
-            by=None if by is None else clean_by(table.column(by), table.num_rows, by),
+            groups=found.column(groups),
+            by=None if by is None else clean_by(found.column(by), len(y), by),
             normalize=normalize,
             clip=clip,
         )
     except MclloError as error:
-        raise explained(error, source, roles, prefix, classes is None) from None
+        raise _placed(error, rows, parts) from None
+    return replace(predictions, notes=rows.notes(len(y)))
+
+
+def _placed(error: MclloError, rows: TableRows, parts: Sequence[Found]) -> MclloError:
+    """Return an error about rows of several files in the words of the one at fault."""
+    k, row = 0, getattr(error, "row", None)
+    if isinstance(error, InputError) and row is not None:
+        while row >= len(parts[k].labels):
+            row -= len(parts[k].labels)
+            k += 1
+        error = error.but(row=row)
+    return rows.explained(error, rows.sources[k], parts[k])
+
+
+def joined(parts: Sequence[Found], sources: Sequence[Source]) -> Found:
+    """Return the rows of several files, one after the other."""
+    import pyarrow as pa
+
+    try:
+        table = pa.concat_tables([part.table for part in parts])
+        arrays = [
+            pa.chunked_array([part.labels]).chunks
+            if isinstance(part.labels, pa.Array)
+            else part.labels.chunks
+            for part in parts
+        ]
+        labels = pa.chunked_array([chunk for chunks in arrays for chunk in chunks])
+        same = all(isinstance(part.values, np.ndarray) for part in parts)
+        values: Any = [part.values for part in parts]
+        values = np.concatenate(values) if same else pa.concat_tables(values)
+    except (pa.ArrowException, TypeError):
+        raise FileFormatError(
+            f"all files must hold the same kinds of columns; {sources[0].name} and others do not.",
+            remedy="Write them all in one format.",
+        ) from None
+    n_rows = sum(part.n_rows for part in parts)
+    kept = np.arange(len(labels)) if any(part.n_dropped for part in parts) else None
+    return Found(values, labels, table, kept, n_rows)
+
+
+def none_complete(sources: Sequence[Source], found: Found) -> FileFormatError:
+    """Return the error of files in which every row has a gap."""
+    return FileFormatError(
+        f"{sources[0].name} must have a row in which nothing is missing; all {found.n_rows:,} "
+        "have gaps. Check the columns."
+    )
 
 
 def read_probs(
@@ -196,17 +189,62 @@ def read_probs(
     classes: Sequence[Hashable] | None = None,
     prefix: str = "",
     normalize: bool = False,
+    **meant: Unpack[Meant],
 ) -> tuple[Any, list[str]]:
     """Read the class columns alone: clean probabilities, and the classes they stand for."""
-    source = Source(path)
+    source = Source(path, Manner(**meant))
+    if classes is not None and source.arrays is not None and source.arrays.nameless:
+        source.take_names([str(name) for name in class_names(classes)])
     columns = class_columns(source, classes, prefix, [] if label is None else [label])
     source.require(columns, "class column")
     names = without_prefix(prefix, columns)
+    check_room([source], len(columns))
     try:
         values = source.read(columns).rename_columns(names)
+        if source.manner.drops:
+            values = values.take(np.flatnonzero(complete_rows(values)))
         return clean_probs(values, columns=names, normalize=normalize).probs, names
     except InputError as error:
         raise in_file_words(error, source, Roles(columns)) from None
+
+
+def find_files(path: StrPath | Sequence[StrPath]) -> list[StrPath]:
+    """Return the files that `path` stands for, in order."""
+    if not isinstance(path, (str, os.PathLike)):
+        files = [name for part in path for name in find_files(part)]
+        if not files:
+            raise FileFormatError("at least one file must be given; got none.")
+        return files
+    if str(path) == "-" or not Path(path).is_dir():
+        return [path]
+    inside = sorted(file for file in Path(path).rglob("*") if file.is_file())
+    shown: list[StrPath] = [
+        file
+        for file in inside
+        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+    ]
+    if not shown:
+        raise FileFormatError(f"{path} must hold CSV or Parquet files; it holds none.")
+    return shown
+
+
+def same_roles(
+    sources: Sequence[Source],
+    label: str,
+    classes: Sequence[Hashable] | None,
+    prefix: str,
+    **parts: str | None,
+) -> Roles:
+    """Return which columns to use of each file; refuse files that differ."""
+    roles = find_roles(sources[0], label, classes, prefix, **parts)
+    for other in sources[1:]:
+        found = find_roles(other, label, classes, prefix, **parts)
+        if set(found.numbers) != set(roles.numbers):
+            raise FileFormatError(
+                f"all files must have the same class columns; {sources[0].name} has "
+                f"{shorten(roles.numbers)} and {other.name} {shorten(found.numbers)}."
+            )
+    return roles
 
 
 def find_roles(
@@ -220,6 +258,8 @@ def find_roles(
     by: str | None = None,
 ) -> Roles:
     """Return which columns to use; refuse when one is missing or would be used twice."""
+    if source.arrays is not None:
+        classes = name_arrays(source, label, classes)
     aside = [label]
     source.require(aside, "label column")
     parts = ((weight, "weight column"), (groups, "group column"), (by, "subgroup column"))
@@ -227,7 +267,11 @@ def find_roles(
         if column is not None:
             source.require([column], part)
             aside.append(column)
-    numbers = class_columns(source, classes, prefix, aside)
+    positive = source.manner.positive
+    if positive is not None:
+        numbers = [positive_column(source, classes, prefix, aside, positive)]
+    else:
+        numbers = class_columns(source, classes, prefix, aside)
     if not numbers:
         rule, remedy = "name at least two columns", Phrase("Leave {} out.", Option("classes"))
         raise InputError(argument="classes", rule=rule, value=Phrase("none"), remedy=remedy)
@@ -242,16 +286,61 @@ def find_roles(
                 column=column,
                 remedy="Name another.",
             )
-    return Roles(numbers, label, weight, groups, by)
+    return Roles(numbers, label, weight, groups, by, positive=positive is not None)
+
+
+def name_arrays(
+    source: Source, label: str, classes: Sequence[Hashable] | None
+) -> Sequence[Hashable] | None:
+    """Name the columns of an array after the classes, and add labels that are a file of their own.
+
+    Return the classes to choose columns by.
+    """
+    assert source.arrays is not None
+    if label not in source.columns and label.endswith(".npy") and Path(label).is_file():
+        source.take_labels(label)
+    if classes is not None and source.arrays.nameless and source.manner.positive is None:
+        source.take_names([str(name) for name in class_names(classes)])
+    return classes
+
+
+def positive_column(
+    source: Source,
+    classes: Sequence[Hashable] | None,
+    prefix: str,
+    aside: Sequence[str],
+    positive: str,
+) -> str:
+    """Return the one column of probabilities: named, or of the label's name, or the only one."""
+    if classes is not None:
+        named = [f"{prefix}{name}" for name in classes]
+        if len(named) != 1:
+            rule = Phrase("name one column beside {}", Option("positive", positive))
+            raise InputError(argument="classes", rule=rule, value=list(classes))
+        return named[0]
+    if f"{prefix}{positive}" in source.columns and f"{prefix}{positive}" not in aside:
+        return f"{prefix}{positive}"
+    left = [
+        column
+        for column in source.columns
+        if column.startswith(prefix) and column not in aside and not is_index(column)
+    ]
+    if len(left) == 1:
+        return left[0]
+    raise FileFormatError(
+        f"{source.name} must have one column with the probability of {positive!r}; it may be any "
+        f"of {shorten(left)}.",
+        remedy=Phrase("Name it: {}.", Option("classes", left[-1:])),
+    )
 
 
 def class_columns(
     source: Source, classes: Sequence[Hashable] | None, prefix: str, aside: Sequence[str]
 ) -> list[str]:
     """Return the columns of the classes; when none are named, all that begin with `prefix`."""
-    if classes is not None:
+    if classes is not None and len(classes) != 1:
         return [f"{prefix}{name}" for name in class_names(classes)]
-    columns = [
+    columns = [f"{prefix}{name}" for name in classes or ()] or [
         column
         for column in source.columns
         if column.startswith(prefix)
@@ -260,135 +349,20 @@ def class_columns(
     ]
     if len(columns) < 2:
         which = f"beginning with {prefix!r} " if prefix else ""
-        remedy = " For two classes add the column 1 - p of the other class." if columns else ""
         raise FileFormatError(
             f"{source.name} must have at least two class columns {which}beside the label, one for "
-            f"each class; got {shorten(columns)} of {shorten(source.columns)}.{remedy}"
+            f"each class; got {shorten(columns)} of {shorten(source.columns)}.",
+            remedy=_one_of_two(source, columns, aside),
         )
     return columns
 
 
-def without_prefix(prefix: str, columns: Sequence[str]) -> list[str]:
-    """Return the classes that columns stand for."""
-    return [column.removeprefix(prefix) for column in columns if column.startswith(prefix)]
-
-
-def labels_in(source: Source, table: Any, label: str, names: Sequence[str]) -> Any:
-    """Return the labels of a table; those of a CSV file as they are meant."""
-    column = table.column(label)
-    return clean_labels(column, names) if source.kind == "csv" else column
-
-
-def explained(
-    error: MclloError, source: Source, roles: Roles, prefix: str, by_default: bool
-) -> MclloError:
-    """Return the error in the words of the file, with the remedy that its labels suggest."""
-    if isinstance(error, InputError):
-        error = in_file_words(error, source, roles)
-    of_label = isinstance(error, InputError) and error.argument == "y" and error.rule == A_CLASS
-    names = without_prefix(prefix, roles.numbers)
-    suspects = _suspects(error, roles, names)
-    if not (of_label or suspects):
-        return error
-    labels = _distinct_labels(source, roles, names)
-    hint = None
-    if by_default:
-        hint = stray_hint(names, labels, suspects) or prefix_hint(roles.numbers, labels)
-    elif left_out := left_out_hint(names, without_prefix(prefix, source.columns), labels):
-        return error.but(remedy=left_out)
-    if of_label:
-        hint = hint or label_hint(names, labels)
-    if hint is not None:
-        among = f" (by the labels among the first {source.most_rows:,} rows)" if source.cut else ""
-        return error.but(remedy=Phrase("{}{}.", hint, among))
-    return error.but(remedy="Correct that label, or add a column for it.") if of_label else error
-
-
-def _suspects(error: MclloError, roles: Roles, names: Sequence[str]) -> list[str]:
-    """Return the columns, `prefix` left out, that may be to blame: one, or all of a row."""
-    column = getattr(error, "column", None)
-    if getattr(error, "argument", None) in ("probs", "logits"):
-        if column is None:
-            return [] if getattr(error, "row", None) is None else list(names)
-        return [names[column] if isinstance(column, int) else column]
-    known = dict(zip(roles.numbers, names, strict=True))
-    return [known[column]] if column in known else []
-
-
-def stray_hint(
-    columns: Sequence[str], labels: Sequence[str], suspects: Sequence[str]
-) -> Phrase | None:
-    """Return how to leave out a column that no label names, if one is among the suspects.
-
-    Examples
-    --------
-    >>> print(stray_hint(["id", "cat", "dog"], ["dog", "cat"], ["id"]))
-    If 'id' is not a class, pass classes=['cat', 'dog']
-    """
-    known = set(labels)
-    classes = [column for column in columns if column in known]
-    strays = [column for column in suspects if column not in known]
-    if len(classes) < 2 or not strays or len(known) > MOST_LABELS:
+def _one_of_two(source: Source, columns: Sequence[str], aside: Sequence[str]) -> Phrase | None:
+    """Return how to say that one column is the probability of one label of two."""
+    if not columns or not aside:
         return None
-    if len(classes) > MOST_NAMES:
-        chosen = Phrase("choose the columns that are with {}", Option("classes"))
-    else:
-        chosen = Phrase("pass {}", Option("classes", classes))
-    return Phrase("If {!r} is not a class, {}", strays[0], chosen)
-
-
-def left_out_hint(
-    classes: Sequence[str], known: Sequence[str], labels: Sequence[str]
-) -> Phrase | None:
-    """Return which label is a column too, and yet not among the classes."""
-    left_out = (word for word in labels if word not in classes and word in known)
-    says = "Add {!r}, which is a label, to {}."
-    return next((Phrase(says, word, Option("classes")) for word in left_out), None)
-
-
-def label_hint(classes: Sequence[str], labels: Sequence[str]) -> Phrase | None:
-    """Return why labels and columns do not meet, and what to do about it.
-
-    Where all of `labels`, perhaps those of the first rows only, are classes, nothing is known.
-    """
-    numbers = 0 < len(labels) <= MOST_LABELS and all(label.isdigit() for label in labels)
-    if numbers and not any(name.isdigit() for name in classes):
-        return Phrase("The labels are numbers and the columns names; write the same in both")
-    known, any_case = set(classes), {name.lower() for name in classes}
-    others = [label for label in labels if label not in known]
-    if others and all(label.lower() in any_case for label in others):
-        return Phrase("Labels and columns differ in upper and lower case; write them alike")
-    return None
-
-
-def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase | None:
-    """Return a remedy when every label is a column's name but for what stands before or after it.
-
-    Examples
-    --------
-    >>> print(prefix_hint(["p_cat", "p_dog"], ["cat", "dog"]))
-    The columns are labels with 'p_' before them; pass prefix='p_'
-    """
-    if not labels or len(labels) > MOST_LABELS:
-        return None
-    known, first = set(columns), labels[0]
-    for column in columns:
-        before, after = column.removesuffix(first), column.removeprefix(first)
-        if before != column and before and all(before + label in known for label in labels):
-            passed = Option("prefix", before)
-            return Phrase("The columns are labels with {!r} before them; pass {}", before, passed)
-        if after != column and after and all(label + after in known for label in labels):
-            return Phrase("The columns are labels with {!r} after them; rename them", after)
-    return None
-
-
-def _distinct_labels(source: Source, roles: Roles, names: list[str]) -> list[str]:
-    """Return the labels that occur, as text; none where they cannot be read."""
-    from pyarrow import compute
-
-    assert roles.label is not None
-    try:
-        labels = labels_in(source, source.read([], [roles.label]), roles.label, names)
-    except MclloError:
-        return []
-    return [str(label) for label in compute.unique(labels).to_pylist() if label is not None]
+    labels = distinct_labels(source.first_rows(FEW_ROWS), Roles(columns, aside[0]), [])
+    known = [Option("positive", word) for word in labels if 0 < len(labels) <= 2]
+    ways = Phrase(" or ".join(["{}"] * len(known)), *known) if known else Option("positive")
+    says = "If {!r} is the probability of one of two outcomes, say of which: {}."
+    return Phrase(says, columns[0], ways)

@@ -1,11 +1,13 @@
-"""`Source`: a CSV or Parquet file, read with pyarrow; what cannot be read becomes one sentence.
+"""`Source`: a table in a file, read with pyarrow; what cannot be read becomes one sentence.
 
 =============  ===================================================================================
-kind           told from the first bytes, not from the name; what is neither CSV nor Parquet is
-               refused by what it looks like
-columns        the named ones are read as numbers, all others of a CSV file as text, so that what
+kind           told from the first bytes, not from the name (`_files/sniff`)
+columns        of a CSV file, the named ones are read as numbers, all others as text, so that what
                passes through comes out as it went in
-rows           come whole or batch by batch, so that memory need not grow with the file
+numbers        as people write them (`_files/numbers`); percentages become shares
+rows           come whole or batch by batch, so that memory need not grow with the file; workbooks
+               and ``.npz`` files are read at once (`_files/sheets`, `_files/arrays`)
+assumed        what was taken for granted, as statements
 ``-``, a pipe  copied to a temporary file without a name, which can be read again and is gone with
                the process
 =============  ===================================================================================
@@ -14,91 +16,34 @@ rows           come whole or batch by batch, so that memory need not grow with t
 from __future__ import annotations
 
 import copy
-import os
-import shutil
-import sys
-import tempfile
-import weakref
+import csv as text_csv
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from typing import IO, Any
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import Any
 
 from .._ground.files import StrPath
+from .._ground.statements import Statement
 from .._input.frames import did_you_mean, shorten
-from ..exceptions import FileFormatError
-from .csv_text import (
-    first_fault,
-    has_odd_quotes,
-    line_of_row,
-    looks_like_data,
-    open_quote,
-    read_header,
+from ..exceptions import FileFormatError, Option, Phrase
+from .arrays import Arrays
+from .container import HEAD, Container
+from .csv_text import line_of_row, looks_like_data, read_header, sample_rows
+from .faults import explain, refuse_open_quote
+from .manner import AS_IT_STANDS, Manner
+from .numbers import Writing, parsed, writing_of
+from .sheets import Sheet
+from .sniff import (
+    CALLED,
+    PACKED,
+    encoding_of,
+    refuse_foreign,
 )
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-FOREIGN = {
-    b"PK\x03\x04": "a spreadsheet or zip archive",
-    b"\xd0\xcf\x11\xe0": "an old Excel file",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
-    b"\x93NUMPY": "a NumPy array",
-    **{bytes([0x80, protocol]): "a pickle" for protocol in (2, 3, 4, 5)},
-    b"ARROW1": "an Arrow IPC file",
-    b"\x89HDF": "an HDF5 file",
-    b"SQLite format 3": "an SQLite database",
-    b"BZh": "a bzip2 archive",
-    b"\xfd7zXZ": "an xz archive",
-    b"\x28\xb5\x2f\xfd": "a zstd archive",
-    b"%PDF": "a PDF",
-    b"{": "JSON",
-    b"[": "JSON",
-    b"<": "HTML or XML",
-}
-GZIPPED = FOREIGN | {b"PAR1": "gzipped Parquet", b"\x1f\x8b": "text that is gzipped twice"}
-
-
-def refuse_foreign(head: bytes, name: str, foreign: dict[bytes, str] = FOREIGN) -> None:
-    """Refuse the beginning of a file that is empty or of a kind that is not read."""
-    text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
-    if not text:
-        raise FileFormatError(
-            f"{name} must hold a table with a header line; it is empty. Check what wrote it."
-        )
-    what = next((what for magic, what in foreign.items() if text.startswith(magic)), None)
-    if what is None and b"\0" in head and not head.startswith((b"\x1f\x8b", b"PAR1")):
-        what = "UTF-16 text or binary data"
-    if what is not None:
-        raise FileFormatError(
-            f"{name} must be CSV or Parquet; it looks like {what}. "
-            "Save it as CSV (UTF-8) or Parquet."
-        )
-
-
-def first_bytes(path: Path, size: int) -> bytes:
-    """Return the beginning of a file; refuse what cannot be opened."""
-    try:
-        with path.open("rb") as file:
-            return file.read(size)
-    except FileNotFoundError:
-        import difflib
-
-        names = sorted(os.listdir(path.parent)) if path.parent.is_dir() else []
-        close = difflib.get_close_matches(path.name, names, n=1)
-        hint = f"; did you mean {str(path.parent / close[0])!r}?" if close else ". Check the name."
-        raise FileFormatError(f"{path} must exist; there is no such file{hint}") from None
-    except IsADirectoryError:
-        raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
-    except PermissionError:
-        raise FileFormatError(
-            f"{path} must be readable; permission was denied. Check its permissions."
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileFormatError(f"{path} cannot be opened: {reason}.") from None
-
-
-HEAD = 4096
+SAMPLE = 1 << 24
+"""Bytes of text that show its encoding."""
+SAMPLE_CELLS = 20_000
+"""Cells that show how numbers are written."""
 BLOCK = 1 << 20
 """Bytes of CSV parsed at a time, at least."""
 BYTES_PER_CELL = 512
@@ -107,38 +52,73 @@ BATCH_ROWS = 1 << 16
 NO_HEADER = "its first line holds numbers. Add a header line with column names."
 
 
-class Source:
-    """A CSV or Parquet file, or standard input, whose rows can be read once or in batches.
+class Source(Container):
+    """A table in a file or from standard input, whose rows can be read once or in batches.
 
-    `name` is what messages call it, and `spool` the copy of a pipe. `columns` of a CSV file are
-    without the spaces around them, `raw_columns` as they are written. `read` returns at most
-    `most_rows` rows after `first_rows`, and `cut` says whether it left rows out.
+    `name` is what messages call it, and `spool` the copy of a pipe. `columns` of a CSV file or a
+    sheet are without the spaces around them, `raw_columns` as they are written. `read` returns at
+    most `most_rows` rows after `first_rows`, and `cut` says whether it left rows out.
     """
 
-    def __init__(self, path: StrPath) -> None:
-        self.name = "standard input" if str(path) == "-" else str(path)
-        self.path = Path(path)
-        self.spool = self._spooled()
+    def __init__(self, path: StrPath, manner: Manner = AS_IT_STANDS) -> None:
+        super().__init__(path)
+        self.manner = manner
         self.most_rows: int | None = None
         self.cut = False
-        head = self._head()
-        self.gzipped = head.startswith(b"\x1f\x8b")
-        self.kind = "parquet" if head.startswith(b"PAR1") else "csv"
         self.separator = ","
-        self.raw_columns = self._read_columns()
-        strip = self.kind == "csv"
-        self.columns = [name.strip() if strip else name for name in self.raw_columns]
+        self.arrays: Arrays | None = None
+        self.sheet: Sheet | None = None
+        self._writings: dict[tuple[str, ...], Writing] = {}
+        self.columns: list[str] = []
+        self._named(self._read_columns())
+
+    def _named(self, names: list[str]) -> None:
+        """Keep the names of the columns; refuse too few, and names that occur twice."""
+        self.raw_columns = names
+        self.columns = [name.strip() if self.worded else name for name in names]
         self._places = {name: j for j, name in enumerate(self.columns)}
         if len(self.columns) < 2:
+            marks = (
+                "Separate columns by commas, semicolons or tabs." if self.sheet is None else None
+            )
             raise FileFormatError(
                 f"{self.name} must have a header line with at least two columns; "
-                f"got {shorten(self.columns)}. Separate columns by commas, semicolons or tabs."
+                f"got {shorten(self.columns)}.",
+                remedy=self._elsewhere("") or marks,
             )
         twice = next((name for j, name in enumerate(self.columns) if self.index(name) != j), None)
         if twice is not None:
             what = f"{twice!r} occurs twice" if twice else "two columns have no name"
             what = NO_HEADER if self._without_header else f"{what}. Rename one."
             raise FileFormatError(f"{self.name} must have distinct column names; {what}")
+
+    @property
+    def worded(self) -> bool:
+        """Whether cells are as somebody typed them, with spaces that do not count."""
+        return self.kind in ("csv", "sheet")
+
+    @property
+    def assumed(self) -> list[Statement]:
+        """What was taken for granted, as far as it was read."""
+        said = [part.note for part in (self.sheet, self.arrays) if part and part.note]
+        if self.manner.encoding is None and self.encoding != "utf-8":
+            called = CALLED[self.encoding]
+            text = f"The text of {self.name} is no UTF-8: it was read as {called}."
+            said.append(Statement("note.encoding", text, numbers={"encoding": self.encoding}))
+        writings = [w for w in self._writings.values() if w.statements()]
+        return [*said, *(writings[-1].statements() if writings else [])]
+
+    def take_names(self, names: Sequence[str]) -> None:
+        """Name the columns of an array that has none."""
+        assert self.arrays is not None
+        self.arrays.rename(names)
+        self._named(list(self.arrays.columns))
+
+    def take_labels(self, path: StrPath) -> None:
+        """Add the labels in another file to the columns of an array."""
+        assert self.arrays is not None
+        self.arrays.attach(path)
+        self._named(list(self.arrays.columns))
 
     def index(self, column: str) -> int:
         """Return the position of a column."""
@@ -152,24 +132,42 @@ class Source:
                 hint = f"did you mean {alike[0]!r}?" if alike else ""
                 hint = hint or did_you_mean(column, self.columns)
                 hint = NO_HEADER if self._without_header else hint
-                raise FileFormatError(f"{self.name} has no {role} {column!r}; {hint}")
+                message = f"{self.name} has no {role} {column!r}; {hint}"
+                raise FileFormatError(message, remedy=self._elsewhere(role))
 
-    def read(self, numbers: Sequence[str], text: Sequence[str] = ()) -> Any:
-        """Return the named columns as a ``pyarrow.Table``."""
+    def _elsewhere(self, role: str) -> Phrase | None:
+        """Return where else a column may stand: in another sheet, or labels in their own file."""
+        if self.sheet is not None and self.sheet.others and self.manner.sheet is None:
+            says = "Sheet {!r} was read, the first; choose another with {}."
+            return Phrase(says, self.sheet.title, Option("sheet", self.sheet.others[0]))
+        if self.arrays is not None and role == "label column":
+            return Phrase("Labels in a file of their own are {}.", Option("label", "y.npy"))
+        return None
+
+    def read(
+        self, numbers: Sequence[str], text: Sequence[str] = (), plain: Sequence[str] = ()
+    ) -> Any:
+        """Return the named columns as a ``pyarrow.Table``; `plain` are numbers but no shares."""
         import pyarrow as pa
 
-        columns = [*numbers, *(name for name in text if name not in numbers)]
-        with self.sentences(numbers):
-            if self.kind == "parquet":
-                with self.parquet() as file:
-                    if self.most_rows is None:
-                        return file.read(columns=columns)
-                    rows = file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
-                    schema = pa.schema([file.schema_arrow.field(name) for name in columns])
-                    return pa.Table.from_batches(self._bounded(rows), schema=schema)
-            schema = self._csv_schema(numbers, columns)
-            batches = self._bounded(self.csv_batches(numbers, columns))
-            return pa.Table.from_batches(batches, schema=schema).rename_columns(columns)
+        columns = list(dict.fromkeys([*numbers, *plain, *text]))
+        batches = self._bounded(self.parts(numbers, text, plain))
+        if batches:
+            return pa.Table.from_batches(batches).rename_columns(columns)
+        shares = dict.fromkeys([*numbers, *plain], pa.float64())
+        return pa.schema([(name, shares.get(name, pa.string())) for name in columns]).empty_table()
+
+    def parts(
+        self,
+        numbers: Sequence[str],
+        text: Sequence[str] = (),
+        plain: Sequence[str] = (),
+        rows: int | None = None,
+    ) -> Iterator[Any]:
+        """Yield the named columns as record batches, numbers as they are meant."""
+        columns = list(dict.fromkeys([*numbers, *plain, *text]))
+        with self.sentences(numbers, plain):
+            yield from self.meant(self._batches(numbers, plain, columns, rows), numbers, plain)
 
     def first_rows(self, most: int) -> Source:
         """Return the same file, of which `read` returns the first `most` rows only."""
@@ -194,41 +192,128 @@ class Source:
     def batches(self, numbers: Sequence[str]) -> Iterator[Any]:
         """Yield all columns as record batches, in order and with their raw names."""
         with self.sentences(numbers):
-            if self.kind == "parquet":
-                with self.parquet() as file:
-                    yield from file.iter_batches(batch_size=BATCH_ROWS)
-            else:
-                yield from self.csv_batches(numbers, self.columns)
+            yield from self.meant(self._batches(numbers, (), self.columns), numbers)
+
+    def _batches(
+        self,
+        numbers: Sequence[str],
+        plain: Sequence[str],
+        columns: Sequence[str],
+        rows: int | None = None,
+    ) -> Iterator[Any]:
+        """Yield columns as they stand in the file, with their raw names."""
+        rows = rows or BATCH_ROWS
+        if self.kind == "csv":
+            yield from self._csv_batches(numbers, plain, columns)
+        elif self.kind == "parquet":
+            with self.parquet() as file:
+                yield from file.iter_batches(batch_size=rows, columns=list(columns))
+        elif self.kind == "arrow":
+            yield from self._arrow_batches(columns, rows)
+        elif self.sheet is not None:
+            places = [self.index(name) for name in columns]
+            yield from self.sheet.batches(places, [self.raw_columns[j] for j in places])
+        else:
+            assert self.arrays is not None
+            yield from self.arrays.batches(columns, rows)
+
+    def writing(self, numbers: Sequence[str], plain: Sequence[str] = ()) -> Writing:
+        """Return how the numbers are written: what was said, and what the first rows show."""
+        known = (*numbers, "", *plain)
+        if known not in self._writings:
+            self._writings[known] = self._found_writing([*numbers, *plain])
+        return self._writings[known]
+
+    def _found_writing(self, columns: list[str]) -> Writing:
+        places = {name: self.index(name) for name in columns}
+        found = Writing()
+        if self.kind == "csv" and columns:
+            with self.stream() as stream:
+                rows = sample_rows(stream, self.separator, BLOCK, SAMPLE_CELLS)
+            found = writing_of(rows, places)
+        elif self.sheet is not None:
+            cells = [self.sheet.texts(j) for j in places.values()]
+            rows = [list(row) for row in zip_longest(*cells, fillvalue="")]
+            found = writing_of(rows, dict(zip(places, range(len(cells)), strict=True)))
+        return found._replace(percent=self.manner.percent, drops=self.manner.drops)
+
+    def meant(
+        self, batches: Iterator[Any], numbers: Sequence[str], plain: Sequence[str] = ()
+    ) -> Iterator[Any]:
+        """Yield batches with numbers for what stands for them, percentages as shares."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        writing = self.writing(numbers, plain)
+        shares = {self.raw_columns[self.index(name)]: name for name in numbers}
+        weights = {self.raw_columns[self.index(name)]: name for name in plain}
+        for batch in batches:
+            self._refuse_foreign_bytes(batch)
+            for raw, name in (shares | weights).items():
+                place = batch.schema.get_field_index(raw)
+                column, share = batch.column(place), raw in shares
+                signed = name in writing.signed
+                if self.worded and pa.types.is_string(column.type):
+                    kept = writing if share else writing._replace(percent=False)
+                    column = parsed(column, kept, signed)
+                whole = pa.types.is_integer(column.type)
+                if whole and (self.worded or (share and writing.percent)):
+                    column = column.cast(pa.float64())
+                if share and (writing.percent or signed) and pa.types.is_floating(column.type):
+                    column = compute.divide(column, pa.scalar(100.0, column.type))
+                if column is not batch.column(place):
+                    batch = batch.set_column(place, raw, column)
+            yield batch
+
+    def _refuse_foreign_bytes(self, batch: Any) -> None:
+        """Refuse text that is none; pyarrow looks at that of CSV files only."""
+        import pyarrow as pa
+
+        if self.worded:
+            return
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            coded = pa.types.is_dictionary(column.type)
+            kind = column.type.value_type if coded else column.type
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                try:
+                    (column.dictionary if coded else column).validate(full=True)
+                except pa.ArrowInvalid:
+                    raise FileFormatError(
+                        f"{self.name} must hold UTF-8 text; column {name!r} holds other bytes.",
+                        column=name,
+                        remedy="Write that column again as text, or leave it out.",
+                    ) from None
 
     def place(self, row: int) -> str:
         """Return where a row of data stands: ``line 19 of f.csv`` or ``row 17 of f.parquet``."""
-        if self.kind == "parquet":
+        if self.sheet is not None:
+            return f"row {self.sheet.lines[row]} of {self.name}"
+        if self.kind != "csv":
             return f"row {row} of {self.name}"
-        with self._stream() as stream:
+        with self.stream() as stream:
             return f"line {line_of_row(stream, self.separator, row)} of {self.name}"
 
-    def _csv_schema(self, numbers: Sequence[str], columns: Sequence[str]) -> Any:
-        """Return the raw names with their types: numbers are float64, all others text."""
-        import pyarrow as pa
-
-        types = dict.fromkeys(columns, pa.string()) | dict.fromkeys(numbers, pa.float64())
-        return pa.schema([(self.raw_columns[self.index(name)], types[name]) for name in columns])
-
-    def csv_batches(self, numbers: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the named columns of a CSV file as record batches, with their raw names."""
+    def _csv_batches(
+        self, numbers: Sequence[str], plain: Sequence[str], columns: Sequence[str]
+    ) -> Iterator[Any]:
+        """Yield columns of a CSV file: plain numbers as float64, all else as text."""
         import pyarrow as pa
         from pyarrow import csv
 
-        schema = self._csv_schema(numbers, columns)
+        writing = self.writing(numbers, plain)
+        types = dict.fromkeys(columns, pa.string())
+        types |= {name: pa.float64() for name in [*numbers, *plain] if writing.is_plain(name)}
+        raw = {self.raw_columns[self.index(name)]: types[name] for name in columns}
         convert = csv.ConvertOptions(
-            column_types=dict(zip(schema.names, schema.types, strict=True)),
-            include_columns=schema.names,
+            column_types=raw,
+            include_columns=list(raw),
             null_values=[""],
             strings_can_be_null=True,
+            decimal_point=writing.decimal,
         )
         parse = csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
-        read = csv.ReadOptions(block_size=self._block)
-        with self._stream() as stream:
+        read = csv.ReadOptions(block_size=self.block)
+        with self.stream() as stream:
             try:
                 rows = csv.open_csv(
                     stream, convert_options=convert, parse_options=parse, read_options=read
@@ -238,85 +323,57 @@ class Source:
                     return  # a header without a line end
                 raise
             yield from rows
-        self._refuse_open_quote()
+        refuse_open_quote(self)
 
     @property
-    def _block(self) -> int:
+    def block(self) -> int:
+        """Bytes of a CSV file parsed at a time."""
         return max(BLOCK, BYTES_PER_CELL * len(self.columns))
 
-    @contextmanager
-    def parquet(self) -> Iterator[Any]:
-        """Open a Parquet file; unlike pyarrow, also close the copy of a pipe."""
-        from pyarrow import parquet
-
-        whole = nullcontext(self.path) if self.spool is None else self._reopened()
-        with whole as raw, parquet.ParquetFile(raw) as file:
-            yield file
-
-    def _stream(self) -> Any:
+    def _arrow_batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
-        raw = str(self.path) if self.spool is None else self._reopened()
-        return pa.input_stream(raw, compression="gzip" if self.gzipped else None)
-
-    def _reopened(self) -> IO[bytes]:
-        """Return the copy of a pipe from its beginning."""
-        assert self.spool is not None
-        file = os.fdopen(os.dup(self.spool.fileno()), "rb")
-        file.seek(0)
-        return file
-
-    def _spooled(self) -> IO[bytes] | None:
-        """Return a copy of standard input or of a named pipe; None for a file."""
-        standard = self.name == "standard input"
-        if not standard and (not self.path.exists() or self.path.is_file() or self.path.is_dir()):
-            return None
-        copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
-        weakref.finalize(self, copy.close)
-        with nullcontext(sys.stdin.buffer) if standard else self.path.open("rb") as pipe:
-            shutil.copyfileobj(pipe, copy, BLOCK)
-        copy.flush()
-        return copy
-
-    def _head(self) -> bytes:
-        if self.spool is None:
-            head = first_bytes(self.path, HEAD)
-        else:
-            with self._reopened() as file:
-                head = file.read(HEAD)
-        refuse_foreign(head, self.name)
-        return head
+        with self.arrow() as file:
+            count = getattr(file, "num_record_batches", None)
+            found = iter(file) if count is None else map(file.get_batch, range(count))
+            for whole in found:
+                table = pa.Table.from_batches([whole]).select(list(columns))
+                for j, column in enumerate(table.columns):
+                    if pa.types.is_dictionary(column.type):
+                        plain = column.cast(column.type.value_type)
+                        table = table.set_column(j, table.column_names[j], plain)
+                yield from table.to_batches(max_chunksize=rows)
 
     def _read_columns(self) -> list[str]:
         with self.sentences():
             if self.kind == "parquet":
                 with self.parquet() as file:
                     return list(file.schema_arrow.names)
-            if self.gzipped:
-                with self._stream() as stream:
-                    refuse_foreign(stream.read(HEAD), self.name, GZIPPED)
-            with self._stream() as stream:
+            if self.kind == "arrow":
+                with self.arrow() as file:
+                    return list(file.schema.names)
+            if self.kind in ("sheet", "array"):
+                with self._file() as file:
+                    if self.kind == "sheet":
+                        self.sheet = Sheet(file, self.name, self.manner.sheet)
+                        return self.sheet.names
+                    self.arrays = Arrays(file, self.name, self.manner.sheet)
+                    return list(self.arrays.columns)
+            with self.stream() as stream:
+                sample = stream.read(SAMPLE)
+            if self.compression:
+                refuse_foreign(sample[:HEAD], self.name, PACKED)
+            self.encoding = self.manner.encoding or encoding_of(sample)
+            with self.stream() as stream:
                 names, self.separator = read_header(stream)
         return names
 
     @property
     def _without_header(self) -> bool:
-        return self.kind == "csv" and looks_like_data(self.columns)
-
-    def _refuse_open_quote(self) -> None:
-        with self._stream() as stream:
-            if not has_odd_quotes(stream):
-                return
-        with self._stream() as stream:
-            line = open_quote(stream, self.separator)
-        if line is not None:
-            raise FileFormatError(
-                f"{self.name} has a quoted cell that does not end, in line {line}. "
-                "Close it, and write a quote inside quotes twice."
-            )
+        return self.worded and looks_like_data(self.columns)
 
     @contextmanager
-    def sentences(self, numbers: Sequence[str] = ()) -> Iterator[None]:
+    def sentences(self, numbers: Sequence[str] = (), plain: Sequence[str] = ()) -> Iterator[None]:
         """Turn pyarrow's errors into one sentence."""
         import pyarrow as pa
 
@@ -324,29 +381,5 @@ class Source:
             yield
         except FileFormatError:
             raise
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise self._explain(error, numbers) from None
-
-    def _explain(self, error: Exception, numbers: Sequence[str]) -> FileFormatError:
-        first = str(error).splitlines()[0].strip().rstrip(".")
-        if self.kind == "parquet" or (self.gzipped and isinstance(error, OSError)):
-            kind = "Parquet" if self.kind == "parquet" else "gzip"
-            return FileFormatError(
-                f"{self.name} cannot be read: the {kind} file is damaged or cut short ({first}).",
-                remedy="Write or download it again.",
-            )
-        if isinstance(error, UnicodeDecodeError):
-            return FileFormatError(
-                f"{self.name} must be UTF-8 text; its header holds other bytes.",
-                remedy="Save it as UTF-8.",
-            )
-        self._refuse_open_quote()
-        with self._stream() as stream:
-            fault = first_fault(stream, self.separator, self.columns, numbers)
-        if fault is not None:
-            rule, remedy, column = fault
-            message = f"{self.name} cannot be read: {rule}"
-            return FileFormatError(message, column=column, remedy=remedy)
-        if "straddl" in first:
-            first = f"a line is longer than {self._block:,} bytes. Use Parquet"
-        return FileFormatError(f"{self.name} cannot be read: {first}.")
+        except (pa.ArrowException, OSError, UnicodeError, text_csv.Error) as error:
+            raise explain(self, error, numbers, plain) from None

@@ -1,32 +1,41 @@
-"""CSV and Parquet out: written to a temporary name and renamed, numbers in shortest exact form.
+"""Tables out: written to a temporary name and renamed, numbers in shortest exact form.
 
-==========================  ======================================================
-``.parquet``, ``.pq``       Parquet
-``.tsv``, ``.tab``          CSV with tabs
-``-``                       standard output, CSV
-any other name              CSV with the separator of the file that was read
-any CSV name with ``.gz``   the same, compressed
-==========================  ======================================================
+===========================  ======================================================================
+``.parquet``, ``.pq``        Parquet, with checksums of its pages
+``.feather``, ``.arrow``     Arrow
+``.xlsx``                    a workbook of one sheet (`_files/sheets`)
+``.npy``                     the numbers, where there is nothing else
+``.tsv``, ``.tab``           CSV with tabs
+``-``                        standard output, CSV
+any other name               CSV with the separator and the encoding of the file that was read
+any CSV name with ``.gz``    the same, compressed; so with ``.zst``
+===========================  ======================================================================
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
-import sys
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from .._ground.files import StrPath, replacing
+from .._ground.files import StrPath, check_writable, replacing
+from .._ground.terminal import standard_output
 from ..exceptions import FileFormatError
+from .numbers import COMMA, POINT, Writing
+from .sheets import SheetRows
 
 PARQUET = {".parquet", ".pq"}
+ARROW = {".feather", ".arrow"}
 TABS = {".tsv", ".tab"}
-SHEETS = {".xlsx", ".xls", ".ods"}
-FOREIGN = SHEETS | {".json", ".jsonl", ".feather", ".arrow", ".orc", ".npy", ".npz", ".pkl", ".zip"}
+COMPRESSED = {".gz", ".zst"}
+BINARY = PARQUET | ARROW | {".xlsx", ".npy"}
+FOREIGN = {".xls", ".ods", ".json", ".jsonl", ".orc", ".npz", ".pkl", ".zip", ".html", ".pdf"}
 
 
 class ParquetRows:
@@ -34,6 +43,7 @@ class ParquetRows:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._raw: Any = None
         self._sink: Any = None
 
     def write(self, batch: Any) -> None:
@@ -41,61 +51,183 @@ class ParquetRows:
         from pyarrow import parquet
 
         if self._sink is None:
-            self._sink = parquet.ParquetWriter(self._path, batch.schema)
+            self._raw = _raw(self._path)
+            self._sink = parquet.ParquetWriter(self._raw, batch.schema, write_page_checksum=True)
         self._sink.write_batch(batch)
 
     def close(self) -> None:
         """Finish the file."""
         if self._sink is not None:
             self._sink.close()
+            self._raw.close()
+
+
+class ArrowRows:
+    """Writes record batches as an Arrow file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._raw: Any = None
+        self._sink: Any = None
+
+    def write(self, batch: Any) -> None:
+        """Append a batch."""
+        from pyarrow import ipc
+
+        if self._sink is None:
+            self._raw = _raw(self._path)
+            self._sink = ipc.new_file(self._raw, batch.schema)
+        self._sink.write_batch(batch)
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._sink is not None:
+            self._sink.close()
+            self._raw.close()
+
+
+class ArrayRows:
+    """Writes record batches of numbers as one array of NumPy."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._parts = path, list[Any]()
+
+    def write(self, batch: Any) -> None:
+        """Append a batch."""
+        import numpy as np
+        import pyarrow as pa
+
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+                raise FileFormatError(
+                    f"column {name!r} holds {column.type}, and an .npy file numbers alone. "
+                    "Choose a name that ends in .csv or .parquet."
+                )
+        self._parts.append(np.column_stack([np.asarray(column) for column in batch.columns]))
+
+    def close(self) -> None:
+        """Write the file."""
+        import numpy as np
+
+        if self._parts:
+            whole = np.concatenate(self._parts)
+            header = np.lib.format.header_data_from_array_1_0(whole)
+            with self._path.open("wb") as file:  # as np.save, which does not say why it failed
+                np.lib.format.write_array_header_1_0(file, header)
+                file.write(whole.data)
 
 
 class CsvRows:
-    """Writes record batches as CSV in UTF-8."""
+    """Writes record batches as CSV."""
 
-    def __init__(self, sink: IO[bytes], separator: str = ",") -> None:
+    def __init__(self, sink: IO[bytes], separator: str = ",", encoding: str = "utf-8") -> None:
         self._sink, self._separator = sink, separator
+        self._encoder = codecs.getincrementalencoder(encoding)(errors="replace")
         self._started = False
 
     def write(self, batch: Any) -> None:
         """Append a batch."""
         if not self._started:
-            self._sink.write(csv_header(batch.schema.names, self._separator).encode())
+            self._say(csv_header(batch.schema.names, self._separator))
             self._started = True
-        self._sink.write(csv_lines(batch, self._separator).encode())
+        self._say(csv_lines(batch, self._separator))
+
+    def _say(self, text: str) -> None:
+        self._sink.write(self._encoder.encode(text))
+
+
+Writer = CsvRows | ParquetRows | ArrowRows | ArrayRows | SheetRows
 
 
 @contextmanager
-def writing(path: StrPath, separator: str = ",") -> Iterator[CsvRows | ParquetRows]:
-    """Give a writer for `path`; the file appears, whole, when the block ends well."""
+def writing(
+    path: StrPath,
+    separator: str = ",",
+    *,
+    encoding: str = "utf-8",
+    formats: dict[str, str] | None = None,
+) -> Iterator[Writer]:
+    """Give a writer for `path`; the file appears, whole, when the block ends well.
+
+    `formats` are Excel's of the columns, for workbooks.
+    """
     if str(path) == "-":
-        sys.stdout.flush()
-        yield CsvRows(sys.stdout.buffer, separator)
+        out = standard_output()
+        out.flush()
+        yield CsvRows(out.buffer, separator)
         return
     endings = check_ending(path)
+    ending = endings[-1]
     with replacing(path) as temporary:
-        if endings[-1] in PARQUET:
-            rows = ParquetRows(temporary)
-            try:
-                yield rows
-            finally:
-                rows.close()
+        if ending in BINARY:
+            rows: Any
+            if ending == ".xlsx":
+                rows = SheetRows(temporary, formats)
+            else:
+                kinds = {".npy": ArrayRows, **dict.fromkeys(ARROW, ArrowRows)}
+                rows = kinds.get(ending, ParquetRows)(temporary)
+            yield rows
+            rows.close()
         else:
-            opened: Any = gzip.open if endings[-1] == ".gz" else open
-            with opened(temporary, "wb") as sink:
-                yield CsvRows(sink, "\t" if TABS & set(endings) else separator)
+            with _opened(temporary, ending) as sink:
+                yield CsvRows(sink, "\t" if TABS & set(endings) else separator, encoding)
+
+
+def _opened(path: Path, ending: str) -> Any:
+    if ending == ".zst":
+        import pyarrow as pa
+
+        return pa.output_stream(_raw(path), compression="zstd")
+    return gzip.open(path, "wb") if ending == ".gz" else path.open("wb")
+
+
+def _raw(path: Path) -> Any:
+    """Return a file to write to for pyarrow, which takes names as bytes too."""
+    import pyarrow as pa
+
+    return pa.OSFile(os.fsencode(path), "wb")
 
 
 def check_ending(path: StrPath) -> list[str]:
     """Return the last two endings of a name; refuse those of formats that are not written."""
     endings = ["", *(ending.lower() for ending in Path(path).suffixes)][-2:]
-    compressed = endings[-1] == ".gz"
-    if endings[-1] in FOREIGN or (compressed and endings[0] in PARQUET | FOREIGN):
+    compressed = endings[-1] in COMPRESSED
+    if endings[-1] in FOREIGN or (compressed and endings[0] in BINARY | FOREIGN):
         raise FileFormatError(
-            f"{path} cannot be written: only CSV and Parquet are. "
-            "Choose a name that ends in .csv or .parquet."
+            f"{path} cannot be written: CSV, Parquet, Arrow, .xlsx and .npy are. "
+            "Choose a name that ends in .csv, .xlsx or .parquet."
         )
     return endings
+
+
+def check_table(path: StrPath) -> None:
+    """Refuse, before any work, a name that no table can be written to."""
+    if str(path) != "-":
+        check_ending(path)
+        check_writable(path)
+
+
+def is_text(path: StrPath) -> bool:
+    """Whether a table of this name is written as text."""
+    return str(path) == "-" or Path(path).suffix.lower() not in BINARY
+
+
+def as_written(column: Any, writing: Writing, signed: bool, text: bool) -> Any:
+    """Return shares the way the numbers of a file were written: percentages, decimal commas.
+
+    In a table that is no text, signs and commas are left out: 70% is 0.7 there, as Excel has it.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if writing.percent or (signed and text):
+        column = compute.multiply(column, 100.0)
+    if not text or (not signed and writing.decimal == POINT):
+        return column
+    words = column.cast(pa.string())
+    if writing.decimal == COMMA:
+        words = compute.replace_substring(words, POINT, COMMA)
+    return compute.binary_join_element_wise(words, "%", "") if signed else words
 
 
 def csv_header(names: Sequence[str], separator: str = ",") -> str:

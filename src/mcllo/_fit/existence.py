@@ -28,7 +28,6 @@ same program with one coordinate of v for its sum.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
+from .._ground.statements import warn
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
@@ -264,25 +264,31 @@ def warn_of(fit: MCLLOFit, absent: Classes, undecided: bool = False) -> None:
         return
     if fit.separated:
         classes = fit.separated_classes
+        first = ", ".join(repr(label) for label in classes[:3])
         more = f" and {len(classes) - 3} more" if len(classes) > 3 else ""
-        named = f"class {', '.join(repr(label) for label in classes[:3])}{more}"
-        cause = f"no row has {named}" if absent else f"the log odds separate the labels: {named}"
-        message = Phrase(
-            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity, "
-            "standard errors are NaN, the statistic is the supremum's. To recalibrate, {}.",
+        some = f"no row has class {first}{' and more' if more else ''}"
+        cause = some if absent else "the log odds separate the labels"
+        short = Phrase(
+            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity. "
+            "To recalibrate, {}.",
             cause,
             USE_A_PENALTY,
         )
-        warnings.warn(SeparationWarning(message), stacklevel=4)
-    else:
-        message = Phrase(
-            "the likelihood is all but flat after {} steps (gradient {:.1e}): the statistic holds, "
-            "the estimates are not determined. {}To recalibrate, {}.",
-            fit.n_iter,
-            fit.gradient_norm,
-            "Whether a maximum exists was not decided: the linear program is too large. "
-            if undecided
-            else "",
+        whole = Phrase(
+            "the maximum likelihood estimate does not exist ({}): estimates drift to infinity, "
+            "standard errors are NaN, the statistic is the supremum's. To recalibrate, {}.",
+            f"no row has class {first}{more}" if absent else f"{cause}: class {first}{more}",
             USE_A_PENALTY,
         )
-        warnings.warn(ConvergenceWarning(message), stacklevel=4)
+        warn(SeparationWarning(short, detail=whole, numbers={"classes": classes}))
+    else:
+        unknown = "Whether a maximum exists was not decided: the linear program is too large. "
+        end = Phrase("{}To recalibrate, {}.", unknown if undecided else "", USE_A_PENALTY)
+        short = Phrase("the likelihood is all but flat: the estimates are not determined. {}", end)
+        whole = Phrase(
+            "the likelihood is all but flat after {} steps (gradient {:.1e}): the statistic holds, "
+            "the estimates are not determined. {}",
+            *(fit.n_iter, fit.gradient_norm, end),
+        )
+        numbers = {"n_iter": fit.n_iter, "gradient_norm": fit.gradient_norm}
+        warn(ConvergenceWarning(short, detail=whole, numbers=numbers))

@@ -19,7 +19,6 @@ has no standard errors, and ``information == "blocks"`` says so.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
@@ -27,14 +26,22 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 import numpy as np
 
 from .._ground.results import Floats, Result, none_for_nan
-from .._ground.statements import OF_ESTIMATES, quiet
+from .._ground.statements import OF_ESTIMATES, quiet, warn
 from .._ground.text import Table
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms
 from .._math.many_classes import has_whole_hessian
 from .._math.products import NO_HESSIAN
-from ..exceptions import ConvergenceWarning, Either, InputError, Option, Phrase, SeparationWarning
+from ..exceptions import (
+    ConvergenceWarning,
+    Either,
+    InputError,
+    MclloWarning,
+    Option,
+    Phrase,
+    SeparationWarning,
+)
 from .estimate import Estimate, covariance, estimate
 from .existence import Existence, existence, warn_of
 from .map import AllBaselinesMap, MCLLOMap, read_simplex
@@ -130,10 +137,11 @@ class MCLLOFit(MCLLOMap):
         Where the ridge pulls to.
     center_gamma : float
         The gamma of all classes there; 1 for the identity.
-    information : {'full', 'blocks'}
+    information : {'full', 'blocks', 'errors'}
         Whether the information of all parameters together was computed. Beyond 5,000 parameters it
         is not, so that there are no standard errors; a maximum is then taken to exist unless the
-        information of a class by itself has vanished.
+        information of a class by itself has vanished. A fit from a file that leaves the covariance
+        out has standard errors only ('errors').
     """
 
     cov_theta: Floats
@@ -151,7 +159,7 @@ class MCLLOFit(MCLLOMap):
     penalty_rule: str = "given"
     center: str = "identity"
     center_gamma: float = 1.0
-    information: Literal["full", "blocks"] = "full"
+    information: Literal["full", "blocks", "errors"] = "full"
 
     @property
     def statistic(self) -> float:
@@ -264,7 +272,7 @@ class MCLLOFit(MCLLOMap):
             **{name: getattr(self, name) for name in ("delta", "se_tau", "se_gamma", "se_delta")},
             "delta_interval": intervals.delta,
             "gamma_interval": intervals.gamma,
-            "cov_theta": None if self.information == "blocks" else self.cov_theta,
+            "cov_theta": self.cov_theta if self.information == "full" else None,
         }
         return {
             **super().to_dict(),
@@ -282,13 +290,22 @@ class MCLLOFit(MCLLOMap):
         sizes = (len(content["tau"]) + 1, len(content["gamma"]) + 1, len(content["classes"]))
         if len(set(sizes)) != 1:
             raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
-        covariance = content["cov_theta"] if own["information"] == "full" else NO_HESSIAN
+        covariance = NO_HESSIAN if own["information"] == "blocks" else content.get("cov_theta")
+        if covariance is None:  # a file without it: what the standard errors tell
+            own["information"] = "errors"
+            errors = np.array([*content["se_tau"], *content["se_gamma"]], dtype=np.float64)
+            covariance = np.full((len(errors), len(errors)), np.nan)
+            with np.errstate(over="ignore"):
+                np.fill_diagonal(covariance, errors**2)
+        cov_theta, size = np.array(covariance, dtype=np.float64), 2 * len(content["tau"])
+        if own["information"] != "blocks" and cov_theta.shape != (size, size):
+            raise ValueError(f"a covariance of {size} parameters; got shape {cov_theta.shape}")
         return cls(
             tau=np.array(content["tau"], dtype=np.float64),
             gamma=np.array(content["gamma"], dtype=np.float64),
             classes=tuple(content["classes"]),
             baseline=content["baseline"],
-            cov_theta=np.array(covariance, dtype=np.float64),
+            cov_theta=cov_theta,
             separated_classes=tuple(content.get("separated_classes", ())),
             **own,
         )
@@ -410,9 +427,11 @@ def warn_once(fits: Sequence[MCLLOFit]) -> None:
         return
     which = f"baseline {bad[0].baseline!r}" + (f" and {len(bad) - 1} more" if bad[1:] else "")
     remedy = "To recalibrate, use a penalty (1.0 is a good start)."
+    kind: type[MclloWarning] = ConvergenceWarning
+    cause, effect = "the likelihood is all but flat", "estimates are not determined."
     if any(f.separated for f in bad):
-        message = f"the maximum likelihood estimate does not exist ({which}): estimates drift to "
-        warnings.warn(f"{message}infinity. {remedy}", SeparationWarning, stacklevel=3)
-    else:
-        message = f"the likelihood is all but flat ({which}): estimates are not determined. "
-        warnings.warn(message + remedy, ConvergenceWarning, stacklevel=3)
+        kind = SeparationWarning
+        cause = "the maximum likelihood estimate does not exist"
+        effect = "estimates drift to infinity."
+    short, whole = f"{cause}: {effect} {remedy}", f"{cause} ({which}): {effect} {remedy}"
+    warn(kind(short, detail=whole, numbers={"baselines": tuple(f.baseline for f in bad)}))

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.notebook import Shown
 from .._ground.results import Floats
 from .._input.labels import Classes, find_class
 from .._input.probabilities import Simplex, clean_logits, clean_probs
@@ -72,7 +73,7 @@ class RecalibrationMap(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class MCLLOMap(RecalibrationMap):
+class MCLLOMap(RecalibrationMap, Shown):
     """A multicategory linear log odds map.
 
     Attributes

@@ -13,6 +13,7 @@ Rows in memory and rows in blocks differ in the objective and in nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,10 +22,13 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import Likelihood, LogPartition, Terms, identity_theta, sufficient_statistic
+from .._math.many_fits import Problems
 
 Objective = Callable[[Floats], Terms]
 Whole = TypeVar("Whole", bound=Objective)
 
+FEW = 1_000
+"""Rows, about, that the first guess of an exponent is made of."""
 VARIES = 1e-12
 """Range of a class's log odds up to which they count as the same in every row."""
 
@@ -51,15 +55,33 @@ def most_information(total: float, squares: Floats) -> Floats:
     return 0.25 * np.concatenate([np.full(len(squares), total), np.maximum(squares, 1e-300)])
 
 
+def one_exponent(predictions: Predictions) -> Floats:
+    """Return theta of the best map ``(0, u)``, one exponent for all, by some of the rows."""
+    few = slice(None, None, max(1, predictions.n_samples // FEW))
+    odds, weight = predictions.log_odds[:, few].copy(), predictions.sample_weight
+    weight = None if weight is None else weight[few]
+    statistic = sufficient_statistic(odds, predictions.model_codes[few], weight)
+    identity = identity_theta(len(odds))
+    found = Problems(statistic[None], identity, identity[:, None]).minima(odds, weight)
+    return found.theta[0] if found.converged[0] else identity
+
+
 class FreeLikelihood(Generic[Whole]):
     """An objective as a function of the free parameters; the others stay 1.
 
-    `whole` is the objective of all parameters, `free` a mask over them, and `most` returns the
-    bound on the Hessian's diagonal (`most_information`).
+    `whole` is the objective of all parameters, `free` a mask over them, `most` returns the bound on
+    the Hessian's diagonal (`most_information`), and `warm`, where it pays, a theta near the
+    estimate.
     """
 
-    def __init__(self, whole: Whole, free: NDArray[np.bool_], most: Callable[[], Floats]) -> None:
-        self.whole, self.free, self.most = whole, free, most
+    def __init__(
+        self,
+        whole: Whole,
+        free: NDArray[np.bool_],
+        most: Callable[[], Floats],
+        warm: Callable[[], Floats] | None = None,
+    ) -> None:
+        self.whole, self.free, self.most, self.warm = whole, free, most, warm
         self.identity = identity_theta(len(free) // 2)
         self._all = bool(free.all())
 
@@ -73,7 +95,9 @@ class FreeLikelihood(Generic[Whole]):
             total = float(predictions.n_samples if weight is None else weight.sum())
             return most_information(total, squares)
 
-        return FreeLikelihood(likelihood_of(predictions), free_parameters(odds), most)
+        free, warm = free_parameters(odds), partial(one_exponent, predictions)
+        enough = predictions.n_samples >= 2 * FEW
+        return FreeLikelihood(likelihood_of(predictions), free, most, warm if enough else None)
 
     def theta(self, x: Floats) -> Floats:
         """Return theta with the free parameters `x`."""
@@ -83,17 +107,8 @@ class FreeLikelihood(Generic[Whole]):
 
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and Hessian at `x`."""
-        return self._of(self.whole, x)
-
-    @property
-    def rough(self) -> Objective | None:
-        """The same in float32, where there is such and it pays; see `LogPartition.rough`."""
-        rough = self.whole.rough if isinstance(self.whole, Likelihood) else None
-        return None if rough is None else lambda x: self._of(rough, x)
-
-    def _of(self, objective: Objective, x: Floats) -> Terms:
         if self._all:
-            return objective(x)
-        terms = objective(self.theta(x))
+            return self.whole(x)
+        terms = self.whole(self.theta(x))
         hessian = terms.hessian[np.ix_(self.free, self.free)]
         return Terms(terms.value, terms.gradient[self.free], hessian)

@@ -35,7 +35,6 @@ computed but learned: a symmetric matrix C, corrected by a multiple of ``r r'`` 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +42,7 @@ import numpy as np
 
 from .._ground.linalg import definite_inverse
 from .._ground.results import Floats
+from .._ground.statements import warn
 from .._input.predictions import Predictions
 from .._math.likelihood import CHUNK_ELEMENTS, Likelihood, Terms, softmax_against_zero
 from .._math.newton import Solution, minimize
@@ -113,7 +113,7 @@ def usable_center(predictions: Predictions, center: Center) -> tuple[Center, flo
         "sharpen. The penalty pulls to the identity instead.",
         Option("center", center),
     )
-    warnings.warn(SeparationWarning(message), stacklevel=5)
+    warn(SeparationWarning(message))
     return "identity", 1.0
 
 

@@ -61,7 +61,7 @@ MAX_STEPS = 100
 
 @reads_rows(TableOptions)
 def profile_intervals(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     fit: MCLLOFit | None = None,
@@ -87,8 +87,8 @@ def profile_intervals(
         As in `MCLLOCalibrator`; with a penalty the penalised likelihood is profiled. 'firth' keeps
         its coverage in samples too small or too well separated for the others.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`.
 
     Returns
     -------

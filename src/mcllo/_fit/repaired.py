@@ -179,6 +179,11 @@ def _factor(fit: MCLLOFit, covariance: Any) -> Floats:
             f"intervals need the covariance of all parameters, and {size:,} are too many for one; "
             "leave out interval=."
         )
+    if fit.information == "errors" and covariance is None:
+        raise InputError(
+            "intervals need the covariance of all parameters, and this fit comes from a file that "
+            "leaves it out. Save it with save(path, covariance=True), or pass covariance=."
+        )
     if np.isnan(fit.se_tau).any():
         raise InputError(
             "intervals need an estimate that the rows determine; this fit has no standard errors "

@@ -1,22 +1,45 @@
 """Write a file under a temporary name and rename it, so that a crash leaves the old file whole.
 
-What cannot be written is refused before the work begins. A link is followed to its file; what is no
-file (``/dev/null``, a named pipe) is written to directly. `progress` shows on a terminal, and is
-silent in a pipe.
+===============  ================================================================================
+before           what cannot be written is refused before the work begins
+meanwhile        a hidden file beside the old one, locked for as long as its process lives
+at the end       it is on the disk (fsync) before it takes the old one's name
+a killed writer  leaves its hidden file, and no lock: the next write to that name removes it
+a full disk      one sentence; the old file stays
+links            are followed to their file
+no files         (``/dev/null``, a named pipe) are written to directly
+scratch          a temporary folder is locked too; the next one removes those of killed processes
+===============  ================================================================================
+
+`progress` shows on a terminal and in a notebook, and is silent in a pipe.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from ..exceptions import FileFormatError
+from .notebook import is_shown, ticking
+from .terminal import on_terminal
 
 StrPath = str | os.PathLike[str]
+
+ENDING, SCRATCH = ".tmp", "mcllo-rows-"
+NO_ROOM = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO")
+    if hasattr(errno, name)
+}
+"""What a system says when the disk takes no more."""
 
 
 @contextmanager
@@ -28,26 +51,144 @@ def replacing(path: StrPath) -> Iterator[Path]:
         yield target
         return
     try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent
-        )
+        handle, temporary = _beside(target)
     except OSError as error:
         raise FileFormatError(f"{target} cannot be written: {error.strerror}.") from None
-    os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
+        _to_disk(temporary)
         os.chmod(temporary, _mode(target))
+        if os.name == "nt":  # where an open file cannot be renamed
+            handle = _closed(handle)
         os.replace(temporary, target)
+    except OSError as error:
+        handle, code = _removed(handle, temporary), error.errno or 0
+        if code not in NO_ROOM:
+            raise
+        raise FileFormatError(
+            f"{path} cannot be written: {os.strerror(code)}.",
+            remedy="Make room or choose another place; the old file, if any, is as it was.",
+        ) from None
     except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+        handle = _removed(handle, temporary)
         raise
+    finally:
+        _closed(handle)
+    with suppress(OSError):  # the new file is whole, whether or not its name is on the disk yet
+        _to_disk(target.parent)
+
+
+def _beside(target: Path) -> tuple[int, Path]:
+    """Return a new hidden file beside `target`, open and locked; the lock ends with the process."""
+    prefix = f".{target.name[:40]}.mcllo-"
+    _sweep(target.parent, prefix)
+    while True:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=ENDING, dir=target.parent)
+        _locked(handle, wait=True)
+        if os.path.exists(name):
+            return handle, Path(name)
+        os.close(handle)  # before it was locked, another writer took it for a dead one's
+
+
+def _sweep(folder: Path, prefix: str) -> None:
+    """Remove what killed writers of a name left: hidden files that nobody has locked."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.name.endswith(ENDING):
+                with suppress(OSError), _abandoned(entry.path) as dead:
+                    if dead:
+                        os.unlink(entry.path)
+
+
+@contextmanager
+def _abandoned(path: str) -> Iterator[bool]:
+    """Give whether nobody has locked a file; it is then locked inside the block."""
+    try:
+        handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:  # gone by now, or another user's
+        yield False
+        return
+    try:
+        yield _locked(handle, wait=False)
+    finally:
+        os.close(handle)
+
+
+class Scratch:
+    """A temporary folder, removed when this object goes, or else by the next one that is made."""
+
+    def __init__(self) -> None:
+        self._sweep(Path(tempfile.gettempdir()))
+        while True:
+            self.folder = Path(tempfile.mkdtemp(prefix=SCRATCH))
+            lock = self.folder / "lock"
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+            _locked(handle, wait=True)
+            if lock.exists():
+                break
+            os.close(handle)  # before it was locked, another process took it for a dead one's
+        self._finalizer = weakref.finalize(self, _discard, self.folder, handle)
+
+    def close(self) -> None:
+        """Give the space back."""
+        self._finalizer()
+
+    @staticmethod
+    def _sweep(parent: Path) -> None:
+        for lock in parent.glob(f"{SCRATCH}*/lock"):
+            with suppress(OSError), _abandoned(str(lock)) as dead:
+                if dead:
+                    shutil.rmtree(lock.parent, ignore_errors=True)
+
+
+def _discard(folder: Path, handle: int) -> None:
+    os.close(handle)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked(handle: int, *, wait: bool) -> bool:
+    """Lock a file, and return whether it is locked; it is not where the system has no such lock."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until a file or the names of a folder are on the disk, not only on their way to it."""
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system without it
+            raise
+    finally:
+        os.close(handle)
+
+
+def _removed(handle: int, temporary: Path) -> int:
+    handle = _closed(handle) if os.name == "nt" else handle
+    with suppress(FileNotFoundError):
+        temporary.unlink()
+    return handle
+
+
+def _closed(handle: int) -> int:
+    if handle >= 0:
+        os.close(handle)
+    return -1
 
 
 def check_writable(path: StrPath) -> None:
     """Refuse a path that cannot be written, before the work whose result it should hold."""
     target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise FileFormatError(
+            f"{path} cannot be written: it is a link that leads back to itself. Remove it."
+        )
     if target.is_dir():
         raise FileFormatError(f"{path} cannot be written: it is a directory. Name a file in it.")
     if not target.parent.is_dir():
@@ -61,9 +202,9 @@ def check_writable(path: StrPath) -> None:
 
 
 def write_text(path: StrPath, text: str) -> None:
-    """Write `text` as UTF-8, atomically."""
+    r"""Write `text` as UTF-8, atomically; what is no letter (of a file's name) as ``\udcff``."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _is_special(target: Path) -> bool:
@@ -85,9 +226,15 @@ def progress(
 ) -> Iterator[Callable[[int], None]]:
     """Give a function that counts work done; shown on standard error when that is a terminal.
 
-    Nothing is shown while `out` is ``-``, standard output, and that is a terminal too.
+    A notebook shows it under the cell (`_ground/notebook`). Nothing is shown while `out` is ``-``,
+    standard output, and that is a terminal too, nor inside other work that is shown.
     """
-    if not sys.stderr.isatty() or (str(out) == "-" and sys.stdout.isatty()):
+    if is_shown():
+        with ticking(description, unit) as advance:
+            yield advance
+        return
+    hidden = str(out) == "-" and on_terminal(sys.stdout)
+    if _shown.get() or hidden or not on_terminal(sys.stderr):
         yield lambda amount: None
         return
     from rich.console import Console
@@ -99,6 +246,13 @@ def progress(
         TextColumn("{task.completed:,.0f} " + unit),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=None)
-        yield lambda amount: bar.advance(task, amount)
+    token = _shown.set(True)
+    try:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(description, total=None)
+            yield lambda amount: bar.advance(task, amount)
+    finally:
+        _shown.reset(token)
+
+
+_shown = ContextVar("shown", default=False)

@@ -7,8 +7,9 @@ something:
 =====================  =====================================================================
 `unit_diagonal`        R and s, of one matrix or many
 `solve_damped`         ``(H + d diag H)^-1 u``, d the least of `DAMPINGS` that makes H definite
-`solve_each`           the same for many at once, each with its own d
+`solve_each`           the same for many at once
 `inverse`              ``H^-1``; a large one from its Cholesky factor
+`large_inverse`        ``H^-1`` of a large H that is surely definite, else None
 `definite_inverse`     ``H^-1`` and ``log |H|``, or None where H is not definite
 `whitening`            W with ``W W' = H^+``, one column for each eigenvalue of R above `ROUNDING`
 `pseudo_inverse`       ``H^+ = W W'``
@@ -30,10 +31,10 @@ NO_CURVATURE = 1e-290
 """Largest diagonal entry up to which all coordinates do."""
 DAMPINGS = (0.0, *(10.0**power for power in range(-14, 3)))
 """Multiples of the diagonal that `solve_damped` tries in turn."""
-EACH_DAMPED = (1e-13, 1e-10, 1e-7, 1e-4, 1.0)
-"""Multiples of the diagonal that `solve_each` adds in turn."""
 ROUNDING = 1e-12
 """Eigenvalue of R, relative to the largest, that is lost in rounding."""
+SURELY = 1e-8
+"""Least eigenvalue of R from which an inverse keeps half of its digits."""
 LARGE = 500
 """Size from which it pays to invert by a Cholesky factor."""
 
@@ -57,8 +58,7 @@ def solve_damped(matrix: Floats, right: Floats) -> Floats:
     for damping in DAMPINGS:
         damped = scaled if damping == 0.0 else scaled + damping * np.eye(len(own))
         try:
-            np.linalg.cholesky(damped)
-            found = np.linalg.solve(damped, own) / scale
+            found = _solve_definite(damped, own) / scale
         except np.linalg.LinAlgError:
             continue
         if np.isfinite(found).all():
@@ -66,25 +66,25 @@ def solve_damped(matrix: Floats, right: Floats) -> Floats:
     return own / scale
 
 
+def _solve_definite(matrix: Floats, right: Floats) -> Floats:
+    """Solve, or fail where the matrix is not definite; a large one by the factor that shows it."""
+    factor = np.linalg.cholesky(matrix)
+    if len(matrix) <= LARGE:
+        return np.asarray(np.linalg.solve(matrix, right), np.float64)
+    from scipy.linalg import cho_solve
+
+    return np.asarray(cho_solve((factor, True), right, check_finite=False), np.float64)
+
+
 def solve_each(matrices: Floats, rights: Floats) -> Floats:
-    """Return ``H^-1 u`` for each of many, shape (B, size), damped where it must be."""
-    diagonal = np.einsum("bii->bi", matrices)
-    least = NEGLIGIBLE * diagonal.max(axis=1, keepdims=True)
-    scaled, scale = unit_diagonal(matrices, np.maximum(diagonal, least))
-    own = rights / scale
-    found: Floats = own / scale
-    left, index = np.arange(len(own)), np.arange(matrices.shape[1])
-    for damping in EACH_DAMPED:
-        scaled[:, index, index] += damping
-        try:
-            tried = np.linalg.solve(scaled[left], own[left, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:
-            continue
-        fine = np.isfinite(tried).all(axis=1) & (np.einsum("bi,bi->b", tried, own[left]) >= 0.0)
-        found[left[fine]] = tried[fine] / scale[left[fine]]
-        left = left[~fine]
-        if len(left) == 0:
-            break
+    """Return ``H^-1 u`` for each of many, shape (B, size), by `solve_damped` where it must be."""
+    try:
+        found = np.asarray(np.linalg.solve(matrices, rights[..., None])[..., 0], np.float64)
+    except np.linalg.LinAlgError:
+        found = np.full_like(rights, np.nan)
+    fine = np.isfinite(found).all(axis=1) & (np.einsum("bi,bi->b", found, rights) >= 0.0)
+    for b in np.flatnonzero(~fine):
+        found[b] = solve_damped(matrices[b], rights[b])
     return found
 
 
@@ -100,6 +100,21 @@ def inverse(matrix: Floats, *, large: int = LARGE) -> Floats:
             half += np.tril(half, -1).T
             return half
     return np.asarray(np.linalg.inv(matrix), np.float64)
+
+
+def large_inverse(matrix: Floats, rcond: float) -> Floats | None:
+    """Return ``H^-1`` of a large H all of whose eigenvalues are above `rcond` of the largest.
+
+    None where that is not sure: they are at least the least one of R times the least entry of the
+    diagonal. A Cholesky factor takes a fifth of the time of a pseudo-inverse.
+    """
+    diagonal = np.diagonal(matrix)
+    if len(matrix) > LARGE and diagonal.min() > NO_CURVATURE:
+        needed = max(rcond * float(diagonal.sum() / diagonal.min()), SURELY)
+        scaled, scale = unit_diagonal(matrix)
+        if needed < 1.0 and exceeds(scaled, needed, np.ones(len(scaled))):
+            return inverse(scaled) / scale[:, None] / scale
+    return None
 
 
 def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:

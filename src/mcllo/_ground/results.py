@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return [plain(item) for item in value]
     rows = getattr(value, "rows", None)
     if callable(rows):

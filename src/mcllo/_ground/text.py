@@ -1,6 +1,7 @@
 """Numbers as people read them, the only place that rounds; and `Table`, a few named columns.
 
-A `Table` prints itself, and leaves as CSV (all digits), as LaTeX (digits by column), as a frame.
+A `Table` prints itself, and leaves as CSV (all digits), as LaTeX (digits by column), as a frame:
+pandas, polars and pyarrow take it as it is, by its rows or by Arrow's stream.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .files import StrPath, write_text
+from .notebook import Shown
 
 SMALLEST = 1e-300
 
@@ -126,7 +128,7 @@ def ellipsis(text: object, width: int = 24) -> str:
     return words if len(words) <= width else words[: width - 1] + "…"
 
 
-class Table:
+class Table(Shown):
     """Named columns of equal length.
 
     Parameters
@@ -169,6 +171,10 @@ class Table:
         rows = zip(*self._columns.values(), strict=True)
         return [dict(zip(self.columns, row, strict=True)) for row in rows]
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Give the rows, each a dict: what ``pandas.DataFrame(table)`` is made of."""
+        return iter(self.rows())
+
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns as lists."""
         return {name: list(values) for name, values in self._columns.items()}
@@ -178,6 +184,17 @@ class Table:
         import pyarrow as pa
 
         return pa.table({name: _one_type(values) for name, values in self._columns.items()})
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the columns to whoever reads Arrow: ``pl.DataFrame(table)``, ``pa.table(table)``.
+
+        This is Arrow's PyCapsule interface; nothing is copied on the way.
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """Give the columns by the dataframe interchange protocol, which plotting libraries read."""
+        return self.to_arrow().__dataframe__(nan_as_null, allow_copy)
 
     def to_frame(self) -> Any:
         """Return a pandas ``DataFrame`` (needs pandas; `to_arrow` needs nothing more)."""
@@ -247,10 +264,10 @@ class Table:
         """
         given = {} if formats is None else formats
         cells = [
-            _latex_column(values, given.get(name, "p" if _is_p(name) else ""), digits)
+            _latex_column(values, given.get(name, "p" if is_p(name) else ""), digits)
             for name, values in self._columns.items()
         ]
-        sides = "".join("l" if _is_words(values) else "r" for values in self._columns.values())
+        sides = "".join("l" if is_words(values) else "r" for values in self._columns.values())
         heads = [latex_text(name.replace("_", " ")) for name in self.columns]
         lines = [" & ".join(row) + r" \\" for row in (heads, *zip(*cells, strict=True))]
         body = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", lines[0], r"\midrule"]
@@ -353,11 +370,11 @@ def _latex_cell(value: Any, form: str, digits: int) -> str:
     return f"${words}$" if words.startswith("-") else words
 
 
-def _is_p(name: str) -> bool:
+def is_p(name: str) -> bool:
     """Whether a column holds p-values, by its name."""
     return name.split("_")[-1] in ("p", "pvalue", "adjusted")
 
 
-def _is_words(values: list[Any]) -> bool:
+def is_words(values: list[Any]) -> bool:
     """Whether a column holds anything but numbers."""
     return any(isinstance(v, bool) or not isinstance(v, (int, float, type(None))) for v in values)

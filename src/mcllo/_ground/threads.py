@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import InputError
+from .statements import listeners, listening
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -100,10 +101,10 @@ def ordered_map(
     if n_workers <= 1:
         yield from map(work, items)
         return
-    state = np.geterr()
+    state, ears = np.geterr(), listeners()
 
     def run(item: Item) -> Found:
-        with np.errstate(**state):
+        with np.errstate(**state), listening(ears):
             return work(item)
 
     pool = ThreadPoolExecutor(n_workers, initializer=limit_threads, initargs=(1,))

@@ -111,7 +111,7 @@ class BoldRecalibration(Result):
 
 @reads_rows(TableOptions)
 def boldness_recalibrate(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     t: float = 0.95,
@@ -135,8 +135,9 @@ def boldness_recalibrate(
     prior : float
         Prior probability of calibration.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`; the n of BIC and of the variance is the sum of the weights.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`; the n of BIC and of the variance is the sum of
+        the weights.
 
     Returns
     -------

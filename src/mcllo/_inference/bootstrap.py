@@ -29,7 +29,6 @@ So this is a check of the delta method where rows are many, not a better one whe
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -43,11 +42,19 @@ from .._fit.objective import FreeLikelihood, free_parameters
 from .._fit.penalty import Center, FirthObjective, Penalty, centre_of
 from .._fit.repaired import RepairedProbabilities, check_level
 from .._ground.linalg import least_eigenvalue
+from .._ground.notebook import ticking
 from .._ground.results import Floats
+from .._ground.statements import warn
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.likelihood import Terms, recalibrate, softmax_against_zero
-from .._math.many_labels import MAX_ITER, THREADS_PAY, TOL, BatchedRatio, Draws
+from .._math.likelihood import (
+    LogPartition,
+    identity_theta,
+    recalibrate,
+    softmax_against_zero,
+)
+from .._math.many_fits import Problems
+from .._math.many_labels import THREADS_PAY
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError, SeparationWarning
 from .budget import HELD_ENTRIES, N_RESAMPLES_BOOTSTRAP
@@ -106,12 +113,13 @@ class BootstrapFits:
             )
         simplex = read_simplex(self.fit.classes, probs, logits, normalize, clip)
         if self.n_separated > tail * (self.n_resamples + 1):
-            note = (
-                f"{self.n_separated} of {self.n_resamples} draws have no maximum likelihood "
-                "estimate: ends of intervals may rest on estimates that drift to infinity and are "
-                "then 0 or 1. Use a fit with penalty=1.0."
+            says = (
+                "{} draws have no maximum likelihood estimate: ends of intervals may rest on "
+                "estimates that drift to infinity and are then 0 or 1. Use a fit with penalty=1.0."
             )
-            warnings.warn(note, SeparationWarning, stacklevel=2)
+            counts = {"n_separated": self.n_separated, "n_resamples": self.n_resamples}
+            whole = says.format(f"{self.n_separated} of {self.n_resamples}")
+            warn(SeparationWarning(says.format("some"), detail=whole, numbers=counts))
         low, high = quantiles_of_draws(
             self.theta, self.fit.log_odds(simplex), self.fit.baseline_index, tail
         )
@@ -136,10 +144,11 @@ class BootstrapFits:
         )
 
 
+@ticking("resampling")
 @one_blas_thread()
 @reads_rows(TableOptions)
 def bootstrap_fits(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     fit: MCLLOFit | None = None,
@@ -167,8 +176,8 @@ def bootstrap_fits(
     seed : int or Generator, optional
         Makes the draws reproducible.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`.
 
     Returns
     -------
@@ -220,44 +229,28 @@ def refits_of(
     return BootstrapFits(fit, theta, n_separated, draws.seed)
 
 
-class Refits(BatchedRatio):
+class Refits:
     """Estimates of many sufficient statistics at once, from the fit on, with the fit's ridge."""
 
     def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
-        odds, weight = predictions.log_odds, predictions.sample_weight
-        super().__init__(odds, weight, free_parameters(odds))
-        self.centre, self.penalty, self.null = self.null, fit.penalty, fit.theta
-        self.centre[self.free] = centre_of(odds, fit.center_gamma)
-        value, gradient, hessian = (part[0] for part in self.evaluate(fit.theta[None]))
-        self.start = Terms(float(value), gradient, hessian)
-        self._inverse = np.linalg.inv(hessian[np.ix_(self.free, self.free)])
-
-    def evaluate(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return A with the ridge, its gradients and its Hessians at each row of `theta`."""
-        value, gradient, hessian = super().evaluate(theta)
-        away = theta - self.centre
-        ridge = 0.5 * self.penalty * np.einsum("bi,bi->b", away, away)
-        curvature = self.penalty * np.eye(theta.shape[1])
-        return value + ridge, gradient + self.penalty * away, hessian + curvature
+        self.log_odds, self.weight = predictions.log_odds, predictions.sample_weight
+        self.free, self.theta, self.penalty = free_parameters(self.log_odds), fit.theta, fit.penalty
+        self.centre = identity_theta(len(self.log_odds))
+        self.centre[self.free] = centre_of(self.log_odds, fit.center_gamma)
+        information = LogPartition(self.log_odds, self.weight)(fit.theta).hessian
+        self.at_the_fit = np.diagonal(information)[self.free]
 
     def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
         """Return the estimate for each row of `statistics`, and the least information there.
 
         The latter in units of that at the fit.
         """
-        run, active = Draws(self, statistics), np.arange(len(statistics))
-        for _ in range(MAX_ITER):
-            active = active[run.decrement[active] > TOL]
-            if len(active) == 0:
-                break
-            run.advance(active)
-        settled = np.setdiff1d(np.arange(len(statistics)), active)
-        run.theta[np.ix_(settled, self.free)] += run.step[settled]
+        basis = None if self.free.all() else np.eye(len(self.free))[:, self.free]
+        problems = Problems(statistics, self.theta, basis, self.penalty, self.centre)
+        found = problems.minima(self.log_odds, self.weight)
         if self.penalty > 0.0:
-            return run.theta, np.ones(len(statistics))
-        hessian = self.evaluate(run.theta)[2][:, self.free][:, :, self.free]
-        at_the_fit = np.diagonal(self.start.hessian)[self.free]
-        return run.theta, least_eigenvalue(hessian, at_the_fit)
+            return found.theta, np.ones(len(statistics))
+        return found.theta, least_eigenvalue(found.hessian, self.at_the_fit)
 
 
 class FirthRefits:

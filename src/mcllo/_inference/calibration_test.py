@@ -38,7 +38,7 @@ class FittedTest:
 
 @reads_rows(RowOptions)
 def calibration_test(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     statistic: Statistic = "lr",
@@ -72,9 +72,9 @@ def calibration_test(
         likeliest; the p-value is then that of the largest score statistic over all baselines, and
         pays for the choice.
     **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row: rows of
-        one may depend on each other. The test is then the cluster-robust score test, and
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row:
+        rows of one may depend on each other. The test is then the cluster-robust score test, and
         `statistic`, `method` are not used.
 
     Returns

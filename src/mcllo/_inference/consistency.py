@@ -26,9 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.notebook import Shown
 from .._ground.results import Codes, Floats, Result, none_for_nan
 from .._ground.text import Table
 from .._input.predictions import scored_predictions
+from .._input.weights import written_times
 from ..exceptions import InputError
 from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
 from ..metrics._scores import ScoreDecomposition
@@ -40,7 +42,7 @@ MOST_POINTS = 200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IsotonicCurve(Result):
+class IsotonicCurve(Result, Shown):
     """Observed against predicted frequency, the best curve that never falls.
 
     Attributes
@@ -208,7 +210,7 @@ def _drawn_curves(
     pooled: Pooled, points: Codes, n_resamples: int, seed: int
 ) -> tuple[Floats, Floats]:
     """Return the curves of drawn labels at `points`, and the miscalibration of each draw."""
-    counts = pooled.weight.astype(np.intp)
+    counts = written_times(pooled.weight, 1)
     chances, starts = np.repeat(pooled.values, counts), np.cumsum(counts) - counts
     curves, missed = np.empty((n_resamples, len(points))), np.empty(n_resamples)
     batch = max(1, BATCH_ENTRIES // len(chances))

@@ -46,9 +46,9 @@ from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats
 from .._ground.text import PWords, format_number, p_words
 from .._input.predictions import Predictions
-from .._math.likelihood import LogPartition, Terms, identity_theta
+from .._math.likelihood import LogPartition, Restricted, Terms, identity_theta
 from .._math.many_classes import has_whole_hessian
-from .._math.many_labels import TIE, BatchedRatio
+from .._math.many_labels import TIE, LikelihoodRatio
 from .._math.newton import minimize
 from ..exceptions import Either, InputError, Option, Phrase
 from .budget import EXCEEDANCES, EXCEEDANCES_LARGE, LARGE_TABLE, N_RESAMPLES, TEST_WORK
@@ -92,26 +92,21 @@ class Half:
     """Largest log likelihood of the smaller model."""
 
 
-def split_bound(halves: Sequence[Half], basis: Floats) -> float:
-    """Return ``min(1, 1 / E)``, E the mean of both directions; `basis` spans the larger model."""
+def split_bound(halves: Sequence[Half], basis: Floats | None = None) -> float:
+    """Return ``min(1, 1 / E)``, E the mean of both directions; `basis` spans the larger model.
+
+    Without one all parameters are free.
+    """
     gains = [_gain(halves[k], halves[1 - k], basis) for k in (0, 1)]
     log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
     return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
 
 
-def _gain(learn: Half, judge: Half, basis: Floats) -> float:
+def _gain(learn: Half, judge: Half, basis: Floats | None) -> float:
     """Return the log likelihood of what was learned, on the other half, less its rival's."""
-    ridge = RIDGE * basis.T @ basis
-
-    def penalised(beta: Floats) -> Terms:
-        terms = learn.likelihood(learn.origin + basis @ beta)
-        return Terms(
-            terms.value + 0.5 * float(beta @ ridge @ beta),
-            basis.T @ terms.gradient + ridge @ beta,
-            basis.T @ terms.hessian @ basis + ridge,
-        )
-
-    theta = learn.origin + basis @ minimize(penalised, np.zeros(basis.shape[1])).x
+    penalised = Restricted(learn.likelihood, learn.origin, basis, RIDGE)
+    size = len(learn.origin) if basis is None else basis.shape[1]
+    theta = penalised.theta(minimize(penalised, np.zeros(size)).x)
     return -judge.likelihood(theta).value - judge.supremum
 
 
@@ -123,7 +118,7 @@ def split_pvalue(predictions: Predictions) -> float:
     for k in (0, 1):
         likelihood = likelihood_of(predictions.take(np.arange(k, predictions.n_samples, 2)))
         halves.append(Half(likelihood, null, -likelihood(null).value))
-    return split_bound(halves, np.eye(len(null)))
+    return split_bound(halves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +313,7 @@ def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
 
     A refit needs Hessians, ``4 n K^2`` operations each, and factors them; a score needs neither.
     """
-    cells = float(predictions.probs.size)
+    cells = predictions.counted_entries
     if statistic == "score":
         return cells
     return cells * (1.0 + predictions.n_classes / 50.0) + df**3 / 100.0
@@ -384,7 +379,7 @@ def exact_pvalue(
     """Return how often labels drawn from the predictions give at least `value`."""
     draws = StatisticDraws(predictions, seed)
     free = free_parameters(predictions.log_odds)
-    ratio = BatchedRatio(predictions.log_odds, predictions.sample_weight, free)
+    ratio = LikelihoodRatio(predictions.log_odds, predictions.sample_weight, free)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         drawn = draws(start, size)
@@ -394,7 +389,7 @@ def exact_pvalue(
 
     stop_at = None
     if method == "sequential":
-        usual = EXCEEDANCES if predictions.probs.size <= LARGE_TABLE else EXCEEDANCES_LARGE
+        usual = EXCEEDANCES if predictions.counted_entries <= LARGE_TABLE else EXCEEDANCES_LARGE
         stop_at = usual if exceedances is None else exceedances
     return monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at

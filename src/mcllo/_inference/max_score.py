@@ -59,12 +59,13 @@ def max_score_test(
     columns: NDArray[np.intp],
     *,
     n_resamples: int = N_RESAMPLES,
+    stop_at: int | None = None,
     seed: Seed = None,
 ) -> tuple[Floats, PValue]:
     """Test calibration by the largest score statistic over the baselines in these columns.
 
     Return the score statistic of each baseline, and the p-value of the largest: exact, by labels
-    drawn from the predictions.
+    drawn from the predictions, until `stop_at` of them, if given, were as extreme.
     """
     check_resamples(n_resamples)
     entropy = entropy_of(seed)
@@ -76,8 +77,10 @@ def max_score_test(
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         return scores(*draws(start, size)).max(axis=1) >= threshold
 
-    batch = draws.batch
-    return observed, monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=entropy)
+    found = monte_carlo_p(
+        exceeds, n_resamples=n_resamples, batch=draws.batch, seed=entropy, stop_at=stop_at
+    )
+    return observed, found
 
 
 class BaselineScores:

@@ -42,6 +42,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.linalg import large_inverse
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.labels import find_class
@@ -187,7 +188,11 @@ class HosmerLemeshow:
     def _inverse(self) -> Floats:
         """The inverse covariance of each group's counts, the last class left out."""
         own = self.spread[:, :-1, :-1]
-        return np.array([np.linalg.pinv(v, rcond=1e-13, hermitian=True) for v in own])
+        found = (large_inverse(v, 1e-13) for v in own)
+        pairs = zip(own, found, strict=True)
+        return np.array(
+            [np.linalg.pinv(v, 1e-13, hermitian=True) if w is None else w for v, w in pairs]
+        )
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""
@@ -204,7 +209,7 @@ class HosmerLemeshow:
 
 @reads_rows(TableOptions)
 def omnibus_test(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     kind: Kind = "hosmer_lemeshow",
@@ -230,8 +235,8 @@ def omnibus_test(
     n_resamples, seed
         Draws of labels for the exact p-value.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`.
 
     Examples
     --------

@@ -83,7 +83,7 @@ class CalibrationPosterior(Result):
 
 @reads_rows(TableOptions)
 def calibration_posterior(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     prior: float = 0.5,
@@ -104,8 +104,8 @@ def calibration_posterior(
     prior : float
         Prior probability of calibration, between 0 and 1.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `normalize`, `clip`; the n of BIC is the sum of the weights.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `normalize`, `clip`; the n of BIC is the sum of the weights.
 
     Returns
     -------

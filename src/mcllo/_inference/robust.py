@@ -275,7 +275,7 @@ class RobustTest(Tested):
 
 @reads_rows(RowOptions)
 def robust_test(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     method: RobustMethod = "auto",
@@ -299,10 +299,10 @@ def robust_test(
     n_resamples, seed
         Flips or draws, and what makes them repeatable.
     baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row (an animal,
-        a patient). Groups must be independent of each other; rows of one need not be. Without
-        groups every row is its own.
+        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
+        `sample_weight`, `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row (an
+        animal, a patient). Groups must be independent of each other; rows of one need not be.
+        Without groups every row is its own.
 
     Examples
     --------

@@ -24,6 +24,7 @@ import numpy as np
 
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
+from .._input.weights import written_times
 from .._math.likelihood import CHUNK_ELEMENTS, softmax_against_zero
 from ..exceptions import InputError
 
@@ -88,7 +89,7 @@ def unit_scores(predictions: Predictions, theta: Floats) -> Floats:
     if not predictions.counts_rows:
         used = weight > 0.0
         return scores[used] * weight[used, None]
-    return np.repeat(scores, weight.astype(np.int64), axis=0)
+    return np.repeat(scores, written_times(weight, scores.shape[1]), axis=0)
 
 
 def group_scores(predictions: Predictions, theta: Floats) -> Floats:

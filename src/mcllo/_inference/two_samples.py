@@ -27,7 +27,7 @@ from .._ground.results import Floats
 from .._ground.statements import OF_ESTIMATES, quiet
 from .._input.predictions import Predictions
 from .._math.likelihood import recalibrate, sufficient_statistic
-from .._math.many_labels import TIE, BatchedRatio
+from .._math.many_labels import TIE, LikelihoodRatio
 from .draws import StatisticDraws, monte_carlo_p, written_out
 from .pvalue import PValue
 
@@ -47,7 +47,7 @@ class TwoSamples:
         cut, n = first.n_samples, both.n_samples
         self.parts = both.take(np.arange(cut)), both.take(np.arange(cut, n))
         self.ratios = [
-            BatchedRatio(rows.log_odds, None, free_parameters(rows.log_odds))
+            LikelihoodRatio(rows.log_odds, None, free_parameters(rows.log_odds))
             for rows in (*self.parts, both)
         ]
         another = int(np.random.default_rng([seed, 3]).integers(2**63))

@@ -3,7 +3,8 @@
 Frames (pandas, polars, pyarrow and whatever else narwhals knows) are recognised by narwhals, which
 is imported only when the input is neither an array nor a list. What NumPy would read wrongly in
 silence is caught here: masked entries become missing ones, text is never parsed as numbers, a NaN
-among words stays a NaN, and containers that are not arrays are refused by name.
+among words stays a NaN, and containers that are not arrays are refused by name. A tensor of PyTorch
+leaves its graph and its device.
 
 Rows belong together by position. pandas keeps an index, which may say otherwise (`check_index`):
 
@@ -18,6 +19,7 @@ other rows, both say which      refused
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -28,6 +30,11 @@ from .._ground.text import ellipsis
 from ..exceptions import LONGEST, InputError, Option, Phrase, show
 
 Array = NDArray[Any]
+
+MOST_LABELS = 1000
+"""Distinct labels above which they are hardly labels."""
+MOST_NAMES = 12
+"""Longest list of columns that a remedy spells out."""
 
 
 def as_matrix(
@@ -64,6 +71,53 @@ def column_names(table: Any, name: str = "the frame") -> list[str] | None:
     """Return a frame's column names, or None for anything else."""
     frame = _as_frame(table, name)
     return None if frame is None else [str(column) for column in frame.columns]
+
+
+def by_prefix(table: Any, prefix: str, columns: Sequence[Hashable] | None, name: str) -> Any:
+    """Return a frame of the columns that begin with `prefix`, their names without it.
+
+    With `columns`, those alone. Examples: ``prob_cat, prob_dog, id`` -> ``cat, dog``.
+    """
+    import narwhals as nw
+
+    frame = _as_frame(table, name)
+    if frame is None:
+        raise InputError(
+            Phrase("{found} needs a frame whose columns have names."),
+            argument="prefix",
+            value=prefix,
+            remedy=Phrase("Name the columns of an array with {}.", Option("classes")),
+        )
+    names = [str(column) for column in frame.columns]
+    if columns is None:
+        chosen = [column for column in names if column.startswith(prefix) and column != prefix]
+    else:
+        chosen = _choose(names, [f"{prefix}{column}" for column in columns], name)
+    if len(chosen) < 2:
+        rule = f"begin the names of at least two columns of {shorten(names)}"
+        raise InputError(argument="prefix", rule=rule, value=prefix)
+    own = frame[:, [names.index(column) for column in chosen]]
+    short = [column.removeprefix(prefix) for column in chosen]
+    renamed: nw.DataFrame[Any] = own.rename(dict(zip(own.columns, short, strict=True)))
+    return renamed.to_native()
+
+
+def labelled_tables(probs: Any, logits: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Return tables and labels, where `y` may name the column of a frame that holds them."""
+    refuse_file(logits if probs is None else probs, y)
+    if not isinstance(y, str):
+        return probs, logits, y
+    tables, found, known = [probs, logits], None, list[str]()
+    for k, table in enumerate(tables):
+        names = None if table is None else column_names(table)
+        known = known or names or []
+        if names is not None and y in names:
+            found, tables[k] = split_column(table, y)
+    if found is None:
+        rule = "{argument} must name a column of the frame, or hold a label per row; got {value}"
+        message = Phrase(rule + "; {}", did_you_mean(y, known)) if known else Phrase(rule + ".")
+        raise InputError(message, argument="y", value=y)
+    return tables[0], tables[1], found
 
 
 def split_column(table: Any, column: str) -> tuple[Any, Any]:
@@ -204,6 +258,11 @@ def _to_array(values: Any, name: str) -> Array:
         objects = np.array(values.data, dtype=object)
         objects[np.ma.getmaskarray(values)] = None
         return objects
+    if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor of PyTorch
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    if isinstance(values, (list, tuple)) and values and all(type(v) is str for v in values):
+        return np.array(values, dtype=object)  # else each word takes the room of the longest
     try:
         array = np.asarray(values)
     except Exception:  # other libraries' arrays raise what they like
@@ -288,6 +347,71 @@ def did_you_mean(word: object, known: Sequence[object], otherwise: str = "it has
     if close:
         return f"did you mean {show(close[0])}?"
     return f"{otherwise} {shorten(known)}."
+
+
+def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase | None:
+    """Return a remedy when every label is a column's name but for what stands before or after it.
+
+    Examples
+    --------
+    >>> print(prefix_hint(["p_cat", "p_dog"], ["cat", "dog"]))
+    The columns are labels with 'p_' before them; pass prefix='p_'
+    """
+    before, after = affixes(columns, labels)
+    if before:
+        passed = Option("prefix", before)
+        return Phrase("The columns are labels with {!r} before them; pass {}", before, passed)
+    if after:
+        return Phrase("The columns are labels with {!r} after them; rename them", after)
+    return None
+
+
+def affixes(columns: Sequence[str], labels: Sequence[str]) -> tuple[str, str]:
+    """Return what stands before, or after, every label in the columns' names; ("", "") if none."""
+    if not labels or len(labels) > MOST_LABELS:
+        return "", ""
+    known, first = set(columns), labels[0]
+    for column in columns:
+        before, after = column.removesuffix(first), column.removeprefix(first)
+        if before != column and before and all(before + label in known for label in labels):
+            return before, ""
+        if after != column and after and all(label + after in known for label in labels):
+            return "", after
+    return "", ""
+
+
+def refuse_file(table: Any, label: Any) -> None:
+    """Refuse the name of a file in the place of its rows."""
+    if isinstance(table, (str, os.PathLike)):
+        named = label if isinstance(label, str) else "label"
+        raise InputError(
+            argument="probs",
+            rule="be a table",
+            value=Phrase("the name of a file"),
+            remedy=f"Read it first: mcllo.read_predictions({os.fspath(table)!r}, label={named!r}).",
+        )
+
+
+def stray_hint(
+    columns: Sequence[str], labels: Sequence[str], suspects: Sequence[str]
+) -> Phrase | None:
+    """Return how to leave out a column that no label names, if one is among the suspects.
+
+    Examples
+    --------
+    >>> print(stray_hint(["id", "cat", "dog"], ["dog", "cat"], ["id"]))
+    If 'id' is not a class, pass classes=['cat', 'dog']
+    """
+    known = set(labels)
+    classes = [column for column in columns if column in known]
+    strays = [column for column in suspects if column not in known]
+    if len(classes) < 2 or not strays or len(known) > MOST_LABELS:
+        return None
+    if len(classes) > MOST_NAMES:
+        chosen = Phrase("choose the columns that are with {}", Option("classes"))
+    else:
+        chosen = Phrase("pass {}", Option("classes", classes))
+    return Phrase("If {!r} is not a class, {}", strays[0], chosen)
 
 
 def shorten(items: Sequence[object], most: int = 12) -> str:

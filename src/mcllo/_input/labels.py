@@ -10,6 +10,9 @@ labels of a column  become values of one plain type: all bool, all int or all st
 whole floats        integers: a column of integers that once held a gap is read back as floats
 bytes, a mixture    text
 missing             refused: None, NaN, pandas' NA and NaT, masked entries
+NUL at the end      refused, of labels and of classes: NumPy's arrays of words drop it, and two
+                    classes would be one
+very long words     refused: NumPy gives all words the room of the longest
 ==================  ==========================================================================
 
 Words are gathered in order of appearance, without a sort, so that only the distinct ones are looked
@@ -34,7 +37,10 @@ from .frames import (
     did_you_mean,
     first_duplicate,
     first_word,
+    n_columns,
+    prefix_hint,
     shorten,
+    stray_hint,
 )
 
 Classes = tuple[Hashable, ...]
@@ -44,6 +50,10 @@ RESERVED = ("auto", "all")
 """What ``baseline=`` may be beside a class: chosen by likelihood, or all of them."""
 A_CLASS = "be a class"
 """The rule that a label breaks which is none of the classes."""
+MOST_LETTERS = 10_000
+"""Of a label or a class."""
+MOST_WORD_BYTES = 1 << 28
+"""Room that the distinct labels may take, each as long as the longest."""
 SWAPPED = Either(
     "If probs and y are swapped, call with (probs, y).",
     file=Phrase("Choose the column with the labels with {}.", Option("label")),
@@ -108,7 +118,23 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
             return _whole(np.array(values, dtype=np.float64), place)
     except OverflowError:
         pass  # integers beyond 64 bits are names
-    return np.array([str(plain_label(value)) for value in values])
+    words = [str(plain_label(value)) for value in values]
+    for k, word in enumerate(words):
+        if (fault := _word_fault(word)) is not None:
+            rule = f"hold labels that {fault}"
+            raise InputError(argument="y", rule=rule, value=word, row=_row_of(k, place))
+    longest = max(map(len, words), default=0)
+    if 4 * len(words) * longest > MOST_WORD_BYTES:
+        found = Phrase("{} distinct ones of up to {} letters", len(words), longest)
+        raise InputError(argument="y", rule="hold a few labels", value=found, remedy=SWAPPED)
+    return np.array(words)
+
+
+def _word_fault(word: str) -> str | None:
+    """Return the rule that a word breaks, if any."""
+    if word.endswith("\0"):
+        return "do not end in NUL"
+    return None if len(word) <= MOST_LETTERS else f"have at most {MOST_LETTERS:,} letters"
 
 
 def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
@@ -129,7 +155,8 @@ def _row_of(k: int, place: Codes | None) -> int:
 
 
 def _missing(k: int, place: Codes | None) -> InputError:
-    rule, remedy = Phrase("every row needs a label; {gap}."), "Drop those rows."
+    rule, drop = Phrase("every row needs a label; {gap}."), Option("missing", "drop")
+    remedy = Either("Drop those rows.", file=Phrase("Drop those rows, or pass {}.", drop))
     return InputError(rule, argument="y", row=_row_of(k, place), remedy=remedy)
 
 
@@ -155,8 +182,34 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
         label = values[row if place is None else place[row]].item()
         known = "{argument} contains {value} ({row}), which is not a class; classes are {}."
         message = Phrase(known, shorten(classes))
-        raise InputError(message, argument="y", rule=A_CLASS, value=label, row=row)
+        hint = prefix_hint([str(name) for name in classes], distinct_words(values))
+        remedy = None if hint is None else Phrase("{}.", hint)
+        raise InputError(message, argument="y", rule=A_CLASS, value=label, row=row, remedy=remedy)
     return codes, classes
+
+
+def distinct_words(y: Any) -> list[str]:
+    """Return the labels that occur, as text; none where they cannot be read."""
+    try:
+        return sorted({str(label) for label in as_column(y, "y").tolist()})
+    except InputError:
+        return []
+
+
+def suspected(error: InputError, table: Any, y: Any) -> InputError:
+    """Return the error of a frame with the remedy that its labels suggest: a column is no class."""
+    if (error.row is None and error.column is None) or y is None or n_columns(y) > 1:
+        return error
+    names = column_names(table)
+    if names is None:
+        return error
+    labels = distinct_words(y)
+    suspects = names
+    if error.column is not None:
+        at = error.column
+        suspects = [names[at] if isinstance(at, int) else at]
+    hint = stray_hint(names, labels, suspects) or prefix_hint(names, labels)
+    return error if hint is None else error.but(remedy=Phrase("{}.", hint))
 
 
 def no_labels(found: str) -> InputError:
@@ -220,10 +273,14 @@ def check_not_reserved(classes: Sequence[Hashable]) -> None:
 
 
 def check_distinct(classes: Sequence[Hashable]) -> None:
-    """Refuse two classes of one name."""
+    """Refuse two classes of one name, and names that arrays of words do not keep."""
     if (text := first_duplicate(map(str, classes))) is not None:
         message = Phrase("class names must be distinct; {value} occurs twice.")
         raise InputError(message, argument="classes", value=text, remedy="Rename one.")
+    for name in map(str, classes):
+        if (fault := _word_fault(name)) is not None:
+            message = Phrase("class names must be words that {}; got {value}.", fault)
+            raise InputError(message, argument="classes", value=name, remedy="Rename it.")
 
 
 def encode_counts(

@@ -15,7 +15,6 @@ baseline b, in column order.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
@@ -26,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
+from .._ground.statements import Statement
 from .._math.likelihood import log_odds_of_rows
-from ..exceptions import InputError, Phrase, ZeroProbabilityWarning
+from ..exceptions import InputError, Phrase
 from .by import By, by_column, clean_by
-from .frames import check_index, n_columns
+from .frames import by_prefix, check_index, labelled_tables, n_columns
 from .labels import (
     Classes,
     baseline_column,
@@ -40,10 +40,11 @@ from .labels import (
     encode_counts,
     find_class,
     no_labels,
+    suspected,
 )
 from .probabilities import Simplex, clean_probs, given_simplex
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
-from .zeros import zeros_raised
+from .zeros import warn_of_zeros, zeros_raised
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -51,23 +52,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class TableOptions(TypedDict, total=False):
     """Keywords of `Predictions.from_arrays` that every function of ``(probs, y)`` takes."""
 
+    logits: Any
     classes: Sequence[Hashable] | None
+    prefix: str
     sample_weight: Any
     normalize: bool
     clip: float | None
 
 
 class RowOptions(TableOptions, total=False):
-    """Those of functions that allow for rows which depend on each other."""
+    """Those of functions that allow for rows which depend on each other: all but `baseline`."""
 
     weight_kind: WeightKind
     groups: Any
-
-
-class DataOptions(RowOptions, total=False):
-    """All of them (but for `baseline`, which some functions also choose)."""
-
-    logits: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,6 +103,8 @@ class Predictions:
         Rows whose sum was off by more than 1e-9 and was divided out.
     max_row_error : float
         Largest distance of a row sum from 1.
+    notes : tuple of Statement
+        What was assumed when they were read from a file, and rows that were left out.
 
     Examples
     --------
@@ -132,6 +131,7 @@ class Predictions:
     n_clipped_true: int = 0
     n_renormalized: int = 0
     max_row_error: float = 0.0
+    notes: tuple[Statement, ...] = ()
 
     def __post_init__(self) -> None:
         arrays = (self.probs, self.codes, self.logits, self.sample_weight, self.groups, self.raised)
@@ -147,6 +147,7 @@ class Predictions:
         *,
         logits: Any = None,
         classes: Sequence[Hashable] | None = None,
+        prefix: str = "",
         baseline: Hashable | None = None,
         sample_weight: Any = None,
         weight_kind: WeightKind = "frequency",
@@ -167,11 +168,15 @@ class Predictions:
         y : array-like of shape (n_samples,), or table of shape (n_samples, n_classes)
             The labels that came true. A table is one-hot, or holds how often each row was
             labelled as each class: such a row becomes a weighted row for each class it was given.
+            The name of a column, where `probs` is a frame that holds the labels too.
         logits : array-like or frame, optional
             Scores before the softmax: instead of `probs`, or beside them (they must then agree).
         classes : sequence, optional
             The label of each column; for a frame, the columns to use. Default: the frame's column
             names, else 0 .. c-1 for such integers, else the sorted distinct labels.
+        prefix : str
+            What stands before a class in the name of a frame's column: ``"prob_"`` for columns
+            ``prob_cat, prob_dog`` and labels ``cat, dog``. Other columns are left out.
         baseline : label, optional
             Reference class of the log odds. Default: the last class that occurs in `y`.
         sample_weight : array-like of shape (n_samples,), optional
@@ -205,11 +210,19 @@ class Predictions:
         check_index(probs=probs, logits=logits, **beside)
         classes = None if classes is None else class_names(classes)
         by, probs, logits = by_column(by, probs, logits)
-        simplex = given_simplex(probs, logits, classes, normalize, clip)
+        probs, logits, y = labelled_tables(probs, logits, y)
+        if prefix:
+            probs = None if probs is None else by_prefix(probs, prefix, classes, "probs")
+            logits = None if logits is None else by_prefix(logits, prefix, classes, "logits")
+        try:
+            simplex = given_simplex(probs, logits, classes, normalize, clip)
+        except InputError as error:
+            table = probs if logits is None else logits
+            raise (error if classes or prefix else suspected(error, table, y)) from None
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
-        if predictions.n_clipped and clip is None:
-            warnings.warn(ZeroProbabilityWarning(predictions.zero_phrase), stacklevel=2)
+        if clip is None:
+            warn_of_zeros(predictions, predictions.probs.size)
         return predictions
 
     @classmethod
@@ -344,6 +357,11 @@ class Predictions:
         return self.counts_rows and self.facts.first_fraction is None
 
     @property
+    def counted_entries(self) -> float:
+        """Probabilities of the rows, each as often as it counts: what drawing labels costs."""
+        return self.facts.n_counted(self.n_samples) * self.n_classes
+
+    @property
     def zero_note(self) -> str:
         """What the zero rule did, in a sentence; empty when it did nothing."""
         return str(self.zero_phrase)
@@ -400,7 +418,7 @@ class Predictions:
         """Return each row as often as its weight, a whole number, says."""
         if self.sample_weight is None:
             return self
-        times = self.sample_weight.astype(np.intp)
+        times = self.facts.times(self.n_classes)
         return replace(self.take(np.repeat(np.arange(self.n_samples), times)), sample_weight=None)
 
     @property
@@ -437,7 +455,7 @@ def as_predictions(probs: Any, y: Any = None, **options: Any) -> Predictions:
         return Predictions.from_arrays(probs, y, **options)
     baseline, by = options.pop("baseline", None), options.pop("by", None)
     probs = probs if by is None else probs.with_by(by)
-    defaults = (None, False, "frequency")
+    defaults = (None, False, "frequency", "")
     given = sorted(k for k, v in options.items() if not any(v is default for default in defaults))
     if y is not None or given:
         extra = "y" if y is not None else f"{given[0]}="

@@ -34,13 +34,23 @@ LARGEST_LOGIT = 1e100
 """Squares of log odds must not overflow."""
 ROUNDED = 0.1
 """Row error up to which rounding is the likely cause."""
+SUM = "sum to 1"
 REPAIR = "Drop or repair that row."
+GAP = Either(REPAIR, file=Phrase("Drop or repair that row, or pass {}.", Option("missing", "drop")))
 ROUNDING = Either(
     "For rounding errors pass np.clip(probs, 0, 1).",
     file="For rounding errors write 0 or 1 there.",
 )
-PERCENT = Phrase(
-    "Divide percentages by 100; for scores before the softmax pass {}.", Option("logits")
+SCORES = Either(
+    "pass logits= in the place of probs", file=Phrase("pass {}", Option("logits", True))
+)
+PERCENT = Either(
+    Phrase("Divide percentages by 100; for scores before the softmax {}.", SCORES),
+    file=Phrase(
+        "For percentages pass {}; for scores before the softmax {}.",
+        Option("percent", True),
+        SCORES,
+    ),
 )
 FLOOR = Either(
     "Pass clip=None or a floor such as clip=1e-6.",
@@ -117,10 +127,22 @@ def clean_logits(logits: Any, *, columns: Sequence[Hashable] | None = None) -> S
     check_shape(values, "logits")
     values = values.astype(np.float64)
     rule = f"be finite, at most {LARGEST_LOGIT:g} in size"
+    _refuse_first(np.isnan(values), values, "logits", rule, GAP)
     _refuse_first(~(np.abs(values) <= LARGEST_LOGIT), values, "logits", rule, REPAIR)
     shifted = np.exp(values - values.max(axis=1, keepdims=True))
     shifted /= shifted.sum(axis=1, keepdims=True)
     return Simplex(shifted, values, names, None, None, 0, 0, 0.0)
+
+
+def check_scores(logits: Any) -> None:
+    """Refuse a flag in the place of the table."""
+    if isinstance(logits, (bool, np.bool_)):
+        raise InputError(
+            argument="logits",
+            rule="be the table of scores itself, in the place of probs",
+            value=bool(logits),
+            remedy="Pass y=y, logits=z instead of z, y, logits=True.",
+        )
 
 
 def check_shape(values: Array, name: str) -> None:
@@ -145,16 +167,17 @@ def check_shape(values: Array, name: str) -> None:
 def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> None:
     """Raise for the first broken rule; return when `normalize` makes the row sums acceptable."""
     with np.errstate(invalid="ignore"):
+        _refuse_first(np.isnan(values), values, "probs", "be finite", GAP)
         _refuse_first(~np.isfinite(values), values, "probs", "be finite", REPAIR)
         low, high = values < 0.0, values > 1.0 + tolerance
         tiny = not high.any() and values.min() > -tolerance
-        remedy = ROUNDING if tiny else PERCENT
-        _refuse_first(low | high, values, "probs", "lie in [0, 1]", remedy)
+        wrong = ROUNDING if tiny else PERCENT
+        _refuse_first(low | high, values, "probs", "lie in [0, 1]", wrong)
         off = np.abs(sums - 1.0) > tolerance if not normalize else sums <= 0.0
     if off.any():
         row = int(np.argmax(off))
         whole = Option("normalize", True)
-        remedy = Phrase("For rounded files pass {}.", whole)
+        remedy: Phrase = Phrase("For rounded files pass {}.", whole)
         if normalize:
             remedy = Phrase("Drop that row.")
         elif abs(sums[row] - 1.0) > ROUNDED:
@@ -164,7 +187,7 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
         raise InputError(
             Phrase(says, tolerance, sums[row]),
             argument="probs",
-            rule="sum to 1",
+            rule=SUM,
             value=float(sums[row]),
             row=row,
             remedy=remedy,
@@ -185,6 +208,7 @@ def given_simplex(
     probs: Any, logits: Any, classes: Sequence[Hashable] | None, normalize: bool, clip: float | None
 ) -> Simplex:
     """Return the rows of probabilities, logits, or both, which must agree."""
+    check_scores(logits)
     if logits is None:
         if probs is None:
             rule = Phrase("be given (or {})", Option("logits"))

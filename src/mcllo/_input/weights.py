@@ -24,6 +24,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.memory import refuse_beyond
 from .._ground.results import Codes, Floats
 from ..exceptions import InputError, Option, Phrase
 from .by import By, clean_by
@@ -32,6 +33,10 @@ from .labels import is_missing
 
 WeightKind = Literal["frequency", "survey", "importance"]
 WEIGHT_KINDS = get_args(WeightKind)
+LARGEST_WEIGHT = 1e100
+"""Sums over the rows, and their products with log odds, stay finite."""
+COPIES = 4.0
+"""Rows written out, what is made of them, and the labels drawn for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +60,17 @@ class RowFacts:
             return None
         bad = self.weight != np.floor(self.weight)
         return int(np.argmax(bad)) if bad.any() else None
+
+    def n_counted(self, n_samples: int) -> float:
+        """How many rows there were: the sum of the weights where they count rows."""
+        if self.weight is None or not self.counts:
+            return float(n_samples)
+        return float(self.weight.sum())
+
+    def times(self, n_columns: int) -> Codes:
+        """Return how often each row counts, to write out so many columns."""
+        assert self.weight is not None
+        return written_times(self.weight, n_columns)
 
     def refuse_fractions(self) -> None:
         """Refuse to test rows that are said to count 0.4 times."""
@@ -123,14 +139,32 @@ def clean_weight(weight: Any, n_samples: int) -> Floats | None:
             row=row,
             remedy="Drop those rows or give them the weight 0.",
         )
+    if float(values.max()) > LARGEST_WEIGHT:
+        row = int(np.argmax(values > LARGEST_WEIGHT))
+        raise InputError(
+            argument="sample_weight",
+            rule=f"be at most {LARGEST_WEIGHT:g}",
+            value=float(values[row]),
+            row=row,
+            remedy="Divide all weights by the largest.",
+        )
     if not values.any():
         raise no_weight()
     return values
 
 
+def written_times(weight: Floats, n_columns: int) -> Codes:
+    """Return how often each row is written out; refuse more numbers than the memory holds."""
+    total = float(weight.sum())
+    message = Phrase("{} rows written out, as often as their weight says, take", f"{total:,.0f}")
+    remedy = Phrase("Pass {}, or divide the counts.", Option("weight_kind", "importance"))
+    refuse_beyond(8.0 * COPIES * n_columns * total, message, remedy)
+    return weight.astype(np.intp)
+
+
 def no_weight() -> InputError:
     """Return the error of weights that are all 0."""
-    rule, remedy = "not be 0 everywhere", "Give some row a weight."
+    rule, remedy = "not be zero everywhere", "Give some row a weight."
     return InputError(argument="sample_weight", rule=rule, remedy=remedy)
 
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from ..exceptions import InputError, Option, Phrase
+from .._ground.statements import warn
+from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning
 
 DEFAULT_CLIP = 1e-6
 
@@ -50,13 +51,30 @@ def raise_zeros(
     return lifted, raised, n_zeros, floor
 
 
-def zeros_raised(found: Any, n_entries: int) -> Phrase:
-    """Return what the zero rule did to so many probabilities, as `found` counts it."""
+def zeros_raised(
+    found: Any, n_entries: int, what: str = "The statistic and the p-value depend"
+) -> Phrase:
+    """Return what the zero rule did to so many probabilities, as `found` counts it, and to what."""
     if not found.n_clipped:
         return Phrase("")
     return Phrase(
         "{} of {} probabilities were 0; {} were raised to {:g}, {} of them of the class that came "
-        "true. The statistic and the p-value depend on this floor; choose it with {}.",
+        "true. {} on this floor; choose it with {}.",
         *(found.n_zeros, n_entries, found.n_clipped, found.clip, found.n_clipped_true),
-        Option("clip"),
+        *(what, Option("clip")),
     )
+
+
+def warn_of_zeros(found: Any, n_entries: int) -> None:
+    """Warn that the zero rule raised some of so many probabilities; counts are in the warning."""
+    if found.n_clipped:
+        message = Phrase(
+            "probabilities of 0 were raised to {:g}, because log odds need more than 0; "
+            "choose the floor with {}.",
+            found.clip,
+            Option("clip"),
+        )
+        counts = {name: getattr(found, name) for name in ("n_zeros", "n_clipped", "n_clipped_true")}
+        numbers = {**counts, "n_entries": n_entries, "clip": found.clip}
+        detail = zeros_raised(found, n_entries, "What is learned or tested depends")
+        warn(ZeroProbabilityWarning(message, detail=detail, numbers=numbers))

@@ -9,16 +9,17 @@ linear sums           ``sum_i w_i (g_ji, g_ji l_ji, g_ji l_ji^2)``: gradient and
 gram                  ``sum_i w_i a_i a_i'``, the Hessian less its diagonals
 ====================  ==================================================================
 
-A chunk is one buffer ``[G; GL; GLL; log-sum-exp]``, filled in place and summed by two products. The
-time goes to exp (two thirds of it where the processor has no vector exp for float64) and to the
-gram product, so eta is not shifted before exp unless it is large, and steps that need few digits
-can be asked for in float32 (`LogPartition.rough`).
+`LogPartition` has them by one of two ways that agree to 1e-12: in C, where it was compiled
+(`_math/compiled`, ``kernel.c``), and as here. A chunk is one buffer ``[G; GL; log-sum-exp]``,
+filled in place and summed by two products. The time goes to exp (two thirds of it where the
+processor has no vector exp for float64) and to the gram product, so eta is not shifted before exp
+unless it is large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,16 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._ground.threads import borrowed, one_blas_thread, ordered_map, threads_for
+from . import compiled
 
 CHUNK_ELEMENTS = 75_000
 """Elements of one (K, rows) buffer: small enough that the buffers of a chunk stay in cache."""
 MOST_GROUPS = 32
 """Groups of chunks whose sums are kept apart and added in order."""
-GROUP_ELEMENTS = 2**22
-"""Elements of all their Hessians, about."""
-ROUGH_PAYS = 50_000
-"""Elements (rows times classes) from which float32 steps are faster."""
+GROUP_ELEMENTS, IN_C = 2**22, 2**16
+"""K times K of all of them together, about; in C, which needs no small chunks, fewer."""
+ROUGH, ENOUGH_ROWS = 4, 10
+"""One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
 SAFE, SAFE_FLOAT32 = 600.0, 60.0
 """Largest eta whose exponentials, thousands of them, can be added without overflow."""
 ROUNDED_UP = 1.0 + 2e-15
@@ -108,7 +110,7 @@ def exponentials(
 
 
 class LogPartition:
-    """``theta -> Terms`` of A(theta) for fixed log odds (K, n), in float64 or float32.
+    """``theta -> Terms`` of A(theta) for fixed log odds (K, n).
 
     Rows are worked through in chunks that stay in cache, with buffers that are made once. Chunks
     are gathered in groups that depend on the shape alone, and groups are added in order: the number
@@ -119,52 +121,48 @@ class LogPartition:
     def __init__(
         self, log_odds: NDArray[Any], weight: Floats | None = None, *, n_jobs: int | None = None
     ) -> None:
-        self.log_odds = log_odds
-        self.weight = weight
+        self.log_odds, self.weight = log_odds, weight
         self.n_compared, self.n_samples = k, n = log_odds.shape
         self.n_threads = threads_for(log_odds.size, n_jobs)
         self._rows = min(n, max(256, CHUNK_ELEMENTS // k, 2 * k))
-        most_groups = max(2, min(MOST_GROUPS, GROUP_ELEMENTS // (k * k)))
+        self._root = None if weight is None else np.sqrt(weight)
+        self._in_c = compiled.is_for(log_odds)
+        most_groups = (IN_C if self._in_c else GROUP_ELEMENTS) // (k * k)
+        most_groups = max(2 * ROUGH if self._in_c else 2, min(MOST_GROUPS, most_groups))
         self._group = self._rows * -(-n // (self._rows * most_groups))
-        self._root = np.ones(self._rows) if weight is None else np.sqrt(weight)
-        self._range = log_odds.min(axis=1), log_odds.max(axis=1)
-        self._spare: dict[Any, list[NDArray[Any]]] = {np.float64: [], np.float32: []}
+        self._spare: list[Floats] = []
 
     def __call__(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian at `theta`."""
-        return self._terms(theta, np.float64, self.is_below(SAFE, theta))
+        return self._sum(theta, range(0, self.n_samples, self._group))
 
-    def value(self, theta: Floats) -> float:
-        """Return the value alone, in about two thirds of the time."""
-        k, bounded = self.n_compared, self.is_below(SAFE, theta)
+    def light(self, theta: Floats) -> Terms:
+        """Return value, gradient and the Hessian's diagonal: of many classes, far less work."""
+        return self._sum(theta, range(0, self.n_samples, self._group), light=True)
 
-        def work(chunk: int) -> float:
-            odds = self.log_odds[:, chunk * self._rows : (chunk + 1) * self._rows]
-            with borrowed(self._spare[np.float64], (3 * k + 1, self._rows), np.float64) as own:
-                g, total = own[:k, : odds.shape[1]], own[3 * k, : odds.shape[1]]
-                top = exponentials(theta, odds, g, total, bounded)[1]
-                np.log(total, out=total)
-                if top is not None:
-                    total += top
-                if self.weight is None:
-                    return float(total.sum())
-                return float(total @ self.weight[chunk * self._rows : (chunk + 1) * self._rows])
+    def rough(self, theta: Floats) -> Floats:
+        """Return the Hessian, about: from some of the rows, where they are many."""
+        groups = range(0, self.n_samples, self._group)
+        enough = 2 * ENOUGH_ROWS * self.n_compared * ROUGH <= self.n_samples
+        few = groups[::ROUGH] if enough else groups
+        n_rows = sum(min(self._group, self.n_samples - first) for first in few)
+        return self._sum(theta, few).hessian * (self.n_samples / n_rows)
 
-        chunks = range(-(-self.n_samples // self._rows))
-        return sum(ordered_map(work, chunks, self.n_threads))
+    def _sum(self, theta: Floats, groups: range, *, light: bool = False) -> Terms:
+        """Return the sum over groups, in order."""
+        if self._in_c:
+            work = partial(self._by_c, theta, light)
+        else:
+            work = partial(self._by_numpy, theta, light, self.is_below(SAFE, theta))
+        if len(groups) == 1 and self._in_c:
+            return work(0)
+        with one_blas_thread(4 * self.n_compared**2 * self._rows):
+            first, *others = ordered_map(work, groups, self.n_threads)
+        return sum(others, start=first)
 
-    @property
-    def rough(self) -> Callable[[Floats], Terms] | None:
-        """The same in float32: good to some five digits, and several times as fast.
-
-        None where the data are too small to gain; a value of NaN where float32 could overflow.
-        """
-        return self._rough if self.log_odds.size >= ROUGH_PAYS else None
-
-    def _rough(self, theta: Floats) -> Terms:
-        if not self.is_below(SAFE_FLOAT32, theta):
-            return Terms(np.nan, np.zeros_like(theta), np.eye(len(theta)))
-        return self._terms(theta, np.float32, True)
+    @cached_property
+    def _range(self) -> tuple[Floats, Floats]:
+        return self.log_odds.min(axis=1), self.log_odds.max(axis=1)
 
     @property
     def largest(self) -> float:
@@ -178,70 +176,46 @@ class LogPartition:
         top = theta[:k] + np.maximum(theta[k:] * low, theta[k:] * high)
         return bool(top.max() < bound)
 
-    def _terms(self, theta: Floats, dtype: Any, bounded: bool) -> Terms:
-        """Add the groups' sums in order, whoever computed them."""
+    def _by_c(self, theta: Floats, light: bool, first: int) -> Terms:
+        """Return the Terms of the group of rows from `first`."""
+        rows = slice(first, first + self._group)
+        root = None if self._root is None else self._root[rows]
+        return Terms(*compiled.terms(self.log_odds[:, rows], root, theta, light))
 
-        def work(group: int) -> _Sums:
-            sums, first = _Sums(self.n_compared), group * self._group
-            with borrowed(self._spare[dtype], (3 * self.n_compared + 1, self._rows), dtype) as own:
-                for start in range(first, min(self.n_samples, first + self._group), self._rows):
-                    self._add_chunk(sums, theta, start, own, bounded)
-            return sums
-
-        with one_blas_thread(4 * self.n_compared**2 * self._rows):
-            groups = range(-(-self.n_samples // self._group))
-            parts = list(ordered_map(work, groups, self.n_threads))
-        for part in parts[1:]:
-            parts[0].add(part)
-        return parts[0].terms()
-
-    def _add_chunk(
-        self, sums: _Sums, theta: Floats, start: int, buffer: NDArray[Any], bounded: bool
-    ) -> None:
-        """Add the sums of the rows from `start`; the buffer's dtype is that of the arithmetic."""
-        k, odds = self.n_compared, self.log_odds[:, start : start + self._rows]
-        m, dtype = odds.shape[1], buffer.dtype
-        stack, total = buffer[: 3 * k, :m], buffer[3 * k, :m]
-        g, gl, gll = stack[:k], stack[k : 2 * k], stack[2 * k :]
-        if odds.dtype != dtype:
-            np.copyto(gll, odds, casting="same_kind")
-            odds = gll
-        softmax_against_zero(theta.astype(dtype, copy=False), odds, g, total=total, bounded=bounded)
-        root = self._root[:m] if self.weight is None else self._root[start : start + m]
-        root = root.astype(dtype, copy=False)
-        if self.weight is not None:
-            g *= root
-            total *= root
-        np.multiply(g, odds, out=gl)
-        np.multiply(gl, odds, out=gll)
-        sums.value += float(total @ root)
-        sums.linear += stack @ root
-        sums.gram += stack[: 2 * k] @ stack[: 2 * k].T
-
-
-class _Sums:
-    """``sum w log-sum-exp``; ``sum w (g, g l, g l^2)``; ``sum w a a'`` with ``a = (g, g l)``."""
-
-    def __init__(self, n_compared: int) -> None:
-        self.value = 0.0
-        self.linear = np.zeros(3 * n_compared)
-        self.gram = np.zeros((2 * n_compared, 2 * n_compared))
-
-    def add(self, other: _Sums) -> None:
-        self.value += other.value
-        self.linear += other.linear
-        self.gram += other.gram
-
-    def terms(self) -> Terms:
-        """Return the Terms; the sums are used up."""
-        size = len(self.gram)
-        k, hessian = size // 2, np.negative(self.gram, out=self.gram)
-        flat = hessian.reshape(-1)
-        flat[:: size + 1][:k] += ROUNDED_UP * self.linear[:k]
-        flat[:: size + 1][k:] += ROUNDED_UP * self.linear[2 * k :]
-        flat[k :: size + 1][:k] += self.linear[k : 2 * k]
-        flat[k * size :: size + 1] += self.linear[k : 2 * k]
-        return Terms(self.value, self.linear[: 2 * k].copy(), hessian)
+    def _by_numpy(self, theta: Floats, light: bool, bounded: bool, first: int) -> Terms:
+        """Return the same without C."""
+        k, value, last = self.n_compared, 0.0, min(self.n_samples, first + self._group)
+        linear, own, squares = np.zeros(2 * k), np.zeros(2 * k), np.zeros(k)
+        gram = np.zeros((2 * k, 2 * k))
+        with borrowed(self._spare, (2 * k + 1, self._rows), np.float64) as buffer:
+            for start in range(first, last, self._rows):
+                odds = self.log_odds[:, start : start + self._rows]
+                stack = buffer[:, : odds.shape[1]]
+                g, gl, total = stack[:k], stack[k:-1], stack[-1]
+                softmax_against_zero(theta, odds, g, total=total, bounded=bounded)
+                if self._root is None:
+                    root = np.ones(odds.shape[1])
+                else:
+                    root = self._root[start : start + self._rows]
+                    g *= root
+                    total *= root
+                np.multiply(g, odds, out=gl)
+                value += float(total @ root)
+                linear += stack[:-1] @ root
+                squares += np.einsum("ji,ji->j", gl, odds if self._root is None else odds * root)
+                if light:
+                    own += np.einsum("ji,ji->j", stack[:-1], stack[:-1])
+                else:
+                    gram += stack[:-1] @ stack[:-1].T
+        if light:
+            second = np.concatenate([linear[:k], squares])
+            return Terms(value, linear, ROUNDED_UP * second - own)
+        hessian, j = -gram, np.arange(k)
+        hessian[j, j] += ROUNDED_UP * linear[:k]
+        hessian[k + j, k + j] += ROUNDED_UP * squares
+        hessian[j, k + j] += linear[k:]
+        hessian[k + j, j] += linear[k:]
+        return Terms(value, linear, hessian)
 
 
 def softmax(eta: NDArray[Any], axis: int = 0, *, bounded: bool | None = False) -> NDArray[Any]:
@@ -250,6 +224,9 @@ def softmax(eta: NDArray[Any], axis: int = 0, *, bounded: bool | None = False) -
     The largest entries are taken off first. ``bounded=True`` promises that this is not needed;
     None asks for it only where an entry is larger than `SAFE`, either way.
     """
+    found = compiled.softmax(eta, axis)
+    if found is not None:
+        return found
     if bounded is None:
         safe = SAFE if eta.dtype == np.float64 else SAFE_FLOAT32
         bounded = bool(eta.max(initial=0.0) < safe and eta.min(initial=0.0) > -safe)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._ground.threads import borrowed, ordered_map, threads_for
+from .compiled import fill_log_odds
 from .kernel import (
     CHUNK_ELEMENTS,
     ROUNDED_UP,
@@ -75,6 +76,8 @@ def log_odds_of_rows(
     odds = np.empty((c - 1, n))
 
     def work(chunk: slice) -> None:
+        if not logarithms and fill_log_odds(rows[chunk], baseline, odds[:, chunk]):
+            return
         logs = np.array(rows[chunk].T, dtype=np.float64, order="C")
         if not logarithms:
             np.log(logs, out=logs)
@@ -101,26 +104,56 @@ def sufficient_statistic(
 class Likelihood:
     """``theta -> Terms`` of the negative log likelihood ``A(theta) - theta . s``."""
 
-    def __init__(self, partition: LogPartition, statistic: Floats) -> None:
+    def __init__(self, partition: Callable[[Floats], Terms], statistic: Floats) -> None:
         self.partition, self.statistic = partition, statistic
 
     def __call__(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian at `theta`."""
-        return self._less_statistic(theta, self.partition(theta))
+        return self.of(theta, self.partition(theta))
 
-    def value(self, theta: Floats) -> float:
-        """Return the value alone."""
-        return self.partition.value(theta) - float(theta @ self.statistic)
-
-    @property
-    def rough(self) -> Callable[[Floats], Terms] | None:
-        """The same in float32; see `LogPartition.rough`."""
-        rough = self.partition.rough
-        return None if rough is None else lambda theta: self._less_statistic(theta, rough(theta))
-
-    def _less_statistic(self, theta: Floats, terms: Terms) -> Terms:
+    def of(self, theta: Floats, terms: Terms) -> Terms:
+        """Return them from those of A."""
         value = terms.value - float(theta @ self.statistic)
         return Terms(value, terms.gradient - self.statistic, terms.hessian)
+
+
+class Restricted:
+    """``x -> Terms`` of an objective at ``theta = origin + basis x``, with a ridge on theta.
+
+    The ridge is ``penalty/2 |theta - centre|^2``; without a `basis` x is ``theta - origin``.
+    """
+
+    def __init__(
+        self,
+        objective: Callable[[Floats], Terms],
+        origin: Floats,
+        basis: Floats | None = None,
+        penalty: float = 0.0,
+        centre: Floats | None = None,
+    ) -> None:
+        self.objective, self.origin, self.basis = objective, origin, basis
+        self.penalty, self.centre = penalty, origin if centre is None else centre
+
+    def theta(self, x: Floats) -> Floats:
+        """Return theta at `x`."""
+        return self.origin + (x if self.basis is None else self.basis @ x)
+
+    def __call__(self, x: Floats) -> Terms:
+        """Return value, gradient and Hessian at `x`."""
+        theta = self.theta(x)
+        return self.of(theta, self.objective(theta))
+
+    def of(self, theta: Floats, terms: Terms) -> Terms:
+        """Return the terms in x, from those of the objective at `theta`."""
+        value, gradient, hessian = terms.value, terms.gradient, terms.hessian
+        if self.penalty:
+            away = theta - self.centre
+            value = value + 0.5 * self.penalty * float(away @ away)
+            gradient = gradient + self.penalty * away
+            hessian = hessian + self.penalty * np.eye(len(theta))
+        if self.basis is None:
+            return Terms(value, gradient, hessian)
+        return Terms(value, self.basis.T @ gradient, self.basis.T @ hessian @ self.basis)
 
 
 def recalibrate(

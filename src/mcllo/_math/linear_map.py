@@ -14,6 +14,10 @@ Hessian, block (j,k)  ``sum_i w_i g_ji (1[j = k] - g_ki) x_ji x_ki'``
 
 With the rows ``a_jk = sqrt(w) g_j x_jk`` stacked, the second part of the Hessian is one gram
 product ``-A A'`` and the first, the diagonal blocks, ``A_j (sqrt(w) x_j)'``.
+
+Where parameters are many the Hessian is not made. Its blocks on a single class, ``sum_i v_ji x_i
+x_i'`` with ``v_ji = w_i g_ji (1 - g_ji)``, are all but made by the rows of largest v_ji
+(`class_blocks`): the others count as rows of the mean kind.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .kernel import softmax
 from .likelihood import CHUNK_ELEMENTS, Terms
+
+LOOKED_AT, COUNTED = 100, 5
+"""Rows for each feature that `class_blocks` looks at, and that it counts one by one."""
 
 
 class LinearMapLoss:
@@ -51,7 +58,9 @@ class LinearMapLoss:
         self.shape = (n_modelled, 2 if diagonal else len(scores) + 1)
         size = n_modelled * self.shape[1]
         self._rows = min(self.n_samples, max(256, CHUNK_ELEMENTS // size))
-        self._features = np.ones((n_modelled if diagonal else 1, self.shape[1], self._rows))
+        self._light = min(self.n_samples, max(256, CHUNK_ELEMENTS // max(self.shape)))
+        own = (n_modelled if diagonal else 1, self.shape[1], max(self._rows, self._light))
+        self._features = np.ones(own)
         self._products = np.empty(size * self._rows)
         self.statistic = self._label_sums(weight)
 
@@ -60,7 +69,7 @@ class LinearMapLoss:
         m, d = self.shape
         value, gram, blocks = 0.0, np.zeros((m * d, m * d)), np.zeros((m, d, d))
         for start in range(0, self.n_samples, self._rows):
-            features, root, g, nll = self._chunk(theta, start)
+            features, root, g, nll = self._chunk(theta, start, self._rows)
             value += float(nll @ (root * root))
             g *= root
             stack = self._products[: m * d * len(root)].reshape(m, d, -1)
@@ -77,8 +86,8 @@ class LinearMapLoss:
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return what `__call__` does, without the Hessian."""
         value, gradient = 0.0, -self.statistic
-        for start in range(0, self.n_samples, self._rows):
-            features, root, g, nll = self._chunk(theta, start)
+        for start in range(0, self.n_samples, self._light):
+            features, root, g, nll = self._chunk(theta, start, self._light)
             weight = root * root
             value += float(nll @ weight)
             g *= weight
@@ -88,36 +97,72 @@ class LinearMapLoss:
                 gradient += g @ features[0].T
         return value, gradient.ravel()
 
+    def curvature(self, theta: Floats, along: Floats) -> float:
+        """Return ``d' H d`` for the direction d = `along`: the rows' variances of d's eta."""
+        total = 0.0
+        for start in range(0, self.n_samples, self._light):
+            features, root, g, _ = self._chunk(theta, start, self._light)
+            t = self._eta(along, features)
+            mean = np.einsum("ji,ji->i", g, t)
+            t -= mean
+            total += float(np.einsum("ji,ji,ji->i", g, t, t) @ (root * root))
+        return total
+
+    def class_blocks(self, theta: Floats, gram: Floats) -> Floats:
+        """Return the Hessian's blocks on single classes, about, shape (m, d, d); `feature_gram`."""
+        m, d = self.shape
+        step = max(1, self.n_samples // (LOOKED_AT * d))
+        scores, root = self.scores[:, ::step], self.root[::step]
+        n, counted = len(root), min(len(root), COUNTED * d)
+        features = np.ones((m if self.diagonal else 1, d, n))
+        features[:, :-1] = scores[:, None] if self.diagonal else scores
+        g = self._eta(theta, features)
+        softmax(g)
+        spread = g * (1.0 - g)
+        spread *= step * root * root
+        most = np.argpartition(spread, n - counted, axis=1)[:, n - counted :]
+        own = np.take_along_axis(spread, most, axis=1)
+        rest = spread.sum(axis=1) - own.sum(axis=1)
+        blocks = np.maximum(rest, 0.0)[:, None, None] * (gram / (self.root @ self.root))
+        rows = np.ascontiguousarray(features.transpose(0, 2, 1))
+        for j in range(m):
+            x = rows[j if self.diagonal else 0][most[j]]
+            blocks[j] += (x.T * own[j]) @ x
+        return blocks
+
     def feature_gram(self) -> Floats:
         """Return ``sum_i w_i x_ji x_ji'``, shape (m, d, d), or (1, d, d) when all share it."""
         gram = np.zeros((len(self._features), self.shape[1], self.shape[1]))
         for start in range(0, self.n_samples, self._rows):
-            features, root = self._design(start)
+            features, root = self._design(start, self._rows)
             scaled = features * root
             gram += scaled @ scaled.transpose(0, 2, 1)
         return gram
 
-    def _design(self, start: int) -> tuple[Floats, Floats]:
+    def _design(self, start: int, rows: int) -> tuple[Floats, Floats]:
         """Return the features of a chunk, shape (m or 1, d, rows), and the roots of its weights."""
-        scores = self.scores[:, start : start + self._rows]
+        scores = self.scores[:, start : start + rows]
         features = self._features[..., : scores.shape[1]]
         if self.diagonal:
             features[:, 0] = scores
         else:
             features[0, :-1] = scores
-        return features, self.root[start : start + self._rows]
+        return features, self.root[start : start + rows]
 
-    def _chunk(self, theta: Floats, start: int) -> tuple[Floats, Floats, Floats, Floats]:
+    def _eta(self, theta: Floats, features: Floats) -> Floats:
+        theta = theta.reshape(self.shape)
+        if not self.diagonal:
+            return np.asarray(theta @ features[0])
+        eta: Floats = theta[:, :1] * features[:, 0]
+        eta += theta[:, 1:]
+        return eta
+
+    def _chunk(self, theta: Floats, start: int, rows: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Return a chunk's features, weight roots, probabilities and negative log likelihoods."""
-        features, root = self._design(start)
-        rows = theta.reshape(self.shape)
-        if self.diagonal:
-            g = rows[:, :1] * features[:, 0]
-            g += rows[:, 1:]
-        else:
-            g = rows @ features[0]
+        features, root = self._design(start, rows)
+        g = self._eta(theta, features)
         g -= g.max(axis=0)  # before the label's entry is taken: small losses keep their digits
-        own = g[self.codes[start : start + self._rows], np.arange(len(root))]
+        own = g[self.codes[start : start + rows], np.arange(len(root))]
         return features, root, g, softmax(g, bounded=True) - own
 
     def _blocks(self, stack: Floats, features: Floats, root: Floats) -> Floats:

@@ -4,10 +4,8 @@ Each iteration, at x with gradient g and Hessian H, of which only products are k
 
 1. solve ``H d = -g`` by conjugate gradients, preconditioned, until the residual is a part `eta` of
    g (Eisenstat and Walker, 1996, choice 2): a rough solution far from the minimum, a good one near;
-2. decrement ``-g . d``, as in `_math/newton`;
-3. when it is below `tol`, or so small that a good solution leaves less than that, take the step
-   and stop;
-4. otherwise halve the step until the value falls enough, as in `_math/newton`, and go on.
+2. go on as in `_math/newton`, until the decrement ``-g . d`` is so small that a good solution
+   leaves next to nothing.
 
 A Newton step needs ``4 n K^2`` operations for the Hessian and ``8 K^3 / 3`` for its factorisation;
 conjugate gradients need about 30 products of ``8 n K`` for a whole fit. From about `MANY` classes
@@ -26,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .kernel import ROUGH_PAYS, Terms
-from .newton import MAX_ITER, TOL, Solution, approach, line_search
+from .kernel import Terms
+from .newton import MAX_ITER, Solution, minimize
 from .products import Blocks, LikelihoodOperator, LogPartitionOperator
 
 ROUGHEST, FINEST = 0.1, 1e-5
@@ -51,9 +49,6 @@ class Objective(Protocol):
     def value_gradient(self, x: Floats) -> Terms:
         """Move to x; the Terms need no Hessian."""
 
-    def rough(self, x: Floats) -> Terms:
-        """The same at less cost and to fewer digits; used where ``rough=True`` asks for it."""
-
     def product(self, v: Floats) -> Floats:
         """Return the Hessian times v."""
 
@@ -61,56 +56,30 @@ class Objective(Protocol):
         """Return an approximate solution of ``H x = v``."""
 
 
-@dataclass(frozen=True, eq=False)
-class PCGSolution(Solution):
-    """Where `minimize_pcg` stopped, by how many Hessian products; its terms hold no Hessian."""
-
-    n_products: int
-
-
-def minimize_pcg(
-    objective: Objective,
-    start: Floats,
-    *,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
-    rough: bool = False,
-) -> PCGSolution:
-    """Minimise `objective` from `start`; see the module's steps."""
-    x = np.array(start, dtype=np.float64)
-    first = terms = objective.value_gradient(x)
-    solver, decrement, done = _Solver(objective), 0.0, 0
-    if rough:
-        x, terms, _, done = approach(
-            objective.value_gradient, objective.rough, solver, x, terms, tol, max_iter
-        )
-        if done == 0:
-            solver.size = np.inf
-            terms = objective.value_gradient(x)  # products are those at x again
-    for n_iter in range(done + 1, max_iter + 1):
-        direction = solver(terms)
-        decrement = max(0.0, -float(terms.gradient @ direction))
-        if decrement <= tol or (decrement <= LAST and solver.part <= FINEST):
-            return PCGSolution(x + direction, first, terms, decrement, n_iter, True, solver.used)
-        found = line_search(objective.value_gradient, x, terms, direction)
-        if found is None:
-            break
-        x, terms = found
-    return PCGSolution(x, first, terms, decrement, n_iter, False, solver.used)
+def minimize_pcg(objective: Objective, start: Floats, *, max_iter: int = MAX_ITER) -> Solution:
+    """Minimise `objective` from `start`; the terms hold no Hessian."""
+    solve = Directions(objective)
+    return minimize(
+        objective.value_gradient, start, tol=LAST, max_iter=max_iter, solve=solve, settled=True
+    )
 
 
-class _Solver:
-    """Step 1 with its memory: the last gradient's size, the part left, the products used."""
+class Directions:
+    """Step 1 with its memory: the last gradient's size, and the products used."""
 
     def __init__(self, objective: Objective) -> None:
-        self.objective, self.size, self.part, self.used = objective, np.inf, ROUGHEST, 0
+        self.objective, self.size, self.used = objective, np.inf, 0
 
     def __call__(self, terms: Terms) -> Floats:
+        """Return the direction, solved for as finely as the last decrease warrants."""
         size = float(terms.gradient @ self.objective.precondition(terms.gradient))
         ratio = FINEST if size <= NEAR_LAST * LAST else size / self.size
-        self.part, self.size = min(ROUGHEST, max(FINEST, ratio)), size
+        self.size = size
         direction, n_products = conjugate_gradients(
-            self.objective.product, self.objective.precondition, -terms.gradient, self.part
+            self.objective.product,
+            self.objective.precondition,
+            -terms.gradient,
+            min(ROUGHEST, max(FINEST, ratio)),
         )
         self.used += n_products
         return direction
@@ -162,7 +131,7 @@ def has_whole_hessian(n_parameters: int) -> bool:
 class ManyFit:
     """Where the fit of many classes stopped, in all parameters; fixed ones are the start's."""
 
-    solution: PCGSolution
+    solution: Solution
     hessian: Floats | None
     """At the estimate, penalty included; None where it was not asked for or is too large."""
     blocks: Blocks
@@ -195,7 +164,7 @@ def fit_many(
     partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
     objective = LikelihoodOperator(partition, statistic, penalty=penalty, centre=centre, free=free)
     with np.errstate(over="ignore", invalid="ignore"):  # on the way to a limit; never at the end
-        solution = minimize_pcg(objective, start, rough=log_odds.size >= ROUGH_PAYS)
+        solution = minimize_pcg(objective, start)
     wanted = hessian and has_whole_hessian(len(statistic))
     whole = objective.hessian(solution.x, near=solution.converged) if wanted else None
     assert objective.first_blocks is not None

@@ -6,15 +6,18 @@ Each iteration of `minimize`, at x with gradient g and Hessian H:
 2. decrement ``g' H^-1 g``: twice the expected decrease, in units that no rescaling of x changes;
 3. when the decrement is below `tol` and H has settled, take the step and stop: near a minimum the
    next decrement would be of the order ``tol ** 2``, and the step changes H, relatively, by about
-   the ratio of the last two decrements. (Where the objective falls towards an infimum that no
-   finite x attains, the decrement still vanishes, by a factor e a step, and the value is the
-   infimum's.)
+   the ratio of the last two decrements. Where the objective falls towards an infimum that no
+   finite x attains, the decrement falls by a factor e a step, and is all that is left to gain.
+   Where that may be (`endless`), stop at `SLOW`, before rounding decides where;
 4. otherwise halve the step until the value falls enough (Armijo), and go on.
 
-With a `rough` objective, cheaper and good to a few digits, steps 1-2 are first run on that, without
-a search, until the next decrement should be below `tol` or lost in the noise. Where its decrements
-do not fall quickly, or where it led to no lower value, its steps are forgotten. The run ends on the
-exact objective either way, at once where the steps have told how little H can still change.
+A search whose value is all that is asked for need not wait for H, and may end once the value is low
+enough (`reach`).
+
+With many parameters most of the work is H. `approach` finds a place so near the minimum that
+`minimize` needs one H there. It goes by directions ``-B g``, B a rough inverse of H, which each
+step s with the change y of the gradient along it corrects (BFGS):
+``B <- (I - s y' / y's) B (I - y s' / y's) + s s' / y's``.
 
 `minimize_sets` takes the same steps for several problems that share every evaluation, each with its
 own value, step and end; directions may be rough solutions. A problem is done with its step where
@@ -39,14 +42,21 @@ SETTLED = 3e-7
 """Ratio of the last two decrements at which H is good to that many digits."""
 SURELY_SETTLED = 1e-3
 """Part of `tol` below which H counts as settled whatever the ratio."""
+SLOW, AS_BEFORE = 1e-7, 0.2
+"""A decrement below the first that is more than the second times the last falls slowly."""
 MAX_ITER = 100
+NEAR = 1e-8
+"""Decrement from which `approach` takes one more step and leaves the last one to `minimize`: with a
+step's usual gain of a factor 50, H is taken a hundred-thousandth of a standard error away."""
 ENOUGH_DECREASE = 1e-4
 """Part of the decrease that the slope promises which a step must bring (Armijo)."""
 REACH = 1e8
+FAST, RENEWED, MEMORY = 0.5, 2, 20
+"""Ratio of two decrements up to which `approach` goes on; the step before which B is made anew; the
+steps that correct it."""
 MAX_HALVINGS = 40
-MAX_ROUGH = 12
-NOISE = 1e-7
-"""Decrement below which a rough objective's is not worth another look."""
+ROUNDING = 1e-13
+"""Relative error of a value: no smaller fall is looked for."""
 
 MAX_ITER_MANY = 50
 LEFT_OF_TOL = 0.1
@@ -54,6 +64,10 @@ LEFT_OF_TOL = 0.1
 NOISE_MANY = 0.01
 """Part of the rounding of values below which decrements are not worth another step."""
 MAX_PRODUCTS = 200
+
+
+Product = Callable[[Floats], Floats]
+"""Multiplies by a matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +82,8 @@ class Solution:
     n_iter: int
     """Newton steps taken, which is also the number of Hessians used."""
     converged: bool
+    slow: bool = False
+    """Whether it stopped on the way to an infimum that no finite x attains."""
 
     @property
     def gradient_norm(self) -> float:
@@ -76,8 +92,9 @@ class Solution:
 
     @property
     def value(self) -> float:
-        """The objective at `x`, the last step included to second order."""
-        return self.terms.value - (0.5 * self.decrement if self.converged else 0.0)
+        """The objective at `x`, the last step included to second order; or the infimum."""
+        left = 1.0 if self.slow else 0.5
+        return self.terms.value - (left * self.decrement if self.converged else 0.0)
 
 
 def minimize(
@@ -86,21 +103,32 @@ def minimize(
     *,
     tol: float = TOL,
     max_iter: int = MAX_ITER,
-    rough: Callable[[Floats], Terms] | None = None,
+    first: Terms | None = None,
+    solve: Callable[[Terms], Floats] | None = None,
+    settled: bool = False,
+    endless: bool = False,
+    reach: float = -np.inf,
 ) -> Solution:
-    """Minimise `objective` from `start`; see the module's steps."""
+    """Minimise `objective` from `start`; see the module's steps.
+
+    `first` are the terms there, where they are known. `solve` gives directions in another way than
+    by the Hessian. `settled` where the search need not wait for the Hessian: the value is all that
+    is asked for, or the start is near.
+    """
+    solve = solve or newton_direction
     x = np.array(start, dtype=np.float64)
-    first = terms = objective(x)
-    decrement, done, bend = 0.0, 0, np.inf
-    if rough is not None:
-        x, terms, bend, done = approach(objective, rough, newton_direction, x, terms, tol, max_iter)
-    for n_iter in range(done + 1, max_iter + 1):
-        direction, previous = newton_direction(terms), decrement
-        decrement = _decrement(terms, direction)
-        if decrement <= NOISE and bend * decrement <= SETTLED**2:
-            return Solution(x + direction, first, terms, decrement, n_iter, True)
-        if decrement <= tol * (1.0 if decrement <= SETTLED * previous else SURELY_SETTLED):
-            return Solution(x + direction, first, terms, decrement, n_iter, True)
+    first = terms = objective(x) if first is None else first
+    decrement, n_iter = 0.0, 0
+    while n_iter < max_iter and not terms.value <= reach:
+        direction, previous = solve(terms), decrement
+        with np.errstate(over="ignore"):
+            decrement = max(0.0, -float(terms.gradient @ direction))
+        n_iter += 1
+        sure = settled or decrement <= SETTLED * previous
+        slow = endless and AS_BEFORE * previous < decrement <= SLOW
+        if slow or decrement <= tol * (1.0 if sure else SURELY_SETTLED):
+            slow = slow and n_iter > 1
+            return Solution(x + direction, first, terms, decrement, n_iter, True, slow)
         found = line_search(objective, x, terms, direction)
         if found is None:
             break
@@ -108,45 +136,63 @@ def minimize(
     return Solution(x, first, terms, decrement, n_iter, False)
 
 
-def _decrement(terms: Terms, direction: Floats) -> float:
-    with np.errstate(over="ignore"):
-        return max(0.0, -float(terms.gradient @ direction))
-
-
 def approach(
-    objective: Callable[[Floats], Terms],
-    rough: Callable[[Floats], Terms],
-    solve: Callable[[Terms], Floats],
+    light: Callable[[Floats], Terms],
     start: Floats,
     first: Terms,
-    tol: float,
-    max_iter: int,
-) -> tuple[Floats, Terms, float, int]:
-    """Return where rough steps led, the exact terms there, the bend and the steps taken.
+    inverse: Product,
+    *,
+    renew: Callable[[Floats], Product] | None = None,
+    enough: float = NEAR,
+    fast: float = FAST,
+    max_iter: int = MAX_ITER,
+) -> Solution:
+    """Return a place near the minimum; see the module's last formula.
 
-    Near a minimum a decrement is about `bend` times the square of the one before, and the last step
-    changes H, relatively, by about ``sqrt(bend * decrement)``.
+    `light` gives values and gradients, `first` those at `start`, `inverse` multiplies by a rough
+    inverse of the Hessian there, and ``renew(x)`` returns one at x. The search ends where the
+    decrement is `enough`, and leaves off where decrements do not fall as `fast`: there Newton's own
+    steps do better.
     """
-    x, terms, previous, bend = start, first, np.inf, np.inf
-    for n_iter in range(1, min(MAX_ROUGH, max_iter - 1) + 1):
-        with np.errstate(over="ignore", invalid="ignore"):
-            direction = solve(terms)
-            decrement = _decrement(terms, direction)
-        if not decrement < 0.5 * previous:  # also when it is not a number
-            break
-        x = x + direction
-        if decrement > NOISE and previous < np.inf:
-            bend = decrement / previous / previous
-        if decrement <= NOISE or bend * decrement * decrement <= tol:
-            exact = objective(x)
-            if np.isfinite(exact.value) and exact.value <= first.value:
-                return x, exact, bend, n_iter
-            break
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms, previous = rough(x), decrement
-        if not np.isfinite(terms.value):
-            break
-    return start, first, np.inf, 0
+    x, terms, decrement, secants = start, first, np.inf, Secants(inverse)
+    for n_iter in range(max_iter):
+        if n_iter == RENEWED and renew is not None:
+            secants = Secants(renew(x))
+        direction, previous = -secants(terms.gradient), decrement
+        decrement = -float(terms.gradient @ direction)
+        if 0.0 <= decrement <= enough:
+            return Solution(x + direction, first, terms, decrement, n_iter, True)
+        found = line_search(light, x, terms, direction) if decrement <= fast * previous else None
+        if found is None:
+            return Solution(x, first, terms, decrement, n_iter, False)
+        secants.learn(found[0] - x, found[1].gradient - terms.gradient)
+        x, terms = found
+    return Solution(x, first, terms, decrement, max_iter, False)
+
+
+class Secants:
+    """Products with the inverse of a Hessian as the last steps show it (BFGS)."""
+
+    def __init__(self, inverse: Product) -> None:
+        self.inverse = inverse
+        self.pairs: list[tuple[Floats, Floats, float]] = []
+
+    def learn(self, step: Floats, change: Floats) -> None:
+        """Take in by how much the gradient changed along a step."""
+        curvature = float(step @ change)
+        if curvature > 0.0:
+            self.pairs = [*self.pairs[1 - MEMORY :], (step, change, curvature)]
+
+    def __call__(self, gradient: Floats) -> Floats:
+        """Return ``B g``."""
+        g, parts = gradient.copy(), []
+        for step, change, curvature in reversed(self.pairs):
+            parts.append(float(step @ g) / curvature)
+            g -= parts[-1] * change
+        found = self.inverse(g)
+        for (step, change, curvature), part in zip(self.pairs, reversed(parts), strict=True):
+            found = found + (part - float(change @ found) / curvature) * step
+        return found
 
 
 def newton_direction(terms: Terms) -> Floats:
@@ -167,7 +213,7 @@ def line_search(
     excess = float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max())
     direction = direction / max(1.0, excess)
     slope = max(0.0, -float(terms.gradient @ direction))
-    step, rounding = 1.0, 1e-13 * (1.0 + abs(terms.value))
+    step, rounding = 1.0, ROUNDING * (1.0 + abs(terms.value))
     for _ in range(MAX_HALVINGS):
         with np.errstate(over="ignore", invalid="ignore"):
             point = x + step * direction

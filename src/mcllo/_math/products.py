@@ -103,13 +103,13 @@ class LogPartitionOperator:
 
     def value_gradient(self, theta: Floats) -> Terms:
         """Move to `theta` and return A with its gradient, without Hessian."""
-        return self._move(theta, np.float64, self.whole.is_below(SAFE, theta))
-
-    def rough(self, theta: Floats) -> Terms:
-        """The same in float32; a value of NaN where that could overflow."""
-        if not self.whole.is_below(SAFE_FLOAT32, theta):
-            return Terms(np.nan, np.zeros_like(theta), NO_HESSIAN)
-        return self._move(theta, np.float32, True)
+        self.theta = np.array(theta, dtype=np.float64)
+        self._bounded = self.whole.is_below(SAFE, theta)
+        sums = self._sum(self._moments, 1 + 6 * self.n_compared, np.float64)
+        tau, cross, gamma, tau2, cross2, gamma2 = np.split(sums[1:], 6)
+        self._diagonal = Blocks(tau, cross, gamma)
+        self._blocks = Blocks(tau - tau2, cross - cross2, gamma - gamma2)
+        return Terms(float(sums[0]), np.concatenate([tau, cross]), NO_HESSIAN)
 
     def blocks(self) -> Blocks:
         """Return the diagonal blocks of the Hessian."""
@@ -163,14 +163,6 @@ class LogPartitionOperator:
         hessian[j, j], hessian[j + k, j + k] = self._blocks.tau, self._blocks.gamma
         hessian[j, j + k] = hessian[j + k, j] = self._blocks.cross
         return hessian
-
-    def _move(self, theta: Floats, dtype: Any, bounded: bool) -> Terms:
-        self.theta, self._bounded = np.array(theta, dtype=np.float64), bounded
-        sums = self._sum(self._moments, 1 + 6 * self.n_compared, dtype)
-        tau, cross, gamma, tau2, cross2, gamma2 = np.split(sums[1:], 6)
-        self._diagonal = Blocks(tau, cross, gamma)
-        self._blocks = Blocks(tau - tau2, cross - cross2, gamma - gamma2)
-        return Terms(float(sums[0]), np.concatenate([tau, cross]), NO_HESSIAN)
 
     def _sum(self, part: Callable[[int, NDArray[Any]], Floats], size: int, dtype: Any) -> Floats:
         """Add ``part(start, buffer)`` over chunks, in an order that no thread changes."""
@@ -244,9 +236,7 @@ class LikelihoodOperator:
 
     def value_gradient(self, theta: Floats) -> Terms:
         """Move to `theta`; return value and gradient, 0 where a parameter is fixed."""
-        return self._penalised(theta, self.partition.value_gradient(theta))
-
-    def _penalised(self, theta: Floats, terms: Terms) -> Terms:
+        terms = self.partition.value_gradient(theta)
         blocks, (tau, gamma) = self.partition.blocks(), np.split(self.free, 2)
         self.first_blocks = self.first_blocks or blocks
         self._inverse = Blocks(
@@ -258,10 +248,6 @@ class LikelihoodOperator:
         value = terms.value - float(theta @ self.statistic)
         gradient = self.free * (terms.gradient - self.statistic + self.penalty * away)
         return Terms(value + 0.5 * self.penalty * float(away @ away), gradient, NO_HESSIAN)
-
-    def rough(self, theta: Floats) -> Terms:
-        """The same as `value_gradient`, in float32."""
-        return self._penalised(theta, self.partition.rough(theta))
 
     def product(self, v: Floats) -> Floats:
         """Return the Hessian times `v`, a direction in the free parameters."""

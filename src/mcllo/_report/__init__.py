@@ -15,6 +15,7 @@ from pathlib import Path
 from .._assessment.assessment import Assessment
 from .._assessment.verdict import TOLERANCE
 from .._ground.files import StrPath, check_writable, write_text
+from .._ground.notebook import ticking
 from .._workflows.comparison import Comparison
 from ..exceptions import PYTHON, InputError, Words
 from .classes import class_order, culprits_of
@@ -63,7 +64,8 @@ class Report:
         """Return one page that needs no other file and asks for none."""
         from .render import render_html
 
-        return render_html(self.summary, self.pictures)
+        with ticking("drawing the report"):
+            return render_html(self.summary, self.pictures)
 
     def markdown(self) -> str:
         """Return the words and tables as Markdown."""
@@ -102,6 +104,7 @@ class Report:
         return f"<Report {self.summary.title!r}: {self.summary.verdict.headline}>"
 
 
+@ticking("writing the report")
 def report(
     result: Assessment | Comparison,
     *,

@@ -2,7 +2,7 @@
 
 ===============  =================================================================================
 data facts       what was read and what was changed
-reproduce facts  version, command, seed, checksums
+reproduce facts  version and kernel, command, seed, checksums
 ===============  =================================================================================
 """
 
@@ -14,6 +14,7 @@ import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,12 +22,19 @@ import numpy as np
 
 from .._assessment.assessment import Assessment
 from .._ground.text import ellipsis, format_count, format_number
+from .._math.compiled import kernel_name
 from .._version import __version__
 from .._workflows.comparison import Comparison
 from .views import Fact, format_weight, name_cell, percent
 
 Sources = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 Command = str | Sequence[str] | None
+
+
+def today() -> str:
+    """Return the day a report is made, such as 3 May 2026."""
+    now = datetime.now().astimezone()
+    return f"{now.day} {now:%B %Y}"
 
 
 def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]:
@@ -84,8 +92,9 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
 def reproduce_facts(
     a: Assessment, comparison: Comparison | None, command: Command, source: Sources
 ) -> tuple[Fact, ...]:
-    """Return versions, command (the Python call when none is given), seed and checksums."""
-    used = f"Python {platform.python_version()}, NumPy {version('numpy')}, SciPy {version('scipy')}"
+    """Return versions, kernel, command (the Python call when none is given), seed and checksums."""
+    used = f"kernel: {kernel_name()}, Python {platform.python_version()}"
+    used += f", NumPy {version('numpy')}, SciPy {version('scipy')}"
     seed = seed_of(a) if comparison is None else comparison.seed
     if command is None:
         p, auto = a.predictions, a.test.kind == "max_score"

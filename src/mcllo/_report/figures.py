@@ -13,7 +13,9 @@ from .. import plot
 from .._assessment.assessment import Assessment
 from .._ground.text import ellipsis, format_count, format_number
 from .._workflows.comparison import Comparison
-from ..plot._style import BLUE
+from ..plot._layout import OwnFigure
+from ..plot._show import aside
+from ..plot._style import BLUE, look
 from ..plot._words import model_name
 from .views import Picture
 
@@ -35,14 +37,14 @@ def pictures(
     slopes, base = a.fit.gamma, ellipsis(a.fit.baseline)
     ordered: dict[str, Any] = {"order": order}
     made = {
-        "reliability": _picture(
+        "reliability": picture(
             "reliability",
             a,
             "Reliability diagram: predicted probability of the most probable class against how "
             "often it came true.",
             {"error": False},
         ),
-        "parameters": _picture(
+        "parameters": picture(
             "parameters",
             a.fit,
             f"Forest plot of delta and gamma of {len(slopes)} classes against {base}. Slopes gamma "
@@ -50,13 +52,13 @@ def pictures(
             f"{format_number(float(slopes.max()))}; 1 is calibrated.",
             ordered,
         ),
-        "by_class": _picture(
+        "by_class": picture(
             "reliability_by_class",
             a,
             f"Reliability diagrams class by class, the worst of {a.predictions.n_classes} first.",
             *(ordered | panels for panels in PANELS),
         ),
-        "map": _picture(
+        "map": picture(
             "calibration_map",
             a.fit,
             f"Curves of the repaired against the predicted share of each class, beside {base}.",
@@ -65,13 +67,13 @@ def pictures(
     }
     if comparison is not None:
         n_judged = len(comparison.judged)
-        made["dots"] = _picture(
+        made["dots"] = picture(
             "comparison_dots",
             comparison,
             f"Dot plot of p-value, calibration error and log loss of {n_judged} sets of "
             "predictions; the table below has the numbers.",
         )
-        made["panels"] = _picture(
+        made["panels"] = picture(
             "comparison",
             comparison,
             f"Reliability diagrams of {format_count(comparison.holdout.n_samples)} rows as "
@@ -80,7 +82,7 @@ def pictures(
         )
         return made
     if (divided := a.subgroups) is not None:
-        made["subgroups"] = _picture(
+        made["subgroups"] = picture(
             "subgroups",
             divided,
             f"Forest plot of slope and size of {len(divided.groups)} subgroups; the table below "
@@ -88,7 +90,7 @@ def pictures(
             judged or {},
         )
     if (ladder := a.details.ladder) is not None:
-        made["ladder"] = _picture(
+        made["ladder"] = picture(
             "ladder",
             ladder,
             f"Likelihood ratio statistics of {len(ladder.rows)} nested models; the smallest that "
@@ -98,7 +100,7 @@ def pictures(
         )
     if (found := a.details.baselines) is not None:
         low, high = min(found.table["statistic"]), max(found.table["statistic"])
-        made["baselines"] = _picture(
+        made["baselines"] = picture(
             "baselines",
             found,
             f"Dot plot of {len(found.table)} baselines: statistics {format_number(low)} to "
@@ -108,11 +110,20 @@ def pictures(
     return made
 
 
-def _picture(kind: str, result: Any, alt: str, *options: Mapping[str, Any]) -> Picture:
+def small_diagram(a: Assessment) -> str:
+    """Return the reliability diagram for a card: its letters are no smaller than on a page."""
+    with aside(), look():
+        ax = plot.reliability(a, ax=OwnFigure(4.1, 3.9).subplots(), error=False)
+    alt = "Reliability diagram: predicted probability against how often the class came true."
+    return plot.to_svg(ax, alt=alt, salt="card", themed=True)
+
+
+def picture(kind: str, result: Any, alt: str, *options: Mapping[str, Any]) -> Picture:
     """Draw with `mcllo.plot`'s function of that name; the second `options` are for a phone."""
     drawn = []
     for each, end in zip(options or [{}], ("", "-phone"), strict=False):
-        axes = getattr(plot, kind)(result, **each)
+        with aside():
+            axes = getattr(plot, kind)(result, **each)
         text = plot.to_svg(axes, alt=alt, salt=kind + end, themed=True)
         drawn.append(text.replace(f": {BLUE}", f": var(--mcllo-blue, {BLUE})"))  # on a dark page
     return Picture(kind, drawn[0], "".join(drawn[1:]), plot.caption(kind, result), alt)

@@ -20,7 +20,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from .views import Picture, Summary
+from .views import Card, Picture, Summary
 
 _BEFORE_PERCENT = re.compile(r"(?<=\d) (?=%)")
 _SPECIAL = re.compile(r"([\\`*_|~$])")
@@ -29,15 +29,22 @@ _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u
 
 def render_html(summary: Summary, pictures: Mapping[str, Picture]) -> str:
     """Return the page: one file that needs no other."""
+    return _page("report.html.jinja", s=summary, pictures=pictures)
+
+
+def render_monitor(content: Mapping[str, Any], *, html: bool) -> str:
+    """Return the page of a monitor, or its Markdown."""
+    if html:
+        return _page("monitor.html.jinja", s=content)
+    return _markdown("monitor.md.jinja", content)
+
+
+def _page(template: str, **content: Any) -> str:
     environment = _environment(html=True)
-    assert environment.loader is not None
-    style, script = (
-        environment.loader.get_source(environment, name)[0] for name in ("style.css", "tables.js")
-    )
+    style, script = (environment.get_template(name).render() for name in ("style.css", "tables.js"))
     digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return environment.get_template("report.html.jinja").render(
-        s=summary,
-        pictures=pictures,
+    return environment.get_template(template).render(
+        **content,
         style=Markup(style),
         script=Markup(script),
         script_hash="sha256-" + base64.b64encode(digest).decode("ascii"),
@@ -46,8 +53,19 @@ def render_html(summary: Summary, pictures: Mapping[str, Picture]) -> str:
 
 def render_markdown(summary: Summary) -> str:
     """Return the report as Markdown, without pictures."""
-    text = _environment(html=False).get_template("report.md.jinja").render(s=summary)
+    return _markdown("report.md.jinja", summary)
+
+
+def _markdown(template: str, content: Any) -> str:
+    text = _environment(html=False).get_template(template).render(s=content)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def render_card(card: Card) -> str:
+    """Return what a notebook shows of a result: no script, nothing asked for, no name let loose."""
+    environment = _environment(html=True)
+    style = " ".join(environment.get_template("card.css").render().split())
+    return environment.get_template("card.html.jinja").render(c=card, style=Markup(style))
 
 
 def render_frame(page: str) -> str:

@@ -21,6 +21,7 @@ from .._assessment.assessment import Assessment
 from .._assessment.verdict import Verdict
 from .._workflows.comparison import Comparison
 from .._workflows.recommend import NOTHING
+from ..exceptions import PYTHON, Words
 from . import plain
 from .repairs import title_of
 from .views import Step, uncapital
@@ -34,11 +35,33 @@ HINTED = {
 LOOK = "Look into what stands at the top of this page, and run this again."
 
 
+JUDGED = ("groups", "by", "weight_kind")
+"""Options of `mcllo assess` that repairs do not have."""
+UNLABELLED = (*JUDGED, "label", "classes", "baseline", "weight")
+"""Those that rows without labels do not have."""
+
+
 class Tongue(NamedTuple):
-    """Whose words code is in: the shell's or Python's; `files` are the inputs."""
+    """Whose words code is in: the shell's or Python's; `files` are the inputs.
+
+    `words` say how options are typed, and which ones the files were read with.
+    """
 
     shell: bool = False
     files: tuple[str, ...] = ()
+    words: Words = PYTHON
+
+    def read(self, *without: str) -> str:
+        """Return the options to read the same kind of file with."""
+        given = {"label": None, **self.words.reading}
+        label = f"--label {shlex.quote(given['label'])}" if given["label"] else "--label LABEL"
+        typed = [] if "label" in without else [label]
+        typed += [
+            self.words.option(name, value)
+            for name, value in given.items()
+            if name not in ("label", *without)
+        ]
+        return "".join(f" {word}" for word in typed)
 
     def file(self, place: int, name: str) -> str:
         """Return the input at this place, or a name that stands for one."""
@@ -49,14 +72,14 @@ class Tongue(NamedTuple):
         """Compare repairs on the same rows, by folds."""
         rows = self.file(0, "ROWS.csv")
         if self.shell:
-            return f"mcllo compare {rows} --label LABEL --cv 5 --html repairs.html"
+            return f"mcllo compare {rows}{self.read(*JUDGED)} --cv 5 --html repairs.html"
         return "found = mcllo.compare((probs, y), cv=5)\nmcllo.report(found).write('repairs.html')"
 
     def penalised(self) -> str:
         """Fit with a penalty."""
         if self.shell:
             rows = self.file(0, "ROWS.csv")
-            return f"mcllo fit {rows} --label LABEL --penalty 1 -o model.json"
+            return f"mcllo fit {rows}{self.read(*JUDGED)} --penalty 1 -o model.json"
         return "calibrator = mcllo.MCLLOCalibrator(penalty=1.0).fit(probs, y)"
 
     def fit(self, method: str) -> str:
@@ -64,8 +87,9 @@ class Tongue(NamedTuple):
         if self.shell:
             rows = self.file(0, "ROWS.csv")
             return (
-                f"mcllo fit {rows} --label LABEL --method {method} -o model.json\n"
-                "mcllo apply model.json NEW.csv -o repaired.csv"
+                f"mcllo fit {rows}{self.read(*JUDGED, 'baseline')} --method {method} "
+                "-o model.json\n"
+                f"mcllo apply model.json NEW.csv{self.read(*UNLABELLED)} -o repaired.csv"
             )
         return (
             f"calibrator = mcllo.CALIBRATORS[{method!r}]().fit(probs, y)\n"
@@ -75,14 +99,27 @@ class Tongue(NamedTuple):
     def assess_repaired(self) -> str:
         """Assess repaired rows whose labels came later."""
         if self.shell:
-            return "mcllo assess repaired.csv --label LABEL --html after.html"
+            read = self.read("logits", "normalize")
+            return f"mcllo assess repaired.csv{read} --html after.html"
         return "after = mcllo.assess(repaired, new_y)\nmcllo.report(after).write('after.html')"
+
+    def monitor(self) -> str:
+        """Watch batches as their labels arrive."""
+        if self.shell:
+            return (
+                "mcllo monitor start watch.db\n"
+                "mcllo monitor add watch.db BATCH.csv --label LABEL --batch NAME"
+            )
+        return (
+            "monitor = mcllo.Monitor.start('watch.db')\n"
+            "status = monitor.add(probs, y, batch='NAME')"
+        )
 
     def assess_judged(self, cross_validated: bool) -> str:
         """Assess the judged rows as they were predicted."""
         if self.shell:
             judged = self.file(0, "ROWS.csv") if cross_validated else self.file(1, "HOLDOUT.csv")
-            return f"mcllo assess {judged} --label LABEL --html assessment.html"
+            return f"mcllo assess {judged}{self.read()} --html assessment.html"
         rows = "probs, y" if cross_validated else "holdout"
         return f"mcllo.report(mcllo.assess({rows})).write('assessment.html')"
 
@@ -107,7 +144,8 @@ def next_steps(a: Assessment, judged: Verdict, tongue: Tongue) -> tuple[Step, ..
     if judged.other:
         look = "Look at the pictures of single classes for points outside their boxes."
         return (Step(look), compare)
-    return (Step("Nothing to repair on this evidence: use them, and keep the labels."),)
+    nothing = Step("Nothing to repair on this evidence: use them, and keep the labels.")
+    return (nothing, _watch(tongue))
 
 
 def _face_value(a: Assessment, judged: Verdict) -> Step:
@@ -119,11 +157,23 @@ def _face_value(a: Assessment, judged: Verdict) -> Step:
     return Step(f"{words}: until they are repaired, read {known.says} as about {known.right}.")
 
 
+def _watch(tongue: Tongue) -> Step:
+    """Return how to go on: a test of each new batch would sooner or later be a false alarm."""
+    words = (
+        "Watch the batches to come with a monitor, which may be asked after each of them; this "
+        "test is for one look."
+    )
+    return Step(words, tongue.monitor())
+
+
 def _collect(a: Assessment) -> Step:
     """Return what there must be more of."""
     if a.predictions.groups is not None:
-        return Step("Collect rows from more groups, and ask again: more rows of these do not help.")
-    return Step("Collect more rows with labels, and ask again.")
+        words = "Collect rows from more groups, and ask once, when all are there:"
+        return Step(f"{words} more rows of these do not help.")
+    return Step(
+        "Collect more rows with labels: settle first how many, and ask once, when all are there."
+    )
 
 
 def repair_steps(c: Comparison, a: Assessment, judged: Verdict, tongue: Tongue) -> tuple[Step, ...]:
@@ -139,7 +189,8 @@ def repair_steps(c: Comparison, a: Assessment, judged: Verdict, tongue: Tongue) 
             f"Fit {title_of(c.best)} on all rows whose labels you know, and apply it to new ones."
         )
         after = "Assess the repaired predictions on rows that took no part in this comparison."
-        return (Step(words, tongue.fit(c.best)), Step(after, tongue.assess_repaired()))
+        check = Step(after, tongue.assess_repaired())
+        return (Step(words, tongue.fit(c.best)), check, _watch(tongue))
     if judged.kind == "cannot_tell":
         return next_steps(a, judged, tongue)
     if judged.kind != "matters":

@@ -8,7 +8,6 @@ and the table agree.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Literal
 
 from .._assessment.assessment import Assessment, assess_predictions
@@ -21,7 +20,7 @@ from .._version import __version__
 from .._workflows.comparison import Comparison
 from ..exceptions import PYTHON, InputError, Words
 from . import classes, details, plain, tables
-from .facts import Command, Sources, data_facts, reproduce_facts, sources
+from .facts import Command, Sources, data_facts, reproduce_facts, sources, today
 from .method import method_facts, references
 from .repairs import repairs_of
 from .steps import Tongue, next_steps, repair_steps
@@ -114,7 +113,7 @@ def summarize(
     judged, said = a.decide(alpha, tolerance), a.statements(alpha, words, tolerance=tolerance)
     culprits = classes.culprits_of(a, judged)
     order = classes.class_order(a, culprits)
-    tongue = Tongue(command is not None, tuple(files))
+    tongue = Tongue(command is not None, tuple(files), words)
     method, behind, more = method_facts(a, comparison), None, None
     if comparison is None:
         steps = next_steps(a, judged, tongue)
@@ -154,5 +153,5 @@ def summarize(
         references=references(method),
         reproduce=reproduce_facts(a, comparison, command, source),
         version=__version__,
-        date=f"{datetime.now().astimezone():%-d %B %Y}" if date is None else date,
+        date=today() if date is None else date,
     )

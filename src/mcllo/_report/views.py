@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from .._assessment.verdict import Kind
+from .._ground.statements import Level
 from .._ground.text import PStyle, ellipsis, format_count, p_words
 from .._workflows.recommend import Recommendation
 
@@ -35,10 +36,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """Head of a column; `kind` is ``name``, ``number`` or ``words``."""
+    """Head of a column; `kind` is ``name``, ``number`` or ``words`` (``text`` on a card)."""
 
     title: str
-    kind: Literal["name", "number", "words"] = "number"
+    kind: Literal["name", "number", "words", "text"] = "number"
     help: str = ""
 
 
@@ -182,6 +183,46 @@ class Picture:
     narrow: str
     caption: str
     alt: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a notebook shows of one result.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the result's class.
+    level : Level
+        How a reader should take the headline.
+    lead, headline : str
+        What was looked at, and the answer.
+    buts, sentences : tuple of str
+        What takes it back, and what else is said.
+    facts : tuple of Fact
+        A few numbers.
+    svg : str
+        One picture.
+    table, more : TableView or None, str
+        A table, and what it leaves out.
+    text : str
+        Words in columns, where there is nothing better.
+    hint : tuple of (str, str)
+        What else there is, and the code for it.
+    """
+
+    kind: str
+    level: Level = "plain"
+    lead: str = ""
+    headline: str = ""
+    buts: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    svg: str = ""
+    table: TableView | None = None
+    more: str = ""
+    text: str = ""
+    hint: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

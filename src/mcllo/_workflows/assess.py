@@ -1,7 +1,7 @@
 """`assess`: rows from anywhere -> what a person needs to act on them; and the fit of a file.
 
 Small files are read whole, large ones and directories in blocks, unless what is asked needs all
-rows in memory; that is then refused for a directory.
+rows in memory; what would take more than the machine has is then refused before it is read.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from .._assessment.assessment import Assessment, assess_predictions
 from .._blocks.assess import BlockAssessment, assess_blocks
 from .._blocks.dask import blocks_of_dask, is_dask
 from .._blocks.files import blocks_of_files
+from .._files import room
+from .._files.container import unpacked_size
 from .._files.read import read_predictions
 from .._ground.files import StrPath
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, Statistic
-from .._input.predictions import DataOptions, judged_predictions, reads_rows
-from ..exceptions import InputError, Option, Phrase
+from .._input.predictions import RowOptions, judged_predictions, reads_rows
+from ..exceptions import InputError, Option, Phrase, Text
 
 
-@reads_rows(DataOptions)
+@reads_rows(RowOptions)
 def assess(
-    probs: Any,
+    probs: Any = None,
     y: Any = None,
     *,
     baseline: Any = None,
@@ -34,14 +36,15 @@ def assess(
     n_resamples: int = N_RESAMPLES,
     seed: Seed = None,
     by: Any = None,
-    **data: Unpack[DataOptions],
+    **data: Unpack[RowOptions],
 ) -> Assessment | BlockAssessment:
     """Judge predictions: test calibration, estimate what is wrong, and measure.
 
     Parameters
     ----------
     probs : array-like, frame, Predictions, or Dask array or dataframe
-        Predicted probabilities, shape (n_samples, n_classes); None when `logits` is given.
+        Predicted probabilities, shape (n_samples, n_classes); left out when `logits` is given:
+        ``assess(y=y, logits=z)``.
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
     baseline, statistic, method, n_resamples, seed
@@ -51,7 +54,7 @@ def assess(
         them alike, and which is off? See ``assessment.subgroups`` and `mcllo.subgroups`.
     **data
         How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `weight_kind`, `groups`, `logits`, `normalize`, `clip`.
+        `prefix`, `weight_kind`, `groups`, `logits`, `normalize`, `clip`.
 
     Returns
     -------
@@ -74,6 +77,9 @@ def assess(
     options |= {"n_resamples": n_resamples, "seed": seed}
     if any(map(is_dask, (probs, y, by, *data.values()))):
         given: dict[str, Any] = {**data}
+        if given.pop("prefix", ""):
+            rule = "{} is for frames in memory; rename the columns of Dask's."
+            raise InputError(Phrase(rule, Option("prefix")), argument="prefix")
         _refuse_dependent(rule, given.pop("weight_kind", ""), given.pop("groups", None), by)
         return assess_blocks(blocks_of_dask(probs, y, baseline=baseline, **given), **options)
     predictions = judged_predictions(probs, y, baseline=baseline, by=by, **data)
@@ -99,7 +105,7 @@ def _no_counts(weight_kind: str | None) -> bool:
 
 
 LARGE_FILE = 50_000_000
-"""Bytes from which a file is read in blocks."""
+"""Bytes, unpacked, from which a file is read in blocks."""
 
 
 def is_large(path: StrPath) -> bool:
@@ -107,7 +113,7 @@ def is_large(path: StrPath) -> bool:
     if str(path) == "-":
         return False
     place = Path(path)
-    return place.is_dir() or (place.is_file() and place.stat().st_size > LARGE_FILE)
+    return place.is_dir() or (place.is_file() and unpacked_size(place, LARGE_FILE) > LARGE_FILE)
 
 
 def assess_file(
@@ -131,29 +137,37 @@ def assess_file(
         Option("baseline", rule): bool(rule),
         "a report": whole,
     }
-    if reads_whole(path, needs):
+    if reads_whole(path, needs, reading):
         return assess(read_predictions(path, **reading), baseline=rule or None, **options)
     return assess_blocks(blocks_of(path, reading, workers), **options)
 
 
-def reads_whole(path: StrPath, needs: dict[Any, bool]) -> bool:
+def reads_whole(path: StrPath, needs: dict[Any, bool], reading: dict[str, Any]) -> bool:
     """Whether all rows are read into memory: of a small file, or where something needs them."""
     why = next((words for words, given in needs.items() if given), None)
-    if why is not None and str(path) != "-" and Path(path).is_dir():
-        raise InputError(
-            Phrase(
-                "{} needs all rows in memory, and the files of a directory are read in blocks.", why
-            ),
-            remedy="Join the files, or some of their rows, into one file, or do without.",
-        )
-    return why is not None or not is_large(path)
+    if why is None:
+        return not is_large(path)
+    check_room(path, reading, why)
+    return True
+
+
+def check_room(
+    path: StrPath, reading: dict[str, Any], why: Any, remedy: Text = "Use fewer rows."
+) -> None:
+    """Refuse files whose rows would not fit into the memory of this machine, as `why` needs it."""
+    if not is_large(path):
+        return
+    own = {name: value for name, value in reading.items() if name not in (*ASIDE, "baseline")}
+    with blocks_of_files(path, spill=False, **own) as blocks:
+        files: Any = blocks.source
+        room.check_room(files.sources, len(files.names), why, remedy)
+
+
+ASIDE = ("groups", "by", "weight_kind")
+"""What rows in blocks do not have."""
 
 
 def blocks_of(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
     """Return the rows of a file or directory in blocks, as the reading options ask."""
-    own = {
-        name: value
-        for name, value in reading.items()
-        if name not in ("groups", "by", "weight_kind")
-    }
+    own = {name: value for name, value in reading.items() if name not in ASIDE}
     return blocks_of_files(path, n_jobs=workers, **own)

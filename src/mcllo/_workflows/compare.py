@@ -24,18 +24,18 @@ say 0.024, others 0.042 (standard errors 0.004).
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
 from .._ground.files import progress
-from .._ground.results import Codes, Floats
-from .._ground.statements import OF_ESTIMATES, quiet
+from .._ground.notebook import ticking
+from .._ground.results import Floats
+from .._ground.statements import OF_ESTIMATES, heard, once, quiet
 from .._ground.threads import one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE, TEST_WORK
 from .._inference.calibration_test import needs_robust, robustly_tested
@@ -49,29 +49,27 @@ from .._inference.likelihood_tests import (
 )
 from .._inference.pvalue import Ground, Limit, Reason
 from .._inference.two_samples import same_map
-from .._input.frames import did_you_mean
-from .._input.predictions import Predictions, judged_predictions
-from ..calibrators import CALIBRATORS
-from ..exceptions import Either, InputError, Option, Phrase
+from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
+from ..calibrators._choice import Fold, fitted_to, repaired
+from ..exceptions import InputError, LabelShiftWarning, Option, Phrase
 from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
+from .methods import Method, Methods, choose_methods, folds_of
 from .recommend import NOTHING, Recommendation, recommend
 
 ENOUGH_TRAINING = 10.0
 """Expected errors of the training rows, for each parameter, from which the noise of a fitted map is
 that of large samples. Sizes at nominal 5 %: 12 % at 4.9, 10 % at 5.4; 2 to 5 % at 11 and more."""
-MANY_CLASSES = 20
-LARGE_MAPS = ("matrix", "dirichlet")
-DEFAULT_METHODS = tuple(name for name in CALIBRATORS if name != "identity")
 
 
 @dataclass(frozen=True, eq=False)
 class _Recalibrated:
-    """One method's probabilities for the rows it is judged on."""
+    """One method's probabilities for the rows it is judged on, and the key of its theory."""
 
     probs: Floats
     fit_seconds: float
     note: str
+    family: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +147,12 @@ class _Court:
 
     def _corrected(self, name: str, predictions: Predictions, test: CalibrationTest) -> _Corrected:
         """Return the p-value of "the same map in both samples", where there is theory for it."""
-        fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(name)
+        family = self.results[name].family
+        fitted = {"mcllo": test.df, "temperature": 1, "identity": 0}.get(family)
         if fitted is None or self.ratio is None:
             return _Corrected()
         errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
-        if name == "mcllo" and errors < ENOUGH_TRAINING:
+        if family == "mcllo" and errors < ENOUGH_TRAINING:
             return self._drawn_anew(Reason(Ground.FEW_ERRORS, errors), test.df)
         if self.results[name].note:
             return _Corrected(reason="its fit warned")
@@ -184,29 +183,41 @@ class _Court:
         return _Corrected(found.pvalue, found.method, str(why))
 
 
+@ticking("comparing")
+@once()
 @one_blas_thread()
+@reads_rows(RowOptions)
 def compare(
-    train: Any,
+    train: Any = None,
     holdout: Any = None,
     *,
-    methods: Sequence[str] | None = None,
-    cv: int | None = None,
+    y: Any = None,
+    methods: Methods | str | None = None,
+    cv: Any = None,
     fitted_on: float | None = None,
     baseline: Hashable | None = None,
     n_resamples: int = N_RESAMPLES_COMPARE,
     seed: Seed = None,
+    **data: Unpack[RowOptions],
 ) -> Comparison:
     """Compare recalibration methods: fit each on `train`, judge all on `holdout`.
 
     Parameters
     ----------
-    train, holdout : Predictions or (probs, y)
-        Rows to learn from and rows to judge on.
-    methods : sequence of str, optional
-        Keys of `CALIBRATORS`; all that suit the data when not given.
-    cv : int, optional
+    train, holdout : Predictions, (probs, y), or dict
+        Rows to learn from and rows to judge on; a dict has arguments of `Predictions.from_arrays`,
+        such as ``{"y": y, "logits": z}``.
+    y : array-like, optional
+        Labels of the rows to learn from with `cv`, as in `assess`: ``compare(probs, y=y, cv=5)``,
+        ``compare(y=y, logits=z, cv=5)``, ``compare(frame, y="label", prefix="prob_", cv=5)``.
+    methods : sequence or dict, optional
+        Keys of `CALIBRATORS` and calibrators that are not fitted, of this package or another; a
+        dict names them. By default all that suit the data. Vector and matrix scaling read log
+        probabilities where there are no logits, and are then named so (``vector_log_probs``).
+    cv : int, splitter or iterable of (train, test), optional
         Instead of a holdout: judge on `train` itself, each row by maps fitted on the other folds.
-        Folds are random; rows of one group share theirs.
+        Folds of a number are random; rows of one group share theirs. A splitter such as
+        `GroupKFold` is given `groups`.
     fitted_on : float, optional
         Rows (total weight) the maps were fitted on, for the corrected p-value; the size of `train`
         when not given.
@@ -214,6 +225,9 @@ def compare(
         Reference class of the log odds; `train`'s when not given.
     n_resamples, seed
         Most draws of an exact p-value; makes folds and draws repeatable.
+    **data
+        How rows beside `y` are read, as in `Predictions.from_arrays`: `logits`, `classes`,
+        `prefix`, `sample_weight`, `normalize`, `clip`, `weight_kind`, `groups`.
 
     Returns
     -------
@@ -233,10 +247,19 @@ def compare(
     >>> c.recommendation.method, c.recommendation.improves, c.recommendation.ties
     ('temperature', True, ('mcllo',))
     """
+    given: dict[str, Any] = {"y": y, **data}
+    if beside := [name for name, value in given.items() if value is not None]:
+        if isinstance(train, (Predictions, tuple, dict)) or holdout is not None:
+            rule = "stand beside probs alone: not beside a Predictions, a pair or a holdout"
+            remedy = 'Pass {"y": y, "logits": z}.'
+            raise InputError(argument=beside[0], rule=rule, remedy=remedy)
+        train = {"probs": train, **given}
     learn = as_pair(train, "train", None, baseline)
     entropy = entropy_of(seed)
     if (holdout is None) == (cv is None):
-        raise InputError(Phrase("compare must get a holdout or {}, and not both.", Option("cv")))
+        message = Phrase("compare must get a holdout or {}, and not both.", Option("cv"))
+        instead = Phrase("Without other rows to judge on, pass {}.", Option("cv", 5))
+        raise InputError(message, remedy=instead if cv is None else None)
     judge = learn
     if holdout is not None:
         judge = as_pair(holdout, "holdout", learn.classes, None)
@@ -247,11 +270,11 @@ def compare(
             )
         judge = judge.with_baseline(learn.baseline)
     chosen, skipped = choose_methods(learn, judge, methods)
-    folds = None if cv is None else random_folds(learn.n_samples, cv, entropy, learn.groups)
+    folds = None if cv is None else folds_of(cv, learn, entropy)
     results: dict[str, _Recalibrated] = {}
     with progress("comparing", "methods") as advance:
-        for name in chosen:
-            results[name] = _recalibrate(name, learn, judge, folds)
+        for method in chosen:
+            results[method.name] = _recalibrate(method, learn, judge, folds)
             advance(1)
     size = float(learn.class_weight.sum()) if fitted_on is None else float(fitted_on)
     ratio = float(judge.class_weight.sum()) / size if folds is None else None
@@ -274,78 +297,36 @@ def as_pair(
     if isinstance(data, Predictions):
         return judged_predictions(data, baseline=baseline)
     if isinstance(data, (tuple, list)) and len(data) == 2:
-        return Predictions.from_arrays(*data, classes=classes, baseline=baseline)
-    raise InputError(f"{name} must be a Predictions or (probs, y); got {type(data).__name__}.")
-
-
-def choose_methods(
-    learn: Predictions, judge: Predictions, methods: Sequence[str] | None
-) -> tuple[list[str], dict[str, str]]:
-    """Return the methods to run, and why others are not."""
-    asked = [methods] if isinstance(methods, str) else methods
-    for name in asked or ():
-        if name not in CALIBRATORS:
-            wrong = Either(f"method {name!r}", shell=Option("methods", name))
-            raise InputError(
-                Phrase("{} is not known; {}", wrong, known_methods(name)),
-                argument="methods",
-                value=name,
-            )
-    chosen, skipped = [], {}
-    for name in DEFAULT_METHODS if asked is None else asked:
-        if CALIBRATORS[name]().input == "logits" and (learn.logits is None or judge.logits is None):
-            skipped[name] = "needs logits, and there are none"
-        elif asked is None and name in LARGE_MAPS and learn.n_classes > MANY_CLASSES:
-            skipped[name] = f"more than {learn.n_classes**2} parameters; ask for it by name"
-        else:
-            chosen.append(name)
-    return chosen, skipped
-
-
-def known_methods(name: str) -> str:
-    """Return what a word that is no method was meant to be, or what there is."""
-    return did_you_mean(name, tuple(CALIBRATORS), "known are")
-
-
-def random_folds(n_samples: int, n_folds: int, seed: int, groups: Codes | None = None) -> Codes:
-    """Return a fold for each row, whatever its label; rows of one group share theirs."""
-    if isinstance(n_folds, bool) or not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
-        rule = "be a whole number of at least 2 folds"
-        raise InputError(argument="cv", rule=rule, value=n_folds)
-    units, word = n_samples, "rows"
-    if groups is not None:
-        units, word = int(groups.max()) + 1, "groups"
-    if n_folds > units:
-        rule = f"not exceed the number of {word} ({units})"
-        raise InputError(argument="cv", rule=rule, value=n_folds)
-    folds = np.empty(units, dtype=np.intp)
-    folds[np.random.default_rng([seed, 1]).permutation(units)] = np.arange(units) % n_folds
-    return folds if groups is None else folds[groups]
+        data = {"probs": data[0], "y": data[1]}
+    if isinstance(data, dict):
+        known: dict[str, Any] = {"classes": classes, "baseline": baseline}
+        return Predictions.from_arrays(**known | data)
+    raise InputError(
+        argument=name,
+        rule='be a Predictions, (probs, y), or a dict such as {"y": y, "logits": z}',
+        value=Phrase("{}", type(data).__name__),
+    )
 
 
 def _recalibrate(
-    name: str, learn: Predictions, judge: Predictions, folds: Codes | None
+    method: Method, learn: Predictions, judge: Predictions, folds: list[Fold] | None
 ) -> _Recalibrated:
     """Return what a method fitted to some rows makes of others; of folds, what each makes."""
     if folds is not None:
         probs, seconds, note = np.empty(judge.probs.shape), 0.0, ""
-        for fold in range(int(folds.max()) + 1):
-            held = folds == fold
-            part = _recalibrate(name, learn.take(~held), judge.take(held), None)
+        for train, held in folds:
+            part = _recalibrate(method, learn.take(train), judge.take(held), None)
             probs[held] = part.probs
             seconds += part.fit_seconds
             note = note or part.note
-        return _Recalibrated(probs, seconds, note)
-    calibrator = CALIBRATORS[name]()
-    if "baseline" in calibrator.get_params():
-        calibrator.set_params(baseline=learn.baseline)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        return _Recalibrated(probs, seconds, note, method.family)
+    with heard() as found:
         start = time.perf_counter()
-        calibrator.fit(learn)
+        fitted = fitted_to(method.calibrator, learn)
         seconds = time.perf_counter() - start
-        probs = calibrator.predict_proba(judge)
-    return _Recalibrated(probs, seconds, str(caught[0].message) if caught else "")
+        with quiet(LabelShiftWarning):  # of folds, and of rows whose labels are known
+            probs = repaired(fitted, judge)
+    return _Recalibrated(probs, seconds, found[0].text() if found else "", method.family)
 
 
 def mixture_tail(statistic: float, df: int, fitted: int, scale: float) -> float:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from .._files.manner import told_once
+from .._ground.notebook import Shown
 from .._ground.results import Result
 from .._ground.statements import Statement, pick
 from .._ground.text import Table, align, format_count, p_words
@@ -94,7 +96,7 @@ class ComparisonRow(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Shown):
     """What `compare` found; print it for a table.
 
     Attributes
@@ -157,7 +159,7 @@ class Comparison:
         Kinds: ``heading``; ``recommendation``, ``lead``, ``ties`` and ``intervals`` of
         `recommendation`; ``marks`` and ``columns``, which explain the table; ``correction``, of a
         corrected p-value that is drawn or withheld; ``zeros``; ``warning`` and ``skipped``, one for
-        each method concerned.
+        each method concerned; ``note.*``, what was assumed of the files.
         """
         train, judged = self.train.n_samples, self.holdout.n_samples
         how = "cross-validated" if self.cross_validated else "judged on rows they never saw"
@@ -195,7 +197,13 @@ class Comparison:
             "classes": list(self.train.classes),
             "baseline": self.train.baseline,
             "seed": self.seed,
+            "notes": [{"kind": note.kind, "text": note.text} for note in self._notes],
         }
+
+    @property
+    def _notes(self) -> tuple[Statement, ...]:
+        """What was assumed when the rows were read from files."""
+        return told_once((*self.train.notes, *self.holdout.notes))
 
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.judged) - 1} methods on {self.holdout.n_samples} rows>"
@@ -209,6 +217,8 @@ class Comparison:
         for note in pick(said, "marks", "columns", "correction"):
             lines.append(textwrap.fill(note.text, WIDTH, subsequent_indent="   "))
         lines += [note.text for note in pick(said, "zeros", "warning", "skipped")]
+        for note in pick(said, "note"):
+            lines.append(textwrap.fill(f"Note: {note.text}", WIDTH, subsequent_indent="   "))
         return "\n".join(lines)
 
     def _footnotes(self) -> list[Statement]:
@@ -247,7 +257,7 @@ class Comparison:
             for method, words in why.items():
                 text = f"{lead}{method}: {words}"
                 found.append(Statement(kind, text, "doubt", {"method": method, "why": words}))
-        return found
+        return [*found, *self._notes]
 
     def _cells(self, row: ComparisonRow) -> dict[str, str]:
         """Return the text of a row under the heads of the columns."""

@@ -1,31 +1,30 @@
 """Fit any recalibration method to a file, by its name.
 
 MCLLO reads large files in blocks (`_workflows/assess`). The others need all rows in memory, and a
-file that would take more than the machine has is refused before it is read.
+file that would take more than the machine has is refused before it is read. Rows in memory also
+tell what the map gains on rows that it was not fitted to (`_workflows/held_out`).
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from .._blocks.files import blocks_of_files
 from .._blocks.fit import fit_blocks
 from .._files.read import read_predictions
 from .._ground.files import StrPath
 from .._ground.results import none_for_nan
-from .._ground.text import format_count, listed
+from .._ground.statements import Statement
+from .._ground.text import listed
+from .._input.predictions import Predictions
 from ..calibrators import CALIBRATORS, MCLLOCalibrator
 from ..exceptions import InputError, Option, Phrase
-from .assess import blocks_of, is_large, reads_whole
-from .compare import known_methods
+from .assess import blocks_of, check_room, reads_whole
+from .held_out import HeldOut, held_out
+from .methods import known_methods
 
 DEFAULTS: dict[str, Any] = {"penalty": 0.0, "center": "identity", "gate": None}
 """What MCLLO takes where nothing is said."""
-COPIES = 4.0
-"""Room that reading and fitting take, in sizes of the table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +37,17 @@ class FittedMethod:
         Save it, or apply it.
     n_samples : int or None
         Rows it was fitted to, where the map still knows.
+    held_out : HeldOut or None
+        What it gains on rows left out; None where nobody asked (rows in blocks, a closed gate, and
+        ``auto``, which knows its own).
+    notes : tuple of Statement
+        What was assumed of the file.
     """
 
     calibrator: Any
     n_samples: int | None
+    held_out: HeldOut | None = None
+    notes: tuple[Statement, ...] = ()
 
     def __str__(self) -> str:
         made = self.calibrator
@@ -60,6 +66,8 @@ class FittedMethod:
             "classes": made.classes_.tolist(),
             "params": made.get_params(deep=False),
             "gate": None if gate is None else gate.to_dict(),
+            "held_out": None if self.held_out is None else self.held_out.to_dict(),
+            "notes": [{"kind": note.kind, "text": note.text} for note in self.notes],
             "text": str(self),
         }
         if made.method == "auto":
@@ -90,8 +98,9 @@ def fit_method(
     tidy = {name: reading[name] for name in ("normalize", "clip")}
     if method == "mcllo":
         params = {**DEFAULTS, **wanted, **tidy}
-        fitted = fit_file(path, reading, params, rule=rule, workers=workers)
-        return FittedMethod(fitted, fitted.fit_.to_dict().get("n_samples"))
+        fitted, rows, notes = _fit_mcllo(path, reading, params, rule=rule, workers=workers)
+        n_samples = fitted.fit_.to_dict().get("n_samples")
+        return FittedMethod(fitted, n_samples, _judged(fitted, rows), notes)
     params = {name: value for name, value in tidy.items() if name in estimator.get_params()}
     _check_options(method, {"clip": reading["clip"]})
     if "on" in estimator.get_params() and reading["logits"]:
@@ -99,10 +108,19 @@ def fit_method(
     elif estimator.input == "logits":
         remedy = "Pass {} with columns that hold them, or choose another method, such as 'auto'."
         raise _of_method(method, "{found} needs logits.", Phrase(remedy, Option("logits", True)))
-    _check_room(path, reading, method)
-    predictions = read_predictions(path, **reading)
-    estimator.set_params(**params, **wanted)
-    return FittedMethod(estimator.fit(predictions), predictions.n_samples)
+    remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
+    own = Option("method", method)
+    check_room(path, reading, own, Phrase(remedy, Option("method", "mcllo")))
+    rows = read_predictions(path, **reading)
+    estimator.set_params(**params, **wanted).fit(rows)
+    return FittedMethod(estimator, rows.n_samples, _judged(estimator, rows), rows.notes)
+
+
+def _judged(fitted: Any, rows: Predictions | None) -> HeldOut | None:
+    """Return what a map gains on rows left out, where it changes any and does not know it."""
+    gate = getattr(fitted, "gate_", None)
+    known = fitted.method in ("auto", "identity") or (gate is not None and not gate.recalibrates)
+    return None if known or rows is None else held_out(fitted, rows)
 
 
 def fit_file(
@@ -114,18 +132,32 @@ def fit_file(
     workers: int | None = None,
 ) -> MCLLOCalibrator:
     """Return an `MCLLOCalibrator` with these parameters, fitted to a file."""
+    return _fit_mcllo(path, reading, params, rule=rule, workers=workers)[0]
+
+
+def _fit_mcllo(
+    path: StrPath,
+    reading: dict[str, Any],
+    params: dict[str, Any],
+    *,
+    rule: str = "",
+    workers: int | None = None,
+) -> tuple[MCLLOCalibrator, Predictions | None, tuple[Statement, ...]]:
+    """Return the same with its rows, where they are in memory, and what was assumed of them."""
     needs = {
         Option("penalty", "firth"): params["penalty"] == "firth",
         Option("center", params["center"]): params["center"] != "identity",
         Option("gate", params["gate"]): params["gate"] is not None,
         Option("baseline", rule): bool(rule),
     }
-    if reads_whole(path, needs):
-        predictions = read_predictions(path, **reading)
-        return MCLLOCalibrator(baseline=rule or predictions.baseline, **params).fit(predictions)
+    if reads_whole(path, needs, reading):
+        rows = read_predictions(path, **reading)
+        made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
+        return made, rows, rows.notes
     blocks = blocks_of(path, reading, workers)
     fit = fit_blocks(blocks, penalty=params["penalty"])
-    return MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
+    made = MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
+    return made, None, blocks.facts.notes
 
 
 def _of_method(method: str, template: str, remedy: Phrase | None, *parts: str) -> InputError:
@@ -143,30 +175,3 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
             rule = "{found} must be left out: {} has no such option ({})."
             message = Phrase(rule, Option("method", method), known)
             raise InputError(message, argument=name, value=value)
-
-
-def _check_room(path: StrPath, reading: dict[str, Any], method: str) -> None:
-    """Refuse a directory, and a file whose rows would not fit into the memory of this machine."""
-    mcllo = Option("method", "mcllo")
-    if str(path) != "-" and Path(path).is_dir():
-        rule = "{found} needs all rows in memory, and the files of a directory are read in blocks."
-        remedy = "Join the files, or some of their rows, into one file, or use {}."
-        raise _of_method(method, rule, Phrase(remedy, mcllo))
-    if not is_large(path):
-        return
-    own = {name: value for name, value in reading.items() if name != "baseline"}
-    with blocks_of_files(path, spill=False, **own) as blocks:
-        need = COPIES * blocks.source.n_bytes()
-    if need > memory():
-        rule = "{found} needs all rows in memory, about {} GB here; there are {}."
-        sizes = [format_count(size / 1e9) for size in (need, memory())]
-        remedy = "Fit it to fewer rows, chosen at random, or use {}, which reads files in blocks."
-        raise _of_method(method, rule, Phrase(remedy, mcllo), *sizes)
-
-
-def memory() -> float:
-    """Return the memory of this machine in bytes; without limit where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")

@@ -46,8 +46,8 @@ SAME = 1e-6
 NOTHING = "uncalibrated"
 """The name of leaving the predictions as they are."""
 SIMPLEST_FIRST = (
-    *(NOTHING, "identity", "temperature", "xu_davoine", "mcllo", "vector", "beta"),
-    *("histogram", "isotonic", "matrix", "dirichlet", "auto"),
+    *(NOTHING, "identity", "temperature", "xu_davoine", "mcllo", "vector", "vector_log_probs"),
+    *("beta", "histogram", "isotonic", "matrix", "matrix_log_probs", "dirichlet", "auto"),
 )
 """By how much is fitted: nothing, one number, a few for each class, bins and steps, a full matrix,
 and the mean of several of these."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 
 from ._auto.calibrator import AutoCalibrator
-from ._base import Calibrator, Identity, restored
+from ._base import Calibrator, Identity
 from ._beta import BetaCalibration
+from ._file import restored
 from ._histogram import HistogramBinning
 from ._isotonic import IsotonicCalibration
 from ._linear import DirichletCalibration, MatrixScaling, VectorScaling

@@ -3,7 +3,8 @@
 ====================  ==========================================================================
 a method says         ``method``, ``includes_identity``, ``needs_logs`` (whether zeros in X must be
                       raised first), ``_absent`` (what becomes of a class that no label had)
-`fit`                 check options, forget, read, warn of absent classes, then `_learn`
+`fit`                 check options, forget, read, warn of absent classes, then `_learn`, then
+                      `_learn_prior` where the method has a ``prior``
 `predict_proba`       read, then `_apply`
 a saved calibrator    JSON that anyone can read: parameters, classes, and the plain numbers of
                       `_state`, which `_restore` takes back; by default those named in ``_learned``
@@ -18,12 +19,11 @@ X is a table of probabilities or of logits, as `input` says. ``__init__`` stores
 
 from __future__ import annotations
 
+import copy
 import json
 import os
-import sys
-import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Hashable, Sequence
+from importlib import import_module
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -33,19 +33,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._fit.map import read_simplex
 from .._ground.files import write_text
-from .._ground.results import Floats, none_for_nan, plain
-from .._ground.statements import quiet
-from .._input.frames import check_index, column_names, shorten
-from .._input.labels import RESERVED, class_names
+from .._ground.results import Floats, none_for_nan
+from .._ground.statements import once, warn
+from .._ground.terminal import standard_output
+from .._input.frames import affixes, check_index, column_names, n_columns, shorten
+from .._input.labels import RESERVED, class_names, distinct_words
 from .._input.predictions import Predictions, as_predictions
-from .._input.probabilities import Simplex, clean_probs
+from .._input.probabilities import Simplex, check_scores, clean_probs
 from .._input.votes import reclip
 from .._input.weights import clean_rows
-from .._version import __version__
-from ..exceptions import AbsentClassWarning, FileFormatError, InputError
-
-FORMAT = "mcllo calibrator"
-FORMAT_VERSION = 1
+from ..exceptions import AbsentClassWarning, InputError, Phrase
+from ._file import document, training_of
 
 ZeroRow = Literal["original", "uniform"]
 
@@ -71,12 +69,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Their number.
     feature_names_in_ : ndarray of str
         Names of the columns, where X has names.
+    training_ : dict
+        Number and checksum of the rows learned from; a saved model keeps them.
     """
 
     method: ClassVar[str]
     includes_identity: ClassVar[bool] = True
     _absent: ClassVar[str] = ""
     _learned: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]] = ()
+    training_: dict[str, Any]
 
     def __init__(
         self, *, classes: Sequence[Hashable] | None = None, normalize: bool = False
@@ -94,7 +95,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether zeros in X must be raised before the method can use it."""
         return True
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @once()
+    def fit(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, logits: Any = None
+    ) -> Self:
         """Learn from predictions and labels.
 
         Parameters
@@ -105,52 +109,92 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The labels that came true.
         sample_weight : array-like of shape (n_samples,), optional
             Row i counts as ``sample_weight[i]`` rows.
+        logits : array-like or frame of shape (n_samples, n_classes), optional
+            Scores before the softmax in the place of X, for any method: ``fit(y=y, logits=z)``.
         """
         self._check_options()
+        self._check_prior()
         self._forget()
-        predictions = self._read(X, y, sample_weight)
+        try:
+            predictions = self._read(X, y, sample_weight, logits)
+        except InputError as error:
+            raise _renamed(error, X if logits is None else logits, y) from None
         if self._absent and predictions.absent:
             named = ", ".join(repr(label) for label in predictions.absent)
             message = f"no row has class {named}; nothing can be learned about it: {self._absent}."
-            warnings.warn(message, AbsentClassWarning, stacklevel=2)
-        self._learn(predictions)
+            warn(AbsentClassWarning(message, numbers={"classes": predictions.absent}))
+        self._learn(self._as_to_come(predictions))
+        self._learn_prior(predictions)
+        self.training_ = training_of(predictions)
         return self
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
-        return self._apply(self._rows(X))
+    def predict_proba(self, X: Any = None, *, logits: Any = None) -> Floats:
+        """Return recalibrated probabilities of X, or of `logits`; columns as in `classes_`."""
+        return self._apply(self._rows(X, logits))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any = None, *, logits: Any = None) -> NDArray[Any]:
         """Return the most probable class of each row (the first of equals)."""
-        best = self.predict_proba(X).argmax(axis=1)
+        best = self.predict_proba(X, logits=logits).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def for_stream(self) -> Self:
+        """Return a copy for rows that come part by part."""
+        return copy.copy(self)
+
+    def save(self, path: str | os.PathLike[str], *, covariance: bool = False) -> None:
         """Write what was learned as JSON, atomically; `mcllo.load_calibrator` reads it.
 
-        ``-`` is standard output.
+        Parameters
+        ----------
+        path : path
+            The file; ``-`` is standard output.
+        covariance : bool
+            Also write the covariance of an MCLLO fit: of 100 classes it is 1 MB. Standard errors
+            are always there; intervals of repaired probabilities need the covariance.
         """
         check_is_fitted(self, "classes_")
-        content = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "mcllo_version": __version__,
-            "method": self.method,
-            "params": plain(self.get_params(deep=False)),
-            "classes": self.classes_.tolist(),
-            "state": plain(self._state()),
-        }
-        text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+        text = json.dumps(document(self, covariance), indent=1, allow_nan=False) + "\n"
         if str(path) == "-":
-            sys.stdout.write(text)
+            standard_output().write(text)
         else:
             write_text(path, text)
+
+    def export(
+        self, to: str, path: str | os.PathLike[str] | None = None, **options: Any
+    ) -> str | bytes:
+        """Write what was learned in another form, as `mcllo.export.export` does.
+
+        Parameters
+        ----------
+        to : {"onnx", "sql", "js", "torch", "python"}
+            The form.
+        path : path, optional
+            Where to write it; ``-`` is standard output.
+        **options
+            Of the form; see `mcllo.export.export`.
+
+        Returns
+        -------
+        str, or bytes of an ONNX model
+        """
+        writer = import_module("mcllo.export")  # a later room: known by name, loaded when asked
+        return writer.export(self, to, path, **options)
 
     def _check_options(self) -> None:
         """Refuse parameters that are none."""
 
+    def _check_prior(self) -> None:
+        """Refuse class frequencies that are none."""
+
     def _learn(self, predictions: Predictions) -> None:
         """Set what the method learns from validated rows."""
+
+    def _as_to_come(self, predictions: Predictions) -> Predictions:
+        """Return the rows with the class frequencies of those to come, where these are known."""
+        return predictions
+
+    def _learn_prior(self, predictions: Predictions) -> None:
+        """Set what `calibrators/_prior` knows of the rows, once the method has learned."""
 
     def _apply(self, simplex: Simplex) -> Floats:
         """Return what the fitted method makes of validated rows, a new array."""
@@ -175,9 +219,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = label_array(classes)
         self.n_features_in_ = len(classes)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Predictions:
+    def _read(self, X: Any, y: Any, sample_weight: Any, scores: Any = None) -> Predictions:
         """Validate training rows and remember their classes and names."""
-        check_kind(X)
+        X, logits = self._given(X, scores)
         options = {
             name: getattr(self, name)
             for name in ("classes", "baseline", "normalize", "clip")
@@ -185,19 +229,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         if options.get("baseline") in RESERVED:
             del options["baseline"]  # the calibrator knows what the word asks for
-        logits = self.input == "logits"
         if isinstance(X, Predictions):
             baseline = options.get("baseline")
             predictions = as_predictions(X, y, sample_weight=sample_weight, baseline=baseline)
-            if logits and predictions.logits is None:
+            if self.input == "logits" and predictions.logits is None:
                 raise InputError(f"{self.method} needs logits; these predictions have none.")
         elif y is None:
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None.")
-        elif self.needs_logs:
-            probs, scores = (None, X) if logits else (X, None)
+        elif self.needs_logs or logits is not None:
             predictions = Predictions.from_arrays(
-                probs, y, logits=scores, sample_weight=sample_weight, **options
+                X, y, logits=logits, sample_weight=sample_weight, **options
             )
         else:
             check_index(X=X, y=y, sample_weight=sample_weight)
@@ -207,19 +249,31 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             facts = clean_rows(len(simplex.probs), sample_weight)
             predictions = Predictions._labelled(simplex, y, named, None, facts)
         self._remember(predictions.classes)
-        names = None if isinstance(X, Predictions) else column_names(X)
+        table = X if logits is None else logits
+        names = None if isinstance(table, Predictions) else column_names(table)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         return predictions
 
-    def _rows(self, X: Any) -> Simplex:
+    def _given(self, X: Any, logits: Any) -> tuple[Any, Any]:
+        """Return X and logits, of which one is None: X holds logits where `input` says so."""
+        check_scores(logits)
+        if logits is not None and X is not None:
+            rule = "be left out where logits are given, or they where X is"
+            raise InputError(argument="X", rule=rule, value=Phrase("both"))
+        check_kind(X if logits is None else logits)
+        if self.input == "logits" and logits is None and not isinstance(X, Predictions):
+            return None, X
+        return X, logits
+
+    def _rows(self, X: Any, scores: Any = None) -> Simplex:
         """Validate rows to predict; columns of a frame are found by class name."""
         check_is_fitted(self, "classes_")
-        check_kind(X)
-        seen = self.n_features_in_
-        if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] != seen:
+        X, logits = self._given(X, scores)
+        seen, table = self.n_features_in_, X if logits is None else logits
+        if isinstance(table, np.ndarray) and table.ndim == 2 and table.shape[1] != seen:
             raise InputError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {seen} "
+                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting {seen} "
                 "features as input: a column for each class."
             )
         classes = tuple(self.classes_.tolist())
@@ -236,8 +290,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             zeros = (held.raised, held.clip, held.n_zeros)
             return Simplex(held.probs, held.logits, None, *zeros, 0, 0.0)
         normalize = bool(getattr(self, "normalize", False))
-        if self.input == "logits":
-            return read_simplex(classes, None, X)
+        if logits is not None:
+            return read_simplex(classes, None, logits)
         if self.needs_logs:
             clip = getattr(self, "clip_", None) or getattr(self, "clip", None)
             return read_simplex(classes, X, None, normalize, clip)
@@ -248,6 +302,22 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"got {simplex.probs.shape[1]}."
             )
         return simplex
+
+
+def _renamed(error: InputError, table: Any, y: Any) -> InputError:
+    """Return the error of a frame whose columns are labels and a prefix with a remedy for X."""
+    placed = error.row is not None or error.column is not None
+    if not placed or error.argument not in ("y", "probs", "logits") or n_columns(y) != 1:
+        return error
+    names = column_names(table)
+    if names is None:
+        return error
+    before, _ = affixes(names, distinct_words(y))
+    if not before:
+        return error
+    rename = f"X.columns = [name.removeprefix({before!r}) for name in X.columns]"
+    told = f"The columns are labels with {before!r} before them; rename them: {rename}."
+    return error.but(remedy=told)
 
 
 class Identity(Calibrator):
@@ -356,61 +426,3 @@ def label_array(classes: tuple[Any, ...]) -> NDArray[Any]:
         array = np.empty(len(classes), dtype=object)
         array[:] = classes
     return array
-
-
-def restored(path: str | os.PathLike[str], registry: Mapping[str, type[Calibrator]]) -> Calibrator:
-    """Return the calibrator saved at `path`, of a method in the `registry`.
-
-    One row must come out as probabilities, else the state does not fit its classes.
-    """
-    content = _read_json(path)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise FileFormatError(
-            f"{path} must be a calibrator saved by mcllo (a JSON file with format {FORMAT!r}); "
-            "make one with `mcllo fit` or .save()."
-        )
-    if content.get("format_version") != FORMAT_VERSION:
-        raise FileFormatError(
-            f"{path} must have format version {FORMAT_VERSION}; it has "
-            f"{content.get('format_version')!r}. Use the version of mcllo that wrote it "
-            f"({content.get('mcllo_version')}), or fit again."
-        )
-    method = content.get("method")
-    if not isinstance(method, str) or method not in registry:
-        raise FileFormatError(
-            f"{path} holds the method {method!r}, which this version does not know; "
-            f"known are {sorted(registry)}."
-        )
-    try:
-        estimator = registry[method](**content["params"])
-        estimator._remember(tuple(content["classes"]))
-        estimator._restore(content["state"])
-        classes = class_names(estimator.classes_.tolist())
-        row = np.zeros(len(classes)) if estimator.input == "logits" else 1.0 / len(classes)
-        with quiet(), np.errstate(all="ignore"):
-            out = estimator.predict_proba(np.broadcast_to(row, (1, len(classes))))
-        if out.shape != (1, len(classes)) or not abs(out.sum() - 1.0) < 1e-6:
-            raise ValueError("numbers that do not give probabilities")
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise FileFormatError(
-            f"{path} is damaged: {type(error).__name__} at {error}. Fit and save again."
-        ) from None
-    return estimator
-
-
-def _read_json(path: str | os.PathLike[str]) -> Any:
-    """Return what a JSON file holds; ``-`` is standard input."""
-    try:
-        text = sys.stdin.read() if str(path) == "-" else Path(path).read_text(encoding="utf-8")
-        return json.loads(text)
-    except FileNotFoundError:
-        raise FileFormatError(
-            f"{path} must exist; there is no such file. Make one with `mcllo fit` or .save()."
-        ) from None
-    except IsADirectoryError:
-        raise FileFormatError(f"{path} must be a file; it is a directory. Name a file.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise FileFormatError(
-            f"{path} must be a saved calibrator; it is not JSON. "
-            "Make one with `mcllo fit` or .save()."
-        ) from None

@@ -13,12 +13,11 @@ prediction         ``q_k / sum_j q_j``
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
+from .._ground.statements import warn
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms
 from .._math.newton import minimize
@@ -69,14 +68,14 @@ class BetaCalibration(OneVsRest):
             if is_step(s, hit):
                 steps.append(predictions.classes[k])
         if steps:
-            message = Phrase(
-                "a threshold on its probability tells class {} from the rest without error, so no "
+            says = (
+                "a threshold on its probability tells {} from the rest without error, so no "
                 "finite beta map is best; its recalibrated probabilities are all but 0 or 1. "
-                "Give more rows, or {}.",
-                ", ".join(map(repr, steps)),
-                USE_A_PENALTY,
+                "Give more rows, or {}."
             )
-            warnings.warn(SeparationWarning(message), stacklevel=4)
+            named = f"class {', '.join(map(repr, steps))}"
+            short, whole = (Phrase(says, which, USE_A_PENALTY) for which in ("a class", named))
+            warn(SeparationWarning(short, detail=whole, numbers={"classes": tuple(steps)}))
 
     def _answers(self, probs: Floats) -> Floats:
         logit = np.einsum("fnk,kf->nk", features(probs), self.coef_)

@@ -7,8 +7,8 @@ minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2`
 penalty               ``r``: chosen by the method, plus the floor
 floor                 ``1e-10 sum_i w_i x_ik^2``, x the feature that theta_jk multiplies
 start                 ``u * identity``, u the best inverse temperature
-solver                up to 500 parameters Newton's method with the exact Hessian, beyond that
-                      L-BFGS on features that are made orthogonal first
+solver                BFGS from the Hessian's blocks on single classes; up to 500 parameters
+                      Newton's method ends the search
 ====================  =================================================================
 
 Adding a number to every score of a row changes no probability iff all rows of W have the same sum:
@@ -30,28 +30,35 @@ classes share the rest.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .._ground.notebook import ticking
 from .._ground.results import Codes, Floats, Result
+from .._ground.statements import warn
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from .._math.kernel import softmax
 from .._math.likelihood import CHUNK_ELEMENTS, Terms
 from .._math.linear_map import LinearMapLoss
-from .._math.newton import minimize, newton_direction
+from .._math.newton import Solution, approach, minimize, newton_direction
+from .._math.products import NO_HESSIAN
 from .._math.temperature import inverse_temperature
 from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 FLOOR = 1e-10
 MOVED = 1e-3
-NEWTON_PARAMETERS = 500
-LBFGS_ITERATIONS = 2000
+FEW_PARAMETERS, NEWTON_PARAMETERS = 100, 500
+"""Up to the first Newton's method begins at the start; up to the second it ends the search."""
+ENOUGH, NEARLY, MAX_STEPS = 3e-10, 1e-5, 1000
+"""Decrements for each parameter: where a search without Hessian ends (2e-5 standard errors), and
+that will do."""
+SOFTER = 1e-8
+"""What is added to the blocks' diagonals, relatively: features may depend on each other."""
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -135,6 +142,7 @@ def check_penalty(name: str, value: float) -> None:
         raise InputError(argument=name, rule="be finite and not negative", value=value)
 
 
+@ticking("fitting")
 @one_blas_thread()
 def fit_map(
     predictions: Predictions, on: str, ridge: Floats, remedy: str, solver: Solver | None = None
@@ -142,8 +150,8 @@ def fit_map(
     """Fit a vector or matrix map of the classes that labels had, and warn where it is extreme.
 
     `ridge` is r, one row per class; two columns ask for a vector map, more for a matrix map.
-    `remedy` is what to do when the rows separate the classes. The solver is `newton` or `lbfgs`, by
-    default as the number of parameters asks.
+    `remedy` is what to do when the rows separate the classes. The solver is `newton` or `secant`,
+    by default as the number of parameters asks.
     """
     diagonal = ridge.shape[1] == 2
     present = np.flatnonzero(predictions.class_weight > 0.0)
@@ -158,7 +166,7 @@ def fit_map(
         objective = _Objective(loss, theta[present], ridge[present])
         start = _first_scale(scores[present], codes, weight) * objective.identity
         if solver is None:
-            solver = newton if len(start) <= NEWTON_PARAMETERS else lbfgs
+            solver = newton if len(start) <= NEWTON_PARAMETERS else secant
         end = _centred(solver(objective, start), objective)
     theta[present] = end.theta
     fitted = LinearMap(
@@ -174,13 +182,10 @@ def fit_map(
             "the scores separate the classes, or all but do: the best parameters are infinite or "
             f"hardly determined, and the fitted probabilities extreme. {remedy}"
         )
-        warnings.warn(message, SeparationWarning, stacklevel=5)
+        warn(SeparationWarning(message))
     elif not fitted.converged:
-        message = (
-            f"the solver stopped after {fitted.n_iter} steps short of its tolerance: the map is "
-            f"approximate. {remedy}"
-        )
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+        message = f"the solver stopped short of its tolerance: the map is approximate. {remedy}"
+        warn(ConvergenceWarning(message, numbers={"n_iter": fitted.n_iter}))
     return fitted
 
 
@@ -237,44 +242,42 @@ def _first_scale(gaps: Floats, codes: Codes, weight: Floats | None) -> float:
 
 def newton(objective: _Objective, start: Floats) -> _End:
     """Minimise with the exact Hessian, which also tells what the floor moves."""
-    solution = minimize(objective, start)
+    loss, near = objective.loss, start
+    if len(start) > FEW_PARAMETERS:
+        near = _approached(objective, start).x
+    solution = minimize(objective, near)
     pull = objective.floor * (solution.x - objective.identity)
     moved = newton_direction(Terms(0.0, pull, solution.terms.hessian))
     # mean variance, over the rows' probabilities at the start, of what the floor does to eta
-    variance = float(moved @ solution.start.hessian @ moved) / objective.total_weight
-    theta = solution.x.reshape(objective.loss.shape)
+    variance = loss.curvature(start, moved) / objective.total_weight
+    theta = solution.x.reshape(loss.shape)
     return _End(theta, solution.n_iter, solution.converged, variance > MOVED**2)
 
 
-def lbfgs(objective: _Objective, start: Floats, max_iter: int = LBFGS_ITERATIONS) -> _End:
-    """Minimise over ``t_j = theta_j L``, L L' the features' gram matrix, so that H is near I."""
-    from scipy.optimize import minimize as scipy_minimize
-
-    m, d = objective.loss.shape
-    size = np.trace(objective.gram, axis1=1, axis2=2)[:, None, None] / d
-    inverse = np.linalg.inv(np.linalg.cholesky(objective.gram + FLOOR * size * np.eye(d)))
-
-    def theta_of(t: Floats) -> Floats:
-        return start + _each_row(t.reshape(m, d), inverse).ravel()
-
-    def function(t: Floats) -> tuple[float, Floats]:
-        value, gradient = objective.value_and_gradient(theta_of(t))
-        return value, _each_row(gradient.reshape(m, d), inverse.transpose(0, 2, 1)).ravel()
-
-    answer = scipy_minimize(
-        function,
-        np.zeros(m * d),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxfun": 10**6, "ftol": 1e-14, "gtol": 1e-6},
-    )
-    converged = bool(answer.success or np.abs(answer.jac).max() < 1e-3)
-    return _End(theta_of(answer.x).reshape(m, d), int(answer.nit), converged, False)
+def secant(objective: _Objective, start: Floats, max_iter: int = MAX_STEPS) -> _End:
+    """Minimise without a Hessian."""
+    solution = _approached(objective, start, max_iter)
+    theta = solution.x.reshape(objective.loss.shape)
+    converged = solution.decrement < NEARLY * len(start)
+    return _End(theta, solution.n_iter, converged, False)
 
 
-def _each_row(rows: Floats, matrices: Floats) -> Floats:
-    """Return ``rows[j] @ matrices[j]``; one matrix serves all rows."""
-    return rows @ matrices[0] if len(matrices) == 1 else np.einsum("jk,jkl->jl", rows, matrices)
+def _approached(objective: _Objective, start: Floats, max_iter: int = MAX_STEPS) -> Solution:
+    """Return where BFGS ends that begins with the Hessian's blocks on single classes."""
+    (m, d), place = objective.loss.shape, np.arange(objective.loss.shape[1])
+    blocks = objective.loss.class_blocks(start, objective.gram)
+    blocks[:, place, place] *= 1.0 + SOFTER
+    blocks[:, place, place] += objective.ridge.reshape(m, d)
+    inverse = np.linalg.inv(blocks)
+
+    def light(theta: Floats) -> Terms:
+        return Terms(*objective.value_and_gradient(theta), NO_HESSIAN)
+
+    def product(v: Floats) -> Floats:
+        return (v.reshape(m, 1, d) @ inverse).ravel()
+
+    enough, first = ENOUGH * len(start), light(start)
+    return approach(light, start, first, product, enough=enough, fast=np.inf, max_iter=max_iter)
 
 
 def _centred(end: _End, objective: _Objective) -> _End:

@@ -12,6 +12,7 @@ sets; where the departure is large enough to matter for the log loss, the test s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from .._fit.map import AllBaselinesMap
 from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, quiet
 from .._ground.text import format_p
+from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import (
     fit_and_test,
     honest_fit,
@@ -39,8 +41,11 @@ from .._input.labels import RESERVED
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from .._input.votes import for_recalibration
-from ..exceptions import InputError
-from ._base import Calibrator
+from ..exceptions import InputError, Phrase
+from ._prior import PriorCalibrator
+
+DRAWN_AT_LEVEL, FEWEST_DRAWN = 10, 99
+"""Simulated data sets of a gate: so many of them would reach its level by chance."""
 
 
 @dataclass(frozen=True)
@@ -78,27 +83,37 @@ class GateDecision(Result):
         )
 
 
+def check_gate(alpha: float) -> float:
+    """Return the level of a gate; refuse what is none."""
+    if not 0.0 < alpha < 1.0:
+        remedy = "Leave it out for no gate."
+        raise InputError(argument="gate", rule="lie in (0, 1)", value=alpha, remedy=remedy)
+    return alpha
+
+
 def decide(predictions: Predictions, alpha: float, rule: str = "", seed: int = 0) -> GateDecision:
     """Test the training rows; `rule` 'auto' or 'all' tests over all baselines at once.
 
     Weights that are no whole numbers are taken for importance, and tested by the robust score.
+    Simulated p-values are exact with any number of draws; yes or no needs few, and no more once so
+    many were as extreme as the data that the answer is no.
     """
-    if not 0.0 < alpha < 1.0:
-        remedy = "Leave it out for no gate."
-        raise InputError(argument="gate", rule="lie in (0, 1)", value=alpha, remedy=remedy)
-    predictions = predictions.weighed()
+    predictions, n_resamples = predictions.weighed(), round(DRAWN_AT_LEVEL / check_gate(alpha)) - 1
+    n_resamples = min(max(n_resamples, FEWEST_DRAWN), N_RESAMPLES)
     refuse_choice(predictions, rule)
     with quiet(*OF_ESTIMATES):
         if rule == "all" and predictions.n_classes > 2:
-            _, found = max_score_test(predictions, np.arange(predictions.n_classes), seed=seed)
-            p, kind = found.pvalue, "max_score"
+            columns = np.arange(predictions.n_classes)
+            stop_at = max(1, math.floor(alpha * (n_resamples + 1)))
+            draws = {"n_resamples": n_resamples, "stop_at": stop_at, "seed": seed}
+            p, kind = max_score_test(predictions, columns, **draws)[1].pvalue, "max_score"
         else:
-            test = fit_and_test(predictions, rule, seed=seed).test
+            test = fit_and_test(predictions, rule, n_resamples=n_resamples, seed=seed).test
             p, kind = test.pvalue, test.kind
     return GateDecision(p <= alpha, p, alpha, kind)
 
 
-class GatedCalibrator(Calibrator):
+class GatedCalibrator(PriorCalibrator):
     """Base of calibrators that leave predictions alone while the gate is closed.
 
     Attributes
@@ -128,11 +143,13 @@ class GatedCalibrator(Calibrator):
         raise NotImplementedError
 
     def _state(self) -> dict[str, Any]:
-        return {"gate": None if self.gate_ is None else self.gate_.to_dict()}
+        gate = None if self.gate_ is None else self.gate_.to_dict()
+        return {"gate": gate, **self._prior_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         gate = state.get("gate")
         self.gate_ = None if gate is None else GateDecision(**gate)
+        self._restore_prior(state)
 
 
 class MCLLOCalibrator(GatedCalibrator):
@@ -153,6 +170,11 @@ class MCLLOCalibrator(GatedCalibrator):
     gate : float, optional
         Level of a calibration test on the training rows: recalibrate only when it rejects, else
         return predictions untouched. 0.05 is usual; by default there is no gate.
+    prior : {'fit', 'keep', 'unlabelled'} or array of shape (n_classes,)
+        Class frequencies of the rows to come. 'fit' carries over those that the map learned from
+        the labels; 'keep' leaves the mean probability of each class on the rows learned from as
+        predicted; an array are known frequencies; 'unlabelled' estimates them from the rows to
+        repair (`adapt`, or all rows of a call).
     classes, normalize, clip
         As in `Calibrator`; when the fit is penalised and all probabilities are multiples of 1/T,
         rows with a 0 get the floor 1/(2T).
@@ -189,6 +211,7 @@ class MCLLOCalibrator(GatedCalibrator):
         penalty: float | str = 0.0,
         center: str = "identity",
         gate: float | None = None,
+        prior: str | Sequence[float] = "fit",
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
         clip: float | None = None,
@@ -198,13 +221,16 @@ class MCLLOCalibrator(GatedCalibrator):
         self.penalty = penalty
         self.center = center
         self.gate = gate
+        self.prior = prior
         self.clip = clip
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, logits: Any = None
+    ) -> Self:
         """Learn from predictions and labels, as in `Calibrator`; from Dask collections too."""
-        if any(map(is_dask, (X, y, sample_weight))):
-            return self._fit_dask(X, y, sample_weight)
-        return super().fit(X, y, sample_weight)
+        if any(map(is_dask, (X, y, sample_weight, logits))):
+            return self._fit_dask(X, y, sample_weight, logits)
+        return super().fit(X, y, sample_weight, logits=logits)
 
     def _check_options(self) -> None:
         split_baseline(self.baseline, allowed=RESERVED)
@@ -225,10 +251,11 @@ class MCLLOCalibrator(GatedCalibrator):
             else:
                 self.fit_ = honest_fit(predictions, fit_predictions(predictions, **options))
 
-    def _fit_dask(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any, logits: Any) -> Self:
         """Fit rows that stay with their workers."""
         rule, _ = split_baseline(self.baseline, allowed=RESERVED)
         needs = {"gate": self.gate is not None, "center": self.center != "identity"}
+        needs["prior"] = self._prior_kind != "fit"
         for name in (name for name, given in {**needs, "baseline": rule}.items() if given):
             raise InputError(
                 f"{name}={getattr(self, name)!r} needs all rows in memory. Pass X.compute() and "
@@ -237,6 +264,7 @@ class MCLLOCalibrator(GatedCalibrator):
         blocks = blocks_of_dask(
             X,
             y,
+            logits=logits,
             classes=self.classes,
             baseline=self.baseline,
             sample_weight=sample_weight,
@@ -247,32 +275,38 @@ class MCLLOCalibrator(GatedCalibrator):
         fit = fit_blocks(blocks, **options)
         self._forget()
         self._fitted_already(fit)
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.array([str(name) for name in X.columns], dtype=object)
+        columns = getattr(X if logits is None else logits, "columns", None)
+        if columns is not None:
+            self.feature_names_in_ = np.array([str(name) for name in columns], dtype=object)
         return self
 
     def _fitted_already(self, fit: MCLLOFit) -> Self:
         """Take a fit of the same rows, say of blocks, as the result of `fit`."""
         self._remember(fit.classes)
         self.fit_, self.gate_, self.clip_ = fit, None, self.clip
+        self.learned_ = self.new_shares_ = None
         return self
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`.
+    def predict_proba(self, X: Any = None, *, logits: Any = None) -> Floats:
+        """Return recalibrated probabilities of X, or of `logits`; columns as in `classes_`.
 
-        Of a Dask array a lazy one; of a Dask dataframe a lazy one of the class columns.
+        Of a Dask array a lazy one; of a Dask dataframe a lazy one of the class columns. With
+        ``prior="unlabelled"``, unless `adapt` was called, class frequencies are estimated from the
+        rows of this call.
         """
         if is_dask(X):
             check_is_fitted(self, "classes_")
             return lazy_predict(self, X)
-        return super().predict_proba(X)
+        _refuse_lazy(logits)
+        return super().predict_proba(X, logits=logits)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any = None, *, logits: Any = None) -> NDArray[Any]:
         """Return the most probable class of each row; of Dask rows a lazy array."""
         if is_dask(X):
             check_is_fitted(self, "classes_")
             return lazy_labels(self, X)
-        return super().predict(X)
+        _refuse_lazy(logits)
+        return super().predict(X, logits=logits)
 
     def describe(self) -> str:
         """Return in a line what was fitted, and what the gate did."""
@@ -292,3 +326,14 @@ class MCLLOCalibrator(GatedCalibrator):
         kind = AllBaselinesMap if state["baseline"] == "all" else MCLLOFit
         self.fit_ = kind.from_dict(state)
         self.clip_ = state.get("clip", self.clip)
+
+
+def _refuse_lazy(logits: Any) -> None:
+    """Refuse Dask logits to predict from; their softmax is what X may be."""
+    if is_dask(logits):
+        raise InputError(
+            argument="logits",
+            rule="be in memory where rows are predicted",
+            value=Phrase("a Dask collection"),
+            remedy="Pass logits.compute(), or their softmax as X.",
+        )

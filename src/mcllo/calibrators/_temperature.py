@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
 from .._ground.results import Floats
+from .._ground.statements import warn
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from .._math.temperature import inverse_temperature
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
-from ._base import Calibrator, check_choice
+from ._base import check_choice
 from ._linear_fit import LinearMap, transposed_scores
+from ._prior import PriorCalibrator
 
 
-class TemperatureScaling(Calibrator):
+class TemperatureScaling(PriorCalibrator):
     """Temperature scaling (Guo et al. 2017): ``softmax(z / T)`` with the T of largest likelihood.
 
     The most probable class never changes. Log probabilities and logits give the same map.
@@ -26,6 +28,9 @@ class TemperatureScaling(Calibrator):
     on : {"log_probs", "logits"}
         What X holds: probabilities, of which the logarithm is scaled, or logits. Logits serve
         models so sure of themselves that their probabilities are rounded to 0.
+    prior : {"fit", "keep", "unlabelled"} or array of shape (n_classes,)
+        Class frequencies of the rows to come, as in `MCLLOCalibrator`; with "fit" the temperature
+        is all that is done.
     classes, normalize, clip
         As in `Calibrator`.
 
@@ -49,18 +54,22 @@ class TemperatureScaling(Calibrator):
 
     method = "temperature"
     _absent = "its probability is only rescaled as all others are"
+    _warns_of_shift = False  # one number for all classes carries no frequencies over
+    _has_intercepts = False
     _learned = (("inverse_temperature", float), ("n_iter", int))
 
     def __init__(
         self,
         *,
         on: str = "log_probs",
+        prior: str | Sequence[float] = "fit",
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
         clip: float | None = None,
     ) -> None:
         super().__init__(classes=classes, normalize=normalize)
         self.on = on
+        self.prior = prior
         self.clip = clip
 
     @property
@@ -75,24 +84,31 @@ class TemperatureScaling(Calibrator):
         scores = transposed_scores(predictions)
         root = inverse_temperature(scores, predictions.codes, predictions.sample_weight)
         self.inverse_temperature_, self.n_iter_ = root.value, root.n_iter
-        at = f"1 / T stopped at its bound {root.value:.2g}"
+        numbers = {"inverse_temperature": root.value}
         if root.bound > 0:
             message = Phrase(
                 "in every row the class that came true has the largest probability, so the "
-                "likelihood rises as T goes to 0; {} and predictions become 0 or 1. Give more "
-                "rows, or {}.",
-                at,
+                "likelihood rises as T goes to 0; it stopped at its bound and predictions become "
+                "0 or 1. Give more rows, or {}.",
                 USE_A_PENALTY,
             )
-            warnings.warn(SeparationWarning(message), stacklevel=3)
+            warn(SeparationWarning(message, numbers=numbers))
         elif root.bound < 0:
             advice = (
                 "the classes that came true have lower probabilities than chance would give them, "
-                f"so no positive temperature is best; {at} and predictions become equal for all "
-                "classes. Check that the columns are in the order of the classes."
+                "so no positive temperature is best; 1 / T stopped at its bound and predictions "
+                "become equal for all classes. Check that the columns are in the order of the "
+                "classes."
             )
-            warnings.warn(advice, ConvergenceWarning, stacklevel=3)
+            warn(ConvergenceWarning(advice, numbers=numbers))
 
     def _apply(self, simplex: Simplex) -> Floats:
         u = np.array(self.inverse_temperature_)
         return LinearMap(u, np.zeros(len(self.classes_))).apply(simplex)
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), **self._prior_state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._restore_prior(state)

@@ -52,6 +52,10 @@ def top_label(probs: Floats) -> tuple[Index, Floats]:
     return index, most
 
 
+MOST_COUNTED = 1e10
+"""Rows, or their weight, of which the root is taken: 100,000 bins are enough for any."""
+
+
 def n_bins_of(n_bins: NBins, n_samples: float) -> int:
     """Return the number of bins for `n_samples` rows (or their total weight).
 
@@ -61,7 +65,7 @@ def n_bins_of(n_bins: NBins, n_samples: float) -> int:
     (20, 10, 15)
     """
     if isinstance(n_bins, str) and n_bins == "sqrt":
-        return max(1, math.ceil(math.sqrt(n_samples)))
+        return max(1, math.ceil(math.sqrt(min(n_samples, MOST_COUNTED))))
     if isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool) and n_bins >= 1:
         return int(n_bins)
     raise InputError(f"n_bins must be a whole number >= 1 or 'sqrt'; got n_bins={n_bins!r}.")

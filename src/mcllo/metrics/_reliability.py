@@ -28,10 +28,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.notebook import Shown
 from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table
 from .._input.labels import find_class
 from .._input.predictions import Predictions, scored_predictions
+from .._input.weights import written_times
 from ..exceptions import InputError
 from ._binned import cell_totals
 from ._bins import Binning, NBins, binned, top_label
@@ -68,8 +70,8 @@ def central_range(probs: Floats, level: float) -> tuple[int, int]:
     return int(low), int(min(high, len(probs)))
 
 
-@dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReliabilityCurve(Shown):
     """Predicted against observed frequencies in bins.
 
     Attributes
@@ -119,6 +121,11 @@ class ReliabilityCurve:
             self.observed > self.band_high + rounding
         )
         return mask
+
+    def __repr__(self) -> str:
+        of = "most probable class" if self.label is None else repr(self.label)
+        used, off = int((self.counts > 0.0).sum()), int(self.outside.sum())
+        return f"<ReliabilityCurve of {of}: {used} bins, {off} outside the band>"
 
     def to_table(self) -> Table:
         """Return one row per bin."""
@@ -272,6 +279,6 @@ def _bands(
         inside = index == m
         probs = values[inside]
         if p.sample_weight is not None:
-            probs = np.repeat(probs, p.sample_weight[inside].astype(np.int64))
+            probs = np.repeat(probs, written_times(p.sample_weight[inside], 1))
         low[m], high[m] = np.array(central_range(probs, level)) / counts[m]
     return low, high

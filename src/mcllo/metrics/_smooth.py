@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._ground.notebook import Shown
 from .._ground.results import Floats, Result
 from .._ground.text import Table
 from .._input.predictions import Predictions, scored_predictions
@@ -45,7 +46,7 @@ class Distances(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SmoothCurve(Result):
+class SmoothCurve(Result, Shown):
     """Observed against predicted frequency as a smooth curve.
 
     Attributes

@@ -45,6 +45,8 @@ Bandwidth = float | Literal["median"]
 
 BLOCK_ENTRIES = 1_000_000
 """Kernel values held at once."""
+CACHED_ENTRIES = 100_000
+"""Distances that stay in the processor's cache while classes are added up."""
 MEDIAN_ROWS = 1_500
 """Rows from which the median distance is taken, evenly spaced, when there are more."""
 GRID = 16_384
@@ -128,14 +130,18 @@ class KernelError:
         """Return the error of each row of `labels`, (n_draws, n_samples).
 
         ``e_i . e_j = 1{y_i = y_j} - x_i[y_j] - x_j[y_i] + x_i . x_j``; only the first part needs
-        the pairs of each draw.
+        the pairs of each draw, of rows that some draw gives the class.
         """
         n, c = self.probs.shape
         own = np.arange(n)
         pairs = self._constant - 2.0 * self._cross[own, labels].sum(axis=1)
         for k in range(c):
-            hot = (labels == k).astype(np.float64)
-            pairs += np.einsum("bi,bi->b", hot @ self.kernel, hot)
+            hot = labels == k
+            rows: Any = np.flatnonzero(hot.any(axis=0))
+            if 2 * len(rows) > n:
+                rows = slice(None)  # hardly a row goes without the class: no copy of the kernel
+            some = hot[:, rows].astype(np.float64)
+            pairs += np.einsum("bi,bi->b", some @ self.kernel[rows][:, rows], some)
         if self.estimator == "unbiased":
             norms = np.einsum("ik,ik->", self.probs, self.probs)
             pairs -= n - 2.0 * self.probs[own, labels].sum(axis=1) + norms
@@ -151,13 +157,16 @@ def residuals(probs: Floats, codes: Codes) -> Floats:
 
 def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
     """Return the distance of every row of `first` to every row of `second`."""
-    from scipy.spatial.distance import cdist
-
-    if distance == "euclidean":
-        return cdist(first, second)
-    if distance == "tv":
-        return cdist(first, second, "cityblock") * 0.5
-    raise InputError(f"distance must be 'euclidean' or 'tv'; got distance={distance!r}.")
+    if distance not in ("euclidean", "tv"):
+        raise InputError(f"distance must be 'euclidean' or 'tv'; got distance={distance!r}.")
+    apart, classes = np.zeros((len(first), len(second))), np.ascontiguousarray(second.T)
+    rows = max(1, CACHED_ENTRIES // len(second))
+    for start in range(0, len(first), rows):
+        some = slice(start, start + rows)
+        for own, others in zip(first[some].T, classes, strict=True):
+            gap = own[:, None] - others
+            apart[some] += np.abs(gap, out=gap) if distance == "tv" else np.square(gap, out=gap)
+    return np.multiply(apart, 0.5, out=apart) if distance == "tv" else np.sqrt(apart, out=apart)
 
 
 def bandwidth_of(p: Predictions, bandwidth: Bandwidth, distance: Distance) -> float:
@@ -170,13 +179,13 @@ def bandwidth_of(p: Predictions, bandwidth: Bandwidth, distance: Distance) -> fl
         raise InputError(f"bandwidth must be positive or 'median'; got {bandwidth!r}.")
     if p.n_samples > MEDIAN_ROWS:
         p = p.take(np.linspace(0, p.n_samples - 1, MEDIAN_ROWS).round().astype(np.intp))
-    first, second = np.triu_indices(p.n_samples, k=1)
-    apart = distances(p.probs, p.probs, distance)[first, second]
+    pairs = ~np.tri(p.n_samples, dtype=bool)
+    apart = distances(p.probs, p.probs, distance)[pairs]
     weight = None
     if p.sample_weight is not None:
         own = p.sample_weight
         apart = np.append(apart, np.zeros(p.n_samples))
-        weight = np.append(own[first] * own[second], np.maximum(own * (own - 1.0) / 2.0, 0.0))
+        weight = np.append(np.outer(own, own)[pairs], np.maximum(own * (own - 1.0) / 2.0, 0.0))
     if len(apart) == 0 or not apart.any():
         return 1.0
     median = float(weighted_quantile(apart, 0.5, weight))

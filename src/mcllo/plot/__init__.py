@@ -1,7 +1,8 @@
 """Figures of results: objects in, Axes out, nothing computed inside.
 
 =========================  ====================================================================
-`reliability`              the most probable class: predicted against observed frequency
+`reliability`              the most probable class: predicted against observed frequency, of one
+                           model or of several
 `reliability_by_class`     the same for each class, the worst first
 `parameters`               delta and gamma with intervals
 `calibration_map`          what the repair does to a probability
@@ -10,11 +11,14 @@
 `comparison`               reliability before and after each method
 `comparison_dots`          p-value, ECE and log loss of each method
 `subgroups`                slope and size of each subgroup
+`ternary`                  three classes on a triangle, with arrows of the repair
+`monitor`                  evidence, size, classes and reliability over time
 `power`, `ece_boxplot`     power studies
 =========================  ====================================================================
 
-`save` writes a figure, `to_svg` returns it for a page, `caption` says how to read it. In a notebook
-end the cell with ``.figure``. Nothing needs a screen, pyplot is not used, settings are not changed.
+`save` writes a figure, `to_svg` returns it for a page, `caption` says how to read it. A notebook
+shows figures by itself, ``plt.show()`` in windows; where there is no screen pyplot is left alone.
+Settings are not changed. ``ax=`` is an axes, several of them, or a part of a figure.
 The room imports matplotlib and results of the rooms above it; raw rows reach it through a result.
 """
 
@@ -23,10 +27,12 @@ from __future__ import annotations
 from ._comparison import comparison, comparison_dots
 from ._details import baselines, ladder
 from ._files import save, to_svg
+from ._monitor import monitor
 from ._parameters import calibration_map, parameters
 from ._power import ece_boxplot, ece_difference, power
 from ._reliability import reliability, reliability_by_class
 from ._subgroups import subgroups
+from ._ternary import ternary
 from ._words import caption
 
 __all__ = [
@@ -38,11 +44,13 @@ __all__ = [
     "ece_boxplot",
     "ece_difference",
     "ladder",
+    "monitor",
     "parameters",
     "power",
     "reliability",
     "reliability_by_class",
     "save",
     "subgroups",
+    "ternary",
     "to_svg",
 ]

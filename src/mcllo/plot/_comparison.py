@@ -22,10 +22,11 @@ from .._workflows.recommend import NOTHING
 from ..exceptions import InputError, Phrase
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve
-from ._layout import OwnFigure, footer, heading, label_outer, panels
+from ._layout import Places, footer, heading, label_outer, panels, side_by_side
 from ._reliability import draw_curve
 from ._reliability import key as key_of
 from ._scales import Estimates, draw_forest, plain_ticks
+from ._show import drawn
 from ._style import (
     BAND,
     BLUE,
@@ -36,15 +37,15 @@ from ._style import (
     marks,
     plain_axes,
     row_axes,
-    styled,
 )
 from ._words import caption as caption_of
 
 
-@styled
+@drawn
 def comparison(
     comparison: Comparison,
     *,
+    ax: Places = None,
     names: Mapping[str, str] | None = None,
     n_bins: NBins = 10,
     binning: Binning = "width",
@@ -57,6 +58,8 @@ def comparison(
     ----------
     comparison : Comparison
         What `mcllo.compare` returned.
+    ax : array of Axes, Figure or SubFigure, optional
+        Where to draw: axes for all of them, or a part of a figure; a new figure when not given.
     names : mapping of str to str, optional
         Which methods to show, in this order, and what to call each; all of them, by log loss, when
         not given.
@@ -73,15 +76,16 @@ def comparison(
         The uncalibrated rows first, then the methods by log loss; or in the order of `names`.
     """
     rows = chosen(comparison, names)
-    axes = panels(len(rows), columns)
-    for ax, row in zip(axes, rows, strict=True):
+    axes = panels(len(rows), columns, ax)
+    for panel, row in zip(axes, rows, strict=True):
         predictions = comparison.recalibrated[row.method]
         curve = reliability_curve(predictions, n_bins=n_bins, binning=binning)
-        draw_curve(ax, curve, strip=True)
+        draw_curve(panel, curve, strip=True)
         title = names[row.method] if names else title_of(row.method)
-        heading(ax, title, f"ECE {format_number(row.ece)}, p {p_of(row)}")
+        heading(panel, title, f"ECE {format_number(row.ece)}, p {p_of(row)}")
     label_outer(axes, "Predicted probability", "Observed frequency")
-    footer(axes[0], [caption_of("comparison", comparison)] if caption else [], key_of(curve))
+    words = [caption_of("comparison", comparison)] if caption else []
+    footer(axes, words, key_of(curve), ax)
     return axes
 
 
@@ -126,14 +130,18 @@ FARTHEST = 6.0
 """A number beyond twice this many medians is an arrow too."""
 
 
-@styled
-def comparison_dots(comparison: Comparison, *, caption: bool = False) -> list[Axes]:
+@drawn
+def comparison_dots(
+    comparison: Comparison, *, ax: Places = None, caption: bool = False
+) -> list[Axes]:
     """Draw p-value, ECE and log loss of each method, the best log loss on top.
 
     Parameters
     ----------
     comparison : Comparison
         What `mcllo.compare` returned.
+    ax : array of Axes, Figure or SubFigure, optional
+        Where to draw: three axes, or a part of a figure; a new figure when not given.
     caption : bool
         Write under the figure how to read it.
 
@@ -143,19 +151,19 @@ def comparison_dots(comparison: Comparison, *, caption: bool = False) -> list[Ax
         Of the p-values, of the ECE, and of the log loss less that of the best method.
     """
     rows = comparison.ranked
-    figure = OwnFigure(8.6, 1.4 + 0.27 * len(rows))
-    axes = list(figure.subplots(1, 3, sharey=True))
+    axes = side_by_side(ax, 3, 8.6, 1.4 + 0.27 * len(rows))
     _draw_pvalues(axes[0], rows)
     _draw_errors(axes[1], rows)
     _draw_losses(axes[2], comparison)
-    for ax in axes:
-        row_axes(ax, len(rows))
+    for panel in axes:
+        row_axes(panel, len(rows))
     axes[0].set_yticks(range(len(rows)), [title_of(row.method) for row in rows])
     key: list[Artist] = [key_mark("o", BLUE, "not rejected, not clearly worse")]
     key.append(key_mark("D", VERMILION, "rejected, clearly worse"))
     if any(row.pvalue_corrected is not None for row in rows):
         key.append(key_mark("o", BLUE, "corrected p-value", "white"))
-    footer(axes[0], [caption_of("comparison_dots", comparison)] if caption else [], key)
+    words = [caption_of("comparison_dots", comparison)] if caption else []
+    footer(axes, words, key, ax)
     return axes
 
 

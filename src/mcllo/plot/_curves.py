@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -55,13 +56,23 @@ def draw_agreement(ax: Axes) -> None:
     ax.plot([0.0, 1.0], [0.0, 1.0], ls=(0, (4, 3)), lw=1.0, color=MUTED, zorder=2, label="_line")
 
 
+def draw_boxes(
+    ax: Axes, left: Floats, width: Floats, bottom: Floats, height: Floats, **look: Any
+) -> None:
+    """Draw rectangles as one artist, in a fraction of the time that as many bars take."""
+    right, top = left + width, bottom + height
+    corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
+    boxes = list(np.array(corners).transpose(2, 0, 1))
+    ax.add_collection(PolyCollection(boxes, joinstyle="miter", zorder=1, **look), autolim=False)
+
+
 def draw_strip(ax: Axes, bins: ReliabilityCurve) -> None:
     """Draw how many rows there are in each bin, as bars below 0."""
     used = bins.counts > 0.0
     height = 0.82 * STRIP * bins.counts / bins.counts.max()
     left, width = bins.edges[:-1][used], np.diff(bins.edges)[used]
-    look: dict[str, Any] = {"color": FAINT, "edgecolor": MUTED, "lw": 0.5, "label": "_counts"}
-    ax.bar(left, height[used], width, -STRIP, align="edge", **look)
+    look: dict[str, Any] = {"facecolor": FAINT, "edgecolor": MUTED, "lw": 0.5, "label": "_counts"}
+    draw_boxes(ax, left, width, np.full_like(left, -STRIP), height[used], **look)
     middle = 0.5 * (bins.edges[:-1] + bins.edges[1:])
     halves = (middle <= 0.5, middle > 0.5)
     tallest = [float(height[half].max(initial=0.0)) for half in halves]

@@ -26,8 +26,9 @@ from .._diagnosis.ladder import Ladder
 from .._diagnosis.ladder_models import LadderRow
 from .._ground.text import format_number, p_words
 from ..exceptions import InputError
-from ._layout import OwnFigure, footer, heading
+from ._layout import Place, Places, footer, heading, one_axes, side_by_side
 from ._scales import plain_ticks
+from ._show import drawn
 from ._style import (
     BAND,
     BLUE,
@@ -42,7 +43,6 @@ from ._style import (
     note,
     plain_axes,
     row_axes,
-    styled,
 )
 from ._words import SMALLEST_CHANGE, format_change, model_name, shown_all, width_of
 from ._words import caption as caption_of
@@ -50,10 +50,11 @@ from ._words import caption as caption_of
 MAX_BASELINES = 20
 
 
-@styled
+@drawn
 def baselines(
     result: BaselineSensitivity | Assessment,
     *,
+    ax: Places = None,
     max_baselines: int = MAX_BASELINES,
     caption: bool = False,
 ) -> list[Axes]:
@@ -63,6 +64,8 @@ def baselines(
     ----------
     result : BaselineSensitivity or Assessment
         What `mcllo.baseline_sensitivity` or `mcllo.assess` returned.
+    ax : array of Axes, Figure or SubFigure, optional
+        Where to draw: two axes, or a part of a figure; a new figure when not given.
     max_baselines : int
         Most rows; of more baselines the reference and those that move most are shown.
     caption : bool
@@ -86,8 +89,7 @@ def baselines(
     reference = _references(found)[rows]
     marked = [names[j] + " ◂" * int(own) for j, own in zip(rows, reference, strict=True)]
     width = max(width_of(name) for name in marked) / 72.0
-    figure = OwnFigure(6.4 + width, 1.4 + 0.27 * len(rows))
-    test, change = figure.subplots(1, 2, sharey=True)
+    test, change = side_by_side(ax, 2, 6.4 + width, 1.4 + 0.27 * len(rows))
 
     plain_axes(test)
     value = np.array(found.table["statistic"], dtype=np.float64)[rows]
@@ -101,8 +103,8 @@ def baselines(
     heading(test, "The test", "◂ marks the reference")
 
     _draw_changes(change, found, rows)
-    for ax in (test, change):
-        row_axes(ax, len(rows))
+    for panel in (test, change):
+        row_axes(panel, len(rows))
     test.set_yticks(range(len(rows)), marked, parse_math=False)
     key: list[Artist] = []
     if off.any():
@@ -115,7 +117,7 @@ def baselines(
     if len(rows) < len(names):
         most = f"The reference and those of {len(names)} baselines that move most"
         words.insert(0, f"{most}: {len(rows)} are shown.")
-    footer(test, words, key)
+    footer([test, change], words, key, ax)
     return [test, change]
 
 
@@ -181,11 +183,11 @@ RING: dict[str, Any] = {
 }
 
 
-@styled
+@drawn
 def ladder(
     result: Ladder | Assessment,
     *,
-    ax: Axes | None = None,
+    ax: Place = None,
     numbers: bool = True,
     caption: bool = False,
 ) -> Axes:
@@ -195,7 +197,7 @@ def ladder(
     ----------
     result : Ladder or Assessment
         What `mcllo.ladder` or `mcllo.assess` returned.
-    ax : Axes, optional
+    ax : Axes, Figure or SubFigure, optional
         Where to draw; a new figure when not given.
     numbers : bool
         Write parameters and p-values beside the rows; without them the figure is narrower.
@@ -216,8 +218,7 @@ def ladder(
     """
     found = ladder_in(result)
     rows = found.rows
-    if ax is None:
-        ax = OwnFigure(7.2 if numbers else 4.9, 1.15 + 0.3 * len(rows)).subplots()
+    place, ax = ax, one_axes(ax, 7.2 if numbers else 4.9, 1.15 + 0.3 * len(rows))
     plain_axes(ax)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     gain = np.array([row.statistic for row in rows], dtype=np.float64)
@@ -252,7 +253,7 @@ def ladder(
     key.append(Patch(facecolor=BAND, label="chance alone"))
     words = [f"{found.skipped[:1].upper()}{found.skipped[1:]}." if found.skipped else ""]
     words.append(caption_of("ladder", found) if caption else "")
-    footer(ax, words, key)
+    footer(ax, words, key, place)
     return ax
 
 

@@ -29,6 +29,8 @@ NO_DATES: dict[str, dict[str, Any]] = {
 
 JOINS = 'style="stroke-linejoin: round; stroke-linecap: butt"'
 """What matplotlib says in a style sheet, which would reach the rest of a page."""
+NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+"""Characters that no XML may hold: most control characters, and halves of characters."""
 
 
 def save(figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.0) -> None:
@@ -87,7 +89,8 @@ def to_svg(
     text = re.sub(r"\s*<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
     text = re.sub(r"<[a-z][^>]*>", lambda tag: _page_tag(tag[0], used, themed), text)
-    label = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
+    alt = escape(NO_XML.sub("", alt))
+    label = f'role="img" aria-label="{alt}"' if alt else 'aria-hidden="true"'
     return text.replace("<svg", f"<svg {label} {JOINS}", 1)
 
 

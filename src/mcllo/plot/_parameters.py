@@ -7,15 +7,17 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
 from .._assessment.text import departure_sizes
 from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
 from .._ground.results import Floats
-from ._layout import OwnFigure, footer, heading, side_legend
+from ._layout import Place, Places, footer, given_axes, heading, one_axes, side_legend
 from ._scales import Estimates, draw_forest, forest_key, plain_ticks
-from ._style import DASHES, FAINT, MUTED, SERIES, plain_axes, row_axes, styled, unit_axes
+from ._show import drawn
+from ._style import DASHES, FAINT, MUTED, SERIES, plain_axes, row_axes, unit_axes
 from ._words import caption as caption_of
 from ._words import shown, shown_all, width_of
 
@@ -24,11 +26,11 @@ FARTHEST_TAU, FARTHEST_GAMMA = np.log(1000.0), 10.0
 """Distances from the identity beyond which an estimate is an arrow."""
 
 
-@styled
+@drawn
 def parameters(
     fit: MCLLOFit,
     *,
-    ax: Axes | None = None,
+    ax: Place | Places = None,
     max_classes: int = MAX_CLASSES,
     order: Sequence[Hashable] = (),
     caption: bool = False,
@@ -39,8 +41,8 @@ def parameters(
     ----------
     fit : MCLLOFit
         As in ``assessment.fit`` or ``calibrator.fit_``.
-    ax : Axes, optional
-        Where to draw, divided in two; a new figure when not given.
+    ax : Axes, two Axes, Figure or SubFigure, optional
+        Where to draw, one axes divided in two; a new figure when not given.
     max_classes : int
         Most rows; of more classes those farthest from the identity are shown, in column order.
     order : sequence of labels
@@ -62,35 +64,33 @@ def parameters(
     """
     rows, names = worst(fit, max_classes, order), shown_all(fit.compared)
     labels = [names[j] for j in rows]
-    if ax is None:
-        beside = max(width_of(label) for label in labels) / 72.0
-        ax = OwnFigure(6.0 + beside, 1.4 + 0.27 * len(rows)).subplots()
+    beside = max(width_of(label) for label in labels) / 72.0
+    whole, pair = _halves(ax, 6.0 + beside, 1.4 + 0.27 * len(rows))
     interval = fit.confidence_interval()
     (low, high), (flat, steep) = interval.tau[rows].T, interval.gamma[rows].T
     shift = Estimates(fit.tau[rows], low, high, 0.0, FARTHEST_TAU)
     slope = Estimates(fit.gamma[rows], flat, steep, 1.0, FARTHEST_GAMMA)
-    left = _forest(ax, (0.0, 0.0, 0.48, 1.0), shift, labels, log=True)
-    right = _forest(ax, (0.52, 0.0, 0.48, 1.0), slope, [""] * len(rows), log=False)
+    left = _forest(pair[0], shift, labels, log=True)
+    right = _forest(pair[1], slope, [""] * len(rows), log=False)
     left.set_xlabel("delta (log scale)")
     right.set_xlabel("gamma")
-    ours = isinstance(ax.get_figure(), OwnFigure)
+    ours = ax is None or isinstance(ax, FigureBase)
     heading(left, "Shift", "above 1: more likely than predicted" if ours else "")
     heading(right, "Slope", "below 1: too extreme; above: too timid" if ours else "")
-    ax.set_axis_off()
     words = [f"Each class against the baseline, {shown(fit.baseline)}.", _status(fit)]
     if len(rows) < len(names):
         few = f"{len(rows)} of {len(names)} classes"
         words.append(f"{few}." if order else f"The {few} farthest from 1, in standard errors.")
     words += [caption_of("parameters", fit)] if caption else []
-    footer(ax, words, forest_key([shift, slope]) if ours else [])
+    footer(whole, words, forest_key([shift, slope]) if ours else [], ax)
     return [left, right]
 
 
-@styled
+@drawn
 def calibration_map(
     fit: MCLLOFit,
     *,
-    ax: Axes | None = None,
+    ax: Place = None,
     order: Sequence[Hashable] = (),
     caption: bool = False,
 ) -> Axes:
@@ -102,7 +102,7 @@ def calibration_map(
     ----------
     fit : MCLLOFit
         As in ``assessment.fit`` or ``calibrator.fit_``.
-    ax : Axes, optional
+    ax : Axes, Figure or SubFigure, optional
         Where to draw; a new figure when not given.
     order : sequence of labels
         Classes to colour, in this order, instead; as many as there are colours.
@@ -122,9 +122,9 @@ def calibration_map(
     'After repair'
     """
     names, coloured = shown_all(fit.compared), worst(fit, len(SERIES), order)
-    if ax is None:
-        longest = max(len(names[j]) for j in coloured)
-        ax = OwnFigure(5.6 + 0.08 * max(longest, 8), 4.7).subplots()
+    longest, place = max(len(names[j]) for j in coloured), ax
+    ax = one_axes(ax, 5.6 + 0.08 * max(longest, 8), 4.7)
+    if place is None:
         ax.set_anchor("W")
     plain_axes(ax)
     unit_axes(ax)
@@ -145,20 +145,22 @@ def calibration_map(
     base = shown(fit.baseline, 16)
     heading(ax, "What the repair does", f"share of a class among the two, it and {base}")
     side_legend(ax, key, entries)
-    footer(ax, [_status(fit), caption_of("calibration_map", fit) if caption else ""])
+    footer(ax, [_status(fit), caption_of("calibration_map", fit) if caption else ""], place=place)
     return ax
 
 
-def _forest(
-    ax: Axes,
-    place: tuple[float, float, float, float],
-    estimates: Estimates,
-    labels: list[str],
-    *,
-    log: bool,
-) -> Axes:
-    """Draw estimates on a part of an axes."""
-    panel = ax.inset_axes(place)
+def _halves(ax: Place | Places, width: float, height: float) -> tuple[Axes, list[Axes]]:
+    """Return what holds the words and two axes: those that were given, or halves of one."""
+    if ax is not None and not isinstance(ax, Axes | FigureBase):
+        pair = given_axes(ax, 2)
+        return pair[0], pair
+    whole = one_axes(ax, width, height)
+    whole.set_axis_off()
+    return whole, [whole.inset_axes((left, 0.0, 0.48, 1.0)) for left in (0.0, 0.52)]
+
+
+def _forest(panel: Axes, estimates: Estimates, labels: list[str], *, log: bool) -> Axes:
+    """Draw estimates on an axes."""
     plain_axes(panel)
     draw_forest(panel, estimates, log=log)
     plain_ticks(panel, log=log, also=1.0)

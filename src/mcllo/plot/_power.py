@@ -22,23 +22,24 @@ from .._ground.results import Floats
 from .._ground.text import format_count
 from ..exceptions import InputError
 from ..simulate._study import PowerCell, PowerStudy
-from ._layout import OwnFigure, footer, heading, side_legend
+from ._layout import Place, footer, heading, one_axes, side_legend
 from ._scales import log_ticks, tick_word
-from ._style import BLUE, DASHES, GREEN, INK, MARKERS, MUTED, SERIES, plain_axes, set_ticks, styled
+from ._show import drawn
+from ._style import BLUE, DASHES, GREEN, INK, MARKERS, MUTED, SERIES, plain_axes, set_ticks
 from ._words import caption as caption_of
 
 WHISKERS = (2.5, 97.5)
 
 
-@styled
-def power(study: PowerStudy, *, ax: Axes | None = None, caption: bool = False) -> Axes:
+@drawn
+def power(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes:
     """Draw how often calibration was rejected: against delta, a line per n, or against n.
 
     Parameters
     ----------
     study : PowerStudy
         What `mcllo.simulate.power` or `power_for` returned.
-    ax : Axes, optional
+    ax : Axes, Figure or SubFigure, optional
         Where to draw; a new figure when not given.
     caption : bool
         Write under the figure how to read it.
@@ -48,25 +49,24 @@ def power(study: PowerStudy, *, ax: Axes | None = None, caption: bool = False) -
     Axes
         Bands are the 95 % intervals of the simulation.
     """
-    if ax is None:
-        ax = OwnFigure(6.4, 4.4).subplots()
+    place, ax = ax, one_axes(ax, 6.4, 4.4)
     plain_axes(ax)
     _draw_lines(ax, study, lambda cell: (cell.power, cell.low, cell.high))
     ax.axhline(study.alpha, color=MUTED, lw=1.0, ls=(0, (4, 3)), label="_alpha")
     ax.set_ylim(-0.02, 1.02)
     ax.set_ylabel("Rejection rate")
     heading(ax, "Power of the calibration test", f"dashed: its level, {study.alpha:g}")
-    footer(ax, [caption_of("power", study)] if caption else [])
+    footer(ax, [caption_of("power", study)] if caption else [], place=place)
     return ax
 
 
-@styled
+@drawn
 def ece_boxplot(
     study: PowerStudy,
     *,
     n: int | None = None,
     outliers: bool = False,
-    ax: Axes | None = None,
+    ax: Place = None,
     caption: bool = False,
 ) -> Axes:
     """Draw the expected calibration error of all repetitions before and after recalibration.
@@ -80,7 +80,7 @@ def ece_boxplot(
     outliers : bool
         Show single data sets beyond whiskers of at most 1.5 times the box, as R does; otherwise
         whiskers hold 95 % of the data sets.
-    ax : Axes, optional
+    ax : Axes, Figure or SubFigure, optional
         Where to draw; a new figure when not given.
     caption : bool
         Write under the figure how to read it.
@@ -90,8 +90,7 @@ def ece_boxplot(
     Axes
         Two boxes for each setting.
     """
-    if ax is None:
-        ax = OwnFigure(6.0, 4.2).subplots()
+    place, ax = ax, one_axes(ax, 6.0, 4.2)
     plain_axes(ax)
     by_delta = _by_delta(study)
     cells = _lines(study)[0] if n is None or not by_delta else _of_size(study, n)
@@ -108,19 +107,19 @@ def ece_boxplot(
     heading(ax, "Calibration error before and after", f"{shown}{reps} data sets a box")
     pair = (("as drawn", BLUE), ("after MCLLO", GREEN))
     key = [Patch(facecolor=c, alpha=0.55, edgecolor=INK, label=word) for word, c in pair]
-    footer(ax, [caption_of("ece_boxplot", study)] if caption else [], key)
+    footer(ax, [caption_of("ece_boxplot", study)] if caption else [], key, place)
     return ax
 
 
-@styled
-def ece_difference(study: PowerStudy, *, ax: Axes | None = None, caption: bool = False) -> Axes:
+@drawn
+def ece_difference(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes:
     """Draw by how much recalibration lowers the mean calibration error: against delta, or n.
 
     Parameters
     ----------
     study : PowerStudy
         What `mcllo.simulate.power` or `power_for` returned.
-    ax : Axes, optional
+    ax : Axes, Figure or SubFigure, optional
         Where to draw; a new figure when not given.
     caption : bool
         Write under the figure how to read it.
@@ -130,15 +129,14 @@ def ece_difference(study: PowerStudy, *, ax: Axes | None = None, caption: bool =
     Axes
         Bands are the 95 % intervals of the simulation.
     """
-    if ax is None:
-        ax = OwnFigure(6.4, 4.4).subplots()
+    place, ax = ax, one_axes(ax, 6.4, 4.4)
     plain_axes(ax)
     _draw_lines(ax, study, mean_gain)
     ax.axhline(0.0, color=MUTED, lw=1.0, ls=(0, (4, 3)), label="_none")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3f}".replace("-", "−")))
     ax.set_ylabel("Mean ECE as drawn minus after MCLLO")
     heading(ax, "By how much MCLLO lowers ECE", "on the rows it was fitted to; dashed: no change")
-    footer(ax, [caption_of("ece_difference", study)] if caption else [])
+    footer(ax, [caption_of("ece_difference", study)] if caption else [], place=place)
     return ax
 
 

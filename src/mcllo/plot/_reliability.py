@@ -13,7 +13,7 @@ bars                  rows in each bin: an axes of their own, or a strip below 0
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,6 +27,7 @@ from .._assessment.assessment import Assessment
 from .._ground.text import format_number
 from .._inference.consistency import IsotonicCurve, isotonic_curve
 from .._input.predictions import Predictions
+from .._workflows.comparison import Comparison
 from ..exceptions import InputError
 from ..metrics._binned import ClasswiseECE
 from ..metrics._bins import Binning, NBins
@@ -37,6 +38,7 @@ from ._curves import (
     N_OUTCOMES,
     STRIP,
     draw_agreement,
+    draw_boxes,
     draw_isotonic,
     draw_outcomes,
     draw_smooth,
@@ -45,22 +47,37 @@ from ._curves import (
     short_count,
     smooth_key,
 )
-from ._layout import OwnFigure, footer, heading, label_outer, panel_room, panels
+from ._layout import (
+    OwnFigure,
+    Place,
+    Places,
+    footer,
+    heading,
+    label_outer,
+    n_given,
+    one_axes,
+    panel_room,
+    panels,
+    side_legend,
+)
+from ._several import draw_lines, draw_outlines, lines_of
+from ._show import drawn
 from ._style import (
     BAND,
     BLUE,
     FAINT,
     INK,
     MUTED,
+    SMALL,
+    TITLE,
     VERMILION,
     note,
     plain_axes,
     set_ticks,
-    styled,
     unit_axes,
 )
 from ._words import caption as caption_of
-from ._words import shown_all, signed
+from ._words import shown_all, signed, width_of
 
 Curve = Literal["bins", "smooth", "isotonic"]
 NARROWEST = 0.08
@@ -147,18 +164,15 @@ def _draw_boxes(ax: Axes, curve: ReliabilityCurve) -> None:
     if curve.binning == "mass":  # a wide bin's box would stand far from its point
         left = np.maximum(left, curve.mean_predicted - HALF_BOX)
         right = np.minimum(right, curve.mean_predicted + HALF_BOX)
-    ax.bar(
-        left[known],
-        (curve.band_high - curve.band_low)[known],
-        (right - left)[known],
-        curve.band_low[known],
-        align="edge",
-        color=BAND,
-        edgecolor=FAINT,
-        lw=0.6,
-        zorder=1,
-        label="_boxes",
-    )
+    parts = (left, right - left, curve.band_low, curve.band_high - curve.band_low)
+    look: dict[str, Any] = {"facecolor": BAND, "edgecolor": FAINT, "lw": 0.6, "label": "_boxes"}
+    draw_boxes(ax, *(part[known] for part in parts), **look)
+
+
+def check_curve(curve: str) -> None:
+    """Raise unless there is such a curve."""
+    if curve not in get_args(Curve):
+        raise InputError(f"curve must be 'bins', 'smooth' or 'isotonic'; got curve={curve!r}.")
 
 
 class Drawing:
@@ -172,8 +186,7 @@ class Drawing:
         binning: Binning,
         label: Hashable | None = None,
     ) -> None:
-        if curve not in get_args(Curve):
-            raise InputError(f"curve must be 'bins', 'smooth' or 'isotonic'; got curve={curve!r}.")
+        check_curve(curve)
         self.rows: Predictions = assessment.predictions
         self.label = label
         self.bins = reliability_curve(self.rows, label=label, n_bins=n_bins, binning=binning)
@@ -216,24 +229,25 @@ class Drawing:
 MAX_CLASSES = 12
 
 
-@styled
+@drawn
 def reliability(
-    assessment: Assessment,
+    assessment: Assessment | Mapping[str, Assessment] | Comparison,
     *,
-    ax: Axes | None = None,
+    ax: Place = None,
     curve: Curve = "bins",
     n_bins: NBins = 10,
     binning: Binning = "width",
     error: bool = True,
     caption: bool = False,
 ) -> Axes:
-    """Draw the reliability diagram of the most probable class.
+    """Draw the reliability diagram of the most probable class, of one model or of several.
 
     Parameters
     ----------
-    assessment : Assessment
-        What `mcllo.assess` returned.
-    ax : Axes, optional
+    assessment : Assessment, mapping of name to Assessment, or Comparison
+        What `mcllo.assess` returned. Several, by name, are lines on one diagram; so are the rows
+        before and after the methods of a comparison, the best seven at most.
+    ax : Axes, Figure or SubFigure, optional
         Where to draw, counts as a strip at the foot; a new figure when not given.
     curve : "bins", "smooth" or "isotonic"
         Bins with boxes; a smooth curve with a band, over the points of the bins
@@ -242,7 +256,7 @@ def reliability(
     n_bins, binning
         As in `mcllo.reliability_curve`.
     error : bool
-        Write the calibration error under the title.
+        Write the calibration error under the title; of several, the key has it.
     caption : bool
         Write under the figure how to read it.
 
@@ -258,24 +272,60 @@ def reliability(
     >>> reliability(a, curve="smooth").get_ylabel()
     'Observed frequency'
     """
+    if isinstance(assessment, Mapping | Comparison):
+        return _overlaid(assessment, ax, curve, n_bins, binning, caption)
     drawing = Drawing(assessment, curve, n_bins, binning)
     if ax is None:
-        figure = OwnFigure(5.0, 5.9)
-        ax, counts = figure.subplots(2, 1, sharex=True, height_ratios=[5, 1])
-        drawing.draw(ax, strip=False)
-        drawing.draw_rows(counts)
-        ax.tick_params(labelbottom=False)
-        foot = counts
+        top, foot = OwnFigure(5.0, 5.9).subplots(2, 1, sharex=True, height_ratios=[5, 1])
+        drawing.draw(top, strip=False)
+        drawing.draw_rows(foot)
+        top.tick_params(labelbottom=False)
     else:
-        drawing.draw(ax, strip=True)
-        foot = ax
-    ax.set_ylabel("Observed frequency")
-    foot.set_xlabel("Predicted probability of the most probable class")
+        top = foot = one_axes(ax, 5.0, 5.0)
+        drawing.draw(top, strip=True)
+    _label(top, foot)
     below = _below(assessment, drawing) if error else ""
-    heading(ax, "Reliability of the most probable class", below)
+    heading(top, TITLE_OF_TOP, below)
     words = [caption_of("reliability", assessment, curve=curve)] if caption else []
-    footer(ax, words, drawing.key)
-    return ax
+    footer(top, words, drawing.key, ax)
+    return top
+
+
+TITLE_OF_TOP = "Reliability of the most probable class"
+
+
+def _label(top: Axes, foot: Axes) -> None:
+    top.set_ylabel("Observed frequency")
+    foot.set_xlabel("Predicted probability of the most probable class")
+
+
+def _overlaid(
+    result: Mapping[str, Assessment] | Comparison,
+    ax: Place,
+    curve: Curve,
+    n_bins: NBins,
+    binning: Binning,
+    caption: bool,
+) -> Axes:
+    """Draw several sets on one diagram."""
+    check_curve(curve)
+    lines = lines_of(result, n_bins, binning)
+    if ax is None:
+        width = 5.2 + max(width_of(line.entry) for line in lines) * SMALL / TITLE / 72.0
+        figure = OwnFigure(width + 0.6, 5.4)
+        top, foot = figure.subplots(2, 1, sharex=True, height_ratios=[5, 1])
+        key = draw_lines(top, lines, curve)
+        draw_outlines(foot, lines)
+        top.tick_params(labelbottom=False)
+    else:
+        top = foot = one_axes(ax, 5.0, 5.0)
+        key = draw_lines(top, lines, curve)
+    _label(top, foot)
+    heading(top, TITLE_OF_TOP, f"{len(lines)} sets of predictions")
+    side_legend(top, key, [line.entry for line in lines])
+    words = [caption_of("reliability", result, curve=curve)] if caption else []
+    footer(top, words, place=ax)
+    return top
 
 
 def _below(assessment: Assessment, drawing: Drawing) -> str:
@@ -299,10 +349,11 @@ def _below(assessment: Assessment, drawing: Drawing) -> str:
     return ece
 
 
-@styled
+@drawn
 def reliability_by_class(
     assessment: Assessment,
     *,
+    ax: Places = None,
     curve: Curve = "bins",
     max_classes: int = MAX_CLASSES,
     order: Sequence[Hashable] = (),
@@ -317,6 +368,9 @@ def reliability_by_class(
     ----------
     assessment : Assessment
         What `mcllo.assess` returned.
+    ax : array of Axes, Figure or SubFigure, optional
+        Where to draw: as many classes as there are axes, or a part of a figure; a new figure
+        when not given.
     curve : "bins", "smooth" or "isotonic"
         As in `reliability`.
     max_classes : int
@@ -347,14 +401,14 @@ def reliability_by_class(
     name, errors = class_sizes(assessment, curve)
     z = assessment.in_the_large["z"] if curve == "bins" else None
     places = worst_first(assessment, order, errors)
-    chosen = places[: max(1, max_classes)]
-    axes = panels(len(chosen), columns)
+    chosen = places[: max(1, min(max_classes, n_given(ax) or max_classes))]
+    axes = panels(len(chosen), columns, ax)
     names = shown_all(predictions.classes, room=panel_room(axes), bold=True)
-    for ax, j in zip(axes, chosen, strict=True):
+    for panel, j in zip(axes, chosen, strict=True):
         drawing = Drawing(assessment, curve, n_bins, binning, predictions.classes[j])
-        drawing.draw(ax, strip=True)
+        drawing.draw(panel, strip=True)
         below = "" if z is None else f", z {signed(z[j])}"
-        heading(ax, names[j], f"{name} {format_number(errors[j])}{below}")
+        heading(panel, names[j], f"{name} {format_number(errors[j])}{below}")
     label_outer(axes, "Predicted probability", "Observed frequency")
     words = [caption_of("reliability_by_class", assessment, curve=curve)] if caption else []
     if len(chosen) < len(places):
@@ -364,7 +418,7 @@ def reliability_by_class(
         most = few if order else f"The {few} with the largest {what}"
         own = f"the {what}" if order else "that"
         words.insert(0, f"{most}; {own} of the others is at most {rest}.")
-    footer(axes[0], words, drawing.key)
+    footer(axes, words, drawing.key, ax)
     return axes
 
 

@@ -23,8 +23,9 @@ from .._assessment.verdict import TOLERANCE, Kind
 from .._ground.results import Floats
 from .._ground.text import format_count
 from ..exceptions import InputError
-from ._layout import OwnFigure, footer, heading
+from ._layout import Places, footer, heading, side_by_side
 from ._scales import Estimates, plain_ticks
+from ._show import drawn
 from ._style import (
     BAND,
     BLUE,
@@ -38,7 +39,6 @@ from ._style import (
     note,
     plain_axes,
     row_axes,
-    styled,
 )
 from ._words import caption as caption_of
 from ._words import shown_all, width_of
@@ -55,10 +55,11 @@ LOOKS: dict[Kind, tuple[str, str, str | None, str]] = {
 """Marker, colour, filling and words of each verdict."""
 
 
-@styled
+@drawn
 def subgroups(
     result: Subgroups | Assessment,
     *,
+    ax: Places = None,
     alpha: float = 0.05,
     tolerance: float = TOLERANCE,
     max_subgroups: int = MAX_SUBGROUPS,
@@ -70,6 +71,8 @@ def subgroups(
     ----------
     result : Subgroups or Assessment
         What `mcllo.subgroups` or ``mcllo.assess(..., by=)`` returned.
+    ax : array of Axes, Figure or SubFigure, optional
+        Where to draw: two axes, or a part of a figure; a new figure when not given.
     alpha, tolerance : float
         Level of the verdicts, and the mean change that is worth no repair.
     max_subgroups : int
@@ -96,8 +99,7 @@ def subgroups(
     groups, names = [found.groups[k] for k in rows], shown_all([g.name for g in found.groups])
     labels = [names[k] for k in rows]
     width = max(width_of(label) for label in labels) / 72.0
-    figure = OwnFigure(6.4 + width, 1.5 + 0.27 * len(rows))
-    left, right = figure.subplots(1, 2, sharey=True)
+    left, right = side_by_side(ax, 2, 6.4 + width, 1.5 + 0.27 * len(rows))
 
     value, low, high = np.array([[g.slope.value, g.slope.low, g.slope.high] for g in groups]).T
     _draw(left, Estimates(value, low, high, 1.0, FARTHEST_SLOPE), kinds)
@@ -115,14 +117,14 @@ def subgroups(
     heading(right, "Off by", f"grey: up to {100 * tolerance:g}, worth no repair")
     beside(right, [format_count(g.n_samples) for g in groups])
     note(right, "rows", (1.0, 1.0), (8, 5), va="bottom", color=MUTED)
-    for ax in (left, right):
-        plain_ticks(ax, log=False, also=1.0 if ax is left else None)
-        row_axes(ax, len(rows))
+    for panel in (left, right):
+        plain_ticks(panel, log=False, also=1.0 if panel is left else None)
+        row_axes(panel, len(rows))
     left.set_yticks(range(len(rows)), labels, parse_math=False)
     words = [caption_of("subgroups", found)] if caption else []
     if len(rows) < len(names):
         words.insert(0, f"The worst {len(rows)} of {len(names)} subgroups.")
-    footer(left, words, _key(kinds))
+    footer([left, right], words, _key(kinds), ax)
     return [left, right]
 
 

@@ -119,7 +119,8 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     ----------
     kind : str
         Name of the function that draws it, such as ``"reliability"``.
-    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity, Subgroups or PowerStudy
+    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity, Subgroups, PowerStudy or
+        MonitorStatus
         What is drawn.
     curve : "bins", "smooth" or "isotonic"
         Of reliability diagrams.
@@ -137,6 +138,8 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     of, words = result, {}
     if kind in ("ladder", "baselines"):  # of an assessment, or that detail itself
         of = getattr(getattr(result, "details", None), kind, result)
+    if kind == "reliability" and not hasattr(result, "predictions"):
+        return SEVERAL[curve]
     if kind in ("reliability", "reliability_by_class"):
         if curve in CURVES:
             words["independent"] = _dependent(result.predictions)
@@ -180,6 +183,10 @@ CAPTIONS = {
     "above it too rarely. {boxes} Bars at the foot: rows, relative to the fullest group. ECE: mean "
     "distance from the line; z: how far the observed number of rows of the class is from the "
     "predicted one, in standard deviations.",
+    "ternary": "Each corner is a class that is certain; on the side opposite to it the class has "
+    "probability 0, and thin lines show 0.25, 0.5 and 0.75. Marks are rows at their predictions; "
+    "their look says which class came true. Arrows start at predictions and end where the repair "
+    "moves them; a dot stays.",
     "parameters": "The repair multiplies the log odds of each class against the baseline by gamma, "
     "and then the odds by delta: 1 changes nothing. Lines are 95 % intervals; diamonds mark those "
     "that exclude 1. Delta: where a prediction gives even odds, the class is in truth delta times "
@@ -224,6 +231,10 @@ CAPTIONS = {
     "that after an MCLLO map fitted to the same rows. Bands are the 95 % intervals of the "
     "simulation. A gain where nothing is wrong is the fit's own: the map follows the noise of the "
     "rows it is judged on.",
+    "monitor": "Evidence after each of {of.n_batches} batches: the detector of a change against "
+    "{of.run_length:g}, the evidence since the start against 1 over {of.alpha:g}; both may be "
+    "looked at after every batch. The interval of the size holds at every batch at once. Dashed: "
+    "where the departure seems to have begun.",
 }
 """How to read each figure; `caption` fills the gaps."""
 
@@ -250,6 +261,20 @@ CURVES = {
     "Inside the band is no proof of calibration.{independent} Miscalibration (MCB) is what the "
     "curve would gain in Brier score.",
 }
+SEVERAL = {
+    "bins": "One line for each set of predictions: rows are grouped by the probability of their "
+    "most probable class, and points show how often that class came true; larger points hold more "
+    "rows. On the dashed line both agree; below it predictions are too confident, above it too "
+    "timid. Chance moves points too, most of all small ones: nothing here tests a difference.",
+    "smooth": "One curve for each set of predictions: how often the most probable class came true, "
+    "by its predicted probability. On the dashed line both agree; below it predictions are too "
+    "confident, above it too timid. Chance bends curves too: nothing here tests a difference.",
+    "isotonic": "One curve for each set of predictions: how often the most probable class came "
+    "true, by its predicted probability, the best curve that never falls. On the dashed line both "
+    "agree; below it predictions are too confident, above it too timid. Such curves leave the line "
+    "by chance alone, and nothing here tests a difference.",
+}
+"""How to read several sets on one diagram."""
 ROWS = {
     "reliability": " Bars below: rows whose class came true, upwards, and did not, "
     "downwards; heights are square roots of their numbers.",

@@ -9,20 +9,23 @@ The room imports all rooms above it: rows, fits and draws are the package's own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._ground.files import StrPath
+from .._ground.results import Floats
 from .._inference.budget import N_RESAMPLES_STUDY
 from .._inference.draws import Seed, check_resamples, entropy_of
 from .._input.predictions import Predictions
+from .._math.likelihood import identity_theta
 from .._version import __version__
-from ..exceptions import InputError
+from ..exceptions import InputError, Option, Phrase
 from ._design import (
     Design,
     check_alpha,
+    check_sizes,
     map_of,
     n_workers,
     named_design,
@@ -32,9 +35,10 @@ from ._design import (
     whole,
 )
 from ._run import Cell, FinishedCells, Plan, run_cells
+from ._solve import RowsNeeded, check_power, solve
 from ._study import PowerCell, PowerStudy
 
-__all__ = ["PowerCell", "PowerStudy", "draw", "power", "power_for"]
+__all__ = ["PowerCell", "PowerStudy", "RowsNeeded", "draw", "power", "power_for"]
 
 Parameter = float | Sequence[float] | Mapping[Hashable, float] | None
 
@@ -90,6 +94,7 @@ def draw(
         raise InputError("concentration= and scale= belong to named distributions; got a table.")
     else:
         design = table_design(distribution)
+    check_sizes([n], len(design.classes))
     effect = map_of(delta, gamma, design.classes, design.baseline_index)
     return design.sample(effect.theta, n, [np.random.default_rng(entropy_of(seed))]).predictions(0)
 
@@ -109,6 +114,7 @@ def power(
     seed: Seed = None,
     n_jobs: int | None = None,
     resume: StrPath | None = None,
+    power: float | None = None,
 ) -> PowerStudy:
     """Estimate the power of the likelihood ratio test, and ECE before and after recalibration.
 
@@ -139,6 +145,8 @@ def power(
         below ``if __name__ == "__main__":``.
     resume : path, optional
         File that keeps finished settings: a study that was stopped goes on from there.
+    power : float, optional
+        Instead of `n_samples`: find how many rows reject with this probability, of one delta_1.
 
     Returns
     -------
@@ -156,7 +164,25 @@ def power(
     design = named_design(distribution, n_classes, concentration, scale)
     check_resamples(n_resamples)
     plan = Plan(design, "exact" if exact else "chi2", int(n_resamples), whole(reps, "reps"))
-    grid = [(n, shift) for n in sizes(n_samples) for shift in shifts(delta_1)]
+    if power is not None:
+        shift, *more = shifts(delta_1)
+        if more or resume is not None:
+            raise InputError(
+                Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume"))),
+                argument="power",
+                value=power,
+            )
+        theta = map_of({0: shift}, None, design.classes, design.baseline_index).theta
+        bits = int(np.float64(shift).view(np.uint64))
+        level, entropy = check_alpha(alpha), entropy_of(seed)
+        rows, needed = _solved(
+            plan, shift, theta, lambda n: (entropy, n, bits), level, power, n_workers(n_jobs)
+        )
+        facts = plan.test, level, entropy, design.words, design.n_classes
+        return PowerStudy(rows, *facts, needed=needed)
+    numbers = sizes(n_samples)
+    check_sizes(numbers, design.n_classes)
+    grid = [(n, shift) for n in numbers for shift in shifts(delta_1)]
     level, workers, finished = check_alpha(alpha), n_workers(n_jobs), FinishedCells(resume)
     entropy = entropy_of(finished.seed if seed is None else seed)
     finished.agree_on({"version": __version__, "seed": entropy, **plan.settings})
@@ -165,8 +191,8 @@ def power(
         theta = map_of({0: shift}, None, design.classes, design.baseline_index).theta
         bits = int(np.float64(shift).view(np.uint64))
         todo.append(Cell(n, shift, theta, (entropy, n, bits)))
-    for cell, numbers in run_cells(plan, todo, workers):
-        finished.add((cell.n, cell.delta_1), numbers)
+    for cell, found in run_cells(plan, todo, workers):
+        finished.add((cell.n, cell.delta_1), found)
     rows = tuple(PowerCell(*key, level, *finished[key]) for key in grid)
     return PowerStudy(rows, plan.test, level, entropy, design.words, design.n_classes)
 
@@ -184,6 +210,7 @@ def power_for(
     n_resamples: int = N_RESAMPLES_STUDY,
     seed: Seed = None,
     n_jobs: int | None = None,
+    power: float | None = None,
 ) -> PowerStudy:
     """Estimate how many labelled rows it takes to notice this much miscalibration.
 
@@ -210,11 +237,14 @@ def power_for(
         point of power.
     reps, alpha, seed, n_jobs
         As in `power`.
+    power : float, optional
+        Instead of `n_samples`: find how many rows reject with this probability. The sizes tried
+        on the way are the rows of the study, and `PowerStudy.needed` is the answer.
 
     Returns
     -------
     PowerStudy
-        One row for each n; `smallest_n` reads off the answer.
+        One row for each n; `smallest_n` reads off the answer, or `needed` has it.
 
     Examples
     --------
@@ -233,9 +263,44 @@ def power_for(
     plan = Plan(design, "auto", int(n_resamples), whole(reps, "reps"))
     effect = map_of(delta, gamma, design.classes, design.baseline_index)
     level, workers, entropy = check_alpha(alpha), n_workers(n_jobs), entropy_of(seed)
-    cells = [Cell(n, None, effect.theta, (entropy, n)) for n in sizes(n_samples)]
+    facts = plan.test, level, entropy, design.words, len(design.classes), effect
+    if power is not None:
+        found, needed = _solved(
+            plan, None, effect.theta, lambda n: (entropy, n), level, power, workers
+        )
+        return PowerStudy(found, *facts, needed)
+    rows_tried = sizes(n_samples)
+    check_sizes(rows_tried, len(design.classes))
+    cells = [Cell(n, None, effect.theta, (entropy, n)) for n in rows_tried]
     rows = tuple(
         PowerCell(cell.n, None, level, *numbers)
         for cell, numbers in run_cells(plan, cells, workers)
     )
-    return PowerStudy(rows, plan.test, level, entropy, design.words, len(design.classes), effect)
+    return PowerStudy(rows, *facts)
+
+
+def _solved(
+    plan: Plan,
+    shift: float | None,
+    theta: Floats,
+    key: Callable[[int], tuple[int, ...]],
+    level: float,
+    power: float,
+    workers: int,
+) -> tuple[tuple[PowerCell, ...], RowsNeeded]:
+    """Return the sizes tried, in order, and how many rows the wanted power takes."""
+    wanted = check_power(power, level)
+    if np.array_equal(theta, identity_theta(len(theta) // 2)):
+        raise InputError(
+            "a power needs an effect: with delta = gamma = 1 the predictions are calibrated, and "
+            "no number of rows shows it."
+        )
+    tried: dict[int, PowerCell] = {}
+
+    def rejected(n: int) -> tuple[int, int]:
+        ((_, numbers),) = run_cells(plan, [Cell(n, shift, theta, key(n))], workers)
+        tried[n] = PowerCell(n, shift, level, *numbers)
+        return int(np.sum(tried[n].pvalues <= level)), plan.reps
+
+    needed = solve(rejected, len(theta), wanted, level)
+    return tuple(tried[n] for n in sorted(tried)), needed

@@ -19,7 +19,6 @@ say all this (designs, effects, settings) are checked here.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +26,9 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
+from .._ground.memory import refuse_beyond
 from .._ground.results import Codes, Floats
+from .._ground.statements import warn
 from .._ground.text import format_count
 from .._input.frames import as_numbers, did_you_mean
 from .._input.labels import Classes, class_names, find_class
@@ -41,6 +42,10 @@ Streams = Sequence[np.random.Generator]
 
 NAMES = ("dirichlet_heavy", "dirichlet", "softmax_normal")
 HEAVY, LIGHT = 3.0, 0.3
+MOST = 10**12
+"""Of anything that is counted."""
+COPIES = 6.0
+"""Room that drawing and fitting one table take, in sizes of the table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +236,7 @@ def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: An
             f"distribution {name!r} is not known; {hint}", argument="distribution", value=name
         )
     c = whole(n_classes, "n_classes", least=2)
+    check_sizes([], c)
     for own, given, argument in (
         ("dirichlet", concentration, "concentration"),
         ("softmax_normal", scale, "scale"),
@@ -256,12 +262,11 @@ def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = No
     if len(labels) != c:
         raise names_missing(c, len(labels))
     if simplex.raised is not None:
-        warnings.warn(
-            f"{simplex.n_zeros} of {simplex.probs.size} probabilities were 0 and were raised to "
-            f"{simplex.clip:g}; labels are drawn from the raised rows.",
-            ZeroProbabilityWarning,
-            stacklevel=3,
-        )
+        raised = f"were raised to {simplex.clip:g}; labels are drawn from the raised rows."
+        whole = f"{simplex.n_zeros} of {simplex.probs.size} probabilities were 0 and {raised}"
+        counts = {"n_zeros": simplex.n_zeros, "n_entries": simplex.probs.size}
+        message = f"probabilities of 0 {raised}"
+        warn(ZeroProbabilityWarning(message, detail=whole, numbers=counts | {"clip": simplex.clip}))
     table = Predictions(
         probs=simplex.probs,
         codes=np.zeros(n, dtype=np.intp),
@@ -321,10 +326,21 @@ def per_class(value: Any, name: str, count: int, *, positive: bool = True) -> Fl
 
 
 def whole(value: Any, name: str, *, least: int = 1) -> int:
-    """Return a whole number that is at least so large."""
+    """Return a whole number that is at least so large, and not beyond all counting."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(argument=name, rule=f"be a whole number >= {least}", value=value)
+    if value > MOST:
+        raise InputError(argument=name, rule=f"be at most {MOST:,}", value=value)
     return int(value)
+
+
+def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
+    """Refuse tables, and matrices of parameters, that do not fit into memory."""
+    rows = max(n_samples, default=0)
+    numbers = COPIES * max(rows * n_classes, 4 * n_classes * n_classes)
+    many = f"{format_count(rows)} rows of {format_count(n_classes)} classes take"
+    words = many if rows else f"the parameters of {format_count(n_classes)} classes take"
+    refuse_beyond(8.0 * numbers, words, "Use fewer.")
 
 
 def sizes(value: Any) -> tuple[int, ...]:

@@ -5,73 +5,44 @@ batches in which repetitions are worked on are cut in one way only, so that the 
 for any number of workers, and a cell's do not depend on which others are in the study.
 
 The workers are processes that start afresh ("spawn"), each with one BLAS thread: threads would
-share the interpreter that small tables keep busy.
+share the interpreter that small tables keep busy. They end with the process that started them,
+also where that one was killed and could not tell them.
 
 A stopped study can go on from a JSON file: the settings that the numbers depend on, and each
 finished cell with the numbers of its repetitions (JSON keeps every digit of a float). It is written
 anew, atomically, after each cell. A file of other settings is refused, never mixed. The grid is not
 a setting: cells do not depend on each other, so a larger grid keeps what is there.
-
-Fits: many small ones, each with rows of its own, by one Newton iteration over all of them.
-
-A study refits thousands of small tables. One table of 400 rows keeps the processor busy for less
-time than Python needs to ask for it, so tables of one shape are stacked, ``log_odds[j, b, i]`` for
-class j, table b and row i, and share every NumPy call. The formulas are those of
-`_math/likelihood`, the steps those of `_math/newton`, which end earlier here (a study needs a
-statistic, not its last digits); a table whose full step does not lower its value, or that needs
-many steps, leaves the stack and is fitted by `minimize` alone. Steps from far away only lead
-somewhere: they are computed in float32; the start and the place where a table is done never are.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._fit.objective import free_parameters
 from .._ground.files import StrPath, check_writable, progress, write_text
-from .._ground.linalg import solve_each
 from .._ground.results import Codes, Floats
 from .._ground.threads import limit_threads, one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES
 from .._inference.likelihood_tests import choose_method, exact_pvalue
-from .._math.likelihood import (
-    ROUNDED_UP,
-    Likelihood,
-    LogPartition,
-    identity_theta,
-    softmax_against_zero,
-)
-from .._math.newton import ENOUGH_DECREASE, minimize
+from .._math.likelihood import identity_theta, softmax_against_zero
+from .._math.many_fits import Problems
 from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals
 from ..metrics._bins import n_bins_of, width_index
 from ._design import Design, Sample, Streams, model_order
-
-TOGETHER = 12
-"""Newton steps that the stack takes; where a maximum exists four or five do."""
-TOL, FAST = 1e-5, 1e-3
-"""A table is done, with the step that it is at, when its decrement is below TOL and a FAST part of
-the last one: the statistic is then good to 1e-8, the estimate to 1e-6 standard errors."""
-SLOW_TOL = 1e-13
-"""The decrement that ends a slow approach, as to a maximum at infinity."""
-NEAR = 0.03
-"""Decrement after which a table may be done at its next place."""
-ROUGH_STEPS = 4
-"""Steps that may be rough: whoever needs more is on the way to a maximum at infinity."""
-ROUGHNESS = 1e-5
-"""Relative error that is granted to values in float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +58,20 @@ class SmallFits:
 
 
 def fit_together(log_odds: Floats, codes: Codes) -> SmallFits:
-    """Fit the MCLLO model to B tables: log odds (K, B, n), and codes (B, n), K the baseline's."""
+    """Fit the MCLLO model to B tables: log odds (K, B, n), and codes (B, n), K the baseline's.
+
+    Where the identity is saturated and leads nowhere, the search begins at the flat map.
+    """
     k, tables, n = log_odds.shape
-    s = statistics_of(log_odds, codes)
-    theta, gain, settled = _newton(log_odds, s)
-    for b in np.flatnonzero(~settled):
-        theta[b], gain[b] = _alone(np.ascontiguousarray(log_odds[:, b]), s[b])
+    s, null = statistics_of(log_odds, codes), identity_theta(k)
+    fits = Problems(s, null).minima(log_odds)
+    theta, value, lost = fits.theta, fits.value, np.flatnonzero(~fits.converged)
+    if len(lost):
+        again = Problems(s[lost], np.zeros(2 * k)).minima(np.ascontiguousarray(log_odds[:, lost]))
+        better = again.value < value[lost]
+        theta[lost[better]], value[lost[better]] = again.theta[better], again.value[better]
     free = free_parameters(log_odds.reshape(k * tables, n)).reshape(2 * k, tables)
-    return SmallFits(theta, np.maximum(0.0, 2.0 * gain), free.sum(axis=0))
+    return SmallFits(theta, np.maximum(0.0, 2.0 * (fits.start - value)), free.sum(axis=0))
 
 
 def statistics_of(log_odds: Floats, codes: Codes) -> Floats:
@@ -106,79 +83,6 @@ def statistics_of(log_odds: Floats, codes: Codes) -> Floats:
     counts = np.bincount(cells, minlength=size).reshape(tables, k)
     sums = np.bincount(cells, weights=log_odds[own, row, column], minlength=size)
     return np.hstack([counts, sums.reshape(tables, k)])
-
-
-def evaluate(theta: Floats, log_odds: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
-    """Return A, its gradient and its Hessian for each table: `LogPartition` with one more axis.
-
-    Arithmetic has the type of `log_odds`.
-    """
-    k, tables, n = log_odds.shape
-    dtype = log_odds.dtype
-    stack = np.empty((2 * k, 1, tables, n), dtype)
-    across = theta.T[:, :, None].astype(dtype, copy=False)
-    per_row = softmax_against_zero(across, log_odds[:, None], out=stack[:k])
-    np.multiply(stack[:k, 0], log_odds, out=stack[k:, 0])
-    by_table = stack[:, 0].transpose(1, 0, 2)
-    gradient = by_table.sum(axis=2)
-    hessian = -(by_table @ by_table.transpose(0, 2, 1))
-    squares = np.einsum("jbi,jbi->bj", stack[k:, 0], log_odds)
-    j = np.arange(k)
-    hessian[:, j, j] += ROUNDED_UP * gradient[:, :k]
-    hessian[:, j + k, j + k] += ROUNDED_UP * squares
-    hessian[:, j, j + k] += gradient[:, k:]
-    hessian[:, j + k, j] += gradient[:, k:]
-    return per_row[0].sum(axis=1), gradient, hessian
-
-
-def _newton(log_odds: Floats, s: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Return estimates, gains in log likelihood, and which tables are done."""
-    theta = np.tile(identity_theta(len(log_odds)), (len(s), 1))
-    gain, settled = np.zeros(len(s)), np.zeros(len(s), dtype=bool)
-    active, last, exact = np.arange(len(s)), np.zeros(len(s)), True
-    rough_odds = log_odds.astype(np.float32)
-    nll, u, hessian = _at(theta, log_odds, s)
-    start = nll
-    for n_steps in range(TOGETHER):
-        step = solve_each(hessian, u)
-        decrement = np.einsum("bi,bi->b", u, step)
-        done = exact & (decrement <= np.where(decrement <= FAST * last, TOL, SLOW_TOL))
-        theta[active[done]] += step[done]
-        gain[active[done]] = (start[active] - nll + 0.5 * decrement)[done]
-        settled[active[done]] = True
-        active, step, last, before = (v[~done] for v in (active, step, decrement, nll))
-        if len(active) == 0:
-            break
-        was_exact, exact = exact, n_steps >= ROUGH_STEPS or bool(last.min() <= NEAR)
-        slack = 1e-13 if exact and was_exact else ROUGHNESS
-        trial, odds = theta[active] + step, log_odds if exact else rough_odds
-        if len(active) < len(s):
-            odds = odds[:, active]
-        with np.errstate(over="ignore", invalid="ignore"):  # too far out: it does not fall
-            nll, u, hessian = _at(trial, odds, s[active])
-        fell = nll <= before - ENOUGH_DECREASE * last + slack * (1.0 + np.abs(before))
-        active, trial, last, nll, u, hessian = (
-            v[fell] for v in (active, trial, last, nll, u, hessian)
-        )
-        theta[active] = trial
-    return theta, gain, settled
-
-
-def _at(theta: Floats, log_odds: NDArray[Any], s: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the negative log likelihood, its downhill gradient, and its Hessian."""
-    value, gradient, hessian = (v.astype(np.float64) for v in evaluate(theta, log_odds))
-    return value - np.einsum("bi,bi->b", theta, s), s - gradient, hessian
-
-
-def _alone(log_odds: Floats, s: Floats) -> tuple[Floats, float]:
-    """Return estimate and gain of one table; from the flat map where the identity is saturated."""
-    likelihood, null = Likelihood(LogPartition(log_odds), s), identity_theta(len(log_odds))
-    found = minimize(likelihood, null)
-    start = found.start.value
-    if not found.converged:
-        again = minimize(likelihood, np.zeros(len(null)))
-        found = again if again.value < found.value else found
-    return found.x, start - found.value
 
 
 BATCH_CELLS = 150_000
@@ -320,6 +224,15 @@ def _begin(plan: Plan) -> None:
     global _planned
     _planned = plan
     limit_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the process that started this one, and end; it may have been killed."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @one_blas_thread()

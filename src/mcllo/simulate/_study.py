@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
+from .._ground.notebook import Shown
 from .._ground.results import Floats, Result
 from .._ground.text import Table, align, format_count, format_number
 from ..exceptions import InputError
 from ..metrics._reliability import wilson
+from ._solve import RowsNeeded
 
 LEVEL = 0.95
 TESTS = {
@@ -106,7 +108,7 @@ class PowerCell:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PowerStudy(Result):
+class PowerStudy(Result, Shown):
     """What `power` and `power_for` found; print it for a table.
 
     Attributes
@@ -125,6 +127,8 @@ class PowerStudy(Result):
         Number of classes.
     effect : MCLLOMap or None
         The map that labels followed in every row; None where rows differ by `delta_1`.
+    needed : RowsNeeded or None
+        How many rows the power takes that was asked for; None where none was.
     """
 
     rows: tuple[PowerCell, ...]
@@ -134,6 +138,7 @@ class PowerStudy(Result):
     design: str
     n_classes: int
     effect: MCLLOMap | None = None
+    needed: RowsNeeded | None = None
 
     def smallest_n(self, power: float = 0.8) -> int | None:
         """Return the fewest rows simulated whose estimated power was at least `power`.
@@ -197,6 +202,8 @@ class PowerStudy(Result):
                 footnotes = [f"The smallest n above with an estimated power of 80 %: {size}."]
         elif any(cell.delta_1 == 1.0 for cell in self.rows):
             footnotes = ["delta_1 = 1: H0 holds, so the rate is the size of the test."]
+        if self.needed is not None:
+            footnotes = [str(self.needed)]
         lines = [
             f"How often calibration is rejected at level {self.alpha:g}",
             f"Test: likelihood ratio, {TESTS[self.test]}",

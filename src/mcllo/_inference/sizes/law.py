@@ -45,6 +45,8 @@ from ..._ground.results import Floats
 from ..._math.likelihood import identity_theta, softmax_against_zero
 
 SIZES = ("change", "top", "gain")
+ROUNDING = 1e-12
+"""Mean change up to which an estimate is the identity."""
 POWERS = np.array([2.0, 2.0, 1.0])
 """Near the identity these powers of the sizes are quadratic in t."""
 FIRST_TIMES = (0.35, 0.7, 1.4, 2.0)
@@ -263,9 +265,10 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
 def _of_some_size(moved: Moved, direction: Floats, least: float) -> Floats:
     """Return the direction, made longer where it changes less than chance does."""
     k = len(direction) // 2
-    if not direction.any():
-        direction = np.concatenate([np.zeros(k), np.full(k, 1e-6)])
     size = moved.sizes(identity_theta(k) + direction)[0]
+    if not size > ROUNDING:
+        direction = np.concatenate([np.zeros(k), np.full(k, 1e-6)])
+        size = moved.sizes(identity_theta(k) + direction)[0]
     return direction * max(1.0, least / max(size, 1e-300)) if size > 0.0 else direction
 
 

@@ -19,13 +19,15 @@ from ..._input.predictions import Predictions
 from ..._input.probabilities import Simplex
 from .._base import check_choice
 from .._linear_fit import transposed_scores
-from .._mcllo import GatedCalibrator, GateDecision, decide
+from .._mcllo import GatedCalibrator, GateDecision, check_gate, decide
 from .members import Members
 from .stack import Stack, fit_stack
 
 KINDS = {
     "full_tight": "full map",
     "full_loose": "full map",
+    "full": "full map",
+    "similar": "look-alike map",
     "mcllo": "MCLLO",
     "vector": "vector map",
     "temperature": "temperature",
@@ -33,6 +35,8 @@ KINDS = {
 }
 MOST_TESTED = 20
 """Classes up to which the gate tests over all baselines; beyond, the default test."""
+DECISIVE = 0.1
+"""Part of the level at which the split ratio decides alone: simulation could show no less."""
 SHOWN = 0.005
 """Share below which a member is not named."""
 SAME = 0.05
@@ -58,6 +62,8 @@ def reason(stack: Stack) -> str:
     leading = max(kinds, key=lambda kind: kinds[kind])
     if leading == "full map":
         return "classes leak into each other"
+    if leading == "look-alike map":
+        return "classes that look alike are confused"
     if leading != "temperature":
         return "some classes are predicted too often or too boldly"
     v = math.log(stack.members.soft.inverse_temperature)
@@ -87,9 +93,10 @@ def describe(stack: Stack) -> str:
 class AutoCalibrator(GatedCalibrator):
     """The recalibration to use when only the best probabilities are asked for.
 
-    Five repairs from none to rich are fitted: the identity, a temperature with a slip, MCLLO
-    averaged over all baselines, and two full linear maps of the log probabilities under a ridge.
-    Cross-validation decides how much of each goes into a weighted mean. There is nothing to tune.
+    Repairs from none to rich are fitted: the identity, a temperature with a slip, MCLLO averaged
+    over all baselines, a map that knows which classes look alike, and full linear maps of the log
+    probabilities under a ridge. Cross-validation decides how much of each goes into a weighted
+    mean. There is nothing to tune.
 
     Parameters
     ----------
@@ -100,8 +107,12 @@ class AutoCalibrator(GatedCalibrator):
         Level of a calibration test on the training rows: recalibrate only when it rejects, else
         return predictions untouched. 0.05 is usual; by default there is no gate. Two tests share
         the level: the score test over all baselines, and a split likelihood ratio of the members,
-        which sees what MCLLO cannot. For 3 to 20 classes both hold at any number of rows:
-        calibrated predictions are changed in at most this share of data sets.
+        which sees what MCLLO cannot and, where it leaves no doubt, decides alone. For 3 to 20
+        classes both hold at any number of rows: calibrated predictions are changed in at most this
+        share of data sets.
+    prior : {"fit", "keep", "unlabelled"} or array of shape (n_classes,)
+        Class frequencies of the rows to come, as in `MCLLOCalibrator`. A class that no label has
+        though chance would have given it one keeps its predictions, unless an array says otherwise.
     classes, normalize, clip
         As in `Calibrator`.
 
@@ -124,9 +135,9 @@ class AutoCalibrator(GatedCalibrator):
 
     Notes
     -----
-    Above 20 classes a vector map takes MCLLO's place, above 100 there are no full maps. Rows of one
-    group (`Predictions` with `groups`) are left out together. The order of the rows does not matter
-    unless predictions are tied.
+    Above 12 classes there is no MCLLO, above 20 one full map, above 100 a vector map alone. Rows of
+    one group (`Predictions` with `groups`) are left out together. The order of the rows does not
+    matter unless predictions are tied.
 
     Examples
     --------
@@ -145,6 +156,7 @@ class AutoCalibrator(GatedCalibrator):
     """
 
     method = "auto"
+    _keeps_removed = True
     _absent = "its probability changes as little as the other rows allow"
 
     def __init__(
@@ -152,6 +164,7 @@ class AutoCalibrator(GatedCalibrator):
         *,
         on: str = "log_probs",
         gate: float | None = None,
+        prior: str | Sequence[float] = "fit",
         classes: Sequence[Hashable] | None = None,
         normalize: bool = False,
         clip: float | None = None,
@@ -159,6 +172,7 @@ class AutoCalibrator(GatedCalibrator):
         super().__init__(classes=classes, normalize=normalize)
         self.on = on
         self.gate = gate
+        self.prior = prior
         self.clip = clip
 
     @property
@@ -187,11 +201,13 @@ class AutoCalibrator(GatedCalibrator):
     def _learn(self, predictions: Predictions) -> None:
         stack, self.gate_ = fit_stack(predictions), None
         if self.gate is not None:
-            plain = not needs_robust(predictions.weighed())
-            rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
-            test = decide(predictions, self.gate, rule)
-            kind = test.test if test.pvalue <= stack.pvalue else "split_ratio"
-            both = min(1.0, 2.0 * min(test.pvalue, stack.pvalue))
+            kind, p = "split_ratio", stack.pvalue
+            if p > DECISIVE * check_gate(self.gate):
+                plain = not needs_robust(predictions.weighed())
+                rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
+                test = decide(predictions, self.gate, rule)
+                kind, p = (test.test, test.pvalue) if test.pvalue <= p else (kind, p)
+            both = min(1.0, 2.0 * p)
             opens = both <= self.gate and stack.gain > 0.0
             self.gate_ = GateDecision(opens, both, self.gate, kind, stack.gain)
         self.stack_ = stack

@@ -9,7 +9,8 @@ ridge r               ``d c`` on diagonal and intercepts, ``2 c (c - 1) m`` on t
 nll                   ``sum_i w_i log sum_j exp eta_ij - theta . sum_i w_i 1[y_i = j] (x_i, 1)``
 product               ``H t = sum_i w_i (diag g_i - g_i g_i') (t x_i) x_i' + r t``
 preconditioner        inverse of H where the search begins: of the whole where parameters are few,
-                      else of its diagonal blocks, one for each class
+                      of its diagonal blocks, one for each class, up to 20 classes, and beyond of
+                      ``s_j S + r``, S what these blocks have in common
 ====================  ==========================================================================
 
 Logarithms of probabilities know no baseline and forget what was added to all logits of a row;
@@ -20,6 +21,7 @@ off-diagonal weights are c (c - 1) chances to fit noise (structured matrix scali
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,8 +37,8 @@ MOST_WHOLE = 250
 """Parameters up to which the whole Hessian is inverted; beyond, one block for each class."""
 ROWS_OF_WHOLE, ROWS_OF_BLOCKS = 30, 10
 """Rows for each parameter that the whole Hessian, or the block of a class, is computed from."""
-PART = 0.1
-"""Part of a gradient that conjugate gradients may leave."""
+PART, PART_OF_WIDE, WIDE = 0.1, 0.5, 500
+"""Part of a gradient that conjugate gradients may leave, also of more parameters than the last."""
 
 
 def structured_ridge(n_classes: int, off_diagonal: float, own: float) -> Floats:
@@ -47,16 +49,38 @@ def structured_ridge(n_classes: int, off_diagonal: float, own: float) -> Floats:
     return ridge
 
 
+@dataclass(frozen=True, eq=False)
+class SharedInverse:
+    """Inverses of ``s_j S + r``, one for each class, by the eigenvectors of S."""
+
+    vectors: NDArray[Any]
+    scale: NDArray[Any]
+    """``1 / (s_j lambda_k + r)``, shape (c, c + 1)."""
+
+    def astype(self, kind: Any) -> SharedInverse:
+        """Return the same in other numbers."""
+        return SharedInverse(self.vectors.astype(kind), self.scale.astype(kind))
+
+    def times(self, v: Floats) -> Floats:
+        """Return the product with v, shape (S, c (c + 1))."""
+        along = v.reshape(-1, *self.scale.shape).astype(self.scale.dtype, copy=False) @ self.vectors
+        along *= self.scale
+        return np.asarray((along @ self.vectors.T).reshape(v.shape), dtype=np.float64)
+
+
+Inverse = Floats | SharedInverse
+
+
 class RidgeProblems:
     """The penalised negative log likelihoods of S sets of rows, as `_math/newton.Problems`.
 
     Rows have the features (x, 1), `sums` is ``rows.label_sums()``, `ridge` is r (two columns ask
-    for a vector map), and `inverse` the preconditioner, of `inverse_curvature`.
+    for a vector map), and `inverse` the preconditioner, of `inverse_curvature` or `shared_inverse`.
     """
 
-    def __init__(self, rows: RowSets, sums: Floats, ridge: Floats, inverse: Floats) -> None:
+    def __init__(self, rows: RowSets, sums: Floats, ridge: Floats, inverse: Inverse) -> None:
         self.rows, self.ridge, self.dtype = rows, ridge.ravel(), rows.scores.dtype
-        self.inverse = inverse.astype(self.dtype, copy=False)
+        self.inverse = inverse.astype(self.dtype)
         self.rounding = rows.rounding
         self.diagonal = ridge.shape[1] == 2
         self.shape = (len(sums), *ridge.shape)
@@ -86,7 +110,8 @@ class RidgeProblems:
 
     def direction(self, gradient: Floats) -> Floats:
         """Return the Newton directions, roughly."""
-        return conjugate_gradients(self.product, self.precondition, -gradient, PART)
+        part = PART_OF_WIDE if gradient.shape[1] > WIDE else PART
+        return conjugate_gradients(self.product, self.precondition, -gradient, part)
 
     def product(self, v: Floats) -> Floats:
         """Return the Hessians, where `value_gradient` was last asked, times `v`."""
@@ -103,6 +128,8 @@ class RidgeProblems:
 
     def precondition(self, v: Floats) -> Floats:
         """Return approximate solutions of ``H x = v``."""
+        if isinstance(self.inverse, SharedInverse):
+            return self.inverse.times(v)
         if len(self.inverse) == 1:
             return np.asarray(v @ self.inverse[0], dtype=np.float64)
         parts = v.reshape(len(v), len(self.inverse), 1, -1).astype(self.dtype, copy=False)
@@ -187,3 +214,21 @@ def inverse_curvature(blocks: Floats, ridge: Floats) -> Floats:
     place = np.arange(blocks.shape[1])
     whole[:, place, place] += ridge.reshape(len(blocks), -1)
     return np.asarray(np.linalg.inv(whole), dtype=np.float64)
+
+
+def shared_inverse(rows: RowSets, theta: Floats, ridge: float, share: float) -> SharedInverse:
+    """Return the preconditioner of full maps of many classes, about theta, for a share of the rows.
+
+    Blocks of the classes weigh the same rows ``x x'`` by ``v_ji = w_i g_ji (1 - g_ji)``. S weighs
+    them by what the classes have together, and s_j is the part of class j.
+    """
+    x = rows.scores[0]
+    g = theta.astype(x.dtype) @ x
+    softmax(g, -2, bounded=None)
+    g *= 1.0 - g
+    if rows.weight is not None:
+        g *= rows.weight[0]
+    total = g.sum(axis=0)
+    values, vectors = np.linalg.eigh(np.asarray((x * total) @ x.T, dtype=np.float64))
+    part = share * np.asarray(g.sum(axis=1), np.float64) / max(float(total.sum()), 1e-300)
+    return SharedInverse(vectors, 1.0 / (part[:, None] * np.maximum(values, 0.0) + ridge))

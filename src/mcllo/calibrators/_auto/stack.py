@@ -49,6 +49,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._ground.notebook import ticking
 from ..._ground.results import Codes as Rows
 from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
@@ -64,8 +65,9 @@ from .promise import promise
 N_FOLDS = 5
 POOLED_AT_ONCE = 2**20
 """Probabilities that are pooled at once: bounds the memory of `Stack.pool`."""
-ENOUGH = 4_000
-"""Parts left out after which further folds would tell little more."""
+ENOUGH, ENOUGH_OF_MANY, MANY = 4_000, 500, 20
+"""Parts left out after which further folds would tell little more; of more classes than the last,
+where a fold costs as much as all else and there are fewer members to weigh."""
 WIDEST, GRAIN = 1e5, 2.0**30
 """Gaps are cut at the first and counted in units of one over the second."""
 SHOWN_CELLS = 20_000
@@ -282,10 +284,13 @@ class Stack(Result):
         return cls(members, weights, **numbers)
 
 
+@ticking("stacking")
 @one_blas_thread()
-def fit_stack(predictions: Predictions, enough: int = ENOUGH) -> Stack:
+def fit_stack(predictions: Predictions, enough: int | None = None) -> Stack:
     """Fit the members, leave out folds until `enough` rows were left out, weigh the members."""
     scores, codes = transposed_scores(predictions), predictions.codes
+    if enough is None:
+        enough = ENOUGH if len(scores) <= MANY else ENOUGH_OF_MANY
     fit = MembersFit(scores, codes, predictions.sample_weight)
     folds = assign_folds(scores, predictions.sample_weight, predictions.groups)
     names = fit.whole.names

@@ -1,0 +1,63 @@
+r"""What reaches a terminal: letters, and never a command that stood in a name.
+
+====================  ============================================================================
+letters               as they are; line ends and tabs too
+control characters    as Python writes them: ESC is ``\x1b``, BEL ``\x07``, a lone return ``\r``
+turns of direction    ``\u202e``: a name must not show what comes after it backwards
+bytes of file names   ``\udcff``, where they are no UTF-8
+a closed stream       reading from it, or writing what was asked for to it, is refused in one
+                      sentence; what is only said is left unsaid
+====================  ============================================================================
+
+Names of files, columns and classes, the version in a model file and other packages' messages are
+all text that somebody else wrote. Files get it as it is; a terminal gets it through `visible`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..exceptions import FileFormatError, Option, Phrase
+
+CONTROLS = {*range(32), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
+TURNS = {*range(0x2028, 0x202F), *range(0x2066, 0x206A)}
+FOREIGN = range(0xDC80, 0xDD00)
+_SHOWN = {code: ascii(chr(code))[1:-1] for code in (*CONTROLS, *TURNS, *FOREIGN)}
+
+
+def visible(text: str) -> str:
+    r"""Return text that a terminal only shows.
+
+    Examples
+    --------
+    >>> print(visible("caf\u00e9 \x1b[31mred\x07"))
+    café \x1b[31mred\x07
+    """
+    return text.translate(_SHOWN)
+
+
+def on_terminal(stream: Any) -> bool:
+    """Whether somebody looks at a stream; nobody looks at a closed one."""
+    return not _closed(stream) and stream.isatty()
+
+
+def standard_input() -> Any:
+    """Return standard input as text; refuse where it is closed."""
+    if _closed(sys.stdin):
+        raise FileFormatError("standard input is closed.", remedy="Name a file instead of -.")
+    return sys.stdin
+
+
+def standard_output() -> Any:
+    """Return standard output as text, for what was asked to go there; refuse where it is closed."""
+    if _closed(sys.stdout):
+        raise FileFormatError(
+            "standard output is closed.", remedy=Phrase("Name a file with {}.", Option("path"))
+        )
+    return sys.stdout
+
+
+def _closed(stream: Any) -> bool:
+    """Whether a stream is closed; Python has None for one that was closed from the beginning."""
+    return stream is None or getattr(stream, "closed", False)

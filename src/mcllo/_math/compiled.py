@@ -1,0 +1,202 @@
+"""The pass of `_math/kernel` in C, where it was compiled: finding the library and calling it.
+
+====================  ==================================================================
+`library`             the library beside this file (``libkernel``), or None
+`kernel_name`         'C (AVX-512)', with other vectors, or 'NumPy': which of them runs
+`is_for`              whether C takes such rows
+`terms`               those of A(theta), for `_math/kernel`
+`fill`                the minima of `_math/many_fits`
+`softmax`             down the columns of a table
+`fill_log_odds`       of rows of probabilities
+``MCLLO_KERNEL``      in the environment: ``numpy`` turns C off, ``c`` insists on it
+====================  ==================================================================
+
+Installation compiles ``kernel.c`` where there is a compiler (``hatch_build.py``). The library knows
+the checksum of its source and is not used beside another. ctypes lets go of the interpreter, so
+threads share the rows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Floats
+from ..exceptions import InputError
+
+SOURCE = Path(__file__).with_name("kernel.c")
+ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
+LIBRARY = Path(__file__).with_name(f"libkernel.{ENDING}")
+
+MOST_COMPARED = 128
+"""Classes beside the baseline up to which C is used; from about 250 BLAS is faster."""
+
+
+class _Problems(ctypes.Structure):
+    """``Problems`` of kernel.c: addresses of arrays, numbers, sizes."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("odds", "root", "statistic", "origin")),
+        *((name, ctypes.c_void_p) for name in ("basis", "centre", "reach", "first")),
+        *((name, ctypes.c_void_p) for name in ("theta", "start", "value")),
+        *((name, ctypes.c_void_p) for name in ("gradient", "hessian", "steps")),
+        *((name, ctypes.c_double) for name in ("ridge", "tol")),
+        *((name, ctypes.c_ssize_t) for name in ("k", "n", "stride", "count", "free", "most")),
+        *(
+            (name, ctypes.c_ssize_t)
+            for name in ("odds_apart", "root_apart", "origin_apart", "light")
+        ),
+    ]
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """Return the library, or None where there is none or ``MCLLO_KERNEL=numpy``."""
+    wanted = os.environ.get("MCLLO_KERNEL", "").lower()
+    if wanted not in ("", "c", "numpy"):
+        raise InputError(f"MCLLO_KERNEL must be 'c' or 'numpy'; got {wanted!r}.")
+    found = None if wanted == "numpy" else _load(LIBRARY)
+    if found is None and wanted == "c":
+        raise InputError(
+            f"MCLLO_KERNEL=c needs {LIBRARY.name}, made of this kernel.c. "
+            "Install again where there is a C compiler."
+        )
+    return found
+
+
+def _load(path: Path) -> ctypes.CDLL | None:
+    """Return the library at `path` if it can be loaded and was made of the source beside us."""
+    try:
+        found = ctypes.CDLL(str(path))
+        made_of = ctypes.c_uint32.in_dll(found, "mcllo_source").value
+    except (OSError, ValueError):
+        return None
+    if SOURCE.exists() and made_of != zlib.crc32(SOURCE.read_bytes()):
+        return None
+    address, size = ctypes.c_void_p, ctypes.c_ssize_t
+    found.mcllo_minimize.argtypes = [ctypes.c_int, ctypes.POINTER(_Problems)]
+    found.mcllo_softmax.argtypes = [ctypes.c_int, address, size, size, size, address]
+    found.mcllo_log_odds.argtypes = [ctypes.c_int, address, *[size] * 4, address, size]
+    return found
+
+
+@cache
+def _level(found: ctypes.CDLL) -> int:
+    """Return the widest vectors of this processor; asking a virtual machine's takes a while."""
+    return found.mcllo_level()
+
+
+def kernel_name() -> str:
+    """Return which kernel runs: 'C', with the vectors it uses, or 'NumPy'."""
+    found = library()
+    if found is None:
+        return "NumPy"
+    kinds = {"arm64": "NEON", "aarch64": "NEON", "amd64": "SSE2", "x86_64": "SSE2"}
+    plain = kinds.get(platform.machine().lower(), "no vectors")
+    return f"C ({[plain, 'AVX2', 'AVX-512'][_level(found)]})"
+
+
+def is_for(log_odds: NDArray[Any]) -> bool:
+    """Whether C takes such log odds: float64, rows side by side, not too many classes."""
+    if library() is None or log_odds.dtype != np.float64 or len(log_odds) > MOST_COMPARED:
+        return False
+    return log_odds.strides[-1] == 8 or log_odds.shape[-1] == 1
+
+
+def terms(
+    log_odds: Floats, root: Floats | None, theta: Floats, light: bool
+) -> tuple[float, Floats, Floats]:
+    """Return A(theta), its gradient and its Hessian: a search without steps.
+
+    A `light` one has the Hessian's diagonal.
+    """
+    (k, n), size = log_odds.shape, 2 * len(log_odds)
+    entries = size if light else size * size
+    made = np.empty(entries + 2 * size + 3)
+    at = _address(made)
+    gradient = at + 8 * entries
+    rest = gradient + 8 * size
+    given = (_address(log_odds), _address(root), None, _address(_plain(theta)), *(None,) * 4)
+    _call(
+        *given,
+        *(rest + 24, rest, rest + 8, gradient, at, rest + 16),
+        *(0.0, 0.0, k, n, log_odds.strides[0] // 8, 1, size, 0, 0, 0, 0, light),
+    )
+    hessian, gradients = made[:entries], made[entries : -size - 3]
+    return float(made[-size - 3]), gradients, hessian if light else hessian.reshape(size, size)
+
+
+def fill(
+    log_odds: Floats,
+    root: Floats | None,
+    statistic: Floats,
+    origin: Floats,
+    others: tuple[Floats | None, ...],
+    made: tuple[NDArray[Any], ...],
+    *numbers: float,
+) -> None:
+    """Fill the arrays `made` with minima of ``Problems`` in kernel.c.
+
+    Log odds (K, n) or (K, B, n), roots of weights (n,) or (B, n), statistics (B, 2K) and origins
+    (2K,) or (B, 2K). `others` are basis, centre, reach and first; `numbers` ridge, tol, free, most.
+    """
+    k, n, (ridge, tol, n_free, most) = len(log_odds), log_odds.shape[-1], numbers
+    given = [_plain(array) for array in (root, statistic, origin, *others)]
+    _call(
+        *(_address(array) for array in (log_odds, *given, *made)),
+        *(ridge, tol, k, n, log_odds.strides[0] // 8, len(statistic), n_free, most),
+        log_odds.strides[1] // 8 if log_odds.ndim == 3 else 0,
+        n if root is not None and root.ndim == 2 else 0,
+        2 * k if origin.ndim == 2 else 0,
+        0,
+    )
+
+
+def softmax(eta: NDArray[Any], axis: int) -> Floats | None:
+    """Replace `eta` (k, n) by its softmax over k, return log sum exp; None where C does not."""
+    found, rows = library(), eta.ndim == 2 and axis in (0, -2) and eta.strides[-1] == 8
+    if found is None or not rows or eta.dtype != np.float64 or eta.strides[0] < 0:
+        return None
+    logs, (k, n) = np.empty(eta.shape[1]), eta.shape
+    stride = eta.strides[0] // 8
+    if found.mcllo_softmax(_level(found), _address(eta), k, n, stride, _address(logs)):
+        raise MemoryError
+    return logs
+
+
+def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
+    """Fill `odds` (K, n) with those of probabilities (n, c); False where C does not."""
+    found, (n, c) = library(), rows.shape
+    own = rows.strides[1] == 8 and rows.strides[0] >= 8 * c
+    if found is None or rows.dtype != np.float64 or not own:
+        return False
+    apart, stride = rows.strides[0] // 8, odds.strides[0] // 8
+    given = (_address(rows), n, c, apart, baseline, _address(odds), stride)
+    failed = found.mcllo_log_odds(_level(found), *given)
+    if failed == 1:
+        raise MemoryError
+    return not failed
+
+
+def _call(*fields: Any) -> None:
+    found = library()
+    assert found is not None
+    if found.mcllo_minimize(_level(found), _Problems(*fields)):
+        raise MemoryError
+
+
+def _plain(array: Floats | None) -> Floats | None:
+    return None if array is None else np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _address(array: Any) -> Any:
+    return None if array is None else array.__array_interface__["data"][0]

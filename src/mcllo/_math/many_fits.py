@@ -1,0 +1,241 @@
+"""Many fits at once: minima in C where it was compiled, by steps that all take at once where not.
+
+====================  ==================================================================
+problem b             ``f_b(x) = A_b(theta) - theta . s_b + r/2 |theta - centre|^2``
+parameters            ``theta = origin_b + basis x``, from x = 0
+minimum               `_math/newton.minimize` of each: the same steps and ends in C
+shared                rows, weights and origins are either those of all problems, as when
+                      labels are drawn again and again for the same rows, or each one's own
+                      (small tables; rows left out by a weight of 0)
+====================  ==================================================================
+
+A problem's answer does not depend on its company. Only the value is waited for: it is known to
+about the square of the tolerance, the estimate to its root, in standard errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.linalg import solve_each
+from .._ground.results import Codes, Floats
+from . import compiled
+from .kernel import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms
+from .newton import ENOUGH_DECREASE, MAX_HALVINGS, MAX_ITER, ROUNDING
+
+ManyTerms = tuple[Floats, Floats, Floats]
+"""Values, gradients and Hessians, with a leading axis."""
+Partitions = Callable[[Floats, Codes], ManyTerms]
+"""A of the problems of these numbers, at as many thetas."""
+
+TOL = 1e-9
+SHORTEST = 0.5**MAX_HALVINGS
+
+
+@dataclass(frozen=True, eq=False)
+class Minima:
+    """Where the searches ended, of B problems.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (B, P)
+        Estimates, the last step included where one converged.
+    start, value : ndarray of shape (B,)
+        Values at the origins, and minima; where the search ended early, a value on the way.
+    converged : ndarray of shape (B,)
+        Whether a minimum was found.
+    hessian : ndarray of shape (B, n_free, n_free)
+        In x, at the last evaluations.
+    """
+
+    theta: Floats
+    start: Floats
+    value: Floats
+    converged: NDArray[np.bool_]
+    hessian: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Problems:
+    """What is minimised, but for the rows.
+
+    Attributes
+    ----------
+    statistics : ndarray of shape (B, P)
+        Sufficient statistics.
+    origin : ndarray of shape (P,) or (B, P)
+        Where theta begins.
+    basis : ndarray of shape (P, n_free), optional
+        Directions that are free, by default all.
+    penalty, centre : float, ndarray of shape (P,)
+        The ridge, and where it leads.
+    reach : ndarray of shape (B,), optional
+        A search may end where its value is no larger.
+    first : Terms, optional
+        Those of A at the origin, where all problems share rows and origin and they are known.
+    """
+
+    statistics: Floats
+    origin: Floats
+    basis: Floats | None = None
+    penalty: float = 0.0
+    centre: Floats | None = None
+    reach: Floats | None = None
+    first: Terms | None = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+
+    def minima(self, log_odds: Floats, weight: Floats | None = None) -> Minima:
+        """Return the minima for log odds (K, n) or (K, B, n), and weights (n,) or (B, n)."""
+        made = self._empty()
+        if compiled.is_for(log_odds):
+            root = None if weight is None else np.sqrt(weight)
+            size, steps = made.hessian.shape[1], np.empty(len(made.value), dtype=np.int64)
+            gradient = np.empty_like(made.theta)
+            compiled.fill(
+                log_odds,
+                root,
+                self.statistics,
+                self.origin,
+                (self.basis, self.centre, self.reach, self._first()),
+                (made.theta, made.start, made.value, gradient, made.hessian, steps),
+                *(self.penalty, self.tol, size, self.max_iter),
+            )
+            np.greater(steps, 0, out=made.converged)
+            return made
+        return self._together(partial(_at_each, log_odds, weight))
+
+    def one_by_one(self, partition: Callable[[Floats], Terms]) -> Minima:
+        """Return the minima for rows that all share, of any A."""
+        return self._together(lambda theta, _: _stacked([partition(row) for row in theta]))
+
+    def _first(self) -> Floats | None:
+        """Return value, gradient and Hessian of A at the origin, one after the other."""
+        if self.first is None:
+            return None
+        return np.concatenate([[self.first.value], self.first.gradient, self.first.hessian.ravel()])
+
+    def _empty(self) -> Minima:
+        count, size = self.statistics.shape
+        n_free = size if self.basis is None else self.basis.shape[1]
+        return Minima(
+            np.empty((count, size)),
+            np.empty(count),
+            np.empty(count),
+            np.zeros(count, dtype=bool),
+            np.empty((count, n_free, n_free)),
+        )
+
+    def _together(self, partition: Partitions) -> Minima:
+        """Return the minima without C, by steps that all problems take at once."""
+        made, active = self._empty(), np.arange(len(self.statistics))
+        if len(active) == 0:
+            return made
+        made.theta[:] = self.origin
+        first = None if self.first is None else _stacked([self.first] * len(active))
+        made.start[:], gradient, made.hessian[:] = self._terms(
+            made.theta, active, first or partition(made.theta, active)
+        )
+        made.value[:] = made.start
+        step, decrement = self._steps(made.hessian, gradient)
+        length = np.ones(len(active))
+        for _ in range(2 * self.max_iter):
+            if self.reach is not None:
+                active = active[made.value[active] > self.reach[active]]
+            done = active[decrement[active] <= self.tol]
+            made.theta[done] += step[done]
+            made.value[done] -= 0.5 * decrement[done]
+            made.converged[done] = True
+            active = active[(decrement[active] > self.tol) & (length[active] > SHORTEST)]
+            if len(active) == 0 or self.max_iter == 0:
+                break
+            trial = made.theta[active] + length[active, None] * step[active]
+            with np.errstate(over="ignore", invalid="ignore"):
+                value, gradient, hessian = self._terms(trial, active, partition(trial, active))
+            before = made.value[active]
+            enough = before - ENOUGH_DECREASE * length[active] * decrement[active]
+            fell = value <= enough + ROUNDING * (1.0 + np.abs(before))
+            length[active[~fell]] *= 0.5
+            moved = active[fell]
+            made.theta[moved], made.value[moved], length[moved] = trial[fell], value[fell], 1.0
+            made.hessian[moved] = hessian[fell]
+            step[moved], decrement[moved] = self._steps(hessian[fell], gradient[fell])
+        return made
+
+    def _terms(self, theta: Floats, which: Codes, partition: ManyTerms) -> ManyTerms:
+        """Return f, its gradients and Hessians in x of the problems `which`, from those of A."""
+        (value, gradient, hessian), s = partition, self.statistics[which]
+        value = value - np.einsum("bi,bi->b", theta, s)
+        gradient = gradient - s
+        if self.penalty:
+            away = theta - (self.origin if self.centre is None else self.centre)
+            value += 0.5 * self.penalty * np.einsum("bi,bi->b", away, away)
+            gradient += self.penalty * away
+            hessian = hessian + self.penalty * np.eye(theta.shape[1])
+        if self.basis is None:
+            return value, gradient, hessian
+        return value, gradient @ self.basis, self.basis.T @ hessian @ self.basis
+
+    def _steps(self, hessian: Floats, gradient: Floats) -> tuple[Floats, Floats]:
+        """Return the Newton steps, in theta, and the decrements."""
+        x = -solve_each(hessian, gradient)
+        decrement = np.maximum(0.0, -np.einsum("bi,bi->b", gradient, x))
+        return (x if self.basis is None else x @ self.basis.T), decrement
+
+
+def _stacked(terms: Sequence[Terms]) -> ManyTerms:
+    """Return values, gradients and Hessians as arrays."""
+    value, gradient, hessian = zip(*((t.value, t.gradient, t.hessian) for t in terms), strict=True)
+    return np.array(value), np.array(gradient), np.array(hessian)
+
+
+def _at_each(log_odds: Floats, weight: Floats | None, theta: Floats, which: Codes) -> ManyTerms:
+    """Return A, its gradients and its Hessians of the problems `which`, small ones together."""
+    k, n = len(log_odds), log_odds.shape[-1]
+    together = max(1, CHUNK_ELEMENTS // (k * n))
+    own_odds, own_weight = log_odds.ndim == 3, weight is not None and weight.ndim == 2
+    parts = []
+    for first in range(0, len(which), together):
+        part = which[first : first + together]
+        odds = log_odds[:, part].transpose(1, 0, 2) if own_odds else log_odds
+        row_weight = weight[part] if weight is not None and own_weight else weight
+        at = theta[first : first + together]
+        if together == 1:
+            single = odds[0] if own_odds else odds
+            counts = row_weight[0] if row_weight is not None and own_weight else row_weight
+            parts.append(_stacked([LogPartition(single, counts, n_jobs=1)(at[0])]))
+        else:
+            parts.append(_block(odds, row_weight, at))
+    value, gradient, hessian = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return value, gradient, hessian
+
+
+def _block(odds: Floats, weight: Floats | None, theta: Floats) -> ManyTerms:
+    """The formulas of `LogPartition`, with a leading axis over problems."""
+    k, n = odds.shape[-2:]
+    stack = np.empty((len(theta), 2 * k, n))
+    g = np.multiply(odds, theta[:, k:, None], out=stack[:, :k])
+    g += theta[:, :k, None]
+    top = np.maximum(g.max(axis=1, keepdims=True), 0.0)
+    g -= top
+    np.exp(g, out=g)
+    total = g.sum(axis=1, keepdims=True)
+    total += np.exp(-top)
+    g /= total
+    logs = (top + np.log(total))[:, 0]
+    np.multiply(g, odds, out=stack[:, k:])
+    own = np.ones((1, n)) if weight is None else np.atleast_2d(weight)
+    scaled = stack if weight is None else stack * own[:, None]
+    gradient = (scaled @ np.ones((n, 1)))[..., 0]
+    squares = (scaled[:, k:, None] @ odds[..., None])[..., 0, 0]
+    hessian, j = -(scaled @ stack.transpose(0, 2, 1)), np.arange(k)
+    hessian[:, j, j] += ROUNDED_UP * gradient[:, :k]
+    hessian[:, j + k, j + k] += ROUNDED_UP * squares
+    hessian[:, j, j + k] += gradient[:, k:]
+    hessian[:, j + k, j] += gradient[:, k:]
+    return (logs * own).sum(axis=1), gradient, hessian

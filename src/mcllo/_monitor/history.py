@@ -1,0 +1,115 @@
+"""What a monitor has seen, batch by batch: a table for people, and numbers for Prometheus.
+
+==================  ==========================================================================
+`history_table`     one row a batch, in the order of arrival
+`changes`           size after each batch, with its interval
+`then_and_now`      reliability of the most probable class before the onset and since
+`textfile`          gauges in the text format that node_exporter's textfile collector reads
+==================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._ground.results import Floats
+from .._ground.text import Table
+from .evidence import EXPONENTS
+from .intervals import level_of, mean_range
+from .status import MonitorStatus
+from .store import Record
+
+if TYPE_CHECKING:
+    from .monitor import Monitor
+
+PREFIX = "mcllo_monitor"
+
+
+def single(records: list[Record], name: str) -> Floats:
+    """Return a sum of each batch alone, one row a batch."""
+    totals = np.stack([record.numbers[name] for record in records])
+    return np.diff(totals, axis=0, prepend=np.zeros((1, *totals.shape[1:])))
+
+
+def history_table(monitor: Monitor) -> Table:
+    """Return a row for each batch."""
+    records = monitor.records()
+    if not records:
+        return Table({"batch": [], "time": []})
+    rows, loss = single(records, "n_rows"), single(records, "loss")
+    counted = rows - single(records, "n_zero_labels")
+    best = np.argmax([r.numbers["likelihood"] for r in records], axis=1)
+    sizes = changes(records, 1, monitor.settings["alpha"])
+    return Table(
+        {
+            "batch": [r.id for r in records],
+            "time": [r.time for r in records],
+            "added": [r.added for r in records],
+            "rows": rows.astype(int).tolist(),
+            "log_loss": (loss / np.maximum(counted, 1.0)).tolist(),
+            "log_evidence": [float(r.numbers["log_evidence"]) for r in records],
+            "log_detector": [float(r.numbers["log_detector"]) for r in records],
+            "exponent": EXPONENTS[best].tolist(),
+            "change": [value for _, value, _ in sizes],
+            "change_low": [low for low, _, _ in sizes],
+            "change_high": [high for _, _, high in sizes],
+        }
+    )
+
+
+def changes(records: list[Record], since: int, alpha: float) -> list[tuple[float, float, float]]:
+    """Return low, value and high of the change after each batch; from `since` on, since it."""
+    found = []
+    for record in records:
+        start = since if record.number >= since else 1
+        sums = {name: record.numbers[name] for name in ("witness", "n_units")}
+        if start > 1:
+            before = records[start - 2].numbers
+            sums = {name: sums[name] - before[name] for name in sums}
+        total, squares = sums["witness"].tolist()
+        size = mean_range(total, squares, int(sums["n_units"]), level_of(alpha, start))
+        found.append((size.low, size.value, size.high))
+    return found
+
+
+def then_and_now(records: list[Record], since: int) -> tuple[Floats, Floats]:
+    """Return bins (rows, sum of probabilities, right answers) before batch `since`, and from it."""
+    now = records[-1].numbers["bins"]
+    if since <= 1:
+        return np.zeros_like(now), now
+    then = records[since - 2].numbers["bins"]
+    return then, now - then
+
+
+def textfile(status: MonitorStatus, name: str) -> str:
+    """Return the status as gauges of Prometheus, with the monitor's name for a label."""
+    label = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    gauges: list[tuple[str, str, Any]] = [
+        ("alarm", "1 after an alarm, else 0", int(status.kind == "alarm")),
+        (
+            "watch",
+            "1 while the evidence is near its threshold, else 0",
+            int(status.kind == "watch"),
+        ),
+        (
+            "cannot_tell",
+            "1 while there are too few rows, else 0",
+            int(status.kind == "cannot_tell"),
+        ),
+        ("batches", "batches added", status.n_batches),
+        ("rows", "rows added", status.n_rows),
+        ("log_detector", "natural logarithm of the detector of a change", status.log_detector),
+        ("log_run_length", "its threshold", float(np.log(status.run_length))),
+        ("log_evidence", "natural logarithm of the evidence since the start", status.log_evidence),
+        ("log_evidence_threshold", "its threshold", float(-np.log(status.alpha))),
+        ("change_low", "mean probability on the wrong classes, at least", status.change.low),
+        ("exponent", "exponent of the best temperature, 1 is right", status.temperature.value),
+    ]
+    lines = []
+    for key, words, value in gauges:
+        full = f"{PREFIX}_{key}"
+        lines += [f"# HELP {full} {words}", f"# TYPE {full} gauge"]
+        lines.append(f'{full}{{monitor="{label}"}} {value:.10g}')
+    return "\n".join(lines) + "\n"

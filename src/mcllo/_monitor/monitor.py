@@ -1,0 +1,476 @@
+"""`Monitor`: predictions and labels in batches, evidence after each of them.
+
+A batch is judged with what was learned before it, then learned from: validate, repair where a
+model is watched, factors, detector, sums, and all of it into the file at once.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import tempfile
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .._files.read import read_predictions
+from .._ground.files import StrPath
+from .._ground.statements import quiet
+from .._ground.text import Table
+from .._input.labels import A_CLASS, class_names
+from .._input.predictions import Predictions
+from ..exceptions import InputError, Option, Phrase
+from .detector import Detector
+from .evidence import Factors, Past, factors_of, learn
+from .state import detector_of, past_of, state_of
+from .status import NEAR, MonitorStatus, Rule, reached, status_of
+from .store import Numbers, Record, Store
+
+if TYPE_CHECKING:
+    from ..calibrators._base import Calibrator
+
+RUN_LENGTH = 1000.0
+"""Batches until a false alarm, on average at least, by default."""
+BY_CHANCE = -20.0
+"""Logarithm of the chance that the same rows come again, below which they are the same file."""
+SUMS = (
+    *("n_rows", "n_units", "n_zero_labels", "likelihood", "moved", "counts", "predicted"),
+    *("shares", "witness", "bins", "loss"),
+)
+"""Numbers of a batch that are kept as sums over all batches."""
+
+
+class Monitor:
+    """Watch whether predictions stay calibrated, batch by batch, for any number of classes.
+
+    `start` makes one, `open` goes on with one; each batch is added once, in the order in which its
+    labels arrive. Looking often costs nothing: see ``docs/explanation/monitoring.md`` for what is
+    promised. No row is kept, only sums.
+
+    Parameters
+    ----------
+    store : Store
+        The file; use `start` or `open` instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = Monitor.start(classes=["cat", "dog", "eel"])
+    >>> for day in range(12):
+    ...     truth = rng.dirichlet([1, 1, 1], size=300)
+    ...     y = [rng.choice(["cat", "dog", "eel"], p=p) for p in truth]
+    ...     sure = truth**1.8 if day >= 8 else truth  # too sure from day 8 on
+    ...     status = monitor.add(sure / sure.sum(axis=1, keepdims=True), y, batch=f"day {day}")
+    >>> status.kind, status.alarm_batch, status.onset_batch
+    ('alarm', 'day 8', 'day 8')
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._model: Calibrator | None = None
+
+    @classmethod
+    def start(
+        cls,
+        path: StrPath | None = None,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        model: StrPath | Calibrator | None = None,
+        rule: Rule = "change",
+        run_length: float = RUN_LENGTH,
+        alpha: float = 0.05,
+        clip: float | None = None,
+    ) -> Monitor:
+        """Start a monitor.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            A new file for its state; in memory when not given.
+        classes : sequence, optional
+            The classes in column order, which stay the same; else the model's, else those of the
+            first batch.
+        model : path-like or Calibrator, optional
+            A saved repair: its repaired predictions are watched instead of the raw ones.
+        rule : {"change", "ever"}
+            What raises the alarm: the detector of a change, with `run_length`; or the evidence
+            since the start, with `alpha`. Both are always computed.
+        run_length : float
+            Batches until a false alarm of the detector, on average at least.
+        alpha : float
+            Chance that the evidence ever raises a false alarm, at most; and of the intervals.
+        clip : float, optional
+            What a predicted 0 stands for, and any smaller probability; by default a 0 stands for
+            nothing in particular, and its labels count nothing.
+        """
+        _check_levels(rule, run_length, alpha)
+        text, repaired = _model_text(model)
+        settings: dict[str, Any] = {
+            "rule": rule,
+            "run_length": float(run_length),
+            "alpha": float(alpha),
+            "clip": None if clip is None else float(clip),
+            "classes": None if classes is None else [_plain(name) for name in class_names(classes)],
+            "model": text,
+            "repaired": "" if repaired is None else repaired.method,
+        }
+        if repaired is not None:
+            own = repaired.classes_.tolist()
+            if classes is not None and settings["classes"] != own:
+                raise InputError(argument="classes", rule=Phrase("be those of the model, {}", own))
+            settings["classes"] = own
+        return cls(Store.create(path, settings))
+
+    @classmethod
+    def open(cls, path: StrPath) -> Monitor:
+        """Go on with a monitor that `start` made."""
+        return cls(Store.open(path))
+
+    @property
+    def path(self) -> str:
+        """The file; empty for a monitor in memory."""
+        return "" if self._store.path is None else str(self._store.path)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What it was started with."""
+        return self._store.settings
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """The classes in column order; None before the first batch where none were named."""
+        names = self.settings["classes"]
+        return None if names is None else tuple(names)
+
+    @property
+    def model(self) -> Calibrator | None:
+        """The repair whose predictions are watched."""
+        text = self.settings["model"]
+        if self._model is None and text is not None:
+            from ..calibrators import load_calibrator
+
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.json"
+                path.write_text(text, encoding="utf-8")
+                self._model = load_calibrator(path)
+        return self._model
+
+    def add(
+        self,
+        probs: Any = None,
+        y: Any = None,
+        *,
+        batch: str,
+        time: str | None = None,
+        logits: Any = None,
+        groups: Any = None,
+        normalize: bool = False,
+        sample_weight: Any = None,
+    ) -> MonitorStatus:
+        """Add a batch, and return what the monitor says then.
+
+        Parameters
+        ----------
+        probs : array-like, frame or Predictions of shape (n_samples, n_classes)
+            The predictions as they were made.
+        y : array-like of shape (n_samples,)
+            The labels that came true.
+        batch : str
+            Its name. The same batch again adds nothing; other rows by this name are refused, and
+            the same rows by another name, unless they may have come again by chance.
+        time : str, optional
+            What time it is about, as text that sorts (2026-11-16); by default its name. Labels may
+            arrive late and out of order: evidence adds up as they arrive.
+        logits, normalize
+            As in `Predictions.from_arrays`.
+        groups : array-like of shape (n_samples,), optional
+            Group of each row: rows of a group may depend on each other, and count as one on
+            average. A group must not come back in a later batch.
+        sample_weight : None
+            Weights are refused: a row that counts twice is no evidence twice.
+        """
+        if sample_weight is not None or getattr(probs, "sample_weight", None) is not None:
+            raise _weights_refused()
+        with _told_for_batches(self.classes):
+            read = self._read(self.settings, probs, y, logits, groups, normalize)
+        return self._add(read, str(batch), str(batch if time is None else time))
+
+    def add_file(
+        self,
+        path: StrPath,
+        *,
+        label: str,
+        batch: str,
+        time: str | None = None,
+        groups: str | None = None,
+        prefix: str = "",
+        logits: bool = False,
+        normalize: bool = False,
+    ) -> MonitorStatus:
+        """Add a batch from a CSV or Parquet file; parameters as in `read_predictions` and `add`."""
+        settings = self.settings
+        with _told_for_batches(self.classes), quiet():
+            rows = read_predictions(
+                path,
+                label=label,
+                classes=settings["classes"],
+                groups=groups,
+                prefix=prefix,
+                logits=logits,
+                normalize=normalize,
+                clip=settings["clip"],
+            )
+            read = self._read(settings, rows, None, None, None, False)
+        return self._add(read, str(batch), str(batch if time is None else time))
+
+    def _add(self, read: Predictions, batch: str, time: str) -> MonitorStatus:
+        checksum = _checksum(read)
+        with self._store.writing():
+            known = self._store.find(batch)
+            if known is None:
+                twin = self._store.find_rows(checksum)
+                if twin is not None and _chance_again(read) < BY_CHANCE:
+                    raise _added_as(twin.id, batch)
+                self._append(read, batch, time, checksum)
+            elif known.checksum != checksum:
+                raise InputError(
+                    Phrase("{} was added before, with other rows.", Option("batch", batch)),
+                    argument="batch",
+                    value=batch,
+                    remedy="Give these rows a name of their own; labels that came late are a batch "
+                    "too.",
+                )
+        return replace(self.status(), already=known is not None)
+
+    def status(self) -> MonitorStatus:
+        """Return what the monitor says after its last batch.
+
+        Raises
+        ------
+        InputError
+            Before the first batch.
+        """
+        last = self._store.last()
+        if last is None:
+            raise InputError(
+                "a monitor says something after its first batch; it has none. Add one."
+            )
+        state = self._store.state()
+        detector, numbers = detector_of(state), state["alarm"].astype(int).tolist()
+        settings = self.settings
+        alarm = self._store.record(numbers[0]) if numbers[0] else None
+        start = detector.onset if alarm is None else numbers[1]
+        onset = self._store.record(start) if alarm is not None else None
+        if alarm is None and _near(detector, settings):
+            onset = self._store.record(start)
+        before = None if start == 1 or onset is None else self._store.record(start - 1)
+        sums = None if before is None else _only_sums(before.numbers)
+        own = replace(last, numbers=_only_sums(last.numbers))
+        return status_of(settings, detector, own, onset, alarm, sums)
+
+    def history(self) -> Table:
+        """Return a row for each batch, in the order of arrival: names, rows, evidence, sizes."""
+        from .history import history_table
+
+        return history_table(self)
+
+    def records(self) -> list[Record]:
+        """Return what is stored of each batch, in the order of arrival."""
+        return self._store.records()
+
+    def backup(self, path: StrPath) -> None:
+        """Write a copy of the file, also while another process adds to it."""
+        self._store.backup(path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        last = self._store.last()
+        place = "in memory" if self._store.path is None else str(self._store.path)
+        return f"<Monitor {place}: {0 if last is None else last.number} batches>"
+
+    def _read(
+        self,
+        settings: dict[str, Any],
+        probs: Any,
+        y: Any,
+        logits: Any,
+        groups: Any,
+        normalize: bool,
+    ) -> Predictions:
+        """Return the rows that are watched: validated, and repaired where there is a model."""
+        clip, classes = settings["clip"], settings["classes"]
+        with quiet():
+            rows = probs
+            if not isinstance(probs, Predictions):
+                rows = Predictions.from_arrays(
+                    probs,
+                    y,
+                    logits=logits,
+                    classes=classes,
+                    groups=groups,
+                    normalize=normalize,
+                    clip=clip,
+                )
+            elif classes is not None and list(rows.classes) != classes:
+                raise _other_classes(rows.classes, classes)
+            if self.model is not None:
+                repaired = self.model.predict_proba(rows)
+                labels = np.array(rows.classes, dtype=object)[rows.codes]
+                rows = Predictions.from_arrays(
+                    repaired, labels, classes=rows.classes, groups=rows.groups, clip=clip
+                )
+        if clip is not None:
+            rows = replace(rows, raised=None)  # the floor is what was predicted
+        return rows
+
+    def _append(self, rows: Predictions, batch: str, time: str, checksum: str) -> None:
+        settings = self.settings
+        if settings["classes"] is None:
+            settings["classes"] = [_plain(label) for label in rows.classes]
+            self._store.keep_settings(settings)
+        state, last = self._store.state(), self._store.last()
+        past = past_of(state) if state else Past.new(rows.n_classes, _likeliest(rows))
+        detector = detector_of(state) if state else Detector.new(rows.n_classes)
+        factors = factors_of(rows, past, detector.leading)
+        detector, past = detector.after(factors), learn(rows, past)
+        alarm = state["alarm"] if state else np.zeros(2)
+        if not alarm[0] and reached(
+            detector, settings["rule"], settings["alpha"], settings["run_length"]
+        ):
+            alarm = np.array([detector.n_batches, detector.onset], dtype=np.float64)
+        numbers = _sums(factors, None if last is None else last.numbers)
+        numbers |= {
+            "log_evidence": np.asarray(detector.evidence),
+            "log_detector": np.asarray(detector.detection),
+        }
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        record = Record(detector.n_batches, batch, time, now, checksum, numbers)
+        self._store.append(record, state_of(detector, past, alarm))
+
+
+@contextmanager
+def _told_for_batches(classes: Sequence[Any] | None) -> Iterator[None]:
+    """Give errors of the door the remedy of a monitor: late classes, a batch of one group."""
+    try:
+        yield
+    except InputError as error:
+        if error.argument == "y" and error.rule == A_CLASS and classes is not None:
+            late = "A class that appears late needs a new monitor: evidence is about fixed classes."
+            raise error.but(remedy=late) from None
+        if error.argument == "groups" and error.row is None:
+            raise error.but(remedy="Add it together with the groups that come next.") from None
+        raise
+
+
+def _check_levels(rule: str, run_length: float, alpha: float) -> None:
+    if rule not in ("change", "ever"):
+        raise InputError(argument="rule", rule="be 'change' or 'ever'", value=rule)
+    if not 1.0 < run_length < float("inf"):
+        raise InputError(
+            argument="run_length", rule="be a number of batches above 1", value=run_length
+        )
+    if not 0.0 < alpha < 1.0:
+        raise InputError(argument="alpha", rule="lie in (0, 1)", value=alpha)
+
+
+def _model_text(model: StrPath | Calibrator | None) -> tuple[str | None, Calibrator | None]:
+    """Return a repair as the JSON of its file, and the repair."""
+    if model is None:
+        return None, None
+    from ..calibrators import load_calibrator
+    from ..calibrators._base import Calibrator
+
+    if isinstance(model, Calibrator):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.json"
+            model.save(path)
+            return path.read_text(encoding="utf-8"), model
+    loaded = load_calibrator(model)
+    return Path(model).read_text(encoding="utf-8"), loaded
+
+
+def _chance_again(rows: Predictions) -> float:
+    """Return the log of how likely these very rows are at most, if rows are drawn from anything.
+
+    Rows of which n_i are alike have a chance of ``prod (n_i / n)^n_i`` at most.
+    """
+    alike = np.unique(np.column_stack([rows.probs, rows.codes]), axis=0, return_counts=True)[1]
+    return float((alike * np.log(alike / alike.sum())).sum())
+
+
+def _added_as(known: str, batch: str) -> InputError:
+    return InputError(
+        f"the rows of batch {batch!r} were added before, as {known!r}.",
+        argument="batch",
+        value=batch,
+        remedy="Add the rows of this batch; rows count once.",
+    )
+
+
+def _weights_refused() -> InputError:
+    return InputError(
+        Phrase(
+            "a monitor takes no {}: a row that counts twice is no evidence twice.",
+            Option("sample_weight"),
+        ),
+        argument="sample_weight",
+        remedy="Add the rows themselves, or monitor without weights.",
+    )
+
+
+def _other_classes(found: Sequence[Any], known: Sequence[Any]) -> InputError:
+    return InputError(
+        f"the batch must have the monitor's classes {list(known)}; got {list(found)}.",
+        argument="classes",
+        remedy="Start a new monitor for other classes: evidence is about fixed ones.",
+    )
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _likeliest(rows: Predictions) -> int:
+    return int(rows.probs.mean(axis=0).argmax())
+
+
+def _checksum(rows: Predictions) -> str:
+    """Return a checksum of what is watched."""
+    digest = hashlib.sha256(repr((rows.probs.shape, rows.classes)).encode())
+    for array in (rows.probs, rows.codes, rows.groups):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _near(detector: Detector, settings: dict[str, Any]) -> bool:
+    """Whether the alarm is near enough to say when it began."""
+    near = settings["alpha"] * np.exp(NEAR), settings["run_length"] * np.exp(-NEAR)
+    return (
+        reached(detector, settings["rule"], *near)
+        or reached(detector, "ever", settings["alpha"], settings["run_length"])
+        or reached(detector, "change", settings["alpha"], settings["run_length"])
+    )
+
+
+def _sums(factors: Factors, before: Numbers | None) -> Numbers:
+    own = {name: np.asarray(getattr(factors, name), dtype=np.float64) for name in SUMS}
+    return own if before is None else {name: own[name] + before[name] for name in SUMS}
+
+
+def _only_sums(numbers: Numbers) -> Numbers:
+    return {name: numbers[name] for name in SUMS}

@@ -1,0 +1,116 @@
+"""Which calibrator is meant, by its key, as an object of ours, or of another package.
+
+================  =============================================================================
+`chosen`          a key of the registry or an unfitted calibrator -> a calibrator of one's own
+`reads`           what its X holds: "probs" or "logits"; another package's reads probabilities
+`is_ours`         whether it takes ``logits=`` and `Predictions`, and knows all classes
+`held_out_once`   folds that hold out each row exactly once, which one row's judgement needs
+`changed`         what is not the default
+`fitted_to`       a clone fitted to `Predictions`, whoever wrote it; `repaired` is what it makes of
+                  others
+================  =============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from .._ground.results import Floats
+from .._input.frames import shorten
+from .._input.predictions import Predictions
+from ..exceptions import InputError, Phrase, show
+from ._base import Calibrator, label_array
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def chosen(what: Any, registry: Mapping[str, type[Calibrator]]) -> Any:
+    """Return a calibrator of one's own, not fitted: made from its key, or cloned."""
+    if isinstance(what, str):
+        if what not in registry:
+            platt = " (scikit-learn's 'sigmoid' is 'mcllo' of two classes)" * (what == "sigmoid")
+            raise InputError(
+                Phrase(
+                    "calibrator must be one of {}; got {!r}{}.", ", ".join(registry), what, platt
+                ),
+                argument="calibrator",
+                value=what,
+            )
+        return registry[what]()
+    if isinstance(what, type) or not all(hasattr(what, name) for name in ("fit", "predict_proba")):
+        raise InputError(
+            f"calibrator must be one of {', '.join(registry)}, or a calibrator such as "
+            f"mcllo.MCLLOCalibrator(penalty=1.0); got {show(what)}."
+        )
+    return clone(what)
+
+
+def is_ours(calibrator: Any) -> bool:
+    """Whether a calibrator is one of this package."""
+    return isinstance(calibrator, Calibrator)
+
+
+def reads(calibrator: Any) -> str:
+    """Return what X of a calibrator holds; one of another package reads probabilities."""
+    return str(getattr(calibrator, "input", "probs"))
+
+
+def held_out_once(folds: Iterable[Any], n_samples: int, when: str, remedy: str) -> list[Fold]:
+    """Return the folds as row numbers; refuse those that leave out or repeat a row."""
+    pairs = [(np.asarray(train), np.asarray(test)) for train, test in folds]
+    held_out = np.concatenate([test for _, test in pairs])
+    times = np.bincount(held_out, minlength=n_samples)
+    if (times != 1).any():
+        row = int(np.argmax(times != 1))
+        raise InputError(
+            f"cv must hold out each row exactly once{when}; row {row} is held out "
+            f"{times[row]} times. {remedy}",
+            argument="cv",
+            row=row,
+        )
+    return pairs
+
+
+def changed(calibrator: Any) -> dict[str, Any]:
+    """Return the parameters of a calibrator that are not the default ones."""
+    defaults = signature(type(calibrator)).parameters
+    return {
+        name: value
+        for name, value in calibrator.get_params(deep=False).items()
+        if name not in defaults or repr(value) != repr(defaults[name].default)
+    }
+
+
+def fitted_to(calibrator: Any, learn: Predictions) -> Any:
+    """Return a clone fitted to these rows; a baseline that was left open is theirs."""
+    own = clone(calibrator)
+    if is_ours(own):
+        if "baseline" in own.get_params() and own.baseline is None:
+            own.set_params(baseline=learn.baseline)
+        return own.fit(learn)
+    labels = label_array(learn.classes)[learn.codes]
+    weight = learn.sample_weight
+    if weight is None or not has_fit_parameter(own, "sample_weight"):
+        return own.fit(learn.probs, labels)
+    return own.fit(learn.probs, labels, sample_weight=weight)
+
+
+def repaired(fitted: Any, rows: Predictions) -> Floats:
+    """Return what a fitted calibrator makes of these rows, columns in the order of the classes."""
+    if is_ours(fitted):
+        return fitted.predict_proba(rows)
+    probs = np.asarray(fitted.predict_proba(rows.probs), dtype=np.float64)
+    known = np.asarray(getattr(fitted, "classes_", rows.classes)).tolist()
+    if probs.shape != rows.probs.shape or known != list(rows.classes):
+        raise InputError(
+            f"{type(fitted).__name__} must give a column for each of the classes "
+            f"{shorten(rows.classes)}; it gives the shape {probs.shape} for {shorten(known)}."
+        )
+    return probs

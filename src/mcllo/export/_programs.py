@@ -1,0 +1,264 @@
+"""What each calibrator does to a row, as a `Program`: written once, for every target.
+
+=====================  =====================================================================
+rows                   ``p``: the row divided by its sum where that is off; where logarithms are
+                       taken, zeros raised. Logits z as they are, ``p = softmax z``
+a closed gate          p, as `identity`
+temperature            ``softmax(u z)``
+mcllo                  ``softmax(tau + gamma (z - z_b))``; all baselines: ``softmax(W z + a)``
+vector, matrix,        ``softmax(W z + b)``; classes without labels keep p
+dirichlet
+auto                   ``sum_k w_k member_k``; the members see ``log g``,
+                       ``g = (1 - e) softmax(u z) + e / c``
+beta                   ``logistic(a log s - b log(1 - s) + m)`` of each class, then shared
+histogram, isotonic    a step function or a line of each class, then shared
+xu_davoine             ``softmax(theta s)``, or belief functions in the order of the scores
+=====================  =====================================================================
+
+z are logits or log p. A new method is one function here; a new member of the pool is one function
+for `_auto`, if it is no linear map of ``log g``. `ExportError` says why something has no program,
+and what has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._fit.map import MCLLOMap
+from .._ground.results import Floats
+from .._input.probabilities import NOTEWORTHY_ROW_ERROR
+from .._input.zeros import DEFAULT_CLIP
+from ..calibrators._base import Calibrator
+from ..calibrators._beta import SMALLEST
+from ..calibrators._evidential import quadrature
+from ..calibrators._prior import TINY
+from ..exceptions import InputError
+from ._program import ExportError, Program, Value
+
+ALWAYS = -1.0
+"""Tolerance of `unit` that divides every row by its sum."""
+
+
+def program_of(calibrator: Calibrator, input: str | None = None) -> Program:
+    """Return the program of a fitted calibrator.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted one.
+    input : {"probs", "logits"}, optional
+        What rows will hold; by default what the calibrator was fitted to. Logits for one that was
+        fitted to probabilities go through a softmax first.
+    """
+    classes = tuple(calibrator.classes_.tolist())
+    given = calibrator.input if input is None else input
+    if given not in ("probs", "logits"):
+        raise InputError(argument="input", rule="be 'probs' or 'logits'", value=input)
+    if calibrator.input == "logits" and given == "probs":
+        raise ExportError(
+            f"this {calibrator.method} map was fitted to logits, and probabilities do not tell "
+            "what was added to a row's logits. Export it for logits, or fit it to probabilities "
+            "(on='log_probs')."
+        )
+    made = Program(
+        calibrator.method, classes, given, normalize=bool(getattr(calibrator, "normalize", False))
+    )
+    z = made.step("input")
+    closed = bool(getattr(calibrator, "_closed", False))
+    if calibrator.input == "logits":
+        p = made.step("softmax", z)
+    else:
+        p = made.step("softmax", z) if given == "logits" else z
+        p = made.step("unit", p, tolerance=NOTEWORTHY_ROW_ERROR)
+        if calibrator.needs_logs:
+            p = _raised(made, calibrator, p)
+            z = made.step("log", p)
+    q = p if closed else PROGRAMS[calibrator.method](made, calibrator, z, p)
+    return made.ending(_with_prior(made, calibrator, q, p))
+
+
+def log_probabilities(classes: tuple[Any, ...]) -> Program:
+    """Return the program of ``log p`` with zeros raised by the default rule."""
+    made = Program("log", classes, "probs")
+    p = made.step("unit", made.step("input"), tolerance=NOTEWORTHY_ROW_ERROR)
+    made.step("log", made.step("floor", p, floor=DEFAULT_CLIP, every=False))
+    return made
+
+
+def _raised(made: Program, calibrator: Any, p: Value) -> Value:
+    """Return p after the zero rule."""
+    clip = getattr(calibrator, "clip_", None) or getattr(calibrator, "clip", None)
+    if clip == 0.0:
+        made.zeros = False
+        return p
+    floor = DEFAULT_CLIP if clip is None else float(clip)
+    return made.step("floor", p, floor=floor, every=clip is not None)
+
+
+def _identity(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    return p
+
+
+def _temperature(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    return made.step("softmax", made.scale(z, calibrator.inverse_temperature_))
+
+
+def _mcllo(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    fit = calibrator.fit_
+    if isinstance(fit, MCLLOMap):
+        b = fit.baseline_index
+        tau, gamma = np.insert(fit.tau, b, 0.0), np.insert(fit.gamma, b, 1.0)
+        return made.step("softmax", made.scale(made.step("minus", z, entry=b), gamma, tau))
+    top = made.step("minus_top", z)
+    return made.step("softmax", made.matrix(top, fit.weights, fit.intercepts))
+
+
+def _linear(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    linear = calibrator.map_
+    present = [k for k in range(len(made.classes)) if k not in linear.absent]
+    if linear.coef.ndim == 2:
+        eta = made.matrix(z, linear.coef[present], linear.intercept[present])
+    else:
+        weight = np.broadcast_to(linear.coef, len(made.classes))[present]
+        eta = made.scale(made.take(z, present), weight, linear.intercept[present])
+    q = made.step("softmax", eta)
+    return q if not linear.absent else made.share(q, p, present, even=False)
+
+
+def _present(made: Program, calibrator: Any) -> list[int]:
+    """Return the columns of classes that labels had."""
+    return [k for k in range(len(made.classes)) if k not in calibrator.absent_]
+
+
+def _beta(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    present = _present(made, calibrator)
+    a, b, m = calibrator.coef_[present].T
+    s = made.step("clamp", made.take(p, present), low=SMALLEST, high=1.0 - SMALLEST)
+    up, down = made.scale(made.step("log", s), a, m), made.scale(made.step("log1m", s), -b)
+    logs = made.step("log_logistic", made.step("add", up, down))
+    q = made.step("exp", made.step("minus_top", logs))
+    return made.share(q, p, present, even=calibrator.zero_row == "uniform")
+
+
+def _by_class(op: str, names: tuple[str, str]) -> Callable[[Program, Any, Value, Value], Value]:
+    """Return the program of a function of each class's own probability."""
+
+    def build(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+        present = _present(made, calibrator)
+        first, second = _tables(calibrator)
+        numbers: dict[str, Any] = {
+            names[0]: [first[k] for k in present],
+            names[1]: [second[k] for k in present],
+        }
+        q = made.step(op, made.take(p, present), **numbers)
+        return made.share(q, p, present, even=calibrator.zero_row == "uniform")
+
+    return build
+
+
+def _tables(calibrator: Any) -> tuple[list[Floats], list[Floats]]:
+    """Return edges and tables of bins, or places and values of knots."""
+    if hasattr(calibrator, "knots_"):
+        return [at for at, _ in calibrator.knots_], [value for _, value in calibrator.knots_]
+    return calibrator.edges_, calibrator.table_
+
+
+def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    s = z if calibrator.scores == "log" else p
+    if calibrator.output == "plug_in":
+        return made.step("softmax", made.scale(s, calibrator.theta_))
+    if calibrator.order != "score":
+        raise ExportError(
+            f"order={calibrator.order!r} of xu_davoine searches each row for where its bounds "
+            "turn, which is a search and no formula; fit it with order='score' or "
+            "output='plug_in' to export it."
+        )
+    sets = calibrator.sets_
+    numbers = {"low": sets.low, "high": sets.high, "node": quadrature()[1]}
+    return made.step("runs", s, **numbers, output=calibrator.output)
+
+
+def _auto(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
+    weights, members = calibrator.stack_.weights, calibrator.stack_.members
+    soft = members.soft
+    c = len(made.classes)
+    sharp = made.step("softmax", made.scale(z, soft.inverse_temperature))
+    g = made.scale(sharp, 1.0 - soft.slip, soft.slip / c)
+    logs = made.step("log", g)
+    answers = {"identity": p, "temperature": g}
+    for name in members.names[2:]:
+        if name == "similar":  # and the full maps build on it
+            logs = _similar(made, members.similar, logs, g)
+            answers[name] = made.step("exp", logs)
+        elif weights[name] > 0.0:
+            answers[name] = _linear_member(made, members.maps[name], logs)
+    shown = {name: answer for name, answer in answers.items() if weights[name] > 0.0}
+    parts = [made.scale(answer, weights[name]) for name, answer in shown.items()]
+    return made.step("unit", made.step("add", *parts), tolerance=ALWAYS)
+
+
+def _similar(made: Program, similar: Any, logs: Value, g: Value) -> Value:
+    """Return the log of the member that knows which classes look alike, A its similarity."""
+    A, b, c = similar.similarity, similar.shared, len(made.classes)
+    smooth = made.matrix(g, A)
+    of_logs = made.matrix(logs, (1.0 + b[3]) * np.eye(c) + b[0] * A, similar.intercept)
+    of_g = made.matrix(g, b[1] * A + b[2] * np.eye(c))
+    parts = of_logs, of_g, made.scale(made.step("log", smooth), b[4])
+    return made.step("log_softmax", made.step("add", *parts))
+
+
+def _with_prior(made: Program, calibrator: Any, q: Value, p: Value) -> Value:
+    """Return q for the class frequencies asked for, as `calibrators/_prior` does."""
+    learned, kind = getattr(calibrator, "learned_", None), getattr(calibrator, "_prior_kind", "fit")
+    if learned is None:
+        return q
+    if learned.kept:
+        present = [k for k in range(len(made.classes)) if k not in learned.kept]
+        q = made.share(made.take(q, present), p, present, even=False, least=TINY)
+    offsets = [] if kind == "fit" else [learned.offset]
+    if kind == "unlabelled" and calibrator.new_shares_ is None:
+        raise ExportError(
+            "prior='unlabelled' estimates class frequencies from all rows to come, and a form sees "
+            "one row at a time. Call adapt(X) with rows to come first, then export."
+        )
+    if kind in ("unlabelled", "frequencies"):
+        found = calibrator.new_shares_.shares if kind == "unlabelled" else calibrator.prior
+        shares = np.asarray(found, dtype=float)
+        with np.errstate(divide="ignore"):
+            offsets.append(np.log(shares / shares.sum()) - np.log(learned.reference))
+    for offset in offsets:
+        moved = made.scale(q, np.exp(offset - offset.max()))
+        every = range(len(made.classes))
+        q = made.share(moved, q, every, even=False, least=TINY)  # a row of 0 stays as it is
+    return q
+
+
+def _linear_member(made: Program, theta: Any, logs: Value) -> Value:
+    """Return ``softmax(theta (log g, 1))``; two columns are a weight and an intercept."""
+    c = len(made.classes)
+    if np.shape(theta) not in ((c, 2), (c, c + 1)):
+        raise ExportError(
+            "a member of this pool is no linear map of log g, and `export/_programs` does not "
+            "know it; export a single method, such as mcllo or temperature."
+        )
+    weight = theta[:, 0] if theta.shape[1] == 2 else theta[:, :-1]
+    return made.step("softmax", made.affine(logs, weight, theta[:, -1]))
+
+
+PROGRAMS: dict[str, Callable[[Program, Any, Value, Value], Value]] = {
+    "identity": _identity,
+    "temperature": _temperature,
+    "mcllo": _mcllo,
+    "vector": _linear,
+    "matrix": _linear,
+    "dirichlet": _linear,
+    "auto": _auto,
+    "beta": _beta,
+    "histogram": _by_class("steps", ("edges", "table")),
+    "isotonic": _by_class("lines", ("at", "value")),
+    "xu_davoine": _xu_davoine,
+}
+"""From the scores z and the probabilities p to the answer; by method."""

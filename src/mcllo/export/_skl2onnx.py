@@ -1,0 +1,168 @@
+"""Whole classifiers to ONNX: `RecalibratedClassifierCV` and calibrators, for skl2onnx.
+
+====================  ==========================================================================
+a calibrator          its program on the input
+`Recalibrated-`       each pair's classifier by skl2onnx, its columns in the order of all classes,
+`ClassifierCV`        the calibrator's program; the mean of the pairs, and its most probable class
+====================  ==========================================================================
+
+`register_skl2onnx` makes ``skl2onnx.to_onnx`` know both, also inside pipelines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from ..calibrators import CALIBRATORS
+from ..model_selection import RecalibratedClassifierCV
+from ._onnx_graph import Graph, graph_label
+from ._optional import ONNX, needed
+from ._program import ExportError
+from ._programs import log_probabilities, program_of
+
+OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "nocl": [True, False],
+    "output_class_labels": [False, True],
+}
+"""What skl2onnx offers for every classifier."""
+
+
+def register_skl2onnx() -> None:
+    """Make ``skl2onnx.to_onnx`` convert calibrators and `RecalibratedClassifierCV`.
+
+    Examples
+    --------
+    ::
+
+        mcllo.export.register_skl2onnx()
+        onx = skl2onnx.to_onnx(model, X[:1].astype(np.float32), options={"zipmap": False})
+    """
+    skl2onnx = needed("skl2onnx", ONNX)
+    calculate = needed("skl2onnx.common.shape_calculator", ONNX)
+    shape = calculate.calculate_linear_classifier_output_shapes
+    made = [(cls, f"Mcllo{cls.__name__}", _convert_calibrator) for cls in CALIBRATORS.values()]
+    made.append((RecalibratedClassifierCV, "MclloRecalibratedClassifierCV", _convert_classifier))
+    for cls, name, convert in made:
+        skl2onnx.update_registered_converter(cls, name, shape, convert, options=OPTIONS)
+
+
+def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
+    graph = _graph(scope, container, len(operator.raw_operator.classes_))
+    calibrator: Any = operator.raw_operator
+    rows = graph.cast(operator.inputs[0].full_name, "float64")
+    _finish(graph, operator, container, graph.run(program_of(calibrator), rows))
+
+
+def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
+    model = operator.raw_operator
+    graph = _graph(scope, container, len(model.classes_))
+    pairs = [
+        _pair(scope, operator, container, graph, pair) for pair in model.calibrated_classifiers_
+    ]
+    answer = pairs[0]
+    if len(pairs) > 1:
+        total = graph.node("Sum", *pairs)
+        answer = graph.node("Div", total, graph.constant(float(len(pairs))))
+    _finish(graph, operator, container, answer)
+
+
+def _graph(scope: Any, container: Any, n_classes: int) -> Graph:
+    prefix = scope.get_unique_variable_name("mcllo") + "_"
+    return Graph(n_classes, "float64", prefix, min(container.target_opset_any_domain(""), 18))
+
+
+def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) -> str:
+    """Return the repaired probabilities of one classifier, by its calibrator."""
+    classifier = pair.estimator
+    while isinstance(classifier, FrozenEstimator):
+        classifier = classifier.estimator
+    if not isinstance(pair.calibrator, tuple(CALIBRATORS.values())):
+        raise ExportError(
+            f"the calibrator must be one of mcllo.CALIBRATORS; {type(pair.calibrator).__name__} is "
+            "not."
+        )
+    calibrator: Any = pair.calibrator
+    program = program_of(calibrator)
+    scores = program.input == "logits" and hasattr(classifier, "decision_function")
+    raw = _outputs(scope, operator, container, classifier, scores)
+    known = classifier.classes_.tolist()
+    x = graph.cast(raw, "float64")
+    wanted = pair.classes.tolist()
+    if known != wanted:
+        x = _aligned(graph, x, known, wanted, scores)
+    if program.input == "logits" and not scores:
+        x = graph.run(log_probabilities(program.classes), x)
+    return graph.run(program, x)
+
+
+def _outputs(scope: Any, operator: Any, container: Any, classifier: Any, scores: bool) -> str:
+    """Add the classifier itself; return the name of its probabilities, or of its scores."""
+    supported = needed("skl2onnx._supported_operators", ONNX).sklearn_operator_name_map
+    types = needed("skl2onnx.common.data_types", ONNX)
+    if type(classifier) not in supported:
+        raise ExportError(
+            f"skl2onnx has no converter for {type(classifier).__name__}; register one with "
+            "skl2onnx.update_registered_converter."
+        )
+    if scores:
+        shape = getattr(classifier, "coef_", np.empty((0, 0))).shape
+        known = container.has_options(classifier, "raw_scores")
+        if not known or shape[0] != len(classifier.classes_):
+            raise ExportError(
+                f"the scores of {type(classifier).__name__} have no plain form in ONNX for a "
+                "calibrator of logits; use a calibrator of probabilities (on='log_probs')."
+            )
+    own = scope.declare_local_operator(supported[type(classifier)], classifier)
+    own.inputs = operator.inputs
+    if scores:
+        for side in (scope, container):
+            side.add_options(id(classifier), {"raw_scores": True})
+    label_kind = types.Int64TensorType if _whole(classifier) else types.StringTensorType
+    kind = operator.outputs[1].type.__class__
+    own.outputs.append(scope.declare_local_variable("label", label_kind()))
+    own.outputs.append(scope.declare_local_variable("scores", kind()))
+    return str(own.outputs[1].full_name)
+
+
+def _whole(classifier: Any) -> bool:
+    """Whether labels are whole numbers."""
+    return bool(np.issubdtype(classifier.classes_.dtype, np.integer))
+
+
+def _aligned(graph: Graph, x: str, known: list[Any], wanted: list[Any], scores: bool) -> str:
+    """Return columns in the order of all classes; what the classifier never saw has 0."""
+    if scores:
+        raise ExportError(
+            "a fold's classifier never saw some class, and scores of classes that it did not see "
+            "have no plain form. Use a calibrator of probabilities, or folds with every class."
+        )
+    nothing = graph.node("Mul", graph.slice(x, 0, 1), graph.constant(0.0))
+    both = graph.node("Concat", x, nothing, axis=1)
+    place = [known.index(label) if label in known else len(known) for label in wanted]
+    return graph.node("Gather", both, graph.constant(place, np.int64), axis=1)
+
+
+def _finish(graph: Graph, operator: Any, container: Any, answer: str) -> None:
+    """Write label and probabilities, and hand all nodes to skl2onnx."""
+    model = operator.raw_operator
+    label, probabilities = (output.full_name for output in operator.outputs)
+    kind = operator.outputs[1].type.__class__.__name__
+    graph.cast(answer, "float64" if kind.startswith("Double") else "float32", out=probabilities)
+    classes = tuple(model.classes_.tolist())
+    graph_label(graph, classes, answer, label)
+    values = graph.onnx.helper.get_attribute_value
+    container.initializers.extend(graph.constants)
+    for node in graph.nodes:
+        given = {a.name: values(a) for a in node.attribute}
+        container.add_node(
+            node.op_type,
+            list(node.input),
+            list(node.output),
+            op_version=graph.opset,
+            name=node.name,
+            **given,
+        )

@@ -1,0 +1,110 @@
+"""How many rows a wanted power takes: simulated, and solved along the curve that power follows.
+
+==============  ===================================================================================
+curve           with n rows the likelihood ratio follows about a chi-square with ``df`` degrees and
+                noncentrality ``k n``, so that ``power(n) = P(chi2_df(k n) > c)``, c the level's
+                critical value; one number, k, is unknown
+a step          the k of largest binomial likelihood over all sizes tried, each within a factor of
+                two of the last guess counting; the next guess is the n with the wanted power
+answer          n after the last step; its interval from the likelihood of k (95 %)
+==============  ===================================================================================
+
+The curve only says where to look: rates are simulated with the test's own p-values, and the last
+sizes lie so near the answer that what is left of the curve hardly matters. A size whose tables
+would be too large to simulate is not tried: the answer is then the curve's, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._ground.results import Floats, Result
+from .._ground.text import format_count
+from ..exceptions import InputError
+
+FIRST, LARGEST = 400, 200_000
+"""Rows of the first size tried, and of the largest."""
+STEPS = 8
+NEAR = 0.05
+"""Guesses that differ by less, as a part of n, are one."""
+GRID = np.exp(np.linspace(np.log(1e-9), np.log(10.0), 6001))
+"""Noncentralities of a row."""
+DEVIANCE = 3.841458820694124
+"""The 95 % quantile of chi-square with one degree of freedom."""
+
+
+@dataclass(frozen=True)
+class RowsNeeded(Result):
+    """How many labelled rows a wanted power takes.
+
+    Attributes
+    ----------
+    power : float
+        What was wanted.
+    n, low, high : int
+        Rows, and the 95 % interval of the simulation.
+    extrapolated : bool
+        Whether so many rows were too many to simulate: the number is the curve's alone.
+    """
+
+    power: float
+    n: int
+    low: int
+    high: int
+    extrapolated: bool
+
+    def __str__(self) -> str:
+        ends = f"{format_count(self.low)} to {format_count(self.high)}"
+        text = f"A power of {100 * self.power:g} % takes about {format_count(self.n)} rows ({ends})"
+        if self.extrapolated:
+            return f"{text}, by extrapolation: so many were not simulated."
+        return f"{text}."
+
+
+def check_power(power: float, alpha: float) -> float:
+    """Refuse a power that no test has, or that every test has."""
+    if isinstance(power, bool) or not alpha < power < 1.0:
+        raise InputError(
+            argument="power", rule=f"lie between {alpha:g}, the level, and 1", value=power
+        )
+    return float(power)
+
+
+def solve(
+    rejected: Callable[[int], tuple[int, int]], df: int, power: float, alpha: float
+) -> RowsNeeded:
+    """Return the n with the wanted power; ``rejected(n)`` simulates: rejections, repetitions."""
+    powers, noncentral = _curve(df, alpha)
+    target = float(np.interp(power, powers, noncentral))
+    tried: dict[int, tuple[int, int]] = {}
+    guess = FIRST
+    for _ in range(STEPS):
+        tried[guess] = rejected(guess)
+        likely = np.zeros(len(GRID))
+        for n, (hits, reps) in tried.items():
+            if 0.5 * guess <= n <= 2.0 * guess:
+                rate = np.clip(np.interp(GRID * n, noncentral, powers), 1e-12, 1.0 - 1e-12)
+                likely += hits * np.log(rate) + (reps - hits) * np.log1p(-rate)
+        wanted = target / float(GRID[int(np.argmax(likely))])
+        new = int(np.clip(np.ceil(wanted), guess // 8, guess * 8))  # 0 or 1 tells no more
+        new = min(max(new, 10), LARGEST)
+        if new in tried or (abs(new - guess) <= NEAR * guess and len(tried) > 1):
+            break
+        guess = new
+    inside = GRID[2.0 * (likely.max() - likely) <= DEVIANCE]
+    n, low, high = (
+        int(min(np.ceil(target / k), 1e12)) for k in (target / wanted, inside[-1], inside[0])
+    )
+    return RowsNeeded(power, n, low, high, wanted > 2.0 * max(tried))
+
+
+def _curve(df: int, alpha: float) -> tuple[Floats, Floats]:
+    """Return powers, ascending, and the noncentralities that have them."""
+    from scipy.special import chdtri, chndtr
+
+    noncentral = np.concatenate([[0.0], np.exp(np.linspace(np.log(1e-3), np.log(1e4), 4000))])
+    powers = 1.0 - chndtr(float(chdtri(df, alpha)), float(df), noncentral)
+    return np.maximum.accumulate(powers), noncentral

@@ -1,0 +1,109 @@
+"""`mcllo export`: what is written, and the exit code of the proof."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import data
+import numpy as np
+import pytest
+
+import mcllo
+from mcllo.__main__ import run
+
+CLASSES = ["a", "b", "c"]
+
+
+@pytest.fixture
+def model(tmp_path):
+    X, y = data.drawn(200, CLASSES, 3, power=2.0)
+    mcllo.MCLLOCalibrator().fit(X, y).save(tmp_path / "m.json")
+    return tmp_path / "m.json"
+
+
+@pytest.mark.parametrize(
+    ("to", "name", "more"),
+    [
+        ("onnx", "r.onnx", []),
+        ("onnx", "r.onnx", ["--dtype", "float32", "--input", "logits"]),
+        ("sql", "r.sql", ["--dialect", "sqlite", "--keep", "id"]),
+        ("sql", "r.sql", ["--dialect", "snowflake"]),
+        ("js", "r.mjs", []),
+        ("torch", "r.py", []),
+        ("python", "r.py", []),
+    ],
+)
+def test_written_and_proved(to, name, more, model, tmp_path, capsys):
+    if to in ("onnx", "torch"):
+        pytest.importorskip({"onnx": "onnxruntime", "torch": "torch"}[to])
+    out = tmp_path / name
+    assert run(["export", str(model), "--to", to, "-o", str(out), "--check", *more]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{out}: mcllo for 3 classes"
+    found = float(re.search(r"largest difference (\S+) ", second)[1])
+    assert "the same as predict_proba on 1,000 rows" in second
+    assert found < (1e-6 if "float32" in more else 1e-12)
+    assert out.stat().st_size > 500
+    if "snowflake" in more:
+        assert "sql (snowflake, run as sqlite)" in second
+
+
+def test_a_difference_is_a_failure(model, monkeypatch, capsys):
+    # a form that is wrong on purpose: its writer forgets the shifts
+    targets = sys.modules["mcllo.export._targets"]
+    right = targets.TARGETS["python"]
+
+    def wrong(program):
+        for step in program.steps:
+            if "shift" in step.numbers:
+                step.numbers["shift"] = np.zeros_like(step.numbers["shift"])
+        return right.write(program)
+
+    broken = targets.Target("python", "wrong", (), wrong)
+    monkeypatch.setitem(targets.TARGETS, "python", broken)
+    assert run(["export", str(model), "--to", "python", "--check"]) == 1
+    assert "NOT the same as predict_proba" in capsys.readouterr().out
+
+
+def test_standard_output_holds_the_form_and_nothing_else(model):
+    command = [sys.executable, "-m", "mcllo", "export", str(model), "--to", "python", "-o", "-"]
+    done = subprocess.run([*command, "--check"], capture_output=True, text=True, check=True)
+    made = {}
+    exec(done.stdout, made)
+    assert made["CLASSES"] == CLASSES
+    assert done.stderr.startswith("python: the same")
+
+
+def test_a_check_of_sql_says_nothing_else(model):
+    # DuckDB lists the objects that are left when the process ends
+    pytest.importorskip("duckdb")
+    command = [sys.executable, "-m", "mcllo", "export", str(model), "--to", "sql", "--check"]
+    done = subprocess.run(
+        [*command, "--columns", "p1,p2,p3"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("sql (duckdb): the same")
+    assert done.stderr == ""
+
+
+def test_a_model_may_come_from_standard_input(model, tmp_path):
+    command = [sys.executable, "-m", "mcllo", "export", "-", "--to", "js", "-o", "r.js"]
+    subprocess.run(command, input=model.read_text(), text=True, check=True, cwd=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"m.json", "r.js", "r.d.ts"}
+
+
+def test_what_is_missing_is_named(model, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    assert run(["export", str(model), "--to", "sql", "-o", "-"]) == 2
+    said = capsys.readouterr().err
+    assert "pip install 'mcllo[sql]'" in said
+
+
+def test_a_damaged_model_is_refused_before_anything_is_written(model, tmp_path, capsys):
+    content = json.loads(model.read_text())
+    content["state"]["gamma"][0] = 1e308
+    model.write_text(json.dumps(content))
+    assert run(["export", str(model), "--to", "python", "-o", str(tmp_path / "r.py")]) == 2
+    assert "state.gamma[0] must be at most 1e+100 in size" in capsys.readouterr().err
+    assert not Path(tmp_path / "r.py").exists()

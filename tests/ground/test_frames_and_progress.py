@@ -1,0 +1,141 @@
+"""Tables as frames, and long work in a notebook that is made of a few lines."""
+
+import sys
+import types
+from threading import get_ident
+from time import sleep
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from mcllo._ground import notebook
+from mcllo._ground.notebook import ticking
+from mcllo._ground.text import Table
+
+COLUMNS = {
+    "class": ["cat", "dog", "雪"],
+    "n": [1, 2, 3],
+    "p": [0.5, None, 0.25],
+    "gamma": [1.0, float("nan"), float("inf")],
+    "converged": [True, False, True],
+}
+
+
+@pytest.fixture
+def table():
+    return Table(COLUMNS)
+
+
+def test_pandas_makes_a_frame_of_a_table(table):
+    frame = pd.DataFrame(table)
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(COLUMNS))
+    pd.testing.assert_frame_equal(frame, table.to_frame())
+    assert list(table) == table.rows()
+
+
+def test_polars_and_pyarrow_make_a_frame_of_a_table(table):
+    frame, arrow = pl.DataFrame(table), pa.table(table)
+    assert frame.columns == arrow.column_names == list(COLUMNS)
+    assert frame["class"].to_list() == arrow["class"].to_pylist() == COLUMNS["class"]
+    assert frame.schema["p"] == pl.Float64
+    assert frame["p"].to_list() == arrow["p"].to_pylist() == [0.5, None, 0.25]
+    assert frame["converged"].to_list() == [True, False, True]
+    assert np.isnan(frame["gamma"][1])
+
+
+def test_labels_of_two_kinds_are_words_in_a_frame():
+    mixed = Table({"class": ["all", 1, 2]})
+    assert pl.DataFrame(mixed)["class"].to_list() == ["all", "1", "2"]
+
+
+def test_the_interchange_protocol(table):
+    found = table.__dataframe__()
+    assert list(found.column_names()) == list(COLUMNS)
+    assert found.num_rows() == 3
+
+
+class Shell:
+    """A shell with a kernel, and what was shown in it."""
+
+    kernel = object()
+
+    def __init__(self):
+        self.seen, self.threads = [], set()
+
+    def display(self, thing, display_id):
+        assert display_id
+        self.update(thing)
+        return self
+
+    def update(self, thing):
+        self.seen.append(thing._repr_html_())
+        self.threads.add(get_ident())
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    found = Shell()
+    module, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    module.get_ipython, display.display = (lambda: found), found.display
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr(notebook, "PATIENCE", 0.1)
+    monkeypatch.setattr(notebook, "PAUSE", 0.05)
+    return found
+
+
+def test_long_work_is_shown_and_then_taken_away(shell):
+    with ticking("reading <rows>", "rows") as advance:
+        advance(1234)
+        sleep(0.4)
+    assert "reading &lt;rows&gt;, 1,234 rows, 0 s" in shell.seen[0]
+    assert shell.seen[-1] == ""
+    assert len(shell.seen) >= 3
+    before = len(shell.seen)
+    sleep(0.15)
+    assert len(shell.seen) == before  # nobody goes on
+
+
+def test_short_work_is_not_shown(shell):
+    with ticking("short"):
+        pass
+    assert shell.seen == []
+
+
+def test_work_inside_work_takes_over_its_line(shell):
+    @ticking("inner")
+    def inner():
+        sleep(0.3)
+
+    with ticking("outer"):
+        sleep(0.2)
+        inner()
+        sleep(0.2)
+    words = [line.partition(">")[2].partition(",")[0] for line in shell.seen[:-1]]
+    assert words[0] == words[-1] == "outer"
+    assert "inner" in words
+    assert len(shell.threads) == 1
+
+
+def test_a_failure_takes_the_line_away(shell):
+    @ticking("failing")
+    def failing():
+        sleep(0.2)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        failing()
+    assert shell.seen[-1] == ""
+    with ticking("again"):
+        sleep(0.2)
+    assert "again" in "".join(shell.seen)
+
+
+def test_nothing_is_shown_in_a_terminal(capsys):
+    assert notebook.notebook() is None
+    with ticking("work") as advance:
+        advance(1)
+    assert capsys.readouterr() == ("", "")

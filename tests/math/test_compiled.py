@@ -1,0 +1,231 @@
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from mcllo._math import compiled
+from mcllo._math.compiled import kernel_name
+from mcllo._math.kernel import LogPartition
+from mcllo._math.likelihood import identity_theta, sufficient_statistic
+from mcllo._math.many_fits import Problems
+from mcllo.exceptions import InputError
+
+needs_library = pytest.mark.skipif(
+    compiled.library() is None, reason="no compiled kernel: install where there is a C compiler"
+)
+levels = pytest.mark.parametrize("level", [0, 1, 2])
+SHAPES = [(1, 1), (1, 63), (2, 64), (2, 65), (4, 130), (9, 1000), (25, 300), (70, 150)]
+
+
+def by_numpy(odds, weight=None):
+    """Return the partition that NumPy computes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "library", lambda: None)
+        return LogPartition(odds, weight)
+
+
+def at_level(level):
+    """Skip what this processor cannot run."""
+    if level > compiled._level(compiled.library()):
+        pytest.skip("this processor has no vectors of that width")
+
+
+def in_c(odds, weight, level):
+    """Return the partition that C computes with vectors of that level."""
+    at_level(level)
+    partition = LogPartition(odds, weight)
+
+    def call(theta):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(compiled, "_level", lambda found: level)
+            return partition(theta)
+
+    return call
+
+
+def assert_agree(found, expected):
+    """Compare to 1e-12, Hessians and gradients on the scale of the Hessian's diagonal."""
+    scale = np.sqrt(np.diagonal(expected.hessian))
+    unit = np.outer(scale, scale)
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(found.hessian / unit, expected.hessian / unit, rtol=0.0, atol=1e-12)
+
+
+@needs_library
+@levels
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("k", "n"), SHAPES)
+def test_c_and_numpy_agree(k, n, weighted, level):
+    rng = np.random.default_rng(10 * k + n)
+    odds, theta = rng.normal(scale=3.0, size=(k, n)), identity_theta(k) + rng.normal(size=2 * k) / 3
+    weight = rng.uniform(0.1, 5.0, size=n) if weighted else None
+    ours, theirs = in_c(odds, weight, level), by_numpy(odds, weight)
+    assert_agree(ours(theta), theirs(theta))
+
+
+@needs_library
+@levels
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 30.0, 590.0, 650.0, 1e5]))
+def test_far_rows_agree_one_by_one(level, seed, far):
+    # one row at a time: a sum would hide what rows far out contribute
+    rng = np.random.default_rng(seed)
+    odds, theta = far * rng.normal(size=(3, 5)), identity_theta(3) + rng.normal(size=6) / 3
+    for i in range(5):
+        row = np.ascontiguousarray(odds[:, [i]])
+        ours, theirs = in_c(row, None, level)(theta), by_numpy(row)(theta)
+        assert ours.value == pytest.approx(theirs.value, rel=1e-12, abs=1e-15)
+        np.testing.assert_allclose(ours.gradient, theirs.gradient, rtol=1e-12, atol=1e-300 * far)
+
+
+@needs_library
+@levels
+def test_exp_and_log_are_good_to_the_last_digits(level):
+    # one class, one row: value log(1 + exp eta), gradient exp(eta) / (1 + exp(eta))
+    eta = np.concatenate([np.linspace(-707.9, 599.9, 4001), np.linspace(-3.0, 3.0, 2001)])
+    for x in eta:
+        terms = in_c(np.array([[x]]), None, level)(identity_theta(1))
+        with np.errstate(under="ignore"):
+            total = 1.0 + np.exp(x)
+        assert terms.value == pytest.approx(np.log(total), rel=4e-16, abs=3e-16)
+        assert terms.gradient[0] == pytest.approx(np.exp(x) / total, rel=1e-15)
+
+
+@needs_library
+@levels
+@pytest.mark.parametrize(("k", "n"), [(1, 3), (2, 64), (3, 65), (10, 1001)])
+def test_softmax_in_c_is_that_of_scipy(level, k, n):
+    at_level(level)
+    rng = np.random.default_rng(k + n)
+    wide = rng.normal(scale=300.0, size=(k, n + 5))
+    wide[0, :2] = -np.inf if k > 1 else 0.0
+    eta = wide[:, 2 : n + 2]  # rows that do not follow each other in memory
+    expected, beside = special.softmax(eta, axis=0), wide[:, [0, 1, n + 2, n + 3]].copy()
+    logs = special.logsumexp(eta, axis=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "_level", lambda found: level)
+        found = compiled.softmax(eta, 0)
+    np.testing.assert_allclose(eta, expected, rtol=1e-13, atol=1e-300)
+    np.testing.assert_allclose(found, logs, rtol=1e-15, atol=1e-13)
+    np.testing.assert_array_equal(wide[:, [0, 1, n + 2, n + 3]], beside)
+
+
+@needs_library
+@levels
+@pytest.mark.parametrize("baseline", [0, 2, 3])
+def test_log_odds_in_c_are_those_of_numpy(level, baseline):
+    at_level(level)
+    rng = np.random.default_rng(baseline)
+    rows = rng.dirichlet([0.02, 0.3, 1.0, 5.0], size=131)
+    rows = np.clip(rows, 2.3e-308, None)
+    rows[:3, :2] = [[1.0, 2.2250738585072014e-308], [0.5, 0.7071067811865476], [1e-300, 1.0]]
+    found = np.empty((3, 131))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "_level", lambda found: level)
+        assert compiled.fill_log_odds(rows, baseline, found)
+    logs = np.log(rows.T)
+    expected = np.delete(logs - logs[baseline], baseline, axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=3e-13)  # logs of up to 708
+
+
+@needs_library
+@pytest.mark.parametrize("least", [0.0, 2e-308, 5e-324, -0.1])
+def test_what_has_no_logarithm_in_c_is_left_to_numpy(least):
+    rows = np.array([[0.5, 0.5], [least, 1.0]])
+    assert not compiled.fill_log_odds(rows, 1, np.empty((1, 2)))
+
+
+@needs_library
+@levels
+def test_where_rows_lie_in_memory_changes_no_bit(level):
+    rng = np.random.default_rng(0)
+    odds, theta = rng.normal(size=(3, 640)), rng.normal(size=6)
+    wide = np.empty((3, 700))
+    wide[:, 13:653] = odds
+    ours, theirs = in_c(odds, None, level)(theta), in_c(wide[:, 13:653], None, level)(theta)
+    np.testing.assert_array_equal(ours.hessian, theirs.hessian)
+    np.testing.assert_array_equal(ours.gradient, theirs.gradient)
+    assert ours.value == theirs.value
+    np.testing.assert_array_equal(ours.hessian, ours.hessian.T)
+
+
+@needs_library
+def test_nan_stays_nan():
+    odds = np.zeros((2, 9))
+    assert np.isnan(LogPartition(odds)(np.array([np.nan, 0.0, 1.0, 1.0])).value)
+    assert np.isnan(LogPartition(odds)(np.array([np.inf, 0.0, 1.0, 1.0])).value)
+
+
+@needs_library
+def test_rows_that_c_does_not_take_are_left_to_numpy():
+    odds = np.zeros((3, 8))
+    assert compiled.is_for(odds)
+    assert not compiled.is_for(odds.astype(np.float32))
+    assert not compiled.is_for(np.zeros((8, 3)).T)
+    assert not compiled.is_for(np.zeros((compiled.MOST_COMPARED + 1, 2)))
+
+
+@needs_library
+@levels
+def test_minima_agree_for_every_width_of_vectors(monkeypatch, level):
+    if level > compiled._level(compiled.library()):
+        pytest.skip("this processor has no vectors of that width")
+    rng = np.random.default_rng(7)
+    odds, codes = rng.normal(size=(5, 77)), rng.integers(0, 6, size=(4, 77))
+    problems = Problems(
+        np.array([sufficient_statistic(odds, own) for own in codes]), identity_theta(5)
+    )
+    usual = problems.minima(odds)
+    monkeypatch.setattr(compiled, "_level", lambda found: level)
+    np.testing.assert_allclose(problems.minima(odds).theta, usual.theta, rtol=1e-10, atol=1e-12)
+
+
+@pytest.fixture
+def fresh():
+    """Let `library` look again, in the test and after it."""
+    compiled.library.cache_clear()
+    yield
+    compiled.library.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_the_environment_turns_c_off_or_insists_on_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("MCLLO_KERNEL", "NumPy")
+    assert kernel_name() == "NumPy"
+    compiled.library.cache_clear()
+    monkeypatch.setenv("MCLLO_KERNEL", "c")
+    monkeypatch.setattr(compiled, "LIBRARY", tmp_path / "libkernel.so")
+    with pytest.raises(InputError, match=r"MCLLO_KERNEL=c needs libkernel\.so"):
+        kernel_name()
+    monkeypatch.setenv("MCLLO_KERNEL", "fortran")
+    with pytest.raises(InputError, match="must be 'c' or 'numpy'; got 'fortran'"):
+        kernel_name()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_without_a_library_numpy_runs(monkeypatch, tmp_path):
+    monkeypatch.delenv("MCLLO_KERNEL", raising=False)
+    monkeypatch.setattr(compiled, "LIBRARY", tmp_path / "libkernel.so")
+    assert kernel_name() == "NumPy"
+    (tmp_path / "libkernel.so").write_text("no library at all")
+    compiled.library.cache_clear()
+    assert kernel_name() == "NumPy"
+
+
+@needs_library
+@pytest.mark.usefixtures("fresh")
+def test_a_library_of_another_source_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.delenv("MCLLO_KERNEL", raising=False)
+    assert kernel_name().startswith("C (")
+    compiled.library.cache_clear()
+    shutil.copy(compiled.SOURCE, tmp_path)
+    monkeypatch.setattr(compiled, "SOURCE", tmp_path / "kernel.c")
+    assert kernel_name().startswith("C (")
+    with (tmp_path / "kernel.c").open("a") as file:
+        file.write("/* changed */\n")
+    compiled.library.cache_clear()
+    assert kernel_name() == "NumPy"

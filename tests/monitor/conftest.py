@@ -1,0 +1,6 @@
+"""`killed` is a program and a module of these tests."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

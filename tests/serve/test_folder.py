@@ -1,0 +1,132 @@
+"""The private folder is gone afterwards, whichever way a run ends."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import urllib.request
+from time import monotonic, sleep
+
+import pytest
+
+from mcllo.__main__ import run
+from mcllo._serve import listening
+from mcllo._serve.folder import LOCK, NAME, YOUNG, private_folder, sweep
+from mcllo.exceptions import InputError
+
+PATIENCE = 120.0
+
+
+def until(holds):
+    """Wait until something holds."""
+    end = monotonic() + PATIENCE
+    while not holds():
+        assert monotonic() < end, "it takes too long"
+        sleep(0.05)
+
+
+def test_nobody_else_can_read_it_and_it_is_gone_at_the_end(tmp_path):
+    with private_folder(tmp_path) as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (folder / "job").mkdir()
+        (folder / "job" / "table.csv").write_text("secret")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_does_not_keep_it(tmp_path):
+    with pytest.raises(RuntimeError, match="oops"), private_folder(tmp_path):
+        raise RuntimeError("oops")
+    assert list(tmp_path.iterdir()) == []
+
+
+CRASH = """
+import os, signal, sys
+from pathlib import Path
+from mcllo._serve.folder import private_folder
+with private_folder(Path(sys.argv[1])) as folder:
+    (folder / "table.csv").write_text("secret")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_crash_does_not_keep_it(tmp_path):
+    done = subprocess.run([sys.executable, "-c", CRASH, str(tmp_path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    until(lambda: list(tmp_path.iterdir()) == [])
+
+
+def test_what_an_earlier_run_left_is_swept(tmp_path):
+    left, young, other = (tmp_path / name for name in (f"{NAME}left", f"{NAME}young", "mine"))
+    for folder in (left, young, other):
+        folder.mkdir()
+        (folder / "table.csv").write_text("secret")
+    old = os.stat(left).st_mtime - 2 * YOUNG
+    with private_folder(tmp_path) as used:
+        assert (used / LOCK).exists()
+        for folder in (left, other, used):
+            os.utime(folder, (old, old))
+        assert sweep(tmp_path) == [left]
+        assert sorted(tmp_path.iterdir()) == sorted([used, young, other])
+
+
+@pytest.fixture
+def running(tmp_path):
+    """Return ``mcllo serve`` as a process, whose temporary files are in `tmp_path`."""
+    call = [sys.executable, "-m", "mcllo", "serve", "--no-browser"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=environment)
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_the_verb_serves_until_it_is_killed(running, tmp_path):
+    address = running.stdout.readline().split()[-1]
+    assert address.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(address) as answer:
+        assert "Are these probabilities right?" in answer.read().decode()
+    (folder,) = tmp_path.glob(f"{NAME}*")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    until(lambda: list(tmp_path.glob(f"{NAME}*")) == [])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_the_verb_cleans_up_after_signals(running, tmp_path, number, code):
+    with urllib.request.urlopen(running.stdout.readline().split()[-1]) as answer:
+        assert answer.status == 200  # it serves, so that signals are uvicorn's
+    assert list(tmp_path.glob(f"{NAME}*"))
+    running.send_signal(number)
+    assert running.wait(PATIENCE) == code
+    assert list(tmp_path.glob(f"{NAME}*")) == []
+
+
+def test_a_worker_does_not_outlive_the_page(tmp_path):
+    pipe = tmp_path / "never written"
+    os.mkfifo(pipe)
+    call = [sys.executable, "-P", "-m", "mcllo._serve.worker"]
+    worker = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    given = f'{{"file": "{pipe}", "limits": {{}}}}'
+    worker.stdin.write(f'{{"task": "look", "folder": "{tmp_path}", "given": {given}}}\n'.encode())
+    worker.stdin.flush()
+    assert b"doing" in worker.stdout.readline()
+    worker.stdin.close()  # as when the page is gone
+    assert worker.wait(PATIENCE) == 1
+    worker.stdout.close()
+
+
+def test_it_listens_on_this_machine_alone_and_says_when_it_cannot(capsys):
+    with listening(0) as sock:
+        host, port = sock.getsockname()
+        assert host == "127.0.0.1"
+        with pytest.raises(
+            InputError, match=rf"port={port} cannot be listened on: .* in use\. Choose"
+        ):
+            listening(port)
+        assert run(["serve", "--no-browser", "--port", str(port)]) == 2
+        assert capsys.readouterr().err.startswith(f"mcllo: --port {port} cannot be listened on: ")
+    with pytest.raises(InputError, match="port=99999 cannot be listened on"):
+        listening(99999)

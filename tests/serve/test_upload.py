@@ -1,0 +1,95 @@
+"""Files as they come in: their names, their size, and forms that hold none."""
+
+import asyncio
+
+import pytest
+
+from mcllo._serve.files import LONGEST, safe_name
+from mcllo._serve.limits import Limits
+from mcllo._serve.upload import receive_file
+from mcllo.exceptions import FileFormatError
+
+KIND = "multipart/form-data; boundary=XX"
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("forecasts.xlsx", "forecasts.xlsx"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\me\\data.csv", "data.csv"),
+        ("<img src=x onerror=alert(1)>.csv", "_img src=x onerror=alert(1)_.csv"),
+        ('a"; filename="b.csv', "a_; filename=_b.csv"),
+        ("--html=x.csv", "html=x.csv"),
+        (".bashrc", "bashrc"),
+        ("-", "table"),
+        ("..", "table"),
+        ("", "table"),
+        ("a\r\nb\x00\u202ecsv.exe", "a _bcsv.exe"),
+        ("Repaired.csv", "my Repaired.csv"),
+        ("model.json", "my model.json"),
+        ("наблюдения 2026.csv", "наблюдения 2026.csv"),
+    ],
+)
+def test_names(given, name):
+    assert safe_name(given) == name
+
+
+def test_long_names_keep_their_ending():
+    name = safe_name("é" * 300 + ".parquet")
+    assert name.endswith("é.parquet")
+    assert len(name.encode()) <= LONGEST
+
+
+def received(body, folder, kind=KIND, chunk=7, **limits):
+    async def chunks():
+        for start in range(0, len(body), chunk):
+            yield body[start : start + chunk]
+
+    return asyncio.run(receive_file(chunks(), kind, folder, Limits(**limits)))
+
+
+def form(*parts):
+    heads = [
+        f"--XX\r\nContent-Disposition: form-data; {head}\r\n\r\n{text}\r\n" for head, text in parts
+    ]
+    return ("".join(heads) + "--XX--\r\n").encode()
+
+
+def test_a_file_is_written_as_it_comes(tmp_path):
+    content = "a,b,y\n" + "0.5,0.5,a\n" * 50
+    body = form(('name="other"', "x"), ('name="file"; filename="my rows.csv"', content))
+    assert received(body, tmp_path) == "my rows.csv"
+    assert [path.name for path in tmp_path.iterdir()] == ["my rows.csv"]
+    assert (tmp_path / "my rows.csv").read_text() == content
+
+
+def test_only_the_first_file_counts(tmp_path):
+    two = [('name="file"; filename="a.csv"', "one"), ('name="file"; filename="b.csv"', "two")]
+    assert received(form(*two), tmp_path) == "a.csv"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_too_large_a_file_is_refused_and_not_written_to_the_end(tmp_path):
+    body = form(('name="file"; filename="a.csv"', "x" * 5000))
+    with pytest.raises(
+        FileFormatError, match=r"at most 0\.001 MB here; this one has more\. Use fewer"
+    ):
+        received(body, tmp_path, n_bytes=1000)
+    assert (tmp_path / "a.csv").stat().st_size <= 1000
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (form(('name="file"; filename=""', "")), KIND),
+        (form(('name="x"', "y")), KIND),
+        (b"file=x", "application/x-www-form-urlencoded"),
+        (b"no form at all", KIND),
+        (b"", ""),
+    ],
+)
+def test_a_form_without_a_file(tmp_path, body, kind):
+    with pytest.raises(FileFormatError, match="a file must be chosen; none was sent"):
+        received(body, tmp_path, kind=kind)
+    assert list(tmp_path.iterdir()) == []
