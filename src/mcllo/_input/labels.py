@@ -283,6 +283,13 @@ def check_distinct(classes: Sequence[Hashable]) -> None:
             raise InputError(message, argument="classes", value=name, remedy="Rename it.")
 
 
+def check_each_named(names: Sequence[Hashable], n_classes: int) -> None:
+    """Refuse a list of classes that is too short or too long for the columns."""
+    if len(names) != n_classes:
+        rule, found = f"name each of the {n_classes} columns", Phrase("{} names", len(names))
+        raise InputError(argument="classes", rule=rule, value=found)
+
+
 def encode_counts(
     y: Any, n_classes: int, names: Sequence[Hashable] | None
 ) -> tuple[NDArray[Any], Classes]:

@@ -33,6 +33,7 @@ from .frames import by_prefix, check_index, labelled_tables, n_columns
 from .labels import (
     Classes,
     baseline_column,
+    check_each_named,
     check_not_reserved,
     class_names,
     default_baseline,
@@ -236,8 +237,8 @@ class Predictions:
     ) -> Predictions:
         n_samples, n_classes = simplex.probs.shape
         names: Sequence[Hashable] | None = simplex.names if classes is None else classes
-        if names is not None and len(names) != n_classes:
-            raise names_missing(n_classes, len(names))
+        if names is not None:
+            check_each_named(names, n_classes)
         if y is None:
             raise no_labels("None")
         counted = n_columns(y) > 1 and is_count_table(y)
@@ -476,12 +477,6 @@ def judged_predictions(
     else:
         predictions.facts.refuse_fractions()
     return predictions
-
-
-def names_missing(n_classes: int, n_names: int) -> InputError:
-    """Return the error of a list of classes that is too short or too long."""
-    rule, found = f"name each of the {n_classes} columns", Phrase("{} names", n_names)
-    return InputError(argument="classes", rule=rule, value=found)
 
 
 def scored_predictions(

@@ -31,8 +31,8 @@ from .._ground.results import Codes, Floats
 from .._ground.statements import warn
 from .._ground.text import format_count
 from .._input.frames import as_numbers, did_you_mean
-from .._input.labels import Classes, class_names, find_class
-from .._input.predictions import Predictions, as_predictions, names_missing
+from .._input.labels import Classes, check_each_named, class_names, find_class
+from .._input.predictions import Predictions, as_predictions
 from .._input.probabilities import clean_probs
 from .._input.zeros import DEFAULT_CLIP
 from .._math.likelihood import log_odds_from_logs, softmax_against_zero
@@ -259,8 +259,7 @@ def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = No
     simplex = clean_probs(probs, columns=names)
     n, c = simplex.probs.shape
     labels = tuple(names or simplex.names or range(c))
-    if len(labels) != c:
-        raise names_missing(c, len(labels))
+    check_each_named(labels, c)
     if simplex.raised is not None:
         raised = f"were raised to {simplex.clip:g}; labels are drawn from the raised rows."
         whole = f"{simplex.n_zeros} of {simplex.probs.size} probabilities were 0 and {raised}"
