@@ -95,7 +95,7 @@ def commands(folder):
         read_bytes,
     )
     found["start.db"] = (["monitor", "start", folder / "start.db"], read_monitor)
-    add = ["monitor", "add", folder / "add.db", data, *labels, "--batch", "new"]
+    add = ["monitor", "add", folder / "add.db", folder / "more.csv", *labels, "--batch", "new"]
     found["add.db"] = (add, read_monitor)
     found["reproduce.csv"] = (["reproduce", "table2", "-o", folder], read_bytes)
     return found
@@ -111,6 +111,7 @@ def prepare(folder, run):
         for row, k in zip(probs.tolist(), y.sum(axis=1), strict=True)
     ]
     (folder / "good.csv").write_text("\n".join(["a,b,c,y", *lines, ""]))
+    (folder / "more.csv").write_text("\n".join(["a,b,c,y", *lines[:150], ""]))  # rows count once
     np.save(folder / "good.npy", probs)
     data = [str(folder / "good.csv"), "--label", "y"]
     assert run(["fit", *data, "-o", str(folder / "model.json")]) == 0
@@ -150,7 +151,8 @@ def ended(pid):
 def load(run, words, folder):
     """Import what a verb needs, so that its children do not; nothing is run in this process."""
     listed = folder.parent / "modules.loaded"
-    assert ended(child(run, words, listed)) in (0, 1, 3)
+    code = ended(child(run, words, listed))
+    assert code in (0, 1, 3), f"exit code {code}: {' '.join(map(str, words))}"
     for name in listed.read_text().splitlines():
         with contextlib.suppress(Exception):
             importlib.import_module(name)

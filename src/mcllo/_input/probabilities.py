@@ -98,14 +98,14 @@ def clean_probs(
     """
     values, names = as_matrix(probs, "probs", columns)
     check_shape(values, "probs")
+    clean = np.array(values, dtype=np.float64, order="C")  # callers keep theirs; no layout matters
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused by name later
-        sums = values.astype(np.float64, copy=False) @ np.ones(values.shape[1])
+        sums = clean @ np.ones(clean.shape[1])
     error = np.abs(sums - 1.0)
     tolerance = TOLERANCE if values.dtype.itemsize >= 8 else TOLERANCE_FLOAT32
     if not (values.min() >= 0.0 and error.max() <= tolerance):
         _refuse(values, sums, tolerance, normalize)
     noteworthy = error > NOTEWORTHY_ROW_ERROR
-    clean = np.array(values, dtype=np.float64)  # a copy: callers keep theirs
     if noteworthy.any():
         clean /= np.where(noteworthy, sums, 1.0)[:, None]
     if keep_zeros:
@@ -125,7 +125,7 @@ def clean_logits(logits: Any, *, columns: Sequence[Hashable] | None = None) -> S
     """Validate logits and return their softmax beside them."""
     values, names = as_matrix(logits, "logits", columns)
     check_shape(values, "logits")
-    values = values.astype(np.float64)
+    values = np.array(values, dtype=np.float64, order="C")
     rule = f"be finite, at most {LARGEST_LOGIT:g} in size"
     _refuse_first(np.isnan(values), values, "logits", rule, GAP)
     _refuse_first(~(np.abs(values) <= LARGEST_LOGIT), values, "logits", rule, REPAIR)

@@ -44,6 +44,9 @@ SURELY_SETTLED = 1e-3
 """Part of `tol` below which H counts as settled whatever the ratio."""
 SLOW, AS_BEFORE = 1e-7, 0.2
 """A decrement below the first that is more than the second times the last falls slowly."""
+LOST = 1e-24
+"""Part of the value below which a decrement is rounding: it counts where rows weigh so much that no
+decrement can reach `tol`."""
 MAX_ITER = 100
 NEAR = 1e-8
 """Decrement from which `approach` takes one more step and leaves the last one to `minimize`: with a
@@ -119,6 +122,7 @@ def minimize(
     x = np.array(start, dtype=np.float64)
     first = terms = objective(x) if first is None else first
     decrement, n_iter = 0.0, 0
+    tol = max(tol, LOST * abs(first.value))
     while n_iter < max_iter and not terms.value <= reach:
         direction, previous = solve(terms), decrement
         with np.errstate(over="ignore"):
