@@ -8,7 +8,7 @@ from scipy import special
 
 from mcllo._math import compiled
 from mcllo._math.compiled import kernel_name
-from mcllo._math.kernel import LogPartition
+from mcllo._math.kernel import LogPartition, softmax
 from mcllo._math.likelihood import identity_theta, sufficient_statistic
 from mcllo._math.many_fits import Problems
 from mcllo.exceptions import InputError
@@ -112,6 +112,22 @@ def test_softmax_in_c_is_that_of_scipy(level, k, n):
     np.testing.assert_allclose(eta, expected, rtol=1e-13, atol=1e-300)
     np.testing.assert_allclose(found, logs, rtol=1e-15, atol=1e-13)
     np.testing.assert_array_equal(wide[:, [0, 1, n + 2, n + 3]], beside)
+
+
+@needs_library
+@levels
+def test_both_kernels_take_the_same_for_nothing(level):
+    # exp(-708) is 3e-308; below it NumPy's exp goes on with fewer and fewer digits, to exp(-745)
+    at_level(level)
+    eta = np.array([[0.0] * 5, [-707.9, -708.0, -708.1, -720.0, -750.0]])
+    in_c, in_numpy = eta.copy(), eta.copy()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "_level", lambda found: level)
+        softmax(in_c)
+        patch.setattr(compiled, "softmax", lambda eta, axis: None)
+        softmax(in_numpy)
+    np.testing.assert_array_equal(in_c[1] > 0.0, [True, True, False, False, False])
+    np.testing.assert_allclose(in_numpy, in_c, rtol=1e-13, atol=0.0)
 
 
 @needs_library

@@ -48,8 +48,10 @@ MOST_CELLS, FEWEST_ROWS = 400_000, 500
 """Probabilities that show the family's shape; of more, evenly spaced rows, at least so many."""
 NO_DIFFERENCE = 1e-9
 """Log probabilities that differ by less are equal."""
-TOL, ROUGH = 1e-8, 1e-4
-"""Decrements, in nats, at which the estimate is found, and the place where spreads are measured."""
+TOL = 1e-12
+"""Decrement, in nats, at which the estimate is found, and the place where spreads are measured."""
+NEAR = 1e-8
+"""Part of the goal by which the deviance at an end of an interval may miss it."""
 MAX_ITER = 100
 FARTHEST = 1e6
 """Standard deviations of a row's difference beyond which t has reached the end of its family."""
@@ -171,7 +173,7 @@ class PairedLoss:
         """S, scaled, for the rows that were kept."""
         return self.mean / self.scale * float(self.weight.sum())
 
-    def _most_likely(self, here: _Point, events: float, tol: float) -> _Point:
+    def _most_likely(self, here: _Point, events: float) -> _Point:
         """Return the estimate, from `here`, with ``log(A'')`` times `events` as a prior."""
 
         def loss(at: _Point) -> float:
@@ -182,7 +184,7 @@ class PairedLoss:
             curvature = max(here.curvature, 1e-300)
             slope = here.slope - self._observed - events * here.bend / curvature
             step = -slope / curvature
-            if -slope * step <= tol or abs(here.t) >= FARTHEST:
+            if -slope * step <= TOL or abs(here.t) >= FARTHEST:
                 break
             for _ in range(MAX_ITER):
                 there = self._at(float(np.clip(here.t + step, -FARTHEST, FARTHEST)))
@@ -196,12 +198,12 @@ class PairedLoss:
     @cached_property
     def typical(self) -> _Point:
         """Where spreads are measured: an estimate that never lies at the family's end."""
-        return self._most_likely(self._start, 0.5, ROUGH)
+        return self._most_likely(self._start, 0.5)
 
     @cached_property
     def estimate(self) -> _Point:
         """Where the family's mean is the observed one."""
-        return self._most_likely(self.typical, 0.0, TOL)
+        return self._most_likely(self.typical, 0.0)
 
     def _error(self, variances: Floats) -> float:
         """Return the standard error of a mean of independent rows with these (scaled) variances."""
@@ -262,7 +264,7 @@ class PairedLoss:
             here = self._at(best.t + side * away)
             lost = 2.0 * (here.value - best.value - side * away * self._observed)
             inside, outside = (away, outside) if lost < goal else (inside, away)
-            if abs(lost - goal) <= 1e-4 * goal or outside - inside <= 1e-9 * outside:
+            if abs(lost - goal) <= NEAR * goal or outside - inside <= 1e-9 * outside:
                 break
             slope = 2.0 * side * (here.slope - self._observed)
             newton = away - (lost - goal) / slope if slope > 0.0 else np.inf

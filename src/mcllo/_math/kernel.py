@@ -39,6 +39,8 @@ ROUGH, ENOUGH_ROWS = 4, 10
 """One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
 SAFE, SAFE_FLOAT32 = 600.0, 60.0
 """Largest eta whose exponentials, thousands of them, can be added without overflow."""
+LOWEST = -708.0
+"""exp of less is 0, as in C: what comes next would be numbers of fewer and fewer digits."""
 ROUNDED_UP = 1.0 + 2e-15
 """The Hessian is a positive diagonal less a gram matrix; the diagonal is enlarged by more than its
 rounding, so that the difference stays positive definite where rows are saturated."""
@@ -233,6 +235,8 @@ def softmax(eta: NDArray[Any], axis: int = 0, *, bounded: bool | None = False) -
     top = None if bounded else eta.max(axis=axis, keepdims=True)
     if top is not None:
         eta -= top
+        if eta.min(initial=0.0) < LOWEST:
+            eta[eta < LOWEST] = -np.inf
     np.exp(eta, out=eta)
     total: NDArray[Any] = eta.sum(axis=axis, keepdims=True)
     eta /= total
