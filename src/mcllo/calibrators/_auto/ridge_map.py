@@ -37,7 +37,7 @@ MOST_WHOLE = 250
 """Parameters up to which the whole Hessian is inverted; beyond, one block for each class."""
 ROWS_OF_WHOLE, ROWS_OF_BLOCKS = 30, 10
 """Rows for each parameter that the whole Hessian, or the block of a class, is computed from."""
-PART, PART_OF_WIDE, WIDE = 0.1, 0.5, 500
+PART, PART_OF_WIDE, WIDE = 0.1, 0.5, 250
 """Part of a gradient that conjugate gradients may leave, also of more parameters than the last."""
 
 

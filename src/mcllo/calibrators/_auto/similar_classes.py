@@ -35,6 +35,8 @@ from .row_sets import RowSets
 N_SHARED = 5
 SHARED, OWN = 2.0, 3.0
 """Ridge on the shared numbers, and on intercepts for each root of c."""
+MOST_KEPT = 2**22
+"""Features up to which a search keeps them from step to step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,8 @@ class SimilarProblems:
         self.rows, self.rounding, self.dtype = rows, rows.rounding, rows.scores.dtype
         self.alike = alike.astype(self.dtype, copy=False)
         c = alike.shape[1]
+        self._kept: dict[int, NDArray[Any]] = {}
+        self._keeps = N_SHARED * rows.codes.size * c <= MOST_KEPT
         self.ridge = np.repeat([SHARED, OWN * np.sqrt(c)], [N_SHARED, c])
 
     def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
@@ -134,7 +138,11 @@ class SimilarProblems:
         small = x.astype(self.dtype, copy=False)
         for part in self.rows.chunks((k + 1) * (size - k)):
             scores = self.rows.scores[:, :-1, part]
-            features = _features(scores, self.alike)
+            features = self._kept.get(part.start)
+            if features is None:
+                features = _features(scores, self.alike)
+            if self._keeps:
+                self._kept[part.start] = features
             p = _eta(scores, features, small[:, :k], small[:, k:])
             codes = self.rows.codes[:, None, part]
             own = np.take_along_axis(p, codes, axis=1)[:, 0]
