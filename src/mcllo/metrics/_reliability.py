@@ -16,7 +16,7 @@ them. The bands hold bin by bin: at level 0.95 about one bin in twenty is outsid
 
 Poisson-binomial: the probabilities of 0, 1, ..., n hits among rows that hit with ``p_i`` are the
 coefficients of ``prod_i (1 - p_i + p_i z)``; the factors are multiplied in pairs, pairs of pairs
-and so on, by Fourier transforms: O(n log^2 n).
+and so on, short ones by hand and long ones by Fourier transforms: O(n log^2 n).
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ from ..exceptions import InputError
 from ._binned import cell_totals
 from ._bins import Binning, NBins, binned, top_label
 
+BY_HAND = 9
+"""Coefficients up to which factors are multiplied without a transform."""
+
 
 def poisson_binomial(probs: Floats) -> Floats:
     """Return the probabilities of 0 .. n hits among n rows that hit with `probs`.
@@ -47,17 +50,21 @@ def poisson_binomial(probs: Floats) -> Floats:
     >>> poisson_binomial(np.array([0.5, 0.5])).round(12)
     array([0.25, 0.5 , 0.25])
     """
-    from scipy.fft import irfft, next_fast_len, rfft
-
     n = len(probs)
     factors = np.zeros((1 << max(0, n - 1).bit_length(), 2))
     factors[:, 0] = 1.0
     factors[:n] = np.column_stack([1.0 - probs, probs])
     while len(factors) > 1:
-        size = 2 * factors.shape[1] - 1
-        length = next_fast_len(size, real=True)
-        waves = rfft(factors, length, axis=1)
-        factors = irfft(waves[0::2] * waves[1::2], length, axis=1)[:, :size]
+        first, second, m = factors[0::2], factors[1::2], factors.shape[1]
+        size = 2 * m - 1
+        if m <= BY_HAND:
+            factors = np.zeros((len(first), size))
+            for k in range(m):
+                factors[:, k : k + m] += first[:, k : k + 1] * second
+            continue
+        length = 9 * (size // 8)  # size is a power of 2 and 1: the next number of small factors
+        waves = np.fft.rfft(factors, length, axis=1)
+        factors = np.fft.irfft(waves[0::2] * waves[1::2], length, axis=1)[:, :size]
     mass: Floats = np.maximum(factors[0, : n + 1], 0.0)
     return mass
 
