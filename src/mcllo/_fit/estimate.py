@@ -46,7 +46,7 @@ from .._math.likelihood import (
     sufficient_statistic,
 )
 from .._math.many_classes import MOST_PARAMETERS, are_many, fit_many, has_whole_hessian
-from .._math.newton import Solution, approach, minimize
+from .._math.newton import FAST, Secants, Solution, approach, minimize
 from .._math.products import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator
 from .._math.separable_classes import Peeled, peel
 from ..exceptions import InputError, Option, Phrase
@@ -186,7 +186,10 @@ def _estimate_lightly(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
     start, first = _start(likelihood, Terms(null.value, null.gradient, hessian))
     if first is None:
         first, hessian = light(start), rough(start)
-    near = approach(light, start, first, inverse_of(hessian), renew=lambda x: inverse_of(rough(x)))
+    secants = Secants(inverse_of(hessian))
+    near = approach(
+        light, start, secants, first=first, renew=lambda x: inverse_of(rough(x)), fast=FAST
+    )
     solution = minimize(likelihood, near.x, endless=True, settled=near.converged)
     solution = replace(solution, n_iter=near.n_iter + solution.n_iter)
     known = Terms(null.value, null.gradient, NO_HESSIAN)

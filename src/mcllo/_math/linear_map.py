@@ -22,6 +22,8 @@ x_i'`` with ``v_ji = w_i g_ji (1 - g_ji)``, are all but made by the rows of larg
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +31,8 @@ from .._ground.results import Floats
 from .kernel import softmax
 from .likelihood import CHUNK_ELEMENTS, Terms
 
+LIKELY = 0.5
+"""Probability of a label from which its loss is known better from it than from eta."""
 LOOKED_AT, COUNTED = 100, 5
 """Rows for each feature that `class_blocks` looks at, and that it counts one by one."""
 
@@ -59,8 +63,6 @@ class LinearMapLoss:
         size = n_modelled * self.shape[1]
         self._rows = min(self.n_samples, max(256, CHUNK_ELEMENTS // size))
         self._light = min(self.n_samples, max(256, CHUNK_ELEMENTS // max(self.shape)))
-        own = (n_modelled if diagonal else 1, self.shape[1], max(self._rows, self._light))
-        self._features = np.ones(own)
         self._products = np.empty(size * self._rows)
         self.statistic = self._label_sums(weight)
 
@@ -68,9 +70,10 @@ class LinearMapLoss:
         """Return value, gradient and Hessian at `theta`, flat: class after class."""
         m, d = self.shape
         value, gram, blocks = 0.0, np.zeros((m * d, m * d)), np.zeros((m, d, d))
-        for start in range(0, self.n_samples, self._rows):
-            features, root, g, nll = self._chunk(theta, start, self._rows)
-            value += float(nll @ (root * root))
+        for part in self._parts(self._rows):
+            features, root = self._design(part), self.root[part]
+            g = self._eta(theta, self.scores[:, part])
+            value += float(self._losses(g, part) @ (root * root))
             g *= root
             stack = self._products[: m * d * len(root)].reshape(m, d, -1)
             np.multiply(g[:, None, :], features, out=stack)
@@ -86,37 +89,36 @@ class LinearMapLoss:
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return what `__call__` does, without the Hessian."""
         value, gradient = 0.0, -self.statistic
-        for start in range(0, self.n_samples, self._light):
-            features, root, g, nll = self._chunk(theta, start, self._light)
-            weight = root * root
-            value += float(nll @ weight)
+        for part in self._parts(self._light):
+            scores, weight = self.scores[:, part], self.root[part] ** 2
+            g = self._eta(theta, scores)
+            value += float(self._losses(g, part) @ weight)
             g *= weight
             if self.diagonal:
-                gradient += np.einsum("ji,jki->jk", g, features)
+                gradient[:, 0] += np.einsum("ji,ji->j", g, scores)
             else:
-                gradient += g @ features[0].T
+                gradient[:, :-1] += g @ scores.T
+            gradient[:, -1] += g.sum(axis=1)
         return value, gradient.ravel()
 
     def curvature(self, theta: Floats, along: Floats) -> float:
         """Return ``d' H d`` for the direction d = `along`: the rows' variances of d's eta."""
         total = 0.0
-        for start in range(0, self.n_samples, self._light):
-            features, root, g, _ = self._chunk(theta, start, self._light)
-            t = self._eta(along, features)
-            mean = np.einsum("ji,ji->i", g, t)
-            t -= mean
-            total += float(np.einsum("ji,ji,ji->i", g, t, t) @ (root * root))
+        for part in self._parts(self._light):
+            g, t = (self._eta(flat, self.scores[:, part]) for flat in (theta, along))
+            softmax(g)
+            t -= np.einsum("ji,ji->i", g, t)
+            total += float(np.einsum("ji,ji,ji->i", g, t, t) @ self.root[part] ** 2)
         return total
 
     def class_blocks(self, theta: Floats, gram: Floats) -> Floats:
         """Return the Hessian's blocks on single classes, about, shape (m, d, d); `feature_gram`."""
         m, d = self.shape
         step = max(1, self.n_samples // (LOOKED_AT * d))
-        scores, root = self.scores[:, ::step], self.root[::step]
+        some = slice(None, None, step)
+        root = self.root[some]
         n, counted = len(root), min(len(root), COUNTED * d)
-        features = np.ones((m if self.diagonal else 1, d, n))
-        features[:, :-1] = scores[:, None] if self.diagonal else scores
-        g = self._eta(theta, features)
+        g = self._eta(theta, self.scores[:, some])
         softmax(g)
         spread = g * (1.0 - g)
         spread *= step * root * root
@@ -124,7 +126,7 @@ class LinearMapLoss:
         own = np.take_along_axis(spread, most, axis=1)
         rest = spread.sum(axis=1) - own.sum(axis=1)
         blocks = np.maximum(rest, 0.0)[:, None, None] * (gram / (self.root @ self.root))
-        rows = np.ascontiguousarray(features.transpose(0, 2, 1))
+        rows = np.ascontiguousarray(self._design(some).transpose(0, 2, 1))
         for j in range(m):
             x = rows[j if self.diagonal else 0][most[j]]
             blocks[j] += (x.T * own[j]) @ x
@@ -132,38 +134,37 @@ class LinearMapLoss:
 
     def feature_gram(self) -> Floats:
         """Return ``sum_i w_i x_ji x_ji'``, shape (m, d, d), or (1, d, d) when all share it."""
-        gram = np.zeros((len(self._features), self.shape[1], self.shape[1]))
-        for start in range(0, self.n_samples, self._rows):
-            features, root = self._design(start, self._rows)
-            scaled = features * root
+        d = self.shape[1]
+        gram = np.zeros((len(self.scores) if self.diagonal else 1, d, d))
+        for part in self._parts(self._rows):
+            scaled = self._design(part) * self.root[part]
             gram += scaled @ scaled.transpose(0, 2, 1)
         return gram
 
-    def _design(self, start: int, rows: int) -> tuple[Floats, Floats]:
-        """Return the features of a chunk, shape (m or 1, d, rows), and the roots of its weights."""
-        scores = self.scores[:, start : start + rows]
-        features = self._features[..., : scores.shape[1]]
-        if self.diagonal:
-            features[:, 0] = scores
-        else:
-            features[0, :-1] = scores
-        return features, self.root[start : start + rows]
+    def _parts(self, rows: int) -> Iterator[slice]:
+        return (slice(start, start + rows) for start in range(0, self.n_samples, rows))
 
-    def _eta(self, theta: Floats, features: Floats) -> Floats:
+    def _design(self, part: slice) -> Floats:
+        """Return the features of these rows, shape (m or 1, d, rows)."""
+        scores = self.scores[:, part]
+        scores = scores[:, None] if self.diagonal else scores[None]
+        return np.concatenate([scores, np.ones((len(scores), 1, scores.shape[2]))], axis=1)
+
+    def _eta(self, theta: Floats, scores: Floats) -> Floats:
         theta = theta.reshape(self.shape)
-        if not self.diagonal:
-            return np.asarray(theta @ features[0])
-        eta: Floats = theta[:, :1] * features[:, 0]
-        eta += theta[:, 1:]
+        eta: Floats = theta[:, :1] * scores if self.diagonal else theta[:, :-1] @ scores
+        eta += theta[:, -1:]
         return eta
 
-    def _chunk(self, theta: Floats, start: int, rows: int) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return a chunk's features, weight roots, probabilities and negative log likelihoods."""
-        features, root = self._design(start, rows)
-        g = self._eta(theta, features)
-        g -= g.max(axis=0)  # before the label's entry is taken: small losses keep their digits
-        own = g[self.codes[start : start + rows], np.arange(len(root))]
-        return features, root, g, softmax(g, bounded=True) - own
+    def _losses(self, eta: Floats, part: slice) -> Floats:
+        """Replace eta by the probabilities; return the rows' negative log likelihoods."""
+        codes, place = self.codes[part], np.arange(eta.shape[1])
+        own = eta[codes, place]
+        losses = softmax(eta) - own
+        p = eta[codes, place]
+        likely = p > LIKELY
+        losses[likely] = -np.log(p[likely])  # small losses keep their digits
+        return losses
 
     def _blocks(self, stack: Floats, features: Floats, root: Floats) -> Floats:
         """Return ``sum_i w_i g_ji x_ji x_ji'`` of a chunk, shape (m, d, d)."""

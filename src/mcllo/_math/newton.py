@@ -1,4 +1,4 @@
-"""Damped Newton for smooth convex functions: one problem (`minimize`), or several at once.
+"""Damped Newton for smooth convex functions.
 
 Each iteration of `minimize`, at x with gradient g and Hessian H:
 
@@ -19,17 +19,16 @@ With many parameters most of the work is H. `approach` finds a place so near the
 step s with the change y of the gradient along it corrects (BFGS):
 ``B <- (I - s y' / y's) B (I - y s' / y's) + s s' / y's``.
 
-`minimize_sets` takes the same steps for several problems that share every evaluation, each with its
-own value, step and end; directions may be rough solutions. A problem is done with its step where
-its decrement is below `tol` or lost in rounding, and where decrements fall so fast that the next
-one would be a tenth of `tol`.
+Where a search begins at the minimum of a similar function, and must not know of it in the end,
+`trace` bounds what is left: a function whose slope at the start is that of the problem, with the
+other sign, is known but for so much. With the decrements D at the start and d at the end that is
+``sqrt(D d)`` at most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -58,16 +57,11 @@ FAST, RENEWED, MEMORY = 0.5, 2, 20
 """Ratio of two decrements up to which `approach` goes on; the step before which B is made anew; the
 steps that correct it."""
 MAX_HALVINGS = 40
+LEFT = 0.1
+"""Part of a decrement that the last step leaves."""
+TINY = 1e-300
 ROUNDING = 1e-13
 """Relative error of a value: no smaller fall is looked for."""
-
-MAX_ITER_MANY = 50
-LEFT_OF_TOL = 0.1
-"""Part of `tol` that the last step may leave, if decrements go on to fall as they did."""
-NOISE_MANY = 0.01
-"""Part of the rounding of values below which decrements are not worth another step."""
-MAX_PRODUCTS = 200
-
 
 Product = Callable[[Floats], Floats]
 """Multiplies by a matrix."""
@@ -111,6 +105,7 @@ def minimize(
     settled: bool = False,
     endless: bool = False,
     reach: float = -np.inf,
+    trace: float = np.inf,
 ) -> Solution:
     """Minimise `objective` from `start`; see the module's steps.
 
@@ -128,6 +123,8 @@ def minimize(
         with np.errstate(over="ignore"):
             decrement = max(0.0, -float(terms.gradient @ direction))
         n_iter += 1
+        if n_iter == 1:
+            tol = min(tol, trace**2 / LEFT / max(decrement, TINY))
         sure = settled or decrement <= SETTLED * previous
         slow = endless and AS_BEFORE * previous < decrement <= SLOW
         if slow or decrement <= tol * (1.0 if sure else SURELY_SETTLED):
@@ -143,27 +140,32 @@ def minimize(
 def approach(
     light: Callable[[Floats], Terms],
     start: Floats,
-    first: Terms,
-    inverse: Product,
+    secants: Secants,
     *,
+    first: Terms | None = None,
     renew: Callable[[Floats], Product] | None = None,
     enough: float = NEAR,
-    fast: float = FAST,
+    fast: float = np.inf,
     max_iter: int = MAX_ITER,
+    trace: float = np.inf,
 ) -> Solution:
     """Return a place near the minimum; see the module's last formula.
 
-    `light` gives values and gradients, `first` those at `start`, `inverse` multiplies by a rough
-    inverse of the Hessian there, and ``renew(x)`` returns one at x. The search ends where the
-    decrement is `enough`, and leaves off where decrements do not fall as `fast`: there Newton's own
-    steps do better.
+    `light` gives values and gradients, `first` those at `start`. `secants` begin with a rough
+    inverse of the Hessian there, learn on the way, and are made anew of ``renew(x)``. The search
+    ends where the decrement is `enough`, and leaves off where decrements do not fall as `fast`:
+    there Newton's own steps do better.
     """
-    x, terms, decrement, secants = start, first, np.inf, Secants(inverse)
+    x, decrement = start, np.inf
+    first = terms = light(start) if first is None else first
+    enough = max(enough, LOST * abs(first.value))
     for n_iter in range(max_iter):
         if n_iter == RENEWED and renew is not None:
             secants = Secants(renew(x))
         direction, previous = -secants(terms.gradient), decrement
         decrement = -float(terms.gradient @ direction)
+        if n_iter == 0:
+            enough = min(enough, trace**2 / LEFT / max(decrement, TINY))
         if 0.0 <= decrement <= enough:
             return Solution(x + direction, first, terms, decrement, n_iter, True)
         found = line_search(light, x, terms, direction) if decrement <= fast * previous else None
@@ -227,91 +229,3 @@ def line_search(
             return point, trial
         step *= 0.5
     return None
-
-
-class Problems(Protocol):
-    """What is minimised: S functions of P parameters."""
-
-    rounding: Floats
-    """By how much values may be wrong, shape (S,)."""
-
-    def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
-        """Move to x, shape (S, P); return values (S,) and gradients (S, P)."""
-
-    def direction(self, gradient: Floats) -> Floats:
-        """Return solutions of ``H d = -g`` there."""
-
-
-def minimize_sets(problems: Problems, start: Floats, tol: float, trace: float = np.inf) -> Floats:
-    """Return where the problems are least, from `start`, shape (S, P).
-
-    `trace` bounds what of the start may be left in the end: a function whose slope at the start is
-    that of the problem, with the other sign, is known but for so much.
-    """
-    x = np.array(start, dtype=np.float64)
-    active = np.ones(len(x), dtype=bool)
-    value, gradient = problems.value_gradient(x)
-    enough, last = np.full(len(x), tol), np.zeros(len(x))
-    for n_iter in range(MAX_ITER_MANY):
-        direction = problems.direction(gradient)
-        decrement = -np.einsum("sp,sp->s", gradient, direction)
-        if n_iter == 0:
-            most = trace**2 / LEFT_OF_TOL / np.maximum(decrement, 1e-300)
-            enough = np.maximum(np.minimum(enough, most), NOISE_MANY * problems.rounding)
-        direction[~active] = 0.0
-        near = decrement * decrement <= LEFT_OF_TOL * enough * last
-        done = active & ((decrement <= enough) | near)
-        x[done] += direction[done]
-        active &= ~done
-        if not active.any():
-            break
-        step = active.astype(np.float64)
-        slack = problems.rounding + 1e-13 * np.abs(value)
-        for _ in range(MAX_HALVINGS):
-            trial = x + step[:, None] * direction
-            with np.errstate(over="ignore", invalid="ignore"):
-                value_there, gradient_there = problems.value_gradient(trial)
-            fell = value_there <= value - ENOUGH_DECREASE * step * decrement + slack
-            if (fell | ~active).all():
-                break
-            step[active & ~fell] *= 0.5
-        active &= fell  # no step helps: as far as rounding lets it
-        x[active], value, gradient, last = trial[active], value_there, gradient_there, decrement
-    return x
-
-
-def newton_directions(hessian: Floats, gradient: Floats) -> Floats:
-    """Return ``-H^-1 g`` of each problem, for positive definite Hessians of shape (S, P, P)."""
-    return -np.asarray(np.linalg.solve(hessian, gradient[..., None])[..., 0], dtype=np.float64)
-
-
-def conjugate_gradients(
-    product: Callable[[Floats], Floats],
-    precondition: Callable[[Floats], Floats],
-    right: Floats,
-    part: float,
-) -> Floats:
-    """Return solutions of ``H x = right``, shape (S, P), with that part of each residual left.
-
-    Residuals are measured as the preconditioner does. A problem that is done waits for the others.
-    """
-    x, residual = np.zeros_like(right), right.copy()
-    p = scaled = precondition(right)
-    size = np.einsum("sp,sp->s", residual, scaled)
-    goal = part * part * size
-    active = size > 0.0
-    for _ in range(MAX_PRODUCTS):
-        image = product(p)
-        curvature = np.einsum("sp,sp->s", p, image)
-        active &= curvature > 0.0
-        step = np.where(active, size / np.where(active, curvature, 1.0), 0.0)[:, None]
-        x += step * p
-        residual -= step * image
-        active &= size > goal
-        scaled = precondition(residual)
-        last, size = size, np.einsum("sp,sp->s", residual, scaled)
-        active &= size > goal
-        if not active.any():
-            break
-        p = scaled + np.where(active, size / np.where(last > 0.0, last, 1.0), 0.0)[:, None] * p
-    return x

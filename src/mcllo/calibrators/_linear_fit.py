@@ -45,7 +45,7 @@ from .._input.probabilities import Simplex
 from .._math.kernel import softmax
 from .._math.likelihood import CHUNK_ELEMENTS, Terms
 from .._math.linear_map import LinearMapLoss
-from .._math.newton import Solution, approach, minimize, newton_direction
+from .._math.newton import Product, Secants, Solution, approach, minimize, newton_direction
 from .._math.products import NO_HESSIAN
 from .._math.temperature import inverse_temperature
 from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
@@ -209,27 +209,35 @@ class _End:
 Solver = Callable[["_Objective", Floats], _End]
 
 
-class _Objective:
+class PenalizedLoss:
     """``theta -> Terms`` of the penalised negative log likelihood, theta flat."""
 
     def __init__(self, loss: LinearMapLoss, identity: Floats, ridge: Floats) -> None:
-        self.loss, self.identity = loss, identity.ravel()
-        self.gram = loss.feature_gram()
-        squares = np.diagonal(self.gram, axis1=1, axis2=2)
-        self.floor = FLOOR * np.broadcast_to(squares, loss.shape).ravel()
-        self.ridge = ridge.ravel() + self.floor
-        self.total_weight = float(squares[0, -1])
+        self.loss, self.identity, self.ridge = loss, identity.ravel(), ridge.ravel()
 
     def __call__(self, theta: Floats) -> Terms:
+        """Return value, gradient and Hessian."""
         away = theta - self.identity
         pull = self.ridge * away
         return self.loss(theta) + Terms(0.5 * float(pull @ away), pull, np.diag(self.ridge))
 
-    def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
+    def light(self, theta: Floats) -> Terms:
+        """Return value and gradient alone."""
         away = theta - self.identity
         pull = self.ridge * away
         value, gradient = self.loss.value_and_gradient(theta)
-        return value + 0.5 * float(pull @ away), gradient + pull
+        return Terms(value + 0.5 * float(pull @ away), gradient + pull, NO_HESSIAN)
+
+
+class _Objective(PenalizedLoss):
+    """The same with the floor."""
+
+    def __init__(self, loss: LinearMapLoss, identity: Floats, ridge: Floats) -> None:
+        self.gram = loss.feature_gram()
+        squares = np.diagonal(self.gram, axis1=1, axis2=2)
+        self.floor = FLOOR * np.broadcast_to(squares, loss.shape).ravel()
+        self.total_weight = float(squares[0, -1])
+        super().__init__(loss, identity, ridge.ravel() + self.floor)
 
 
 def _first_scale(gaps: Floats, codes: Codes, weight: Floats | None) -> float:
@@ -264,20 +272,20 @@ def secant(objective: _Objective, start: Floats, max_iter: int = MAX_STEPS) -> _
 
 def _approached(objective: _Objective, start: Floats, max_iter: int = MAX_STEPS) -> Solution:
     """Return where BFGS ends that begins with the Hessian's blocks on single classes."""
-    (m, d), place = objective.loss.shape, np.arange(objective.loss.shape[1])
     blocks = objective.loss.class_blocks(start, objective.gram)
-    blocks[:, place, place] *= 1.0 + SOFTER
-    blocks[:, place, place] += objective.ridge.reshape(m, d)
-    inverse = np.linalg.inv(blocks)
+    inverse = by_blocks(blocks, objective.ridge)
+    enough = ENOUGH * len(start)
+    return approach(objective.light, start, Secants(inverse), enough=enough, max_iter=max_iter)
 
-    def light(theta: Floats) -> Terms:
-        return Terms(*objective.value_and_gradient(theta), NO_HESSIAN)
 
-    def product(v: Floats) -> Floats:
-        return (v.reshape(m, 1, d) @ inverse).ravel()
-
-    enough, first = ENOUGH * len(start), light(start)
-    return approach(light, start, first, product, enough=enough, fast=np.inf, max_iter=max_iter)
+def by_blocks(blocks: Floats, ridge: Floats) -> Product:
+    """Return products with the inverse of blocks on the diagonal, ridge included."""
+    count, size, _ = blocks.shape
+    whole, place = blocks.copy(), np.arange(size)
+    whole[:, place, place] *= 1.0 + SOFTER
+    whole[:, place, place] += ridge.reshape(count, size)
+    inverse = np.linalg.inv(whole)
+    return lambda v: (v.reshape(count, 1, size) @ inverse).ravel()
 
 
 def _centred(end: _End, objective: _Objective) -> _End:

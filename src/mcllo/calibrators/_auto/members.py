@@ -16,12 +16,12 @@ vector                a weight and an intercept for each ``log g_j``: more than 
 mcllo, vector and full maps are ``softmax(theta (x, 1))``, x = log g or log s: the mean of the
 baselines' maps is such a map, too. A full map begins where look-alike classes leave off: what they
 explain with five numbers it need not learn with c (c - 1). Fits to parts of the rows start at the
-fit to all; they are made at the same time and share a preconditioner.
+fit to all, with what it learned of the Hessian.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,21 +30,13 @@ from ..._ground.notebook import ticking
 from ..._ground.results import Codes, Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._math.kernel import softmax
-from .._linear_fit import identity_map
-from .baseline_maps import fit_baselines, map_of, refit_baselines
-from .ridge_map import (
-    MOST_WHOLE,
-    Inverse,
-    RidgeProblems,
-    curvature,
-    fit_ridge,
-    inverse_curvature,
-    shared_inverse,
-    structured_ridge,
-)
-from .row_sets import RowSets, all_rows, some_rows
-from .similar_classes import SimilarClasses, fit_similar, similar_features
-from .soft_temperature import SoftTemperature, features, fit_soft_temperatures
+from ..._math.newton import Product
+from .._linear_fit import by_blocks, identity_map
+from .baseline_maps import fit_baselines, map_of
+from .ridge_map import by_shared, curvature, fit_ridge, structured_ridge
+from .rows import Rows
+from .similar_classes import SimilarClasses, fit_similar
+from .soft_temperature import SoftTemperature, fit_soft_temperature
 
 OWN = 0.7
 """d: strength of the ridge on what a class does to itself, for each class."""
@@ -55,11 +47,13 @@ SCALED = ("mcllo", "vector")
 MOST_AVERAGED, MOST_STRUCTURED, MOST_FULL = 12, 20, 100
 TOL, TOL_OF_PARTS = 1e-6, 3e-3
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
-rows, and fits to parts of them or of so many that they are held in float32."""
+rows, and fits to parts of them or to many rows."""
+MANY_SCORES = 2**14
 TOL_OF_WIDE, MOST_LEFT = 0.01, 16.0
 """The same for 'full' and its thousands of parameters, for each row, and for all: what is left of
 them then is below what rows can tell. Its fits to parts begin at the identity, which knows of no
 labels."""
+MOST_CHEAP = 200
 TRACE = 0.1
 """What of the rows left out, at whose fit they begin, may be left in fits to parts: in nats of the
 log likelihood of the rows left out. By estimate; measured it is a tenth of that or less."""
@@ -142,9 +136,8 @@ class Members(Result):
 class MembersFit:
     """Fits the members to all rows, and then to parts of them.
 
-    Scores are logits or log probabilities, shape (c, n). `kind` is the dtype in which rows are
-    held, by default as their number asks; `tol` the decrement at which fits to all rows end, by
-    default as `kind` asks.
+    Scores are logits or log probabilities, shape (c, n); `tol` is the decrement at which fits to
+    all rows end, by default as their number asks.
     """
 
     def __init__(
@@ -153,91 +146,69 @@ class MembersFit:
         codes: Codes,
         weight: Floats | None = None,
         *,
-        kind: Any = None,
         tol: float | None = None,
     ) -> None:
-        self.scores, self.codes, self.weight = scores, codes, weight
-        c, names = len(scores), member_names(len(scores))
-        wide = {"vector": 2, "full": c + 1}
-        self.ridges = {name: np.full((c, wide[name]), OWN * c) for name in names if name in wide}
-        for name in (name for name in names if name in OFF_DIAGONAL):
-            self.ridges[name] = structured_ridge(c, OFF_DIAGONAL[name], OWN)
-        self.inverses: dict[str, Inverse] = {}
-        rows = all_rows(scores, codes, weight, kind)
-        softs = fit_soft_temperatures(rows)
-        self.rows = features(rows, softs)
+        self.rows, c = Rows(scores, codes, weight), len(scores)
         if tol is None:
-            tol = TOL if self.rows.scores.dtype == np.float64 else TOL_OF_PARTS
-        maps: dict[str, Floats] = {}
-        if "mcllo" in names:
-            self.baselines, self.hessians = fit_baselines(self.rows, OWN * c, tol)
-            maps["mcllo"] = map_of(self.baselines[None]).mean(axis=1)
-        similar = fit_similar(self.rows, None, tol) if "similar" in names else []
-        self.told = similar_features(self.rows, similar) if similar else self.rows
-        maps |= self._ridge_maps(self.rows, self.told, None, tol)
-        self.whole = _each(softs, maps, similar)[0]
+            tol = TOL if scores.size < MANY_SCORES else TOL_OF_PARTS
+        wide = {"vector": 2, "full": c + 1}
+        self.ridges = {
+            name: np.full((c, wide[name]), OWN * c)
+            if name in wide
+            else structured_ridge(c, OFF_DIAGONAL[name], OWN)
+            for name in member_names(c)
+            if name in wide or name in OFF_DIAGONAL
+        }
+        self.inverses: dict[str, Product] = {}
+        self.baselines: Floats | None = None
+        self.whole = self._fit(self.rows, tol)
 
     def parts(self, weights: list[Floats], tol: float = TOL_OF_PARTS) -> list[Members]:
         """Return the members fitted with other weights; rows of weight 0 are left out."""
-        rows = some_rows(self.scores, self.codes, weights)
-        softs = fit_soft_temperatures(rows, [self.whole.soft] * len(weights), tol, TRACE)
-        rows = features(rows, softs)
-        maps: dict[str, Floats] = {}
-        if "mcllo" in self.whole.maps:
-            ridge, share = OWN * len(self.scores), self._share(rows)
-            hessians = share * self.hessians + (1.0 - share) * ridge * np.eye(2 * len(self.scores))
-            fits = refit_baselines(rows, ridge, self.baselines, hessians, tol, TRACE)
-            maps["mcllo"] = map_of(fits).mean(axis=1)
-        near, similar, told = self.whole.similar, [], rows
-        if near is not None:
-            start = np.concatenate([near.shared, near.intercept])
-            similar = fit_similar(rows, start, tol, TRACE)
-            told = similar_features(rows, similar)
-        maps |= self._ridge_maps(rows, told, self.whole, tol)
-        return _each(softs, maps, similar)
+        return [self._fit(self.rows.kept(weight), tol, self.whole) for weight in weights]
 
-    def _share(self, rows: RowSets) -> float:
-        """Return the mean weight of the sets as a part of all."""
-        return float(rows.totals.mean() / self.rows.totals[0])
-
-    def _ridge_maps(
-        self, rows: RowSets, told: RowSets, near: Members | None, tol: float
-    ) -> dict[str, Floats]:
-        """Return theta of the vector maps (of `rows`) and full maps (of `told`) for each set."""
-        share = self._share(rows)
+    def _fit(self, rows: Rows, tol: float, near: Members | None = None) -> Members:
+        """Return the members; `near` are those of all rows, where these are but a part of them."""
+        names, share = member_names(len(rows.scores)), rows.total / self.rows.total
+        if near is None:
+            trace, soft = np.inf, fit_soft_temperature(rows)
+        else:
+            trace, soft = TRACE, fit_soft_temperature(rows, near.soft, tol, TRACE)
+        rows = told = replace(rows, scores=soft.logs(rows.scores))
         maps: dict[str, Floats] = {}
-        last: Floats | None = None
-        blocks: Floats | None = None
+        if "mcllo" in names:
+            baselines = fit_baselines(rows, OWN * len(rows.scores), tol, self.baselines)
+            self.baselines = baselines if self.baselines is None else self.baselines
+            maps["mcllo"] = map_of(baselines).mean(axis=0)
+        similar = None
+        if "similar" in names:
+            known = None if near is None else near.similar
+            inverse = self._inverse("similar", share)
+            similar, logs, inverse = fit_similar(rows, tol, known, inverse, trace)
+            self.inverses.setdefault("similar", inverse)
+            told = replace(rows, scores=logs)
+        start, blocks = identity_map(len(rows.scores), "vector" in names), None
         for name, ridge in self.ridges.items():
-            begin = None if near is None or name == "full" else near.maps[name]
-            start = last if begin is None else begin
-            own, all_own = (rows, self.rows) if name == "vector" else (told, self.told)
-            if start is None:
-                start = identity_map(len(ridge), ridge.shape[1] == 2)
-            inverse, small = self.inverses.get(name), start.size <= MOST_WHOLE
+            own = rows if name == "vector" else told
+            begins = near is not None and name != "full"
+            start = near.maps[name] if near is not None and begins else start
+            inverse = self._inverse(name, share)
             if inverse is None and name == "full":
-                inverse = shared_inverse(all_own, start, OWN * len(ridge), share)
-                self.inverses[name] = inverse
-            elif inverse is None or small:  # where it is costly, parts take that of all rows,
-                if blocks is None or small:
-                    blocks = curvature(all_own, start)  # and the full maps share one
-                inverse = self.inverses[name] = inverse_curvature(share * blocks, ridge)
-            problems = RidgeProblems(own, own.label_sums(), ridge, inverse)
-            whole = np.broadcast_to(start, (len(own.codes), *start.shape))
+                inverse = self.inverses[name] = by_shared(own, start, OWN * len(ridge))
+            elif inverse is None:
+                blocks = curvature(own, start) if blocks is None else blocks
+                inverse = by_blocks(blocks, ridge)
             wide = name == "full" and tol >= TOL
-            near_enough = min(MOST_LEFT, TOL_OF_WIDE * own.totals.min()) if wide else tol
-            maps[name] = fit_ridge(problems, whole, near_enough, np.inf if begin is None else TRACE)
-            last = maps[name][0]
-        return maps
+            enough = min(MOST_LEFT, TOL_OF_WIDE * own.total) if wide else tol
+            left = trace if begins else np.inf
+            start, learned = fit_ridge(own, ridge, start, inverse, enough, left)
+            if near is None and start.size <= MOST_CHEAP:
+                learned = by_blocks(curvature(own, start), ridge)
+            self.inverses.setdefault(name, learned)
+            maps[name] = start
+        return Members(soft, maps, similar)
 
-
-def _each(
-    softs: list[SoftTemperature], maps: dict[str, Floats], similar: list[SimilarClasses]
-) -> list[Members]:
-    """Return one for each set of rows."""
-    return [
-        Members(
-            soft, {name: theta[k] for name, theta in maps.items()}, similar[k] if similar else None
-        )
-        for k, soft in enumerate(softs)
-    ]
+    def _inverse(self, name: str, share: float) -> Product | None:
+        """Return that of a share of all rows, about, once the member was fitted to all."""
+        known = self.inverses.get(name)
+        return None if known is None else lambda v: known(v) / share

@@ -16,21 +16,22 @@ What classes like j got in a row tells about class j: a network that hesitates b
 is wrong about either in another way than one that hesitates between cat and truck. A full map would
 have to learn c (c - 1) such numbers from labels; here the predictions themselves tell who is like
 whom, and labels only how much that means. A permutation of the classes permutes A, f and a. The
-problem is convex in (b, a): Newton's method with the exact Hessian, several sets of rows at once.
+problem is convex in (b, a): Newton's method with the exact Hessian, which other rows then share.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._ground.results import Floats, Result
-from ..._math.kernel import softmax
-from ..._math.newton import minimize_sets, newton_directions
-from .row_sets import RowSets
+from ..._math.kernel import Terms, softmax
+from ..._math.newton import Product, Secants, approach, minimize
+from ..._math.products import NO_HESSIAN
+from .rows import Rows
 
 N_SHARED = 5
 SHARED, OWN = 2.0, 3.0
@@ -57,16 +58,10 @@ class SimilarClasses(Result):
     shared: Floats
     intercept: Floats
 
-    def logs(self, x: NDArray[Any]) -> NDArray[Any]:
+    def logs(self, x: Floats) -> Floats:
         """Return log probabilities, shape (c, n), of scores ``x = log g``."""
-        kind = x.dtype
-        eta = _eta(
-            x,
-            _features(x, self.similarity.astype(kind, copy=False)),
-            self.shared.astype(kind, copy=False),
-            self.intercept.astype(kind, copy=False),
-        )
-        eta -= softmax(eta.copy(), -2, bounded=None)
+        eta = _eta(x, _features(x, self.similarity), self.shared, self.intercept)
+        eta -= softmax(eta.copy())
         return eta
 
     @classmethod
@@ -76,121 +71,124 @@ class SimilarClasses(Result):
         return cls(*(np.array(content[name], dtype=float) for name in names))
 
 
-def similarity(rows: RowSets) -> Floats:
-    """Return A of each set of rows (x, 1), shape (S, c, c)."""
-    n_sets, d, _ = rows.scores.shape
-    grams = np.zeros((n_sets, d - 1, d - 1))
-    for part in rows.chunks(d):
-        g = np.exp(rows.scores[:, :-1, part])
-        other = g if rows.weight is None else g * rows.weight[:, None, part]
-        grams += other @ g.transpose(0, 2, 1)
-    place = np.arange(d - 1)
-    grams[:, place, place] = 0.0
-    grams /= grams.sum(axis=2, keepdims=True)
-    return grams
+def similarity(rows: Rows) -> Floats:
+    """Return A of the rows x, shape (c, c)."""
+    c = len(rows.scores)
+    gram = np.zeros((c, c))
+    for part in rows.chunks(c):
+        g = rows.scores[:, part].copy()
+        softmax(g)
+        gram += (g if rows.weight is None else g * rows.weight[part]) @ g.T
+    np.fill_diagonal(gram, 0.0)
+    gram /= gram.sum(axis=1, keepdims=True)
+    return gram
 
 
 def fit_similar(
-    rows: RowSets, starts: Floats | None, tol: float, trace: float = np.inf
-) -> list[SimilarClasses]:
-    """Return the best map of each set of rows (x, 1); `tol` and `trace` as in `minimize_sets`.
+    rows: Rows,
+    tol: float,
+    near: SimilarClasses | None = None,
+    inverse: Product | None = None,
+    trace: float = np.inf,
+) -> tuple[SimilarClasses, Floats, Product]:
+    """Return the best map of rows x, what it makes of them, and products with the inverse of its
+    Hessian, about.
 
-    `starts` is (b, a) to begin at, for all sets the same; by default the map that does nothing.
+    `near` is a map to begin with, and `inverse` such a product there; by default it is the map that
+    does nothing. `tol` and `trace` are those of `approach`.
     """
-    alike = similarity(rows)
-    size = N_SHARED + alike.shape[1]
-    x = np.zeros((len(alike), size)) if starts is None else np.tile(starts, (len(alike), 1))
-    few = rows.first() if starts is None else None
-    if few is not None:
-        x = minimize_sets(SimilarProblems(few, alike), x, tol)
-    x = minimize_sets(SimilarProblems(rows, alike), x, tol, trace)
-    return [SimilarClasses(A, z[:N_SHARED], z[N_SHARED:]) for A, z in zip(alike, x, strict=True)]
+    loss, few = SimilarLoss(rows, similarity(rows)), rows.first()
+    if near is not None and inverse is not None:
+        x = np.concatenate([near.shared, near.intercept])
+    else:
+        first = loss if few is None else SimilarLoss(few, loss.alike)
+        found = minimize(first, np.zeros(len(loss.ridge)), tol=tol, settled=True)
+        x, inverse = found.x, np.linalg.inv(found.terms.hessian).__matmul__
+    if near is not None or few is not None:
+        x = approach(loss.light, x, Secants(inverse), enough=tol, trace=trace).x
+    return SimilarClasses(loss.alike, x[:N_SHARED], x[N_SHARED:]), loss.logs(x), inverse
 
 
-def similar_features(rows: RowSets, maps: list[SimilarClasses]) -> RowSets:
-    """Return (log p, 1), p what the map of each set makes of its rows (x, 1)."""
-    scores = np.ones_like(rows.scores)
-    for logs, x, own in zip(scores, rows.scores, maps, strict=True):
-        for part in rows.chunks(rows.n_classes):
-            logs[:-1, part] = own.logs(x[:-1, part])
-    return replace(rows, scores=scores)
+class SimilarLoss:
+    """``(b, a) -> Terms`` of the penalised negative log likelihood of rows x; `alike` is A."""
 
-
-class SimilarProblems:
-    """The penalised negative log likelihoods of S sets of rows (x, 1), as `_math/newton.Problems`.
-
-    Parameters are (b, a), flat; `alike` is A of each set.
-    """
-
-    def __init__(self, rows: RowSets, alike: Floats) -> None:
-        self.rows, self.rounding, self.dtype = rows, rows.rounding, rows.scores.dtype
-        self.alike = alike.astype(self.dtype, copy=False)
-        c = alike.shape[1]
-        self._kept: dict[int, NDArray[Any]] = {}
-        self._keeps = N_SHARED * rows.codes.size * c <= MOST_KEPT
+    def __init__(self, rows: Rows, alike: Floats) -> None:
+        self.rows, self.alike, c = rows, alike, len(alike)
+        self._kept: dict[int, Floats] = {}
+        self._keeps = N_SHARED * rows.scores.size <= MOST_KEPT
         self.ridge = np.repeat([SHARED, OWN * np.sqrt(c)], [N_SHARED, c])
 
-    def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return values and gradients; Hessians are made on the way."""
-        k, (s, size) = N_SHARED, x.shape
-        value = 0.5 * (x * x) @ self.ridge
-        gradient, hessian = x * self.ridge, np.zeros((s, size, size))
-        small = x.astype(self.dtype, copy=False)
-        for part in self.rows.chunks((k + 1) * (size - k)):
-            scores = self.rows.scores[:, :-1, part]
-            features = self._kept.get(part.start)
+    def __call__(self, x: Floats) -> Terms:
+        """Return value, gradient and Hessian."""
+        return self._sum(x, True)
+
+    def light(self, x: Floats) -> Terms:
+        """Return value and gradient alone."""
+        return self._sum(x, False)
+
+    def logs(self, x: Floats) -> Floats:
+        """Return what the map makes of the rows: log probabilities, shape (c, n)."""
+        logs = np.empty_like(self.rows.scores)
+        for part, _, eta in self._stretches(x):
+            np.subtract(eta, softmax(eta.copy()), out=logs[:, part])
+        return logs
+
+    def _stretches(self, x: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Return rows, features and eta, stretch by stretch."""
+        for part in self.rows.chunks((N_SHARED + 1) * len(self.alike)):
+            scores, features = self.rows.scores[:, part], self._kept.get(part.start)
             if features is None:
                 features = _features(scores, self.alike)
             if self._keeps:
                 self._kept[part.start] = features
-            p = _eta(scores, features, small[:, :k], small[:, k:])
-            codes = self.rows.codes[:, None, part]
-            own = np.take_along_axis(p, codes, axis=1)[:, 0]
-            logs = softmax(p, -2, bounded=None)
-            logs -= own
-            weight = None if self.rows.weight is None else self.rows.weight[:, None, part]
-            value += (logs if weight is None else logs * weight[:, 0]).sum(axis=1, dtype=np.float64)
-            weighted = p if weight is None else p * weight
-            flat = features.reshape(s, k, -1)
-            means = np.einsum("skji,sji->ski", features, p)
-            heavy = means if weight is None else means * weight
-            moved = features * weighted[:, None]
-            hessian[:, :k, :k] += moved.reshape(s, k, -1) @ flat.transpose(0, 2, 1)
-            hessian[:, :k, :k] -= heavy @ means.transpose(0, 2, 1)
-            hessian[:, :k, k:] += moved.sum(axis=3) - means @ weighted.transpose(0, 2, 1)
-            hessian[:, k:, k:] -= weighted @ p.transpose(0, 2, 1)
-            total = weighted.sum(axis=2)
-            place = np.arange(k, size)
-            hessian[:, place, place] += total
-            away = weighted.copy() if weight is None else weighted
-            one = 1.0 if weight is None else weight
-            np.put_along_axis(away, codes, np.take_along_axis(away, codes, axis=1) - one, axis=1)
-            gradient[:, :k] += np.einsum("skji,sji->sk", features, away)
-            gradient[:, k:] += away.sum(axis=2)
-        hessian[:, k:, :k] = hessian[:, :k, k:].transpose(0, 2, 1)
-        place = np.arange(size)
-        hessian[:, place, place] += self.ridge
-        self.hessian = hessian
-        return value, gradient
+            yield part, features, _eta(scores, features, x[:N_SHARED], x[N_SHARED:])
 
-    def direction(self, gradient: Floats) -> Floats:
-        """Return the Newton directions."""
-        return newton_directions(self.hessian, gradient)
+    def _sum(self, x: Floats, whole: bool) -> Terms:
+        k, value, gradient = N_SHARED, 0.5 * float(self.ridge @ (x * x)), self.ridge * x
+        hessian = np.diag(self.ridge) if whole else NO_HESSIAN
+        for part, features, p in self._stretches(x):
+            codes, place = self.rows.codes[part], np.arange(p.shape[1])
+            logs = -p[codes, place]
+            logs += softmax(p)
+            weight = 1.0 if self.rows.weight is None else self.rows.weight[part]
+            value += float((logs * weight).sum())
+            away = p * weight
+            if whole:
+                self._add_hessian(hessian, features, p, away)
+            away[codes, place] -= weight
+            gradient[:k] += features.reshape(k, -1) @ away.ravel()
+            gradient[k:] += away.sum(axis=1)
+        return Terms(value, gradient, hessian)
 
-
-def _features(x: NDArray[Any], alike: NDArray[Any]) -> NDArray[Any]:
-    """Return f, shape (..., 5, c, n), of scores x (..., c, n)."""
-    g = np.exp(x)
-    smooth = alike @ g
-    return np.stack([alike @ x, smooth, g, x, np.log(smooth)], axis=-3)
+    @staticmethod
+    def _add_hessian(hessian: Floats, features: Floats, p: Floats, weighted: Floats) -> None:
+        """Add a stretch of rows; `weighted` is w p."""
+        k, moved = N_SHARED, features * weighted
+        means = np.einsum("kji,ji->ki", features, p)
+        hessian[:k, :k] += moved.reshape(k, -1) @ features.reshape(k, -1).T
+        hessian[:k, :k] -= np.einsum("kji->ki", moved) @ means.T
+        cross = moved.sum(axis=2) - means @ weighted.T
+        hessian[:k, k:] += cross
+        hessian[k:, :k] += cross.T
+        hessian[k:, k:] -= weighted @ p.T
+        place = np.arange(k, len(hessian))
+        hessian[place, place] += weighted.sum(axis=1)
 
 
-def _eta(
-    x: NDArray[Any], features: NDArray[Any], shared: NDArray[Any], intercept: NDArray[Any]
-) -> NDArray[Any]:
-    """Return eta, shape (..., c, n)."""
-    flat = features.reshape(*features.shape[:-2], -1)
-    eta: NDArray[Any] = (shared[..., None, :] @ flat).reshape(x.shape)
+def _features(x: Floats, alike: Floats) -> Floats:
+    """Return f, shape (5, c, n), of scores x (c, n)."""
+    features = np.empty((N_SHARED, *x.shape))
+    features[2:4] = x
+    softmax(features[2])
+    np.matmul(alike, x, out=features[0])
+    np.matmul(alike, features[2], out=features[1])
+    np.log(features[1], out=features[4])
+    return features
+
+
+def _eta(x: Floats, features: Floats, shared: Floats, intercept: Floats) -> Floats:
+    """Return eta, shape (c, n)."""
+    eta: Floats = (shared @ features.reshape(len(shared), -1)).reshape(x.shape)
     eta += x
-    eta += intercept[..., None]
+    eta += intercept[:, None]
     return eta

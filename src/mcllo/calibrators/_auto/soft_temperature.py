@@ -18,7 +18,7 @@ keeps the logarithms of tiny probabilities, zeros among them, from dominating wh
 Boldness below the given one shows in large losses and is well determined; more boldness is a gain
 that a few hundred rows without an error promise without limit. So the penalty on u is one-sided.
 The objective is not convex: the curvature handed to the solver has its eigenvalues made positive.
-Several sets of rows are fitted at once. Of many rows some are fitted first, to start from.
+Of many rows some are fitted first, to start from.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._ground.results import Floats, Result
-from ..._math.kernel import softmax
-from ..._math.newton import minimize_sets
+from ..._math.kernel import Terms, softmax
+from ..._math.newton import minimize
 from ..._math.temperature import inverse_temperature
-from .row_sets import RowSets
+from .rows import Rows
 
 SHARPENS, SOFTENS = 4.0, 0.05
 """k(v): weight of the penalty on log u above and below 0."""
@@ -47,6 +47,8 @@ LONGEST = (1.0, 2.0)
 TOL = 1e-10
 """Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
 or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
+TOL_OF_MANY = 1e-5
+"""The same for rows of which some are fitted first."""
 
 
 @dataclass(frozen=True)
@@ -73,103 +75,79 @@ class SoftTemperature(Result):
         return np.log(g, out=g)
 
 
-def fit_soft_temperatures(
-    rows: RowSets,
-    starts: list[SoftTemperature] | None = None,
-    tol: float = TOL,
-    trace: float = np.inf,
-) -> list[SoftTemperature]:
-    """Return the best u and slip for each set of scores and labels.
-
-    `tol` and `trace` are those of `minimize_sets`.
-    """
-    gaps = replace(rows, scores=rows.scores - rows.scores.max(axis=1, keepdims=True))
-    if starts is not None:
-        odds = [(s.inverse_temperature, s.slip / (1.0 - s.slip)) for s in starts]
-        x = np.log(odds)
+def fit_soft_temperature(
+    rows: Rows, near: SoftTemperature | None = None, tol: float = TOL, trace: float = np.inf
+) -> SoftTemperature:
+    """Return the best u and slip, from those of `near`; `tol` and `trace` as in `minimize`."""
+    gaps = replace(rows, scores=rows.scores - rows.scores.max(axis=0))
+    if near is not None:
+        x = np.log([near.inverse_temperature, near.slip / (1.0 - near.slip)])
     else:
         few = gaps.first()
-        x = _start(gaps if few is None else few)
+        x = _start(few or gaps)
         if few is not None:
-            x = minimize_sets(_Problems(few), x, tol)
-    x = minimize_sets(_Problems(gaps), x, tol, trace)
-    return [SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s))) for v, s in x]
+            x, tol = _search(few, x, TOL_OF_MANY), TOL_OF_MANY
+    v, s = _search(gaps, x, tol, trace)
+    return SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
 
 
-def features(rows: RowSets, softs: list[SoftTemperature]) -> RowSets:
-    """Return (log g, 1) of each set's scores, shape (S, c + 1, m)."""
-    n_sets, c, m = rows.scores.shape
-    logs = np.ones((n_sets, c + 1, m), dtype=rows.scores.dtype)
-    for x, z, soft in zip(logs, rows.scores, softs, strict=True):
-        x[:-1] = soft.logs(z)
-    return replace(rows, scores=logs)
+def _search(gaps: Rows, x: Floats, tol: float, trace: float = np.inf) -> Floats:
+    loss = SoftLoss(gaps)
+    return minimize(loss, x, tol=tol, trace=trace, solve=_direction, settled=True).x
 
 
-def _start(gaps: RowSets) -> Floats:
+def _start(gaps: Rows) -> Floats:
     """Return the likeliest temperature and a slip of one row."""
-    x = np.empty((len(gaps.codes), 2))
-    for k, (z, codes) in enumerate(zip(gaps.scores, gaps.codes, strict=True)):
-        weight = None if gaps.weight is None else gaps.weight[k].astype(np.float64)
-        v = math.log(inverse_temperature(z.astype(np.float64), codes, weight).value)
-        x[k] = min(max(v, STARTS[0]), STARTS[1]), -math.log(gaps.totals[k])
-    return x
+    v = math.log(inverse_temperature(gaps.scores, gaps.codes, gaps.weight).value)
+    return np.array([min(max(v, STARTS[0]), STARTS[1]), -math.log(gaps.total)])
 
 
-class _Problems:
-    """``(v, s)`` of each set, as `_math/newton.Problems`; the scores are gaps to the largest."""
+def _direction(terms: Terms) -> Floats:
+    """Return the Newton direction, curvatures made positive."""
+    values, vectors = np.linalg.eigh(terms.hessian)
+    values = np.abs(values)
+    values = np.maximum(values, 1e-10 * max(1.0, float(values.max())))
+    direction: Floats = -vectors @ ((vectors.T @ terms.gradient) / values)
+    return direction / max(1.0, float(np.abs(direction / LONGEST).max()))
 
-    def __init__(self, gaps: RowSets) -> None:
-        self.gaps, self.dtype = gaps, gaps.scores.dtype
-        self.rounding = gaps.rounding
-        self.own = np.take_along_axis(gaps.scores, gaps.codes[:, None], axis=1)[:, 0]
 
-    def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return values and gradients; curvatures are made on the way."""
-        inside = np.clip(x, -FARTHEST, FARTHEST)
-        v, u, e = inside[:, 0], np.exp(inside[:, 0]), 1.0 / (1.0 + np.exp(-inside[:, 1]))
-        sums = np.zeros((6, len(x)))
-        for part in self.gaps.chunks(self.gaps.n_classes):
+class SoftLoss:
+    """``(v, s) -> Terms`` of what is minimised; the scores are gaps to the largest."""
+
+    def __init__(self, gaps: Rows) -> None:
+        self.gaps, self.total = gaps, gaps.total
+
+    def __call__(self, x: Floats) -> Terms:
+        """Return value, gradient and Hessian; the value is infinite out of bounds."""
+        v, s = np.clip(x, -FARTHEST, FARTHEST).tolist()
+        u, e = math.exp(v), 1.0 / (1.0 + math.exp(-s))
+        sums = np.zeros(6)
+        for part in self.gaps.chunks(len(self.gaps.scores)):
             sums += self._sums(part, u, e)
-        value, in_u, in_s, uu, us, ss = sums
-        k = np.where(v > 0.0, SHARPENS, SOFTENS)
-        value = value - PRIOR * (np.log(e) + np.log1p(-e)) + 0.5 * k * v * v
-        in_s = in_s - PRIOR * (1.0 - 2.0 * e)
-        us, ss = u * us, ss + (PRIOR * 2.0 + self.gaps.totals) * e * (1.0 - e)
-        self.hessian = np.array([[u * u * uu + u * in_u + k, us], [us, ss]]).transpose(2, 0, 1)
-        value = np.where((inside == x).all(axis=1), value, np.inf)
-        return value, np.column_stack([u * in_u + k * v, in_s])
+        value, in_u, in_s, uu, us, ss = sums.tolist()
+        k = SHARPENS if v > 0.0 else SOFTENS
+        value += 0.5 * k * v * v - PRIOR * (math.log(e) + math.log1p(-e))
+        in_s -= PRIOR * (1.0 - 2.0 * e)
+        us, ss = u * us, ss + (PRIOR * 2.0 + self.total) * e * (1.0 - e)
+        hessian = np.array([[u * u * uu + u * in_u + k, us], [us, ss]])
+        inside = bool((np.abs(x) <= FARTHEST).all())
+        gradient = np.array([u * in_u + k * v, in_s])
+        return Terms(value if inside else math.inf, gradient, hessian)
 
-    def direction(self, gradient: Floats) -> Floats:
-        """Return Newton directions, curvatures made positive."""
-        values, vectors = np.linalg.eigh(self.hessian)
-        values = np.abs(values)
-        values = np.maximum(values, 1e-10 * np.maximum(1.0, values.max(axis=1, keepdims=True)))
-        along = np.einsum("sij,si->sj", vectors, gradient) / values
-        direction = -np.einsum("sij,sj->si", vectors, along)
-        direction /= np.maximum(1.0, np.abs(direction / LONGEST).max(axis=1, keepdims=True))
-        return direction
-
-    def _sums(self, part: slice, u: Floats, e: Floats) -> Floats:
+    def _sums(self, part: slice, u: float, e: float) -> Floats:
         """Return sums over rows: value, slopes in u and s, curvatures uu, us and ss."""
-        kind, c = self.dtype, self.gaps.n_classes
-        u, e = u[:, None].astype(kind), e[:, None].astype(kind)
-        z, own = self.gaps.scores[:, :, part], self.own[:, part]
-        g = u[:, None] * z
-        np.exp(g, out=g)
-        total = np.reciprocal(g.sum(axis=1))
-        q = np.exp(u * own)
-        q *= total
+        z, codes = self.gaps.scores[:, part], self.gaps.codes[part]
+        place = np.arange(len(codes))
+        g = u * z
+        softmax(g)
+        q = (1.0 - e) * g[codes, place]
         g *= z
-        mean = g.sum(axis=1)
-        mean *= total
-        variance = np.einsum("sji,sji->si", g, z)
-        variance *= total
-        variance -= mean * mean
-        a = own - mean
-        q *= 1.0 - e
-        mixed = q + e / c
+        mean = g.sum(axis=0)
+        variance = np.einsum("ji,ji->i", g, z) - mean * mean
+        a = z[codes, place] - mean
+        mixed = q + e / len(z)
         r = q / mixed
         both = r * (1.0 - r)
-        w = None if self.gaps.weight is None else self.gaps.weight[:, part]
         rows = (-np.log(mixed), -r * a, r + e - 1.0, r * variance - both * a * a, both * a, -both)
-        return np.array([(t if w is None else t * w).sum(axis=1, dtype=np.float64) for t in rows])
+        weight = np.ones(len(codes)) if self.gaps.weight is None else self.gaps.weight[part]
+        return np.asarray(np.array(rows) @ weight)

@@ -55,8 +55,8 @@ from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._inference.paired_loss import thinning
 from ..._input.predictions import Predictions
-from ..._math.kernel import softmax
-from ..._math.newton import minimize_sets, newton_directions
+from ..._math.kernel import Terms, softmax
+from ..._math.newton import minimize, newton_direction
 from ...metrics._scores import error_of_mean
 from .._linear_fit import transposed_scores
 from .members import Members, MembersFit
@@ -73,7 +73,7 @@ WIDEST, GRAIN = 1e5, 2.0**30
 SHOWN_CELLS = 20_000
 """Probabilities left out from which the promise takes its shape."""
 EM_STEPS = 5
-TOL = 1e-9
+TOL = 1e-7
 NEAREST = 0.95
 """Part of a weight that one step may take away."""
 SIMPLE, RICH = 0.5, 0.1
@@ -168,18 +168,18 @@ def _split_rows(order: Rows, counts: Rows) -> Folds:
 def pool_weights(logs: Floats, prior: Floats, weight: Floats | None = None) -> Floats:
     """Return w, shape (K,), or (S, K) for S weightings v, from ``log P_ik`` and ``a_k``."""
     v = np.ones(len(logs)) if weight is None else weight
-    w: Floats = (prior / prior.sum())[None]
+    w: Floats = prior / prior.sum()
     if len(logs) > 0 and len(prior) > 1:
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
-        first = _Barrier(likelihoods, prior, np.atleast_2d(v).mean(axis=0)[None])
+        first = _Barrier(likelihoods, prior, np.atleast_2d(v).mean(axis=0))
         for _ in range(EM_STEPS):
-            shares = (first.weight / (w @ likelihoods.T)) @ likelihoods
+            shares = (first.weight / (likelihoods @ w)) @ likelihoods
             w = (prior + w * shares) / first.total
-        w = minimize_sets(first, w, TOL)
+        w = first.least(w)
         if v.ndim == 2:
-            w = minimize_sets(_Barrier(likelihoods, prior, v), np.tile(w, (len(v), 1)), TOL)
-        w /= w.sum(axis=1, keepdims=True)
-    return np.broadcast_to(w, (len(v), len(prior))) if v.ndim == 2 else w[0]
+            w = np.array([_Barrier(likelihoods, prior, own).least(w) for own in v])
+        w /= w.sum(axis=-1, keepdims=True)
+    return np.broadcast_to(w, (len(v), len(prior))) if v.ndim == 2 else w
 
 
 def pooled_logs(logs: Floats, weights: Floats) -> Floats:
@@ -190,34 +190,29 @@ def pooled_logs(logs: Floats, weights: Floats) -> Floats:
 
 
 class _Barrier:
-    """The form without a constraint, for each weighting, as `_math/newton.Problems`."""
+    """``w -> Terms`` of the form without a constraint, for one weighting."""
 
     def __init__(self, likelihoods: Floats, prior: Floats, weight: Floats) -> None:
         self.likelihoods, self.prior, self.weight = likelihoods, prior, weight
-        self.total = weight.sum(axis=1, keepdims=True) + prior.sum()
-        self.rounding = 1e-15 * self.total[:, 0]
-        n, k = likelihoods.shape
-        self.pairs = (likelihoods[:, :, None] * likelihoods[:, None, :]).reshape(n, k * k)
+        self.total = float(weight.sum() + prior.sum())
 
-    def value_gradient(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return values and gradients; Hessians are made on the way."""
-        self.w, mixed = x, x @ self.likelihoods.T
+    def __call__(self, x: Floats) -> Terms:
+        """Return value, gradient and Hessian."""
+        self.w, mixed = x, self.likelihoods @ x
         ratio = self.weight / mixed
-        curvature = (ratio / mixed) @ self.pairs
-        size = x.shape[1]
-        self.hessian = curvature.reshape(-1, size, size)
-        place = np.arange(size)
-        self.hessian[:, place, place] += self.prior / x**2
-        value = self.total[:, 0] * x.sum(axis=1) - np.log(x) @ self.prior
-        value -= (self.weight * np.log(mixed)).sum(axis=1)
-        return value, self.total - ratio @ self.likelihoods - self.prior / x
+        hessian = (self.likelihoods.T * (ratio / mixed)) @ self.likelihoods
+        value = self.total * x.sum() - np.log(x) @ self.prior - self.weight @ np.log(mixed)
+        gradient = self.total - ratio @ self.likelihoods - self.prior / x
+        return Terms(float(value), gradient, hessian + np.diag(self.prior / x**2))
 
-    def direction(self, gradient: Floats) -> Floats:
-        """Return the Newton directions, none longer than weights stay positive."""
-        direction = newton_directions(self.hessian, gradient)
-        excess = (-direction / self.w).max(axis=1, keepdims=True) / NEAREST
-        direction /= np.maximum(1.0, excess)
-        return direction
+    def least(self, start: Floats) -> Floats:
+        """Return where it is least."""
+        return minimize(self, start, tol=TOL, solve=self._direction, settled=True).x
+
+    def _direction(self, terms: Terms) -> Floats:
+        """Return the Newton direction, no longer than weights stay positive."""
+        direction = newton_direction(terms)
+        return direction / max(1.0, float((-direction / self.w).max()) / NEAREST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,8 +329,8 @@ def _trust(gain: float, spread: float) -> float:
 
 def left_out_members(fit: MembersFit, folds: Folds) -> list[Members]:
     """Return the members fitted without each fold."""
-    n_samples = len(fit.codes)
-    full = np.ones(n_samples) if fit.weight is None else fit.weight
+    n_samples = len(fit.rows.codes)
+    full = np.ones(n_samples) if fit.rows.weight is None else fit.rows.weight
     weights = [full - folds.left_out(fold, n_samples) for fold in range(folds.n_folds)]
     return fit.parts(weights)
 
@@ -346,7 +341,7 @@ def left_out_logs(fit: MembersFit, folds: Folds, parts: list[Members]) -> Floats
     for fold, part in enumerate(parts):
         own = np.flatnonzero(folds.folds == fold)
         rows = folds.rows[own]
-        logs[own] = part.logs_of_labels(fit.scores[:, rows], fit.codes[rows])
+        logs[own] = part.logs_of_labels(fit.rows.scores[:, rows], fit.rows.codes[rows])
     return logs
 
 
@@ -358,12 +353,12 @@ def pooled_parts(
     `weights`, one row for each part, are those of the members.
     """
     shown = np.arange(0, len(folds.rows), every)
-    raw = fit.scores[:, folds.rows[shown]]
+    raw = fit.rows.scores[:, folds.rows[shown]]
     softmax(raw)
     pooled = raw * weights[shown, 0]
     for fold, part in enumerate(parts):
         own = np.flatnonzero(folds.folds[shown] == fold)
-        answers = part.probabilities(fit.scores[:, folds.rows[shown[own]]])
+        answers = part.probabilities(fit.rows.scores[:, folds.rows[shown[own]]])
         for k, answer in enumerate(answers.values(), start=1):
             pooled[:, own] += answer * weights[shown[own], k]
     return raw.T, pooled.T

@@ -1,0 +1,60 @@
+"""The rows that a fit is made to: all, some, or those kept when a fold is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._ground.results import Codes, Floats
+from ..._math.likelihood import CHUNK_ELEMENTS
+
+FIRST, SPARSEST = 2000, 8
+"""A first fit is made to so many rows at least, and to one of so many at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Scores, labels and weights.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (c, n)
+        Logits or log probabilities.
+    codes : ndarray of shape (n,)
+        The class that came true.
+    weight : ndarray of shape (n,) or None
+        Row weights; None stands for 1.
+    """
+
+    scores: Floats
+    codes: Codes
+    weight: Floats | None = None
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(len(self.codes) if self.weight is None else self.weight.sum())
+
+    def chunks(self, per_row: int) -> Iterator[slice]:
+        """Return stretches of rows of which `per_row` numbers each stay in cache."""
+        size = max(64, CHUNK_ELEMENTS // per_row)
+        return (slice(start, start + size) for start in range(0, len(self.codes), size))
+
+    def every(self, stride: int) -> Rows:
+        """Return every `stride`-th row, its weight so many times as large."""
+        few = slice(None, None, stride)
+        unit = np.ones(len(self.codes[few])) if self.weight is None else self.weight[few]
+        return Rows(np.ascontiguousarray(self.scores[:, few]), self.codes[few], stride * unit)
+
+    def first(self) -> Rows | None:
+        """Return some of the rows for a first fit, where there are many, else None."""
+        stride = min(SPARSEST, len(self.codes) // FIRST)
+        return self.every(stride) if stride > 1 else None
+
+    def kept(self, weight: Floats) -> Rows:
+        """Return the rows of positive `weight`, with that weight."""
+        own = np.flatnonzero(weight > 0.0)
+        counts = None if (weight[own] == 1.0).all() else weight[own]
+        return Rows(self.scores[:, own], self.codes[own], counts)
