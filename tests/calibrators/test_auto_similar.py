@@ -8,15 +8,14 @@ from scipy.special import log_softmax, softmax
 
 from mcllo import AutoCalibrator
 from mcllo.calibrators._auto.members import Members, MembersFit
-from mcllo.calibrators._auto.row_sets import all_rows, some_rows
+from mcllo.calibrators._auto.rows import Rows
 from mcllo.calibrators._auto.similar_classes import (
     SimilarClasses,
-    SimilarProblems,
+    SimilarLoss,
     fit_similar,
-    similar_features,
     similarity,
 )
-from mcllo.calibrators._auto.soft_temperature import SoftTemperature, features
+from mcllo.calibrators._auto.soft_temperature import SoftTemperature
 
 SOFT = SoftTemperature(0.8, 0.05)
 
@@ -33,7 +32,11 @@ def sample(n=300, c=6, seed=0):
 
 
 def rows_of(scores, codes, weight=None):
-    return features(all_rows(scores, codes, weight, np.float64), [SOFT])
+    return Rows(SOFT.logs(scores), codes, weight)
+
+
+def fitted(scores, codes, weight=None):
+    return fit_similar(rows_of(scores, codes, weight), 1e-12)[0]
 
 
 def slow(scores, codes, weight, b, a):
@@ -57,26 +60,25 @@ def test_value_gradient_and_hessian():
     scores, codes = sample(60)
     weight = np.random.default_rng(1).exponential(size=60)
     rows = rows_of(scores, codes, weight)
-    problems = SimilarProblems(rows, similarity(rows))
+    loss = SimilarLoss(rows, similarity(rows))
     x = 0.3 * np.random.default_rng(2).normal(size=11)
 
     def value(x):
         return slow(scores, codes, weight, x[:5], x[5:])
 
-    found, gradient = problems.value_gradient(x[None])
-    hessian = problems.hessian[0]
-    assert found[0] == pytest.approx(value(x), rel=1e-12)
-    numeric = approx_fprime(x, value, 1e-6)
-    np.testing.assert_allclose(gradient[0], numeric, atol=1e-3)
-    steps = [problems.value_gradient((x + d)[None])[1][0] for d in 1e-6 * np.eye(11)]
-    np.testing.assert_allclose(hessian, (np.array(steps) - gradient[0]) / 1e-6, atol=2e-3)
-    assert np.linalg.eigvalsh(hessian).min() > 0.0  # convex
+    terms, light = loss(x), loss.light(x)
+    assert terms.value == light.value == pytest.approx(value(x), rel=1e-12)
+    np.testing.assert_allclose(terms.gradient, approx_fprime(x, value, 1e-6), atol=1e-3)
+    np.testing.assert_array_equal(light.gradient, terms.gradient)
+    steps = [loss(x + d).gradient - terms.gradient for d in 1e-6 * np.eye(11)]
+    np.testing.assert_allclose(terms.hessian, np.array(steps) / 1e-6, atol=2e-3)
+    assert np.linalg.eigvalsh(terms.hessian).min() > 0.0  # convex
 
 
 def test_the_fit_against_scipy():
     scores, codes = sample(120)
     ones = np.ones(120)
-    found = fit_similar(rows_of(scores, codes), None, 1e-12)[0]
+    found = fitted(scores, codes)
     known = minimize_by_scipy(lambda x: slow(scores, codes, ones, x[:5], x[5:]), np.zeros(11))
     np.testing.assert_allclose(np.r_[found.shared, found.intercept], known.x, atol=2e-3)
     assert known.fun == pytest.approx(slow(scores, codes, ones, found.shared, found.intercept))
@@ -84,19 +86,18 @@ def test_the_fit_against_scipy():
 
 def test_hand_sized_similarity():
     # One row (0.5, 0.3, 0.2): of the rest, class 0 sees 0.3 : 0.2, class 1 0.5 : 0.2.
-    rows = features(all_rows(np.log([[0.5], [0.3], [0.2]]), np.array([0])), [SoftTemperature(1, 0)])
+    rows = Rows(np.log([[0.5], [0.3], [0.2]]), np.array([0]))
     expected = [[0.0, 0.6, 0.4], [5 / 7, 0.0, 2 / 7], [5 / 8, 3 / 8, 0.0]]
-    np.testing.assert_allclose(similarity(rows)[0], expected, atol=1e-15)
-    nothing = SimilarClasses(similarity(rows)[0], np.zeros(5), np.zeros(3))
-    np.testing.assert_allclose(nothing.logs(rows.scores[0, :-1]), rows.scores[0, :-1], atol=1e-15)
+    np.testing.assert_allclose(similarity(rows), expected, atol=1e-15)
+    nothing = SimilarClasses(similarity(rows), np.zeros(5), np.zeros(3))
+    np.testing.assert_allclose(nothing.logs(rows.scores), rows.scores, atol=1e-15)
 
 
 def test_classes_may_be_permuted():
     scores, codes = sample()
     order = np.random.default_rng(3).permutation(6)
     place = np.argsort(order)
-    one = fit_similar(rows_of(scores, codes), None, 1e-12)[0]
-    other = fit_similar(rows_of(scores[order], place[codes]), None, 1e-12)[0]
+    one, other = fitted(scores, codes), fitted(scores[order], place[codes])
     np.testing.assert_allclose(other.shared, one.shared, atol=1e-8)
     np.testing.assert_allclose(other.intercept, one.intercept[order], atol=1e-8)
     np.testing.assert_allclose(other.similarity, one.similarity[np.ix_(order, order)], atol=1e-12)
@@ -105,25 +106,30 @@ def test_classes_may_be_permuted():
 def test_a_weight_is_a_number_of_rows():
     scores, codes = sample(100)
     counts = np.arange(100) % 3
-    weighed = fit_similar(rows_of(scores, codes, counts.astype(float)), None, 1e-12)[0]
-    again = fit_similar(rows_of(scores.repeat(counts, axis=1), codes.repeat(counts)), None, 1e-12)[
-        0
-    ]
+    weighed = fitted(scores, codes, counts.astype(float))
+    again = fitted(scores.repeat(counts, axis=1), codes.repeat(counts))
     np.testing.assert_allclose(weighed.shared, again.shared, atol=1e-8)
     np.testing.assert_allclose(weighed.intercept, again.intercept, atol=1e-8)
 
 
-def test_several_sets_are_fits_of_their_own():
+def test_a_fit_that_begins_elsewhere_ends_at_the_same_place():
     scores, codes = sample(200)
-    weights = [np.ones(200), (np.arange(200) % 4 > 0).astype(float)]
-    sets = features(some_rows(scores, codes, weights), [SOFT, SOFT])
-    found = fit_similar(sets, None, 1e-12)
-    kept = weights[1] > 0.0
-    alone = fit_similar(rows_of(scores[:, kept], codes[kept]), None, 1e-12)[0]
-    np.testing.assert_allclose(found[1].shared, alone.shared, atol=1e-8)
-    told = similar_features(sets, found).scores[0]
-    np.testing.assert_allclose(np.exp(told[:-1]).sum(axis=0), 1.0, atol=1e-12)
-    assert (told[-1] == 1.0).all()
+    near, _, inverse = fit_similar(rows_of(scores, codes), 1e-12)
+    part = rows_of(scores[:, ::2], codes[::2])
+    alone, told, _ = fit_similar(part, 1e-12)
+    found, again, _ = fit_similar(part, 1e-12, near, inverse)
+    np.testing.assert_allclose(found.shared, alone.shared, atol=1e-5)
+    np.testing.assert_allclose(again, told, atol=1e-5)
+    np.testing.assert_allclose(told, alone.logs(part.scores), atol=1e-12)
+    np.testing.assert_allclose(np.exp(told).sum(axis=0), 1.0, atol=1e-12)
+
+
+def test_many_rows_are_fitted_after_some_of_them():
+    scores, codes = sample(4000)
+    rows = rows_of(scores, codes)
+    found, _, _ = fit_similar(rows, 1e-10)
+    gradient = SimilarLoss(rows, similarity(rows)).light(np.r_[found.shared, found.intercept])
+    assert np.abs(gradient.gradient).max() < 1e-3  # of 4000 rows
 
 
 def test_it_pays_where_classes_look_alike():

@@ -3,18 +3,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcllo._math.likelihood import Restricted, Terms
-from mcllo._math.many_classes import Directions, minimize_pcg
-from mcllo._math.many_classes import conjugate_gradients as conjugate_gradients_of_one
+from mcllo._math.likelihood import Terms
+from mcllo._math.many_classes import Directions, conjugate_gradients, minimize_pcg
 from mcllo._math.newton import (
+    FAST,
     MAX_HALVINGS,
     Secants,
     approach,
-    conjugate_gradients,
     minimize,
-    minimize_sets,
     newton_direction,
-    newton_directions,
 )
 from mcllo._math.products import NO_HESSIAN
 
@@ -339,7 +336,7 @@ def test_approach_ends_where_newton_ends_without_its_hessians(seed):
         return Terms(terms.value, terms.gradient, NO_HESSIAN)
 
     rough = np.linalg.inv(1.2 * objective(start).hessian).__matmul__
-    near = approach(light, start, light(start), rough, fast=0.9, enough=1e-13)
+    near = approach(light, start, Secants(rough), fast=0.9, enough=1e-13)
     exact = minimize(objective, start)
     assert near.converged
     np.testing.assert_allclose(near.x, exact.x, atol=1e-6)
@@ -351,7 +348,7 @@ def test_approach_leaves_off_where_decrements_hardly_fall():
     objective = separable(lambda x: np.exp(-x), lambda x: -np.exp(-x), lambda x: np.exp(-x))
     start = np.zeros(1)
     rough = np.array([[0.1]]).__matmul__
-    near = approach(objective, start, objective(start), rough)
+    near = approach(objective, start, Secants(rough), fast=FAST)
     assert not near.converged
     assert near.n_iter < 5
 
@@ -369,7 +366,7 @@ def test_conjugate_gradients_solve_linear_equations(seed, size):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(size, 2 * size + 2))
     matrix, right = root @ root.T, rng.normal(size=size)
-    x, used = conjugate_gradients_of_one(lambda v: matrix @ v, lambda v: v, right, 1e-10)
+    x, used = conjugate_gradients(lambda v: matrix @ v, lambda v: v, right, 1e-10)
     assert used <= 3 * size + 3
     np.testing.assert_allclose(matrix @ x, right, atol=1e-8 * np.linalg.norm(right))
 
@@ -380,7 +377,7 @@ def test_the_part_left_is_what_was_asked_for():
     matrix, right = root @ root.T, rng.normal(size=60)
     used = []
     for part in (0.5, 1e-2, 1e-6):
-        x, products = conjugate_gradients_of_one(lambda v: matrix @ v, lambda v: v, right, part)
+        x, products = conjugate_gradients(lambda v: matrix @ v, lambda v: v, right, part)
         assert np.linalg.norm(matrix @ x - right) <= part * np.linalg.norm(right) * 1.001
         used.append(products)
     assert used[0] < used[1] < used[2]
@@ -388,10 +385,10 @@ def test_the_part_left_is_what_was_asked_for():
 
 def test_curvature_that_is_not_positive_ends_the_search_downhill():
     right = np.array([1.0, 2.0])
-    x, used = conjugate_gradients_of_one(lambda v: -v, lambda v: v, right, 1e-3)
+    x, used = conjugate_gradients(lambda v: -v, lambda v: v, right, 1e-3)
     assert used == 1
     assert x @ right > 0.0
-    x, used = conjugate_gradients_of_one(lambda v: 0.0 * v, lambda v: v, np.zeros(2), 1e-3)
+    x, used = conjugate_gradients(lambda v: 0.0 * v, lambda v: v, np.zeros(2), 1e-3)
     assert used == 0
     np.testing.assert_array_equal(x, np.zeros(2))
 
@@ -406,98 +403,38 @@ def test_finds_the_minimum_that_newton_finds(seed):
     assert found.value == pytest.approx(exact.value, abs=1e-10)
 
 
-class Quartics:
-    """``sum_k x_k^4 / 4 + h_k x_k^2 / 2 - b_k x_k`` for each row of b."""
+class Quartic:
+    """``sum_k x_k^4 / 4 + x_k^2 / 2 - b_k x_k``, and how often it was asked for."""
 
-    def __init__(self, b, h=1.0):
-        self.b, self.h, self.rounding, self.calls = b, h, np.zeros(len(b)), 0
+    def __init__(self, b):
+        self.b, self.calls = b, 0
 
-    def value_gradient(self, x):
-        self.x, self.calls = x, self.calls + 1
-        value = (x**4 / 4.0 + self.h * x**2 / 2.0 - self.b * x).sum(axis=1)
-        return value, x**3 + self.h * x - self.b
-
-    def direction(self, gradient):
-        return -gradient / (3.0 * self.x**2 + self.h)
+    def __call__(self, x):
+        self.calls += 1
+        value = (x**4 / 4.0 + x**2 / 2.0 - self.b * x).sum()
+        return Terms(float(value), x**3 + x - self.b, np.diag(3.0 * x**2 + 1.0))
 
 
-def positive(seed, n_sets=3, size=6):
-    root = np.random.default_rng(seed).normal(size=(n_sets, size, size))
-    return root @ root.transpose(0, 2, 1) + 0.1 * np.eye(size)
-
-
-def test_the_minimum_is_a_fixed_point_newton_sets():
-    problems = Quartics(np.array([[2.0, 10.0]]))  # 1 + 1 = 2, 8 + 2 = 10
-    x = minimize_sets(problems, np.array([[1.0, 2.0]]), 1e-12)
-    np.testing.assert_array_equal(x, [[1.0, 2.0]])
-    assert problems.calls == 1
-
-
-def test_problems_of_different_size_end_by_themselves():
-    problems = Quartics(np.array([[2.0, 10.0], [0.0, 0.0], [1010.0, 1010.0]]))
-    x = minimize_sets(problems, np.zeros((3, 2)), 1e-12)
-    np.testing.assert_allclose(x, [[1.0, 2.0], [0.0, 0.0], [10.0, 10.0]], atol=1e-8)
-
-
-def test_steps_that_go_too_far_are_halved():
-    problems = Quartics(np.array([[1000.0]]), h=1e-3)  # the first step goes to a million
-    assert minimize_sets(problems, np.zeros((1, 1)), 1e-12)[0, 0] == pytest.approx(10.0, abs=1e-4)
-
-
-def test_a_trace_asks_for_more_steps():
+@pytest.mark.parametrize("way", ["minimize", "approach"])
+def test_a_trace_asks_for_more_steps(way):
     # From far away: the first decrement is large, so what may be left is little.
-    few, many = Quartics(np.array([[2.0]])), Quartics(np.array([[2.0]]))
-    rough = minimize_sets(few, np.full((1, 1), 50.0), 0.5)
-    fine = minimize_sets(many, np.full((1, 1), 50.0), 0.5, trace=0.1)
+    def found(objective, trace):
+        start = np.full(1, 50.0)
+        if way == "minimize":
+            return minimize(objective, start, tol=0.5, trace=trace, settled=True).x[0]
+        return approach(objective, start, Secants(lambda v: v), enough=0.5, trace=trace).x[0]
+
+    few, many = Quartic(np.array([2.0])), Quartic(np.array([2.0]))  # least at 1: 1 + 1 = 2
+    rough, fine = found(few, np.inf), found(many, 0.1)
     assert many.calls > few.calls
     assert abs(fine - 1.0) < abs(rough - 1.0)
 
 
-def test_newton_directions():
-    hessian = positive(0)
-    gradient = np.random.default_rng(1).normal(size=(3, 6))
-    expected = [-np.linalg.inv(h) @ g for h, g in zip(hessian, gradient, strict=True)]
-    np.testing.assert_allclose(newton_directions(hessian, gradient), expected, rtol=1e-8)
-
-
-@given(st.integers(0, 1000))
-@settings(deadline=None, max_examples=20)
-def test_conjugate_gradients_against_solve(seed):
-    hessian = positive(seed)
-    right = np.random.default_rng(seed + 1).normal(size=(3, 6))
-    right[1] = 0.0  # nothing to do in one of them
-
-    def product(v):
-        return np.einsum("sij,sj->si", hessian, v)
-
-    scale = np.einsum("sii->si", hessian)
-    found = conjugate_gradients(product, lambda v: v / scale, right, 1e-10)
-    np.testing.assert_allclose(product(found), right, atol=1e-6)
-    rough = conjugate_gradients(product, lambda v: v / scale, right, 0.1)
-    left = right - product(rough)
-    assert ((left**2 / scale).sum(axis=1) <= 0.0101 * (right**2 / scale).sum(axis=1)).all()
-
-
-def test_a_ridge_by_hand():
-    # f = (a - 1)^2 + 3 b^2 at theta = (2, 1): value 4, gradient (2, 6), Hessian diag(2, 6);
-    # centre (0, 3), penalty 4: 2 (2^2 + 2^2) = 16, 4 (2, -2), 4 I
-    def objective(theta):
-        a, b = theta
-        return Terms(
-            (a - 1.0) ** 2 + 3.0 * b**2, np.array([2.0 * (a - 1.0), 6.0 * b]), np.diag([2.0, 6.0])
-        )
-
-    centre, origin = np.array([0.0, 3.0]), np.array([1.0, 1.0])
-    at = Restricted(objective, origin, None, 4.0, centre)(np.array([1.0, 0.0]))
-    assert at.value == 4.0 + 16.0
-    np.testing.assert_array_equal(at.gradient, [2.0 + 8.0, 6.0 - 8.0])
-    np.testing.assert_array_equal(at.hessian, np.diag([6.0, 10.0]))
-    # along (1, 1), x = 1 from the origin (1, 0): the same theta
-    line = Restricted(objective, np.array([1.0, 0.0]), np.ones((2, 1)), 4.0, centre)(np.ones(1))
-    assert line.value == 20.0
-    np.testing.assert_array_equal(line.gradient, [8.0])
-    np.testing.assert_array_equal(line.hessian, [[16.0]])
-    # without a centre the ridge pulls to the origin: 2 (1^2) and 4 (1, 0)
-    near = Restricted(objective, origin, None, 4.0)(np.array([1.0, 0.0]))
-    assert near.value == 4.0 + 2.0
-    np.testing.assert_array_equal(near.gradient, [2.0 + 4.0, 6.0])
+def test_secants_learn_for_others():
+    # Where a search has learned, another one from the same inverse of old needs fewer values.
+    b = np.array([2.0, 10.0, 30.0])  # least at 1, 2 and 3: 27 + 3 = 30
+    alone, after, known = Quartic(b), Quartic(b + 0.1), Secants(lambda v: 0.1 * v)
+    approach(alone, np.ones(3), known, enough=1e-12)
+    near = approach(after, np.array([1.0, 2.0, 3.0]), Secants(known), enough=1e-12)
+    np.testing.assert_allclose(near.x**3 + near.x, b + 0.1, atol=1e-5)
+    assert after.calls < alone.calls

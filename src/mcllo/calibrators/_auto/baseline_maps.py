@@ -25,7 +25,13 @@ MOST_TOGETHER = 2**21
 """Log odds of the baselines that are fitted at once: bounds their memory."""
 
 
-def fit_baselines(rows: Rows, ridge: float, tol: float, start: Floats | None = None) -> Floats:
+def fit_baselines(
+    rows: Rows,
+    ridge: float,
+    tol: float,
+    start: Floats | None = None,
+    most_together: int = MOST_TOGETHER,
+) -> Floats:
     """Return (tau, gamma) of each baseline, shape (c, 2c), from those of `start`."""
     few = rows.first() if start is None else None
     if few is not None:
@@ -33,7 +39,7 @@ def fit_baselines(rows: Rows, ridge: float, tol: float, start: Floats | None = N
     c, n = rows.scores.shape
     found = np.tile(np.repeat([0.0, 1.0], c), (c, 1)) if start is None else start.copy()
     *sums, counts = LinearMapLoss(rows.scores, rows.codes, rows.weight).statistic.T
-    own, together = np.diagonal(sums), max(1, MOST_TOGETHER // (c * n))
+    own, together = np.diagonal(sums), max(1, most_together // (c * n))
     everyone = np.array([np.delete(np.arange(c), b) for b in range(c)])
     for first in range(0, c, together):
         part = slice(first, first + together)

@@ -45,7 +45,7 @@ OFF_DIAGONAL = {"full_tight": 0.3, "full_loose": 0.01}
 SCALED = ("mcllo", "vector")
 """Members that are linear in ``log g``, and not in ``log s``."""
 MOST_AVERAGED, MOST_STRUCTURED, MOST_FULL = 12, 20, 100
-TOL, TOL_OF_PARTS = 1e-6, 3e-3
+TOL, TOL_OF_PARTS = 1e-6, 2e-4
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
 rows, and fits to parts of them or to many rows."""
 MANY_SCORES = 2**14
