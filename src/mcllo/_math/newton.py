@@ -27,6 +27,7 @@ other sign, is known but for so much. With the decrements D at the start and d a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -220,12 +221,12 @@ def line_search(
     direction = direction / max(1.0, excess)
     slope = max(0.0, -float(terms.gradient @ direction))
     step, rounding = 1.0, ROUNDING * (1.0 + abs(terms.value))
-    for _ in range(MAX_HALVINGS):
-        with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(MAX_HALVINGS):
             point = x + step * direction
             trial = objective(point)
-        highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
-        if np.isfinite(trial.value) and trial.value <= highest:
-            return point, trial
-        step *= 0.5
+            highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
+            if math.isfinite(trial.value) and trial.value <= highest:
+                return point, trial
+            step *= 0.5
     return None
