@@ -35,6 +35,24 @@ def pytest_runtest_protocol(item):
 
 
 @pytest.fixture
+def one_blas_thread():
+    """The same for tests that train other packages' classifiers, which gain nothing by more."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave the pictures out of reports: for tests that read the words of a page alone."""
+    from mcllo._report import figures
+
+    def picture(kind, result, alt, *options):
+        return figures.Picture(kind, "<svg></svg>", "", figures.plot.caption(kind, result), alt)
+
+    monkeypatch.setattr(figures, "picture", picture)
+
+
+@pytest.fixture
 def approve(request):
     """Whether what is printed now becomes what must be printed."""
     return request.config.getoption("--approve")
