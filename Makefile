@@ -39,7 +39,7 @@ demo: $(VENV)/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n auto --durations 20
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations 20
 
 # The lowest versions, as uv resolves them, on one thread. Left out: what needs more packages (browser,
 # Dask, exports, notebooks, boosters), frames of half floats and Int128, simulations, studies, pages.
@@ -64,13 +64,14 @@ lowest: $(LOWEST)/installed
 SECONDS := 60
 SEED := 0
 ENGINE := auto
+WORKERS := 2
 
 $(VENV)/installed-fuzz: pyproject.toml $(KERNEL) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]"
 	@touch $@
 
 fuzz: $(VENV)/installed-fuzz
-	$(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) --engine $(ENGINE)
+	$(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) --engine $(ENGINE) --workers $(WORKERS)
 
 mutants: $(VENV)/installed-test
 	$(BIN)/python -m mutants

@@ -109,7 +109,8 @@ def compiled(source: Path, library: Path) -> tuple[Path | None, str]:
 def placed(library: Path, target: Path) -> tuple[Path | None, str]:
     """Put the library at `target`, in one step: another process may have the old one loaded."""
     try:
-        os.replace(shutil.copy(library, f"{target}.new"), target)
+        new = f"{target}.{os.getpid()}"  # two environments may be made at a time
+        os.replace(shutil.copy(library, new), target)
         return target, ""
     except OSError as error:
         return None, f"the kernel could not be put beside its source ({error})"

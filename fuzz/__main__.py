@@ -6,8 +6,9 @@
 ``python -m fuzz --seeds``            make ``fuzz/corpus`` anew
 ====================================  ============================================================
 
-Each target runs in a process of its own, two at a time, for so many seconds. Exit code 1 where one
-fails; the inputs are then in ``fuzz/found``.
+Each target runs in a process of its own, ``--workers 2`` at a time, for so many seconds. Lines come
+in the order of the targets, whoever ends first; the last line names those that failed, and the exit
+code is then 1. The failing inputs are in ``fuzz/found``.
 """
 
 from __future__ import annotations
@@ -85,10 +86,11 @@ def everything(names: list[str], given: argparse.Namespace) -> int:
     engine = given.engine
     if engine == "auto":
         engine = "atheris" if has_atheris() and given.attempts == 0 else "random"
-    print(f"{given.seconds:g} s each, seed {given.seed}, inputs by {engine}")
+    workers = f"{given.workers} at a time"
+    print(f"{given.seconds:g} s each, {workers}, seed {given.seed}, inputs by {engine}")
     heads = f"{'attempts':>9} {'accepted':>9} {'compared':>9} {'failed':>7} {'slowest':>8}"
     print(f"{'target':9} {heads} {'peak':>8}")
-    failed = 0
+    failed = []
     with ThreadPoolExecutor(given.workers) as pool:
         counts = pool.map(lambda name: watched(name, given, engine), names)
         for name, c in zip(names, counts, strict=True):
@@ -96,11 +98,13 @@ def everything(names: list[str], given: argparse.Namespace) -> int:
             numbers = f"{c['attempts']:9,} {c['accepted']:9,} {c['compared']:9,} {c['failed']:7,}"
             print(f"{name:9} {numbers} {slow:>8} {peak:>8}", flush=True)
             empty = c["attempts"] == 0
-            failed += c["failed"] + empty
+            if c["failed"] or empty:
+                failed.append(name)
             if empty:
                 print(f"  {name} made no attempt")
             for where, saved in c["failures"].items():
                 print(f"  {where}\n  again: python -m fuzz --replay fuzz/found/{saved}.bytes")
+    print(f"FAILED: {', '.join(failed)}" if failed else f"{len(names)} targets, none failed")
     return 1 if failed else 0
 
 

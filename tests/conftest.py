@@ -2,9 +2,11 @@
 
 import os
 import sys
+from functools import cache
 
 import pytest
 from hypothesis import settings
+from threadpoolctl import ThreadpoolController
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None)
@@ -18,6 +20,43 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(items):
     """Begin with what takes long, so that no worker waits for another at the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@cache
+def libraries():
+    """Return what holds the threads of other libraries; looking for them takes milliseconds."""
+    return ThreadpoolController()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Give simulations one BLAS thread each, as the command line does; all else has the default.
+
+    Their thousands of small products gain nothing by threads, and where each processor already has
+    a worker of xdist those wait for each other: 40 data sets took 39 s of processor time, not 4.
+    """
+    if item.get_closest_marker("slow") is None:
+        return (yield)
+    with libraries().limit(limits=1, user_api="blas"):
+        return (yield)
+
+
+@pytest.fixture
+def one_blas_thread():
+    """The same for tests that train other packages' classifiers, which gain nothing by more."""
+    with libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave the pictures out of reports: for tests that read the words of a page alone."""
+    from mcllo._report import figures
+
+    def picture(kind, result, alt, *options):
+        return figures.Picture(kind, "<svg></svg>", "", figures.plot.caption(kind, result), alt)
+
+    monkeypatch.setattr(figures, "picture", picture)
 
 
 @pytest.fixture

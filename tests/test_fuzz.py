@@ -3,10 +3,13 @@
 import random
 import subprocess
 import sys
+import threading
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from fuzz import checks, odd, seeds
+from fuzz.__main__ import everything
 from fuzz.case import CASE
 from fuzz.engine import PATIENCE, TARGETS, Runner, libfuzzer_options, target
 from fuzz.files import CORPUS
@@ -76,12 +79,54 @@ def test_a_seed_gives_the_same_attempts_and_a_clean_run_ends_well():
         command = [sys.executable, "-m", "fuzz", *words]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.splitlines()[-1].split()[:5]
+        return done.stdout.splitlines()[-2].split()[:5]
 
     first = run()
     assert first == run()
     assert first[0] == "csv"
     assert int(first[1]) > 0
+
+
+@pytest.mark.parametrize(
+    ("broken", "code", "last"),
+    [
+        ((), 0, "3 targets, none failed"),
+        (("model",), 1, "FAILED: model"),
+        (("csv", "model"), 1, "FAILED: csv, model"),
+    ],
+)
+def test_targets_run_side_by_side_and_the_last_line_names_who_failed(
+    broken, code, last, monkeypatch, capsys
+):
+    both = threading.Barrier(2)
+
+    def watched(name, given, engine):
+        if name != "model":
+            both.wait(30)  # the first two wait for each other: one at a time would not end
+        failures = {"ValueError x.py:1": f"{name}-1234"} if name in broken else {}
+        counts = {"attempts": 3, "accepted": 2, "compared": 1}
+        return counts | {"failed": len(failures), "failures": failures}
+
+    monkeypatch.setattr("fuzz.__main__.watched", watched)
+    given = Namespace(seconds=60.0, seed=4, attempts=0, workers=2, engine="random")
+    assert everything(["csv", "names", "model"], given) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "60 s each, 2 at a time, seed 4, inputs by random"
+    assert lines[-1] == last
+    rows = [line.split()[0] for line in lines[2:-1] if not line.startswith(" ")]
+    assert rows == ["csv", "names", "model"]
+    again = [line for line in lines if "again:" in line]
+    assert again == [
+        f"  again: python -m fuzz --replay fuzz/found/{name}-1234.bytes" for name in broken
+    ]
+
+
+def test_a_target_that_makes_no_attempt_failed(monkeypatch, capsys):
+    nothing = {"attempts": 0, "accepted": 0, "compared": 0, "failed": 0, "failures": {}}
+    monkeypatch.setattr("fuzz.__main__.watched", lambda *_: nothing)
+    given = Namespace(seconds=1.0, seed=0, attempts=0, workers=1, engine="random")
+    assert everything(["csv"], given) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "FAILED: csv"
 
 
 def test_the_corpus_is_what_its_script_makes():

@@ -164,6 +164,7 @@ def said(capsys):
     return call
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("blocks", [False, True], ids=["whole", "in blocks"])
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_of_writing_gives_the_same_numbers(folder, said, monkeypatch, way, blocks):
@@ -576,6 +577,7 @@ def test_python_reads_the_same_and_keeps_what_was_assumed(folder):
         read_predictions("t.csv", label="möglich", encoding="utf-16")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_directory_is_read_whole_for_a_report(folder, said):
     (folder / "parts").mkdir()
     lines = text().splitlines()

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 FOLDER = Path(__file__).resolve().parents[2] / "docs/how-to"
 PACKAGES = ("netcal", "probmetrics", "probcal")
 FEWEST_ROWS = 15

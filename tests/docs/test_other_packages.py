@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from benchmarks import tasks
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/other-packages.md").read_text()
 
 

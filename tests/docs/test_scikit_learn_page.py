@@ -10,6 +10,8 @@ import pytest
 import sklearn
 from sklearn import config_context
 
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/scikit-learn.md").read_text()
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]

@@ -19,6 +19,7 @@ from mcllo.export import ExportError, append_to_onnx, export, register_skl2onnx
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 skl2onnx = pytest.importorskip("skl2onnx")
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 
 def run(model, rows, names=None):

@@ -441,6 +441,7 @@ def test_verbs_write_reports(files, tmp_path, capsys, ending):
         assert verb == "assess" or "temperature" in out.read_text().lower()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_open_needs_a_report_and_opens_it(good, tmp_path, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("typer.launch", lambda path: opened.append(path))

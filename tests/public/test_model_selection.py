@@ -45,6 +45,7 @@ from mcllo.model_selection import FittedPair, RecalibratedClassifierCV
 
 NAMES = np.array(["car", "ship", "truck"])
 VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 
 def data(n=240, c=3, seed=0):

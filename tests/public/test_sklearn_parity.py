@@ -23,6 +23,7 @@ from mcllo.exceptions import InputError, MclloWarning
 
 BOTH = [CalibratedClassifierCV, RecalibratedClassifierCV]
 both = pytest.mark.parametrize("CV", BOTH, ids=["sklearn", "mcllo"])
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 
 def sample(n=300, c=3, seed=0):

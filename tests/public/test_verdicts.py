@@ -70,6 +70,7 @@ def test_text_statements_dictionary_and_report(name):
     assert json.loads(report.json())["result"]["verdict"] == content["verdict"]
 
 
+@pytest.mark.usefixtures("undrawn")
 @each_design
 def test_exit_code_and_json_of_the_command_line(name, tmp_path, capsys):
     x, y, groups = rows(name)
@@ -91,6 +92,7 @@ def test_exit_code_and_json_of_the_command_line(name, tmp_path, capsys):
     assert run([*call, "--strict"]) == STRICT[kind]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_level_and_tolerance_reach_every_output(tmp_path, capsys):
     x, y, _ = rows("sharp")
     assert assessed("sharp").decide(tolerance=0.3).kind == "little"

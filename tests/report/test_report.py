@@ -138,6 +138,7 @@ SENTENCES = [
 """Names of classes that look like what was once cut out of sentences."""
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("baseline", range(2))
 def test_classes_named_like_sentences_change_no_sentence(baseline):
     plain = [f"class {j}" for j in range(len(SENTENCES))]
