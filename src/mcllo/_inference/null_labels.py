@@ -64,14 +64,6 @@ RULED_OUT = 0.05
 """Chance of a sum of squares as small, below which a dependence is out of the question."""
 
 
-class Null(NamedTuple):
-    """A statistic with its p-value and the number of its parameters."""
-
-    statistic: float
-    df: int
-    found: PValue
-
-
 @dataclass(frozen=True, eq=False)
 class NullRows:
     """Rows that count, in an order of their own, with q, w and what makes up the scores.
@@ -124,8 +116,7 @@ class NullRows:
     @cached_property
     def expected(self) -> Floats:
         """What a label takes from the score of its row, whichever it is: ``(x, x l)``."""
-        k = self.odds.shape[1]
-        return np.hstack([self.probs[:, :k], self.probs[:, :k] * self.odds])
+        return self._both(self.probs)
 
     def _both(self, values: Floats) -> Floats:
         """Return ``(v, v l)`` of a number for each row and class."""
@@ -133,18 +124,21 @@ class NullRows:
         return np.hstack([values[:, :k], values[:, :k] * self.odds])
 
     @cached_property
+    def _means(self) -> Floats:
+        """Mean score of each row."""
+        once = self.chance * self.weight
+        return self._both(once) - once.sum(axis=1)[:, None] * self.expected
+
+    @cached_property
     def mean(self) -> Floats:
         """Mean of U, shape (2K,); 0 but for rounding unless a class was left out."""
-        once = self.chance * self.weight
-        rows = self._both(once) - once.sum(axis=1)[:, None] * self.expected
-        return np.asarray(rows.sum(axis=0))
+        return np.asarray(self._means.sum(axis=0))
 
     @cached_property
     def variance(self) -> Floats:
         """Variance of U for independent rows, shape (2K, 2K)."""
-        once, twice = self.chance * self.weight, self.chance * self.weight**2
+        twice, rows = self.chance * self.weight**2, self._means
         k, taken, given = self.odds.shape[1], self.expected, self._both(twice)
-        rows = self._both(once) - once.sum(axis=1)[:, None] * taken
         own = np.zeros((2 * k, 2 * k))
         j, square = np.arange(k), twice[:, :k]
         own[j, j] = square.sum(axis=0)
@@ -232,8 +226,8 @@ def _shrunk(logs: Floats, beside: Floats, marks: Floats) -> Floats:
     return max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - NOISE)) / ratio) * effects
 
 
-def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> Null:
-    """Return T of independent rows and how often drawn labels give as much.
+def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> tuple[float, int, PValue]:
+    """Return T of independent rows, its parameters, and how often drawn labels give as much.
 
     Of large tables drawing stops once enough draws did.
     """
@@ -249,7 +243,7 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> Null:
     batch = max(1, min(512, BATCH_ENTRIES // rows.n))
     stop_at = EXCEEDANCES if float(rows.chance.size) * n_resamples > UNHURRIED_WORK else None
     found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed, stop_at=stop_at)
-    return Null(statistic, root.shape[1], found)
+    return statistic, root.shape[1], found
 
 
 class Skew(NamedTuple):

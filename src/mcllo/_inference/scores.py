@@ -26,7 +26,6 @@ from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._input.weights import written_times
 from .._math.likelihood import CHUNK_ELEMENTS, softmax_against_zero
-from ..exceptions import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +60,14 @@ def score_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
 
 def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
     """Return the sums over rows, as if there were no groups."""
-    size = len(theta)
-    total, gram = np.zeros(size), np.zeros((size, size))
-    weight = predictions.sample_weight
-    for rows, scores in _chunks(predictions, theta):
-        if weight is None:
-            total += scores.sum(axis=1)
-            gram += scores @ scores.T
-            continue
-        own = weight[rows]
-        total += scores @ own
-        gram += (scores * (own if predictions.counts_rows else own**2)) @ scores.T
-    n = float(predictions.n_samples)
+    size, weight = len(theta), predictions.sample_weight
+    total, gram, n = np.zeros(size), np.zeros((size, size)), float(predictions.n_samples)
     if weight is not None:
         n = float(weight.sum() if predictions.counts_rows else np.count_nonzero(weight))
+    for rows, scores in _chunks(predictions, theta):
+        own = np.ones(scores.shape[1]) if weight is None else weight[rows]
+        total += scores @ own
+        gram += (scores * (own if predictions.counts_rows else own**2)) @ scores.T
     return ScoreSums(total, gram, n)
 
 
@@ -118,32 +111,15 @@ def _chunks(
     step = max(256, CHUNK_ELEMENTS // k)
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step)) if order is None else order[start : start + step]
-        yield rows, row_scores(theta, odds[:, rows], codes[rows])
-
-
-def row_scores(theta: Floats, odds: Floats, codes: Codes) -> Floats:
-    """Return ``u_i`` of every row, shape (2K, n)."""
-    k, n = odds.shape
-    scores = np.empty((2 * k, n))
-    residual = scores[:k]
-    softmax_against_zero(theta, odds, out=residual)
-    np.negative(residual, out=residual)
-    inside = np.flatnonzero(codes < k)
-    residual[codes[inside], inside] += 1.0
-    np.multiply(residual, odds, out=scores[k:])
-    return scores
-
-
-def require_two(sums: ScoreSums, grouped: bool) -> None:
-    """Refuse to test what one unit cannot show: how much units vary."""
-    if sums.n_units > 1.0:
-        return
-    if grouped:
-        raise InputError(
-            "groups must name at least two groups among the rows that count; all are in one. "
-            "Rows of a single group say nothing about how groups vary: add groups."
-        )
-    raise InputError(f"a robust test needs at least two rows; got {sums.n_units:g}.")
+        here, own = odds[:, rows], codes[rows]
+        scores = np.empty((2 * k, len(own)))
+        residual = scores[:k]
+        softmax_against_zero(theta, here, out=residual)
+        np.negative(residual, out=residual)
+        inside = np.flatnonzero(own < k)
+        residual[own[inside], inside] += 1.0
+        np.multiply(residual, here, out=scores[k:])
+        yield rows, scores
 
 
 def kish(weight: Floats) -> float:

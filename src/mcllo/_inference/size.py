@@ -211,29 +211,19 @@ def _of_rays(
     rays = [theta - theta0] if clear is None else [theta - theta0, clear]
     noise = draws @ covariance_root(known).T
     found = limits(law_rows(moved), theta, rays, noise, confidence)
+    most = np.array([1.0, 1.0, math.inf])  # of each size, where a ray does not end
+
+    def at(v: Floats, t: float, j: int) -> float:
+        return float(moved.sizes(theta0 + t * v)[j] if math.isfinite(t) else most[j]) if t else 0.0
+
     sizes = np.array(
-        [
-            [[_size_at(moved, ray.direction, t, j) for t in row] for j, row in enumerate(ray.times)]
-            for ray in found
-        ]
+        [[[at(v, t, j) for t in row] for j, row in enumerate(times)] for v, times in found]
     )
     low, middle, high = np.moveaxis(sizes, -1, 0)
     ends = np.column_stack([middle.mean(axis=0), low.min(axis=0), high.max(axis=0)])
-    p95 = [
-        np.mean(
-            [_p95(moved, theta0 + min(ray.times[j, 1], FAR) * ray.direction)[j] for ray in found]
-        )
-        for j in (0, 1)
-    ]
+    middles = [[_p95(moved, theta0 + min(row[1], FAR) * v) for row in t[:2]] for v, t in found]
+    p95 = np.mean([(first[0], second[1]) for first, second in middles], axis=0)
     return _Found(ends, (float(p95[0]), float(p95[1])), theta, known, "ray")
-
-
-def _size_at(moved: Moved, direction: Floats, t: float, j: int) -> float:
-    """Return a size at a place of a ray; at its end, the most that there is."""
-    if math.isinf(t):
-        return math.inf if SIZES[j] == "gain" else 1.0
-    theta0 = identity_theta(len(direction) // 2)
-    return float(moved.sizes(theta0 + t * direction)[j]) if t else 0.0
 
 
 def _of_penalised(

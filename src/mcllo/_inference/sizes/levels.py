@@ -71,6 +71,8 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
 
     Rows of top probability `top` count with `weight`, and each stands for `times` rows.
     """
+    from scipy.special import logit
+
     near = {p: np.abs(top - p) <= width_at(p) for p in LEVELS}
     enough = FEWEST_SHARE * weight.sum()
     fit = [
@@ -83,8 +85,8 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
     order = np.argsort(top, kind="stable")
     upto = np.cumsum(weight[order]) / weight.sum()
     found = top[order[np.minimum(np.searchsorted(upto, PLACES), len(top) - 1)]]
-    logits = _logit(np.array(fit))
-    return sorted({fit[int(np.argmin(np.abs(logits - _logit(p))))] for p in found})
+    places = logit(np.clip(found, 1e-12, 1.0 - 1e-12))
+    return sorted({fit[int(np.argmin(np.abs(logit(fit) - place)))] for place in places})
 
 
 def levels_of(
@@ -99,7 +101,7 @@ def levels_of(
 
     `rows` may be a sample of `n_samples`.
     """
-    from scipy.special import ndtri
+    from scipy.special import expit, logit, ndtri
 
     times = np.full(rows.n_samples, n_samples / rows.n_samples)
     if rows.sample_weight is not None and rows.counts_rows:
@@ -121,7 +123,7 @@ def levels_of(
             slope[known] = 0.0
             variance = float(slope @ np.where(known[:, None] | known, 0.0, covariance) @ slope)
             error = reach * np.sqrt(max(0.0, variance)) / (right * (1.0 - right))
-            low, high = (float(_expit(_logit(right) + step)) for step in (-error, error))
+            low, high = (float(expit(logit(right) + step)) for step in (-error, error))
         observed = _inside(float(hit[near] @ share) + moves)
         found.append(RightAt(level, right, low, high, observed, round(float(times[near].sum()))))
     return tuple(found)
@@ -141,12 +143,3 @@ def _derivative(moved: Moved, theta: Floats, near: NDArray[np.intp], share: Floa
 
 def _inside(share: float) -> float:
     return min(max(share, 1e-9), 1.0 - 1e-9)
-
-
-def _logit(p: Floats | float) -> Floats:
-    inside = np.clip(np.asarray(p, np.float64), 1e-12, 1.0 - 1e-12)
-    return np.asarray(np.log(inside) - np.log1p(-inside))
-
-
-def _expit(z: Floats | float) -> Floats:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * np.asarray(z))))
