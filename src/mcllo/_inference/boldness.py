@@ -36,12 +36,12 @@ from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 from .posterior import (
     bic_warning,
-    check_share,
     counted_rows,
     format_posterior,
     log_bayes_factor,
     posterior_probability,
 )
+from .pvalue import check_share
 
 SHARPER = (1.5, 2.0, 3.0)
 ROUNDING = 1e-9

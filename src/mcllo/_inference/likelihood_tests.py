@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,18 +172,8 @@ class CalibrationTest(Tested):
         cls, statistic: float, df: int, kind: str, found: PValue, *, sequential: bool = False
     ) -> CalibrationTest:
         """Return the test whose p-value is `found`."""
-        return cls(
-            statistic,
-            df,
-            found.pvalue,
-            found.method,
-            kind,
-            found.n_resamples,
-            sequential,
-            found.seed,
-            found.reason,
-            found.why,
-        )
+        how = (found.n_resamples, sequential, found.seed, found.reason, found.why)
+        return cls(statistic, df, found.pvalue, found.method, kind, *how)
 
     def __str__(self) -> str:
         how = WAYS.get(self.method, "exact, {:,} simulated data sets").format(self.n_resamples)
@@ -238,10 +228,11 @@ def run_test(
         bound = split_pvalue(predictions) if method == "auto" else 1.0
         found = PValue(bound, "bound")
         if bound * BEYOND * (n_resamples + 1) >= 1.0:
-            draws: dict[str, Any] = {"n_resamples": n_resamples, "seed": entropy_of(seed)}
-            draws |= {"exceedances": exceedances}
-            found = exact_pvalue(predictions, statistic, value, chosen, **draws)
-            sequential = chosen == "sequential"
+            given = (predictions, statistic, value, chosen)
+            entropy, sequential = entropy_of(seed), chosen == "sequential"
+            found = exact_pvalue(
+                *given, n_resamples=n_resamples, seed=entropy, exceedances=exceedances
+            )
     found = replace(found, why=why)
     return CalibrationTest.of(value, fit.df, statistic, found, sequential=sequential)
 

@@ -27,6 +27,7 @@ from .._ground.text import PStyle, format_count, format_number, format_p, p_word
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
+from .pvalue import check_share
 
 MANY_PARAMETERS = 4
 """Parameters above which the charge of BIC is always explained."""
@@ -187,12 +188,6 @@ def format_posterior(posterior: float) -> str:
     if rest < 0.01:
         return f"{posterior:.{-math.floor(math.log10(rest))}f}"
     return format_number(posterior)
-
-
-def check_share(name: str, value: float) -> None:
-    """Refuse what does not lie between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise InputError(f"{name} must lie in (0, 1); got {name}={value}.")
 
 
 def counted_rows(predictions: Predictions) -> float:

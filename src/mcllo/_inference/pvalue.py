@@ -135,6 +135,12 @@ class PValue:
         return "" if self.why is None else str(self.why)
 
 
+def check_share(name: str, value: float) -> None:
+    """Refuse what does not lie between 0 and 1."""
+    if not 0.0 < value < 1.0:
+        raise InputError(f"{name} must lie in (0, 1); got {name}={value}.")
+
+
 class Tested(Result):
     """Base of results of a test: frozen dataclasses with a p-value."""
 
@@ -142,6 +148,5 @@ class Tested(Result):
 
     def rejects(self, alpha: float = 0.05) -> bool:
         """Whether calibration is rejected at level `alpha`."""
-        if not 0.0 < alpha < 1.0:
-            raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
+        check_share("alpha", alpha)
         return self.pvalue <= alpha

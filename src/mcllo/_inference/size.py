@@ -33,9 +33,9 @@ from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, Statement, quiet
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
-from ..exceptions import InputError
 from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, check_resamples, entropy_of
+from .pvalue import check_share
 from .robust import robust_fit
 from .scores import n_effective
 from .sizes.law import SIZES, Moved, clear_part, covariance_root, limits
@@ -154,8 +154,7 @@ def size_of(
     covariance : ndarray, optional
         Of ``(tau, gamma)``, instead of that of the fit.
     """
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence must lie in (0, 1); got confidence={confidence}.")
+    check_share("confidence", confidence)
     check_resamples(n_resamples)
     entropy, size = entropy_of(seed), len(fit.theta)
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
@@ -289,15 +288,12 @@ def _weight(predictions: Predictions) -> Floats:
 def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
     """Return the 95th percentile over rows of both changes."""
     change, top = moved.by_row(theta)
-    top = np.abs(top - moved.top_probs)
-    weight = moved.weight
-    return _quantile(change, weight, 0.95), _quantile(top, weight, 0.95)
-
-
-def _quantile(values: Floats, weight: Floats, level: float) -> float:
-    order = np.argsort(values, kind="stable")
-    place = np.searchsorted(np.cumsum(weight[order]), level * weight.sum() - 1e-12)
-    return float(values[order[min(int(place), len(order) - 1)]])
+    found = []
+    for values in (change, np.abs(top - moved.top_probs)):
+        order = np.argsort(values, kind="stable")
+        place = np.searchsorted(np.cumsum(moved.weight[order]), 0.95 * moved.weight.sum() - 1e-12)
+        found.append(float(values[order[min(int(place), len(order) - 1)]]))
+    return found[0], found[1]
 
 
 @dataclass(frozen=True)
