@@ -285,7 +285,16 @@ def dependent_pvalue(
 
     `towards` is the skew k.
     """
-    observed = _Sums.of(rows.totals(rows.codes[None], rows.starts) @ root, towards)
+
+    def sums(labels: Codes) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Return Q, ``S / Q`` and the side of k."""
+        white = rows.totals(labels, rows.starts) @ root
+        total, spread = white.sum(axis=1), np.asarray((white**2).sum(axis=(1, 2)))
+        ratio = np.zeros(len(spread))
+        np.divide((total**2).sum(axis=1), spread, out=ratio, where=spread > 0.0)
+        return spread, ratio, total @ towards > 0.0
+
+    observed = sums(rows.codes[None])
     n, n_groups = rows.n, len(rows.starts)
     groups = np.repeat(np.arange(n_groups), np.diff(np.append(rows.starts, n)))
     counts = np.zeros((3, len(STRENGTHS)))
@@ -296,28 +305,12 @@ def dependent_pvalue(
         own, follows, shared = u[:, :n], u[:, n : 2 * n], u[:, 2 * n :][:, groups]
         for k, strength in enumerate(STRENGTHS):
             labels = labels_at(rows.chance, np.where(follows < strength, shared, own))
-            drawn = _Sums.of(rows.totals(labels, rows.starts) @ root, towards)
-            alike = drawn.side == observed.side
-            beyond = alike & (drawn.ratio >= observed.ratio * (1.0 - TIE))
-            within = drawn.spread <= observed.spread * (1.0 + TIE)
+            spread, ratio, side = sums(labels)
+            alike = side == observed[2]
+            beyond = alike & (ratio >= observed[1] * (1.0 - TIE))
+            within = spread <= observed[0] * (1.0 + TIE)
             counts[:, k] += beyond.sum(), alike.sum(), within.sum()
     n_far, n_alike, n_small = counts
     possible = np.flatnonzero(n_small >= RULED_OUT * n_resamples)
     last = int(possible[-1]) if len(possible) else 0
     return float(((1.0 + n_far) / (1.0 + n_alike))[: last + 1].max())
-
-
-class _Sums(NamedTuple):
-    """Q, ``S / Q`` and the side of k of groups' scores."""
-
-    spread: Floats
-    ratio: Floats
-    side: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, white: Floats, towards: Floats) -> _Sums:
-        """Return them of scores of shape (size, n_groups, df)."""
-        total, spread = white.sum(axis=1), np.asarray((white**2).sum(axis=(1, 2)))
-        ratio = np.zeros(len(spread))
-        np.divide((total**2).sum(axis=1), spread, out=ratio, where=spread > 0.0)
-        return cls(spread, ratio, total @ towards > 0.0)

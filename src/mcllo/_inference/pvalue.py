@@ -104,22 +104,9 @@ class Reason:
 
 @dataclass(frozen=True, eq=False)
 class PValue:
-    """A p-value with where it comes from.
+    """A p-value, never 0, by `method`; why so, and the draws that were made, if any, from `seed`.
 
-    Attributes
-    ----------
-    pvalue : float
-        Never 0.
-    method : str
-        How it was computed.
-    n_resamples : int
-        Draws made; 0 without drawing.
-    seed : int or None
-        What the draws were made from.
-    why : Reason or None
-        Why so.
-    n_exceed : int
-        Draws whose statistic was at least the observed one.
+    The statistic of `n_exceed` of them was at least the observed one.
     """
 
     pvalue: float

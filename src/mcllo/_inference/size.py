@@ -300,18 +300,9 @@ def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
 class Counted:
     """How much the rows that were fitted count for.
 
-    Attributes
-    ----------
-    total : float
-        Of their weights.
-    rows : float
-        As many of equal weight would average as well (Kish).
-    groups : float
-        The same of groups; infinite where there are none.
-    dependent : bool
-        Whether rows depend on each other, or their weights are no counts.
-    effect : float
-        How many of them are worth one independent row of weight 1.
+    Their `total` weight, and as many `rows` and `groups` of equal weight as would average as well
+    (Kish); infinitely many groups where there are none. Where rows depend on each other, or weights are no counts, they are `dependent`, and so many as
+    `effect` says are worth one independent row of weight 1.
     """
 
     total: float

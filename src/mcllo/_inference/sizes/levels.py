@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..._ground.results import Floats, Result
 from ..._input.predictions import Predictions
-from .law import Moved
+from .law import Moved, covariance_root
 
 LEVELS = (
     *(0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65),
@@ -108,6 +108,7 @@ def levels_of(
         times = times * rows.sample_weight
 
     reach = float(ndtri(0.5 + 0.5 * confidence))
+    root = None if covariance is None else covariance_root(covariance)
     hit = moved.top == rows.model_codes
     _, top = moved.by_row(theta)
     found = []
@@ -117,12 +118,9 @@ def levels_of(
         moves = level - float(moved.top_probs[near] @ share)
         right = _inside(float(top[near] @ share) + moves)
         low = high = float("nan")
-        if covariance is not None:
-            slope = _derivative(moved, theta, near, share)
-            known = np.isnan(np.diagonal(covariance))
-            slope[known] = 0.0
-            variance = float(slope @ np.where(known[:, None] | known, 0.0, covariance) @ slope)
-            error = reach * np.sqrt(max(0.0, variance)) / (right * (1.0 - right))
+        if root is not None:
+            spread = np.linalg.norm(_derivative(moved, theta, near, share) @ root)
+            error = reach * float(spread) / (right * (1.0 - right))
             low, high = (float(expit(logit(right) + step)) for step in (-error, error))
         observed = _inside(float(hit[near] @ share) + moves)
         found.append(RightAt(level, right, low, high, observed, round(float(times[near].sum()))))
