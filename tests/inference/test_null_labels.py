@@ -9,6 +9,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, robust_test
 from mcllo._fit.objective import free_parameters
+from mcllo._fit.sandwich import unit_scores
 from mcllo._ground.linalg import whitening
 from mcllo._inference.null_labels import (
     NullRows,
@@ -17,7 +18,6 @@ from mcllo._inference.null_labels import (
     draw_pvalue,
     label_effects,
 )
-from mcllo._inference.scores import unit_scores
 from mcllo._math.likelihood import LogPartition, identity_theta
 
 GROUPS = np.arange(16) // 3

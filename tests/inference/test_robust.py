@@ -11,10 +11,17 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, robust_test
 from mcllo._fit.fit import fit_predictions
+from mcllo._fit.sandwich import (
+    group_scores,
+    robust_covariance,
+    robust_fit,
+    row_sums,
+    score_sums,
+    unit_scores,
+)
 from mcllo._ground.linalg import whitening
 from mcllo._inference.likelihood_tests import run_test
-from mcllo._inference.robust import Mixture, flip_pvalue, robust_covariance, robust_fit
-from mcllo._inference.scores import group_scores, row_sums, score_sums, unit_scores
+from mcllo._inference.robust import Mixture, flip_pvalue
 from mcllo._math.likelihood import identity_theta
 from mcllo.exceptions import InputError
 
@@ -414,7 +421,7 @@ def test_chunks_change_nothing(monkeypatch):
     x, y = rng.dirichlet([1, 1, 1], 2000), rng.integers(0, 3, 2000)
     p = Predictions.from_arrays(x, y, groups=rng.integers(0, 7, 2000))
     whole = group_scores(p, THETA), row_sums(p, THETA).gram
-    monkeypatch.setattr("mcllo._inference.scores.CHUNK_ELEMENTS", 600)
+    monkeypatch.setattr("mcllo._fit.sandwich.CHUNK_ELEMENTS", 600)
     assert group_scores(p, THETA) == pytest.approx(whole[0])
     assert row_sums(p, THETA).gram == pytest.approx(whole[1])
 

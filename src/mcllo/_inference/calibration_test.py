@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.sandwich import robust_fit
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from ..exceptions import Either, InputError, Phrase
@@ -23,7 +24,7 @@ from .draws import Seed
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
 from .pvalue import Ground, PValue, Reason
-from .robust import RobustTest, robust_fit, robust_test
+from .robust import RobustTest, robust_test
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""`robust_test`, `robust_fit`: inference that survives repeated measurements and weights.
+"""`robust_test`: a test that survives repeated measurements and weights.
 
 U is the score at the identity, H the information there, ``U_g`` the score of unit g (a group, or a
-row), G the number of units (`_inference/scores`):
+row), G the number of units (`_fit/sandwich`, which has the errors of estimates):
 
 ====================  ======================================================================
 score statistic       ``S = U' H^-1 U``
@@ -11,8 +11,6 @@ F (Rao and Scott)     ``S / sum_k lambda_k ~ F(nu, (G - 1) nu)``,
                       ``nu = (sum_k lambda_k)^2 / sum_k lambda_k^2``
 sign flips            ``S* = |sum_g s_g H^-1/2 U_g|^2`` with random signs ``s_g = +-1``
 drawn labels          `_inference/null_labels`: weights that are no counts, one row a unit
-covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
-                      ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
 
 ====================  ======================================================================
@@ -53,15 +51,14 @@ designs but not in all: with eight classes and flat predictions, 60 groups, 25 %
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
+from .._fit.sandwich import n_effective, row_sums, score_sums, unit_scores
 from .._ground.linalg import whitening
 from .._ground.results import Floats
 from .._ground.statements import Statement
@@ -82,7 +79,6 @@ from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
 from .null_labels import STRENGTHS, TIE, NullRows, Skew, dependent_pvalue, draw_pvalue
 from .pvalue import PValue, Tested
-from .scores import n_effective, row_sums, score_sums, unit_scores
 
 RobustMethod = Literal["auto", "flip", "f", "draw"]
 
@@ -450,35 +446,3 @@ def _at_least(test: RobustTest, pvalue: float, why: str) -> RobustTest:
     if pvalue <= test.pvalue:
         return test
     return replace(test, pvalue=pvalue, limits=(*test.limits, why))
-
-
-def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
-    """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN."""
-    predictions, theta = predictions.with_baseline(fit.baseline), fit.theta
-    partition = LogPartition(predictions.log_odds, predictions.sample_weight)
-    return sandwich(
-        fit, lambda: partition(theta).hessian, lambda: score_sums(predictions, theta).covariance
-    )
-
-
-def sandwich(
-    fit: MCLLOFit, information: Callable[[], Floats], variance: Callable[[], Floats]
-) -> Floats:
-    """Return ``H^-1 M H^-1`` where the fit has a covariance, NaN elsewhere.
-
-    `information` and `variance` of the score, both at the estimate, are asked for when needed.
-    """
-    free = ~np.isnan(np.diagonal(fit.cov_theta))
-    covariance = np.full(fit.cov_theta.shape, np.nan)
-    if free.any():
-        own = np.ix_(free, free)
-        bread = information()[own] + fit.penalty * np.eye(int(free.sum()))
-        half = np.linalg.solve(bread, variance()[own])
-        both = np.linalg.solve(bread, half.T)
-        covariance[own] = 0.5 * (both + both.T)
-    return covariance
-
-
-def robust_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
-    """Return the same estimates with robust standard errors and intervals."""
-    return replace(fit, cov_theta=robust_covariance(predictions, fit))

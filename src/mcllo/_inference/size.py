@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.sandwich import n_effective, robust_fit
 from .._ground.linalg import pseudo_inverse
 from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, Statement, quiet
@@ -36,8 +37,6 @@ from .._math.likelihood import LogPartition, identity_theta
 from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, check_resamples, entropy_of
 from .pvalue import check_share
-from .robust import robust_fit
-from .scores import n_effective
 from .sizes.law import SIZES, Moved, clear_part, covariance_root, limits
 from .sizes.levels import RightAt, levels_of
 
@@ -301,8 +300,8 @@ class Counted:
     """How much the rows that were fitted count for.
 
     Their `total` weight, and as many `rows` and `groups` of equal weight as would average as well
-    (Kish); infinitely many groups where there are none. Where rows depend on each other, or weights are no counts, they are `dependent`, and so many as
-    `effect` says are worth one independent row of weight 1.
+    (Kish); infinitely many groups where there are none. Where rows depend on each other, or weights
+    are no counts, they are `dependent`, and `effect` of them are worth one independent row.
     """
 
     total: float

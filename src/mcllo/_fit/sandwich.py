@@ -1,4 +1,4 @@
-"""Scores of rows and groups, and their sums: what tests and sandwiches of dependent rows share.
+"""Standard errors that survive repeated measurements and weights: scores of rows and groups.
 
 ====================  ======================================================================
 score of a row        ``u_i = Z_i' (e_{y_i} - g_i) = (r_i; r_i l_i)``, ``r_ji = 1[y_i=j] - g_ji``
@@ -8,6 +8,8 @@ gram, frequencies     ``sum_i w_i u_i u_i'``: row i is w_i rows of their own
 gram, other weights   ``sum_i w_i^2 u_i u_i'``: row i is one row with the score ``w_i u_i``
 units                 groups; ``sum_i w_i``; or rows: what is independent of each other
 effective units       ``(sum w)^2 / sum w^2`` over units (Kish): as many of equal weight
+covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
+                      ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
 
 Rows of weight 0 are no rows, and groups of such rows no groups. Rows are worked through in chunks:
@@ -16,8 +18,8 @@ without groups nothing of the size of the data is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,8 @@ import numpy as np
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._input.weights import written_times
-from .._math.likelihood import CHUNK_ELEMENTS, softmax_against_zero
+from .._math.likelihood import CHUNK_ELEMENTS, LogPartition, softmax_against_zero
+from .fit import MCLLOFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,3 +138,35 @@ def n_effective(predictions: Predictions) -> float:
     if weight is None:
         return float(predictions.n_samples)
     return float(weight.sum()) if predictions.counts_rows else kish(weight)
+
+
+def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
+    """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN."""
+    predictions, theta = predictions.with_baseline(fit.baseline), fit.theta
+    partition = LogPartition(predictions.log_odds, predictions.sample_weight)
+    return sandwich(
+        fit, lambda: partition(theta).hessian, lambda: score_sums(predictions, theta).covariance
+    )
+
+
+def sandwich(
+    fit: MCLLOFit, information: Callable[[], Floats], variance: Callable[[], Floats]
+) -> Floats:
+    """Return ``H^-1 M H^-1`` where the fit has a covariance, NaN elsewhere.
+
+    `information` and `variance` of the score, both at the estimate, are asked for when needed.
+    """
+    free = ~np.isnan(np.diagonal(fit.cov_theta))
+    covariance = np.full(fit.cov_theta.shape, np.nan)
+    if free.any():
+        own = np.ix_(free, free)
+        bread = information()[own] + fit.penalty * np.eye(int(free.sum()))
+        half = np.linalg.solve(bread, variance()[own])
+        both = np.linalg.solve(bread, half.T)
+        covariance[own] = 0.5 * (both + both.T)
+    return covariance
+
+
+def robust_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
+    """Return the same estimates with robust standard errors and intervals."""
+    return replace(fit, cov_theta=robust_covariance(predictions, fit))
