@@ -30,6 +30,7 @@ from .._fit.map import MCLLOMap
 from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
+from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import identity_theta, softmax_against_zero
 from ..exceptions import InputError
@@ -41,7 +42,6 @@ from .posterior import (
     log_bayes_factor,
     posterior_probability,
 )
-from .pvalue import check_share
 
 SHARPER = (1.5, 2.0, 3.0)
 ROUNDING = 1e-9

@@ -286,12 +286,9 @@ def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
 
 def _is_separated(predictions: Predictions, draws: StatisticDraws, index: int) -> bool:
     """Whether draw `index`, whose information has vanished, has no estimate."""
-    labels = draw_labels(draws.probs, draws.seed, index, 1)[0]
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    if weight is not None:
-        odds = np.repeat(odds, weight.astype(np.int64), axis=1)
-    order = np.append(draws.columns, predictions.baseline_index)
-    return separating_direction(odds, np.argsort(order)[labels]) is not None
+    [labels] = draw_labels(draws.probs, draws.seed, index, 1)
+    rows = replace(predictions.written_out(), codes=labels)
+    return separating_direction(rows.log_odds, rows.model_codes) is not None
 
 
 def quantiles_of_draws(

@@ -167,11 +167,8 @@ def robustly_tested(
 ) -> FittedTest:
     """Return the robust score test of rows that were fitted already, and their robust errors."""
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
-    ground = (
-        Ground.GROUPS
-        if predictions.groups is not None
-        else Ground(f"{predictions.weight_kind} weights")
-    )
+    weighted = f"{predictions.weight_kind} weights"
+    ground = Ground(weighted) if predictions.groups is None else Ground.GROUPS
     why = Reason(ground, notes=(found.reason,))
     own = PValue(found.pvalue, found.method, found.n_resamples, found.seed, why)
     test = CalibrationTest.of(found.statistic, found.df, "robust_score", own)

@@ -27,15 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.notebook import Shown
-from .._ground.results import Codes, Floats, Result, none_for_nan
+from .._ground.results import Codes, Floats, Result
 from .._ground.text import Table
+from .._input.arguments import check_share
 from .._input.predictions import scored_predictions
 from .._input.weights import written_times
 from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
 from ..metrics._scores import ScoreDecomposition
 from .budget import BATCH_ENTRIES, CONSISTENCY_WORK, FEWEST_NULL_DRAWS, N_RESAMPLES_CONSISTENCY
 from .draws import MetricNull, Seed, check_resamples, entropy_of, uniforms
-from .pvalue import check_share
 
 MOST_POINTS = 200
 """Values at which the band is given."""
@@ -98,11 +98,6 @@ class IsotonicCurve(Result, Shown):
         """Return one row for each value of the band."""
         names = ("predicted", "observed", "band_low", "band_high")
         return Table({name: getattr(self, name).tolist() for name in names})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, ready for strict JSON."""
-        null = None if self.null is None else self.null.to_dict()
-        return {**super().to_dict(), "blocks": none_for_nan(self.blocks.rows()), "null": null}
 
     def __repr__(self) -> str:
         of = "most probable class" if self.label is None else repr(self.label)

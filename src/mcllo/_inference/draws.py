@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats, Result
 from .._ground.threads import one_blas_thread
+from .._input.arguments import check_share
 from .._input.predictions import Predictions
 from ..exceptions import Either, InputError, Phrase
 from .budget import BATCH_ENTRIES, N_RESAMPLES
-from .pvalue import PValue, check_share
+from .pvalue import PValue
 
 Labels = NDArray[np.intp]
 Seed = int | np.random.Generator | None

@@ -97,17 +97,14 @@ def split_bound(halves: Sequence[Half], basis: Floats | None = None) -> float:
 
     Without one all parameters are free.
     """
-    gains = [_gain(halves[k], halves[1 - k], basis) for k in (0, 1)]
+    gains = []
+    for learn, judge in (halves, halves[::-1]):
+        penalised = Restricted(learn.likelihood, learn.origin, basis, RIDGE)
+        size = len(learn.origin) if basis is None else basis.shape[1]
+        theta = penalised.theta(minimize(penalised, np.zeros(size)).x)
+        gains.append(-judge.likelihood(theta).value - judge.supremum)
     log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
     return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
-
-
-def _gain(learn: Half, judge: Half, basis: Floats | None) -> float:
-    """Return the log likelihood of what was learned, on the other half, less its rival's."""
-    penalised = Restricted(learn.likelihood, learn.origin, basis, RIDGE)
-    size = len(learn.origin) if basis is None else basis.shape[1]
-    theta = penalised.theta(minimize(penalised, np.zeros(size)).x)
-    return -judge.likelihood(theta).value - judge.supremum
 
 
 def split_pvalue(predictions: Predictions) -> float:

@@ -24,10 +24,10 @@ from typing import Any, Unpack
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Result
 from .._ground.text import PStyle, format_count, format_number, format_p, p_words
+from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
-from .pvalue import check_share
 
 MANY_PARAMETERS = 4
 """Parameters above which the charge of BIC is always explained."""

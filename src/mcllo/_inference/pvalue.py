@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from .._ground.results import Result
 from .._ground.text import format_number
-from ..exceptions import InputError
+from .._input.arguments import check_share
 
 
 class Ground(StrEnum):
@@ -120,12 +120,6 @@ class PValue:
     def reason(self) -> str:
         """The reason in words; empty where there is none."""
         return "" if self.why is None else str(self.why)
-
-
-def check_share(name: str, value: float) -> None:
-    """Refuse what does not lie between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise InputError(f"{name} must lie in (0, 1); got {name}={value}.")
 
 
 class Tested(Result):

@@ -66,15 +66,8 @@ from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
-from .budget import (
-    BATCH_ENTRIES,
-    DEPENDENT_WORK,
-    FEWEST_DEPENDENT,
-    MOST_FLIPPED,
-    N_RESAMPLES,
-    TEST_WORK,
-)
-from .budget import N_RESAMPLES_DEPENDENT as FEWER
+from . import budget
+from .budget import N_RESAMPLES
 from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
 from .null_labels import STRENGTHS, TIE, NullRows, Skew, dependent_pvalue, draw_pvalue
@@ -149,7 +142,7 @@ def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) ->
         drawn = ((signs @ white) ** 2).sum(axis=1)
         return drawn >= observed * (1.0 - TIE)
 
-    batch = max(1, min(512, BATCH_ENTRIES // len(white)))
+    batch = max(1, min(512, budget.BATCH_ENTRIES // len(white)))
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
 
 
@@ -387,15 +380,15 @@ def _choose(
         return method, "as asked"
     found = f"{format_count(n_units)} {'groups' if grouped else 'rows'}"
     if grouped or not weighted:
-        return "flip" if n_units <= MOST_FLIPPED else "f", found
-    if effective <= MOST_FLIPPED and _drawable(predictions, n_resamples):
+        return "flip" if n_units <= budget.MOST_FLIPPED else "f", found
+    if effective <= budget.MOST_FLIPPED and _drawable(predictions, n_resamples):
         return "draw", f"{found}, effectively {format_number(effective)}"
     return "f", found
 
 
 def _drawable(predictions: Predictions, n_resamples: int) -> bool:
     """Whether labels can be drawn in a reasonable time."""
-    return float(predictions.probs.size) * n_resamples <= TEST_WORK
+    return float(predictions.probs.size) * n_resamples <= budget.TEST_WORK
 
 
 def _drawn(test: RobustTest, rows: NullRows, n_resamples: int, seed: int) -> RobustTest:
@@ -422,8 +415,9 @@ def _floored(
     size = float(predictions.class_weight.sum()) if counts else float(predictions.n_samples)
     drawn = not counts and _drawable(predictions, n_resamples)
     asks = test.pvalue <= UNLIKELY
-    draws = int(min(FEWER, DEPENDENT_WORK / (size * root.shape[0] * len(STRENGTHS))))
-    if asks and draws < FEWEST_DEPENDENT:
+    affordable = budget.DEPENDENT_WORK / (size * root.shape[0] * len(STRENGTHS))
+    draws = int(min(budget.N_RESAMPLES_DEPENDENT, affordable))
+    if asks and draws < budget.FEWEST_DEPENDENT:
         asks, test = False, replace(test, limits=(*test.limits, TOO_MANY))
     if not (drawn or asks):
         return test

@@ -32,11 +32,11 @@ from .._fit.sandwich import n_effective, robust_fit
 from .._ground.linalg import pseudo_inverse
 from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, Statement, quiet
+from .._input.arguments import check_share
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
 from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, check_resamples, entropy_of
-from .pvalue import check_share
 from .sizes.law import SIZES, Moved, clear_part, covariance_root, limits
 from .sizes.levels import RightAt, levels_of
 

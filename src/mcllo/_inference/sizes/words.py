@@ -59,12 +59,8 @@ def size_statements(size: Size) -> list[Statement]:
         numbers = {name: known[name] for name in (*names, "confidence")}
         return [Statement(kind, words.format(amount, sure), numbers=numbers)]
 
-    found = said(
-        "size",
-        "On average {} of probability stand on the wrong classes{}.",
-        POINTS,
-        *("mean_change", "low", "high"),
-    )
+    average = "On average {} of probability stand on the wrong classes{}."
+    found = said("size", average, POINTS, "mean_change", "low", "high")
     if size.low > 0.0 and POINTS.factor * size.p95_change >= POINTS.least:
         most = _number(size.p95_change, POINTS, _decimals(size.p95_change, POINTS))
         words = f"In one row of twenty it is more than {most}{POINTS.name}."
