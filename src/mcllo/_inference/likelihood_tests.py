@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -257,12 +258,8 @@ def choose_method(
     reason notes that the score test is to be used instead.
     """
     errors = expected_errors(predictions) / max(df, 1)
-    why = trust_chi2(
-        statistic,
-        errors,
-        n_clipped=predictions.n_clipped,
-        least_variance=lambda: _least_variance(predictions),
-    )
+    least = partial(_least_variance, predictions)
+    why = trust_chi2(statistic, errors, n_clipped=predictions.n_clipped, least_variance=least)
     if not why.wants_draws:
         return "chi2", why
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
@@ -275,11 +272,7 @@ def choose_method(
 
 
 def trust_chi2(
-    statistic: str,
-    errors: float,
-    *,
-    n_clipped: int,
-    least_variance: Callable[[], float],
+    statistic: str, errors: float, *, n_clipped: int, least_variance: Callable[[], float]
 ) -> Reason:
     """Return why chi-square is used, or what speaks against it where draws would be better.
 

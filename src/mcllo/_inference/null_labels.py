@@ -196,6 +196,8 @@ def _ordered(
 
 def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tuple[Floats, bool]:
     """Return ``log a`` of each row and class, and whether weights hang on labels at all."""
+    from scipy.special import fdtri
+
     n, c = probs.shape
     top = probs.argmax(axis=1)
     marks = np.zeros((n, c + 1))
@@ -204,26 +206,19 @@ def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tu
     beside = np.column_stack([np.ones(n), odds])
     if n < ROWS_PER_EFFECT * (beside.shape[1] + c + 1):
         beside = beside[:, :1]
-    effects = _shrunk(logs, beside, marks)
-    table = np.tile(effects[:c], (n, 1))
-    table[np.arange(n), top] += effects[c]
-    return table - table.mean(axis=1, keepdims=True), bool(effects.any())
-
-
-def _shrunk(logs: Floats, beside: Floats, marks: Floats) -> Floats:
-    """Return effects of `marks` on `logs`, 0 where they could be noise."""
-    from scipy.special import fdtri
-
     basis = np.linalg.qr(beside)[0]
     rest, away = (v - basis @ (basis.T @ v) for v in (logs, marks - marks.mean(axis=0)))
     effects, _, rank, _ = np.linalg.lstsq(away, rest, rcond=1e-9)
     left = rest - away @ effects
     before, after = float(rest @ rest), float(left @ left)
-    spare = len(logs) - beside.shape[1] - int(rank)
-    if rank == 0 or spare < 1 or before <= 1e-18 * len(logs):
-        return np.zeros(len(effects))
-    ratio = (before - after) / rank * spare / max(after, 1e-30 * before)
-    return max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - NOISE)) / ratio) * effects
+    spare, shrunk = n - beside.shape[1] - int(rank), 0.0  # 0 where effects could be noise
+    if rank > 0 and spare >= 1 and before > 1e-18 * n:
+        ratio = (before - after) / rank * spare / max(after, 1e-30 * before)
+        shrunk = max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - NOISE)) / ratio)
+    effects = shrunk * effects
+    table = np.tile(effects[:c], (n, 1))
+    table[np.arange(n), top] += effects[c]
+    return table - table.mean(axis=1, keepdims=True), bool(effects.any())
 
 
 def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> tuple[float, int, PValue]:

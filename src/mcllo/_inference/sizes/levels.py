@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._ground.results import Floats, Result
 from ..._input.predictions import Predictions
@@ -110,7 +109,8 @@ def levels_of(
     reach = float(ndtri(0.5 + 0.5 * confidence))
     root = None if covariance is None else covariance_root(covariance)
     hit = moved.top == rows.model_codes
-    _, top = moved.by_row(theta)
+    k, odds, (g, _) = len(moved.odds), moved.odds, moved.repaired(theta)
+    top = g[moved.top, np.arange(len(moved.top))]
     found = []
     for level in chosen_levels(moved.top_probs, moved.weight, times):
         near = np.flatnonzero(np.abs(moved.top_probs - level) <= width_at(level))
@@ -119,24 +119,15 @@ def levels_of(
         right = _inside(float(top[near] @ share) + moves)
         low = high = float("nan")
         if root is not None:
-            spread = np.linalg.norm(_derivative(moved, theta, near, share) @ root)
+            own, by_class = (moved.top[near], np.arange(len(near))), -g[:, near] * top[near]
+            by_class[own] += top[near]
+            slope = np.concatenate([by_class[:k] @ share, (by_class[:k] * odds[:, near]) @ share])
+            spread = np.linalg.norm(slope @ root)
             error = reach * float(spread) / (right * (1.0 - right))
             low, high = (float(expit(logit(right) + step)) for step in (-error, error))
         observed = _inside(float(hit[near] @ share) + moves)
         found.append(RightAt(level, right, low, high, observed, round(float(times[near].sum()))))
     return tuple(found)
-
-
-def _derivative(moved: Moved, theta: Floats, near: NDArray[np.intp], share: Floats) -> Floats:
-    """Return the derivative in theta of the mean repaired top probability of some rows."""
-    k, odds, top = len(moved.odds), moved.odds[:, near], moved.top[near]
-    g = moved.repaired(theta)[0][:, near]
-    own = (top, np.arange(len(near)))
-    mine = g[own]
-    by_class = -g * mine
-    by_class[own] += mine
-    by_class = by_class[:k]
-    return np.concatenate([by_class @ share, (by_class * odds) @ share])
 
 
 def _inside(share: float) -> float:
