@@ -149,12 +149,12 @@ def test_every_digit_comes_back(tmp_path):
     again = begun(path)
     assert list(again) == [(400, 1.1)]
     assert (again[400, 1.1] == NUMBERS).all()
-    assert again.seed == 5
+    assert again.settings["seed"] == 5
     assert [p.name for p in tmp_path.iterdir()] == ["study.json"]  # no temporary file is left
     memory = begun(None)
     memory.add((400, 1.0), NUMBERS)
     assert (memory[400, 1.0] == NUMBERS).all()
-    assert FinishedCells(None).seed is None
+    assert FinishedCells(None).settings == {}
     with pytest.raises(FileFormatError, match="there is no directory"):
         FinishedCells(tmp_path / "absent" / "study.json")
 

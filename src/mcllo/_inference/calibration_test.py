@@ -124,13 +124,12 @@ def fit_and_test(
 ) -> FittedTest:
     """Fit and test validated predictions; `rule` is that of `split_baseline`."""
     refuse_choice(predictions, rule)
-    if needs_robust(predictions):
-        fit = fit_predictions(predictions)
-        return robustly_tested(predictions, fit, n_resamples=n_resamples, seed=seed)
     if rule == "auto":
         fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
         return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
     fit = fit_predictions(predictions)
+    if needs_robust(predictions):
+        return robustly_tested(predictions, fit, n_resamples=n_resamples, seed=seed)
     test = run_test(
         predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
     )

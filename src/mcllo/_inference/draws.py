@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats, Result
+from .._ground.results import Codes, Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.arguments import check_share
 from .._input.predictions import Predictions
@@ -34,7 +34,6 @@ from ..exceptions import Either, InputError, Phrase
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .pvalue import PValue
 
-Labels = NDArray[np.intp]
 Seed = int | np.random.Generator | None
 
 FIRST_BATCH, SMALL_BATCH = 64, 16
@@ -67,12 +66,12 @@ def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
     return np.random.Generator(stream).random((size, n_samples))
 
 
-def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Labels:
+def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
     """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
     return labels_at(probs, uniforms(seed, start, size, len(probs)))
 
 
-def labels_at(probs: Floats, u: Floats) -> Labels:
+def labels_at(probs: Floats, u: Floats) -> Codes:
     """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
     below = np.cumsum(probs, axis=1)[:, :-1].T
     if len(below) > MANY_CLASSES:

@@ -33,13 +33,12 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit, fit_each_baseline, warn_once
 from .._fit.objective import free_parameters
 from .._ground.linalg import pseudo_inverse
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
 from .._math.many_labels import TIE
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .draws import (
-    Labels,
     Seed,
     check_resamples,
     draw_labels,
@@ -118,7 +117,7 @@ class BaselineScores:
         return marks.sum(axis=0), own[:, None] - marks.T @ self.logs[:, self.columns]
 
 
-def label_sums(labels: Labels, logs: Floats, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def label_sums(labels: Codes, logs: Floats, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """Return counts (B, c) and log odds sums (B, c, m) of labels of shape (B, n).
 
     Row i of the one-hot matrix holds one entry a draw, so it needs no sorting to be sparse.

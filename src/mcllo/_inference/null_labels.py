@@ -165,19 +165,14 @@ class NullRows:
         groups = np.repeat(np.arange(len(starts)) * c, ends - starts)
         cells = labels + groups + (np.arange(size) * len(starts) * c)[:, None]
         place, many = labels + np.arange(n) * c, size * len(starts) * c
-        weight = self.weight.ravel()[place]
+        weight, odds = self.weight.ravel()[place], np.column_stack([self.odds, np.zeros(n)])
         sums = np.empty((size, len(starts), 2 * k))
-        for part, values in ((slice(k), weight), (slice(k, None), self._pulls.ravel()[place])):
+        for part, values in ((slice(k), weight), (slice(k, None), weight * odds.ravel()[place])):
             found = np.bincount(cells.ravel(), weights=values.ravel(), minlength=many)
             sums[:, :, part] = found.reshape(size, len(starts), c)[:, :, :k]
         for g, (first, end) in enumerate(zip(starts, ends, strict=True)):
             sums[:, g] -= weight[:, first:end] @ self.expected[first:end]
         return sums
-
-    @cached_property
-    def _pulls(self) -> Floats:
-        """Weight times log odds of each class, 0 for the baseline."""
-        return self.weight * np.column_stack([self.odds, np.zeros(self.n)])
 
 
 def _ordered(

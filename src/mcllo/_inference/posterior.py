@@ -192,10 +192,8 @@ def format_posterior(posterior: float) -> str:
 
 def counted_rows(predictions: Predictions) -> float:
     """Return the n of BIC: the sum of the weights, which must count rows."""
-    if predictions.sample_weight is None:
-        return float(predictions.n_samples)
-    total = float(predictions.sample_weight.sum())
-    if total <= 1.0:
+    total = predictions.facts.n_counted(predictions.n_samples)
+    if predictions.sample_weight is not None and total <= 1.0:
         raise InputError(
             f"sample_weight must count more than one row for BIC; got {total:.3g}. "
             "Leave rows in that count."

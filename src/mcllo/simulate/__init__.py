@@ -34,7 +34,7 @@ from ._design import (
     whole,
 )
 from ._run import Cell, FinishedCells, Plan, run_cells
-from ._solve import RowsNeeded, check_power, solve
+from ._solve import RowsNeeded, solve
 from ._study import PowerCell, PowerStudy
 
 __all__ = ["PowerCell", "PowerStudy", "RowsNeeded", "draw", "power", "power_for"]
@@ -170,7 +170,7 @@ def power(
             value=power,
         )
     finished = FinishedCells(resume)
-    entropy = entropy_of(finished.seed if seed is None else seed)
+    entropy = entropy_of(finished.settings.get("seed") if seed is None else seed)
 
     def cell(n: int, shift: float = tried[0]) -> Cell:
         theta = map_of({0: shift}, None, design.classes, design.baseline_index).theta
@@ -271,7 +271,10 @@ def _solved(
     plan: Plan, cell: Callable[[int], Cell], level: float, power: float, workers: int
 ) -> tuple[tuple[PowerCell, ...], RowsNeeded]:
     """Return the sizes tried, in order, and how many rows the wanted power takes."""
-    wanted, theta = check_power(power, level), cell(1).theta
+    theta = cell(1).theta
+    if isinstance(power, bool) or not level < power < 1.0:
+        between = f"lie between {level:g}, the level, and 1"
+        raise InputError(argument="power", rule=between, value=power)
     if np.array_equal(theta, identity_theta(len(theta) // 2)):
         raise InputError(
             "a power needs an effect: with delta = gamma = 1 the predictions are calibrated, and "
@@ -284,5 +287,5 @@ def _solved(
         tried[n] = PowerCell(n, asked.delta_1, level, *numbers)
         return int(np.sum(tried[n].pvalues <= level)), plan.reps
 
-    needed = solve(rejected, len(theta), wanted, level)
+    needed = solve(rejected, len(theta), float(power), level)
     return tuple(tried[n] for n in sorted(tried)), needed

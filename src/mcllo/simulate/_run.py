@@ -267,11 +267,6 @@ class FinishedCells(dict[Key, Floats]):
                 f"{path} is not an unfinished power study of this package. Name another file."
             ) from None
 
-    @property
-    def seed(self) -> int | None:
-        """The seed of the cells on file."""
-        return self.settings.get("seed")
-
     def agree_on(self, settings: dict[str, Any]) -> None:
         """Refuse to go on with other settings than those on file."""
         for name, value in settings.items() if self.settings else ():

@@ -23,7 +23,6 @@ import numpy as np
 
 from .._ground.results import Result
 from .._ground.text import format_count
-from ..exceptions import InputError
 
 FIRST, LARGEST = 400, 200_000
 """Rows of the first size tried, and of the largest."""
@@ -62,15 +61,6 @@ class RowsNeeded(Result):
         if self.extrapolated:
             return f"{text}, by extrapolation: so many were not simulated."
         return f"{text}."
-
-
-def check_power(power: float, alpha: float) -> float:
-    """Refuse a power that no test has, or that every test has."""
-    if isinstance(power, bool) or not alpha < power < 1.0:
-        raise InputError(
-            argument="power", rule=f"lie between {alpha:g}, the level, and 1", value=power
-        )
-    return float(power)
 
 
 def solve(

@@ -105,7 +105,6 @@ def levels_of(
     times = np.full(rows.n_samples, n_samples / rows.n_samples)
     if rows.sample_weight is not None and rows.counts_rows:
         times = times * rows.sample_weight
-
     reach = float(ndtri(0.5 + 0.5 * confidence))
     root = None if covariance is None else covariance_root(covariance)
     hit = moved.top == rows.model_codes
