@@ -85,8 +85,7 @@ class IsotonicCurve(Result, Shown):
         """Values at which the curve lies outside the band."""
         rounding = 1e-12
         low, high = self.band_low - rounding, self.band_high + rounding
-        mask: NDArray[np.bool_] = (self.observed < low) | (self.observed > high)
-        return mask
+        return np.asarray((self.observed < low) | (self.observed > high))
 
     def at(self, predicted: Any) -> Floats:
         """Return the curve at other predictions: straight lines, flat beyond the first and last."""

@@ -54,8 +54,6 @@ from .likelihood_tests import chi2_sf
 
 Kind = Literal["hosmer_lemeshow", "kernel"]
 
-Way = Literal["exact", "chi2", "none"]
-
 N_GROUPS = 10
 LEAST_VARIANCE = 20.0
 """Variance of a count from which its square is chi-square."""
@@ -99,7 +97,7 @@ class OmnibusTest(Result):
     seed: int | None
     low: float
     high: float
-    method: Way
+    method: Literal["exact", "chi2", "none"]
     df: int | None = None
     reason: str = ""
 
@@ -268,8 +266,17 @@ def kernel_companion(
 
 def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
     """Return the quadratic form of what varies enough for chi-square, and its df."""
+    merged: list[list[int]] = []
+    waiting: list[int] = []
+    for k in range(len(spread)):
+        waiting.append(k)
+        if len(_cells(spread[waiting].sum(axis=0))):
+            merged.append(waiting)
+            waiting = []
+    if merged:
+        merged[-1] += waiting
     value, df = 0.0, 0
-    for groups in _merged(spread):
+    for groups in merged:
         own, cells = spread[groups].sum(axis=0), _cells(spread[groups].sum(axis=0))
         variance, directions = np.linalg.eigh(cells @ own @ cells.T)
         kept = variance >= LEAST_VARIANCE
@@ -277,20 +284,6 @@ def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
         value += float((away**2 / variance[kept]).sum())
         df += int(kept.sum())
     return value, df
-
-
-def _merged(spread: Floats) -> list[list[int]]:
-    """Return the groups, neighbours together until some count varies enough."""
-    found: list[list[int]] = []
-    waiting: list[int] = []
-    for k in range(len(spread)):
-        waiting.append(k)
-        if len(_cells(spread[waiting].sum(axis=0))):
-            found.append(waiting)
-            waiting = []
-    if found:
-        found[-1] += waiting
-    return found
 
 
 def _cells(spread: Floats) -> Floats:
