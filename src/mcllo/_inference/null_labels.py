@@ -165,9 +165,10 @@ class NullRows:
         groups = np.repeat(np.arange(len(starts)) * c, ends - starts)
         cells = labels + groups + (np.arange(size) * len(starts) * c)[:, None]
         place, many = labels + np.arange(n) * c, size * len(starts) * c
-        weight, odds = self.weight.ravel()[place], np.column_stack([self.odds, np.zeros(n)])
+        weight, pulls = self.weight.ravel()[place], np.zeros(self.weight.shape)
+        np.multiply(self.weight[:, :k], self.odds, out=pulls[:, :k])
         sums = np.empty((size, len(starts), 2 * k))
-        for part, values in ((slice(k), weight), (slice(k, None), weight * odds.ravel()[place])):
+        for part, values in ((slice(k), weight), (slice(k, None), pulls.ravel()[place])):
             found = np.bincount(cells.ravel(), weights=values.ravel(), minlength=many)
             sums[:, :, part] = found.reshape(size, len(starts), c)[:, :, :k]
         for g, (first, end) in enumerate(zip(starts, ends, strict=True)):
