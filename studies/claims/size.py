@@ -22,8 +22,8 @@ import numpy as np
 
 from mcllo._fit.fit import MCLLOFit, fit_predictions
 from mcllo._fit.map import MCLLOMap
+from mcllo._fit.sandwich import robust_fit
 from mcllo._ground.statements import OF_ESTIMATES, quiet
-from mcllo._inference.robust import robust_fit
 from mcllo._inference.size import Size, size_of
 from mcllo._inference.sizes.law import Moved
 from mcllo._inference.sizes.levels import width_at

@@ -13,7 +13,7 @@ from mcllo._assessment.assessment import DataFacts
 from mcllo._blocks.assess import assess_blocks
 from mcllo._blocks.fit import fit_blocks
 from mcllo._fit.fit import fit_predictions
-from mcllo._inference.robust import robust_fit
+from mcllo._fit.sandwich import robust_fit
 from mcllo.exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 

@@ -15,7 +15,7 @@ import mcllo
 from mcllo import Predictions, calibration_table, profile_intervals
 from mcllo._diagnosis.calibration_models import against_rest
 from mcllo._fit.fit import fit_predictions
-from mcllo._inference.robust import robust_fit
+from mcllo._fit.sandwich import robust_fit
 from mcllo.exceptions import InputError
 
 VGAM = json.loads((Path(__file__).parents[1] / "reference" / "vgam_ladder.json").read_text())

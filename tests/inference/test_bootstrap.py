@@ -13,7 +13,7 @@ from mcllo._fit.existence import separating_direction
 from mcllo._fit.fit import fit_predictions
 from mcllo._fit.map import read_simplex
 from mcllo._fit.repaired import repaired
-from mcllo._inference.bootstrap import FirthRefits, Refits, quantiles_of_draws, refits_of
+from mcllo._inference.bootstrap import Refits, quantiles_of_draws, refits_of
 from mcllo._inference.draws import draw_labels
 from mcllo.exceptions import InputError, SeparationWarning
 
@@ -38,8 +38,7 @@ def test_the_labels_themselves_give_the_fit_back():
     p = sample(200)
     for penalty in (0.0, 1.0, "firth"):
         fit = fit_predictions(p, penalty=penalty)
-        refits = FirthRefits if penalty == "firth" else Refits
-        theta, left = refits(p, fit).estimates(statistic(p, p.codes)[None])
+        theta, left = Refits(p, fit).estimates(statistic(p, p.codes)[None])
         np.testing.assert_allclose(theta[0], fit.theta, atol=1e-9)
         assert left[0] > 0.0
 

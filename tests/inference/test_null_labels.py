@@ -9,6 +9,7 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions, robust_test
 from mcllo._fit.objective import free_parameters
+from mcllo._fit.sandwich import unit_scores
 from mcllo._ground.linalg import whitening
 from mcllo._inference.null_labels import (
     NullRows,
@@ -17,7 +18,6 @@ from mcllo._inference.null_labels import (
     draw_pvalue,
     label_effects,
 )
-from mcllo._inference.scores import unit_scores
 from mcllo._math.likelihood import LogPartition, identity_theta
 
 GROUPS = np.arange(16) // 3
@@ -132,7 +132,7 @@ def test_a_few_rows_against_every_label():
             observed = away @ away
         else:
             exact += chance * (away @ away >= observed * (1 - 1e-9))
-    found = draw_pvalue(rows, n_resamples=20_000, seed=0).found
+    found = draw_pvalue(rows, n_resamples=20_000, seed=0)[2]
     # five standard errors of 20,000 draws
     assert found.pvalue == pytest.approx(exact, abs=5 * np.sqrt(exact * (1 - exact) / 20_000))
 

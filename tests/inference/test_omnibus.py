@@ -30,13 +30,13 @@ def test_one_group_is_the_multinomial_chi_square_by_hand():
 @pytest.mark.parametrize(("reference", "value"), [(0, 2.05239011), (2, 6.27578671)])
 def test_toy_quadratic_form(reference, value):
     # methods specification 5.1, TOY, 4 groups
-    statistic = HosmerLemeshow(TOY, 4, reference)
+    statistic = HosmerLemeshow(TOY.with_baseline(reference), 4)
     assert statistic.of_labels(TOY_Y[None])[0] == pytest.approx(value, abs=1e-7)
 
 
 def test_toy_groups_are_those_of_the_classical_statistic():
     # methods specification 5.1: R generalhoslem, reference 0; sum (O - E)^2 / E
-    own = HosmerLemeshow(TOY, 4, 0)
+    own = HosmerLemeshow(TOY.with_baseline(0), 4)
     gap = own.observed(TOY_Y[None])[0] - own.expected
     assert (gap**2 / own.expected).sum() == pytest.approx(1.81411415, abs=1e-7)
 

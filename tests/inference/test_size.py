@@ -11,8 +11,8 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
+from mcllo._fit.sandwich import robust_fit
 from mcllo._ground.statements import quiet
-from mcllo._inference.robust import robust_fit
 from mcllo._inference.size import LARGE, Size, law_rows, sampled, size_of
 from mcllo._inference.sizes.law import Moved, clear_part, covariance_root
 from mcllo._inference.sizes.levels import chosen_levels, width_at

@@ -13,7 +13,7 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._math.likelihood import identity_theta
 from mcllo.exceptions import FileFormatError
 from mcllo.simulate import PowerCell, PowerStudy
-from mcllo.simulate._design import Named, Resampled
+from mcllo.simulate._design import named_design, part_of, table_design
 from mcllo.simulate._run import (
     BATCH_CELLS,
     Cell,
@@ -27,7 +27,7 @@ from mcllo.simulate._run import (
 )
 from mcllo.simulate._study import effect_words, wilson_interval
 
-FOUR = Named("dirichlet", 4, np.ones(4), 1.0)
+FOUR = named_design("dirichlet", 4)
 THETA = np.array([0.3, 0.0, 0.0, 0.8, 1.0, 1.0])
 
 
@@ -35,7 +35,7 @@ def tables(design, cell, reps):
     """Return the tables of a cell's repetitions, drawn one by one."""
     for r in range(reps):
         stream = np.random.default_rng([*cell.key, r])
-        yield design.sample(cell.theta, cell.n, [stream]).predictions(0)
+        yield part_of(design.sample(cell.theta, cell.n, [stream]))
 
 
 def ece(codes, probs):
@@ -56,23 +56,23 @@ def assert_as_the_package_says(design, cell, reps):
 
 def test_the_identity_recalibrates_to_the_rows_themselves():
     sample = FOUR.sample(identity_theta(3), 30, [np.random.default_rng(0)])
-    same = recalibrated(np.tile(identity_theta(3), (1, 1)), sample)
-    np.testing.assert_allclose(same, sample.by_class, rtol=1e-12)
+    same = recalibrated(identity_theta(3)[None], sample.log_odds[:, None], 3)
+    np.testing.assert_allclose(same, sample.probs, rtol=1e-12)
 
 
 def test_ece_by_hand():
     # n = 4 has two bins, (0, .5] and (.5, 1]. Confidence .6 (hit), .8 (miss), .5 (hit), .9 (hit):
     # bin 1: |.5 - 1| = .5; bin 2: |.6 + .8 + .9 - 2| = .3; ECE = .8 / 4
     first = np.array([0.6, 0.8, 0.5, 0.9])
-    by_class = np.stack([first, 1.0 - first])[:, None]
-    assert top_label_errors(by_class, np.array([[0, 1, 0, 0]])) == pytest.approx([0.2])
+    probs = np.column_stack([first, 1.0 - first])
+    assert top_label_errors(probs, np.array([0, 1, 0, 0]), 1) == pytest.approx([0.2])
 
 
 def test_ece_of_votes_that_tie():
     rng = np.random.default_rng(0)
     votes = rng.multinomial(4, [0.4, 0.3, 0.3], size=(3, 50)) / 4  # many ties, on bin edges
     codes = rng.integers(0, 3, (3, 50))
-    found = top_label_errors(votes.transpose(2, 0, 1), codes)
+    found = top_label_errors(votes.reshape(150, 3), codes.ravel(), 3)
     expected = [ece(y, x) for x, y in zip(votes, codes, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -87,7 +87,7 @@ def test_any_baseline_gives_what_the_package_says():
     labels = np.array(list("abcd"))[rng.integers(0, 4, 300)]
     probs = rng.dirichlet(np.ones(4), 300)
     table = Predictions.from_arrays(probs, labels, classes=list("abcd"), baseline="b")
-    assert_as_the_package_says(Resampled(table), Cell(150, None, THETA, (1,)), 3)
+    assert_as_the_package_says(table_design(table), Cell(150, None, THETA, (1,)), 3)
 
 
 def test_exact_p_values_are_the_packages_from_the_repetitions_stream():
@@ -95,7 +95,7 @@ def test_exact_p_values_are_the_packages_from_the_repetitions_stream():
     numbers = run_batch(Plan(FOUR, "exact", 99, 4), cell, range(4))
     for r in range(4):
         stream = np.random.default_rng([3, r])
-        p = FOUR.sample(THETA, 40, [stream]).predictions(0)
+        p = part_of(FOUR.sample(THETA, 40, [stream]))
         seed = int(stream.integers(2**63))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -149,12 +149,12 @@ def test_every_digit_comes_back(tmp_path):
     again = begun(path)
     assert list(again) == [(400, 1.1)]
     assert (again[400, 1.1] == NUMBERS).all()
-    assert again.seed == 5
+    assert again.settings["seed"] == 5
     assert [p.name for p in tmp_path.iterdir()] == ["study.json"]  # no temporary file is left
     memory = begun(None)
     memory.add((400, 1.0), NUMBERS)
     assert (memory[400, 1.0] == NUMBERS).all()
-    assert FinishedCells(None).seed is None
+    assert FinishedCells(None).settings == {}
     with pytest.raises(FileFormatError, match="there is no directory"):
         FinishedCells(tmp_path / "absent" / "study.json")
 

@@ -49,10 +49,10 @@ def test_parameters_for_all_for_each_and_by_label():
 
 
 def test_named_designs():
-    assert named_design("dirichlet_heavy", 3).concentration.tolist() == [3.0, 0.3, 0.3]
-    assert named_design("dirichlet", 2).concentration.tolist() == [1.0, 1.0]
-    assert named_design("dirichlet", 2, [1, 4]).concentration.tolist() == [1.0, 4.0]
-    assert named_design("softmax_normal", 2, scale=3).scale == 3.0
+    assert named_design("dirichlet_heavy", 3).settings["concentration"] == [3.0, 0.3, 0.3]
+    assert named_design("dirichlet", 2).settings["concentration"] == [1.0, 1.0]
+    assert named_design("dirichlet", 2, [1, 4]).settings["concentration"] == [1.0, 4.0]
+    assert named_design("softmax_normal", 2, scale=3).settings["scale"] == 3.0
 
 
 def test_tables_of_every_kind():
@@ -75,8 +75,9 @@ def test_zeros_are_raised_with_a_warning():
 
 
 def test_sizes_shifts_and_workers():
-    assert sizes(400) == (400,)
-    assert sizes(np.array([400, 500])) == (400, 500)
+    design = named_design("dirichlet", 2)
+    assert sizes(400, design) == (400,)
+    assert sizes(np.array([400, 500]), design) == (400, 500)
     assert shifts(1) == (1.0,)
     assert shifts((1.0, 1.4)) == (1.0, 1.4)
     assert (n_workers(None), n_workers(3), n_workers(-1)) == (1, 3, os.cpu_count())

@@ -6,7 +6,7 @@ pass it takes to make up for them: standard errors come with the last step, and 
 rows must give the same ones but for rounding.
 
 Weights that are no whole numbers say how much rows matter: one more pass then gives the variance of
-the score for the sandwich (`_inference/robust`).
+the score for the sandwich (`_fit/sandwich`).
 
 Whether a maximum exists is asked only where the information at the estimate has all but vanished,
 and the linear program of `_fit/existence` then needs the rows in memory. Where they are too many,
@@ -25,9 +25,8 @@ from .._fit.existence import existence, warn_of
 from .._fit.fit import MCLLOFit, assembled
 from .._fit.objective import FreeLikelihood, Objective, most_information
 from .._fit.penalty import Penalty, check_penalty
+from .._fit.sandwich import ScoreSums, row_sums, sandwich
 from .._ground.results import Floats
-from .._inference.robust import sandwich
-from .._inference.scores import ScoreSums, row_sums
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms, identity_theta
 from ..exceptions import Either, InputError, Option, Phrase

@@ -3,7 +3,7 @@
 ==================  ============================================================================
 interval            estimate -/+ z se, or by profile likelihood (`_fit/profile`)
 covariance          ``B (B' H B)^+ B'``: B the model's directions, H the information there; in
-                    groups and under survey weights the sandwich (`_inference/scores`)
+                    groups and under survey weights the sandwich (`_fit/sandwich`)
 p-value             of one parameter, by Wald: ``2 Phi(-|estimate - right| / se)``
 joint tests         likelihood ratios: intercepts (shift against nothing), slopes (mcllo against
                     shift), both; p-values by `_diagnosis/nested`; not for dependent rows
@@ -21,11 +21,11 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit
 from .._fit.profile import Profile
+from .._fit.sandwich import score_sums
 from .._ground.linalg import inverse, whitening
 from .._ground.results import Floats
 from .._inference.calibration_test import needs_robust
 from .._inference.pvalue import PValue
-from .._inference.scores import score_sums
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms
 from .families import Family, RestrictedFit, restricted_fit, whole_fit

@@ -37,6 +37,7 @@ from .._inference.calibration_test import needs_robust
 from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import run_test
 from .._inference.pvalue import PValue
+from .._input.arguments import check_share
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._math.many_classes import has_whole_hessian
 from ..exceptions import InputError, Option, Phrase
@@ -304,8 +305,7 @@ def _check(versus: str, level: float, interval: str, robust: bool) -> None:
         raise InputError(f"versus must be 'baseline' or 'rest'; got versus={versus!r}.")
     if interval not in get_args(Interval):
         raise InputError(f"interval must be 'wald' or 'profile'; got interval={interval!r}.")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    check_share("level", level)
     if interval == "profile" and robust:
         raise InputError(
             Phrase("{found} needs independent rows; got groups or survey weights."),

@@ -46,6 +46,7 @@ from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.draws import Seed
 from .._inference.likelihood_tests import CalibrationTest, Method, run_test
 from .._inference.pvalue import Reason
+from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .class_tests import closed_test, p_entry
@@ -283,8 +284,7 @@ def ladder_of(
     work: float = NESTED_WORK,
 ) -> Ladder:
     """Climb the ladder for validated predictions; a fit or test made already is not made again."""
-    if not 0.0 < alpha < 1.0:
-        raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
+    check_share("alpha", alpha)
     plan = Plan.of(
         predictions,
         method=method,

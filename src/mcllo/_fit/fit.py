@@ -28,6 +28,7 @@ import numpy as np
 from .._ground.results import Floats, Result, none_for_nan
 from .._ground.statements import OF_ESTIMATES, quiet, warn
 from .._ground.text import Table
+from .._input.arguments import check_share
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .._math.likelihood import Terms
@@ -246,8 +247,7 @@ class MCLLOFit(MCLLOMap):
 
     def confidence_interval(self, level: float = 0.95) -> Intervals:
         """Return Wald intervals, on the tau scale for delta."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"level must lie in (0, 1); got level={level}.")
+        check_share("level", level)
         from scipy.special import ndtri
 
         reach = float(ndtri(0.5 + level / 2.0)) * np.array([-1.0, 1.0])

@@ -40,6 +40,7 @@ import numpy as np
 
 from .._ground.results import Floats
 from .._ground.statements import OF_ESTIMATES, quiet
+from .._input.arguments import check_share
 from .._input.predictions import TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import Terms
 from .._math.newton import minimize, newton_direction
@@ -103,8 +104,7 @@ def profile_intervals(
     >>> found.gamma.round(2)
     array([[0.76,  inf]])
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    check_share("level", level)
     if fit is not None and baseline is None:
         baseline = fit.baseline
     predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)

@@ -30,13 +30,13 @@ from .._fit.map import MCLLOMap
 from .._fit.objective import free_parameters, likelihood_of
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
+from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import identity_theta, softmax_against_zero
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 from .posterior import (
     bic_warning,
-    check_share,
     counted_rows,
     format_posterior,
     log_bayes_factor,
@@ -308,15 +308,9 @@ class _Search:
 
         constraint: Any = {"type": "ineq", "fun": lambda u: self.at(u).slack}
         constraint |= {"jac": lambda u: self.at(u).slack_gradient}
-        answer = minimize(
-            timidity,
-            start,
-            jac=True,
-            method="SLSQP",
-            constraints=constraint,
-            options={"ftol": 1e-11, "maxiter": 500},
-        )
-        return np.asarray(answer.x) if np.isfinite(answer.x).all() else np.zeros_like(start)
+        options: Any = {"method": "SLSQP", "options": {"ftol": 1e-11, "maxiter": 500}}
+        found = np.asarray(minimize(timidity, start, jac=True, constraints=constraint, **options).x)
+        return found if np.isfinite(found).all() else np.zeros_like(start)
 
     def _inside(self, u: Floats) -> Floats:
         """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""

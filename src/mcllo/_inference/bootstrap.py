@@ -47,12 +47,7 @@ from .._ground.results import Floats
 from .._ground.statements import warn
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.likelihood import (
-    LogPartition,
-    identity_theta,
-    recalibrate,
-    softmax_against_zero,
-)
+from .._math.likelihood import LogPartition, identity_theta, recalibrate, softmax_against_zero
 from .._math.many_fits import Problems
 from .._math.many_labels import THREADS_PAY
 from .._math.newton import minimize, newton_direction
@@ -217,9 +212,7 @@ def refits_of(
     logits = np.insert(odds, b, 0.0, axis=0).T  # log odds stay those of the predictions
     fitted = replace(predictions, probs=recalibrate(fit.theta, odds, b), logits=logits)
     draws = StatisticDraws(fitted, entropy_of(seed))
-    firth = fit.penalty_rule == "firth"
-    refits = FirthRefits(predictions, fit) if firth else Refits(predictions, fit)
-    batch = batch or draws.batch
+    refits, batch = Refits(predictions, fit), batch or draws.batch
     parts = [(k, min(batch, n_resamples - k)) for k in range(0, n_resamples, batch)]
     workers = n_threads() if predictions.log_odds.size >= THREADS_PAY else 1
     found = list(ordered_map(lambda part: refits.estimates(draws(*part)), parts, workers))
@@ -230,44 +223,35 @@ def refits_of(
 
 
 class Refits:
-    """Estimates of many sufficient statistics at once, from the fit on, with the fit's ridge."""
+    """Estimates of many sufficient statistics, from the fit on, with the fit's penalty."""
 
     def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
-        self.log_odds, self.weight = predictions.log_odds, predictions.sample_weight
-        self.free, self.theta, self.penalty = free_parameters(self.log_odds), fit.theta, fit.penalty
-        self.centre = identity_theta(len(self.log_odds))
-        self.centre[self.free] = centre_of(self.log_odds, fit.center_gamma)
-        information = LogPartition(self.log_odds, self.weight)(fit.theta).hessian
-        self.at_the_fit = np.diagonal(information)[self.free]
+        self.predictions, self.fit = predictions, fit
+        self.free = free_parameters(predictions.log_odds)
+        self.centre = identity_theta(len(predictions.log_odds))
+        self.centre[self.free] = centre_of(predictions.log_odds, fit.center_gamma)
+        information = LogPartition(predictions.log_odds, predictions.sample_weight)(fit.theta)
+        self.at_the_fit = np.diagonal(information.hessian)[self.free]
 
     def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
         """Return the estimate for each row of `statistics`, and the least information there.
 
-        The latter in units of that at the fit.
+        The latter in units of that at the fit; 1 where a penalty makes all estimates exist.
         """
+        rows, start, enough = self.predictions, self.fit.theta, np.ones(len(statistics))
+        if self.fit.penalty_rule == "firth":  # Jeffreys' prior makes no exponential family
+            likelihood, theta = FreeLikelihood.of(rows), np.tile(start, (len(statistics), 1))
+            objective = FirthObjective(likelihood, rows)
+            for own, statistic in zip(theta, statistics, strict=True):
+                likelihood.whole.statistic = statistic
+                own[self.free] = minimize(objective, start[self.free]).x
+            return theta, enough
         basis = None if self.free.all() else np.eye(len(self.free))[:, self.free]
-        problems = Problems(statistics, self.theta, basis, self.penalty, self.centre)
-        found = problems.minima(self.log_odds, self.weight)
-        if self.penalty > 0.0:
-            return found.theta, np.ones(len(statistics))
+        problems = Problems(statistics, start, basis, self.fit.penalty, self.centre)
+        found = problems.minima(rows.log_odds, rows.sample_weight)
+        if self.fit.penalty > 0.0:
+            return found.theta, enough
         return found.theta, least_eigenvalue(found.hessian, self.at_the_fit)
-
-
-class FirthRefits:
-    """The same for a fit with Jeffreys' prior, which is no exponential family: one by one."""
-
-    def __init__(self, predictions: Predictions, fit: MCLLOFit) -> None:
-        self.predictions, self.start = predictions, fit.theta
-
-    def estimates(self, statistics: Floats) -> tuple[Floats, Floats]:
-        """Return the estimate for each row of `statistics`; all exist."""
-        likelihood = FreeLikelihood.of(self.predictions)
-        objective, start = FirthObjective(likelihood, self.predictions), self.start[likelihood.free]
-        theta = np.tile(self.start, (len(statistics), 1))
-        for own, statistic in zip(theta, statistics, strict=True):
-            likelihood.whole.statistic = statistic
-            own[likelihood.free] = minimize(objective, start).x
-        return theta, np.ones(len(theta))
 
 
 def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
@@ -302,12 +286,9 @@ def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
 
 def _is_separated(predictions: Predictions, draws: StatisticDraws, index: int) -> bool:
     """Whether draw `index`, whose information has vanished, has no estimate."""
-    labels = draw_labels(draws.probs, draws.seed, index, 1)[0]
-    odds, weight = predictions.log_odds, predictions.sample_weight
-    if weight is not None:
-        odds = np.repeat(odds, weight.astype(np.int64), axis=1)
-    order = np.append(draws.columns, predictions.baseline_index)
-    return separating_direction(odds, np.argsort(order)[labels]) is not None
+    [labels] = draw_labels(draws.probs, draws.seed, index, 1)
+    rows = replace(predictions.written_out(), codes=labels)
+    return separating_direction(rows.log_odds, rows.model_codes) is not None
 
 
 def quantiles_of_draws(

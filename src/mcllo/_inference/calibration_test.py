@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.sandwich import robust_fit
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from ..exceptions import Either, InputError, Phrase
@@ -23,7 +24,7 @@ from .draws import Seed
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
 from .pvalue import Ground, PValue, Reason
-from .robust import RobustTest, robust_fit, robust_test
+from .robust import RobustTest, robust_test
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +124,12 @@ def fit_and_test(
 ) -> FittedTest:
     """Fit and test validated predictions; `rule` is that of `split_baseline`."""
     refuse_choice(predictions, rule)
-    if needs_robust(predictions):
-        fit = fit_predictions(predictions)
-        return robustly_tested(predictions, fit, n_resamples=n_resamples, seed=seed)
     if rule == "auto":
         fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
         return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
     fit = fit_predictions(predictions)
+    if needs_robust(predictions):
+        return robustly_tested(predictions, fit, n_resamples=n_resamples, seed=seed)
     test = run_test(
         predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
     )
@@ -166,11 +166,8 @@ def robustly_tested(
 ) -> FittedTest:
     """Return the robust score test of rows that were fitted already, and their robust errors."""
     found = robust_test(predictions, n_resamples=n_resamples, seed=seed)
-    ground = (
-        Ground.GROUPS
-        if predictions.groups is not None
-        else Ground(f"{predictions.weight_kind} weights")
-    )
+    weighted = f"{predictions.weight_kind} weights"
+    ground = Ground(weighted) if predictions.groups is None else Ground.GROUPS
     why = Reason(ground, notes=(found.reason,))
     own = PValue(found.pvalue, found.method, found.n_resamples, found.seed, why)
     test = CalibrationTest.of(found.statistic, found.df, "robust_score", own)

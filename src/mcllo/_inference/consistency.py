@@ -27,15 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.notebook import Shown
-from .._ground.results import Codes, Floats, Result, none_for_nan
+from .._ground.results import Codes, Floats, Result
 from .._ground.text import Table
+from .._input.arguments import check_share
 from .._input.predictions import scored_predictions
 from .._input.weights import written_times
-from ..exceptions import InputError
 from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
 from ..metrics._scores import ScoreDecomposition
 from .budget import BATCH_ENTRIES, CONSISTENCY_WORK, FEWEST_NULL_DRAWS, N_RESAMPLES_CONSISTENCY
-from .draws import METRIC_TIE, MetricNull, Seed, check_resamples, entropy_of, uniforms
+from .draws import MetricNull, Seed, check_resamples, entropy_of, uniforms
 
 MOST_POINTS = 200
 """Values at which the band is given."""
@@ -85,8 +85,7 @@ class IsotonicCurve(Result, Shown):
         """Values at which the curve lies outside the band."""
         rounding = 1e-12
         low, high = self.band_low - rounding, self.band_high + rounding
-        mask: NDArray[np.bool_] = (self.observed < low) | (self.observed > high)
-        return mask
+        return np.asarray((self.observed < low) | (self.observed > high))
 
     def at(self, predicted: Any) -> Floats:
         """Return the curve at other predictions: straight lines, flat beyond the first and last."""
@@ -98,11 +97,6 @@ class IsotonicCurve(Result, Shown):
         """Return one row for each value of the band."""
         names = ("predicted", "observed", "band_low", "band_high")
         return Table({name: getattr(self, name).tolist() for name in names})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, ready for strict JSON."""
-        null = None if self.null is None else self.null.to_dict()
-        return {**super().to_dict(), "blocks": none_for_nan(self.blocks.rows()), "null": null}
 
     def __repr__(self) -> str:
         of = "most probable class" if self.label is None else repr(self.label)
@@ -154,8 +148,7 @@ def isotonic_curve(
     >>> round(float(curve.at(0.65)), 3), round(curve.brier.miscalibration, 3)
     (0.75, 0.075)
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    check_share("level", level)
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
     pooled, entropy = pooled_predictions(predictions, label), entropy_of(seed)
     curve, points = pooled.curve(), spread_points(pooled)
@@ -168,7 +161,7 @@ def isotonic_curve(
     if predictions.has_whole_weights:
         drawn, missed = _drawn_curves(pooled, points, n_resamples, entropy)
         low, high = central_band(drawn, level)
-        null = _null(pooled, missed, level, entropy)
+        null = MetricNull.of(_gain(pooled, pooled.frequency, curve), missed, level, entropy)
     return IsotonicCurve(
         label=label,
         predicted=pooled.values[points],
@@ -230,14 +223,6 @@ def _gain(pooled: Pooled, frequency: Floats, curve: Floats) -> float:
     """Return the miscalibration part of the Brier score: what the curve gains over the values."""
     away = (pooled.values - frequency) ** 2 - (curve - frequency) ** 2
     return float(pooled.weight @ away / pooled.weight.sum())
-
-
-def _null(pooled: Pooled, missed: Floats, level: float, seed: int) -> MetricNull:
-    """Return the miscalibration of the labels at hand beside that of the draws."""
-    observed = _gain(pooled, pooled.frequency, pooled.curve())
-    low, high = np.quantile(missed, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
-    pvalue = float((1 + (missed >= observed - METRIC_TIE).sum()) / (len(missed) + 1))
-    return MetricNull(observed, float(missed.mean()), low, high, level, pvalue, len(missed), seed)
 
 
 def _blocks(pooled: Pooled, curve: Floats) -> Table:

@@ -26,14 +26,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats, Result
+from .._ground.results import Codes, Floats, Result
 from .._ground.threads import one_blas_thread
+from .._input.arguments import check_share
 from .._input.predictions import Predictions
 from ..exceptions import Either, InputError, Phrase
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .pvalue import PValue
 
-Labels = NDArray[np.intp]
 Seed = int | np.random.Generator | None
 
 FIRST_BATCH, SMALL_BATCH = 64, 16
@@ -66,12 +66,12 @@ def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
     return np.random.Generator(stream).random((size, n_samples))
 
 
-def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Labels:
+def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
     """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
     return labels_at(probs, uniforms(seed, start, size, len(probs)))
 
 
-def labels_at(probs: Floats, u: Floats) -> Labels:
+def labels_at(probs: Floats, u: Floats) -> Codes:
     """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
     below = np.cumsum(probs, axis=1)[:, :-1].T
     if len(below) > MANY_CLASSES:
@@ -132,7 +132,12 @@ def monte_carlo_p(
     check_resamples(n_resamples)
     done = n_exceed = 0
     while done < n_resamples:
-        size = min(batch, n_resamples - done, _likely_needed(done, n_exceed, stop_at, guess))
+        size = min(batch, n_resamples - done)
+        if stop_at is not None:  # about as many more as the run will want: changes no answer
+            likely = 1.1 * (stop_at - n_exceed) * (done + 1) / (n_exceed + 1)
+            if done == 0:
+                likely = FIRST_BATCH if guess is None else 1.2 * stop_at / max(guess, 1e-3)
+            size = min(size, max(SMALL_BATCH, int(likely)))
         hits = exceeds(done, size)
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
             last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
@@ -141,16 +146,6 @@ def monte_carlo_p(
         n_exceed += int(hits.sum())
         done += size
     return PValue((1 + n_exceed) / (done + 1), "exact", done, seed, n_exceed=n_exceed)
-
-
-def _likely_needed(done: int, n_exceed: int, stop_at: int | None, guess: float | None) -> int:
-    """Return how many more draws a sequential run will want; a guess that changes no answer."""
-    if stop_at is None:
-        return np.iinfo(np.int64).max
-    if done == 0:
-        likely = FIRST_BATCH if guess is None else int(1.2 * stop_at / max(guess, 1e-3))
-        return max(SMALL_BATCH, likely)
-    return max(SMALL_BATCH, int(1.1 * (stop_at - n_exceed) * (done + 1) / (n_exceed + 1)))
 
 
 def check_resamples(n_resamples: Any) -> None:
@@ -202,6 +197,14 @@ class MetricNull(Result):
     critical: float = float("inf")
     left_out = ("critical",)
 
+    @classmethod
+    def of(cls, observed: float, drawn: Floats, level: float, seed: int) -> MetricNull:
+        """Return what draws of the metric say of the observed one."""
+        low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
+        pvalue = float((1 + (drawn >= observed - METRIC_TIE).sum()) / (len(drawn) + 1))
+        null = (observed, float(drawn.mean()), low, high, level, pvalue, len(drawn), seed)
+        return cls(*null, critical=critical_value(drawn, level))
+
 
 def metric_nulls(
     predictions: Predictions,
@@ -214,8 +217,7 @@ def metric_nulls(
 ) -> dict[str, MetricNull]:
     """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike."""
     check_resamples(n_resamples)
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    check_share("level", level)
     entropy, rows = entropy_of(seed), written_out(predictions)
     statistics = {name: build(rows) for name, build in metrics.items()}
     draws = {name: np.empty(n_resamples) for name in metrics}
@@ -225,14 +227,8 @@ def metric_nulls(
         labels = draw_labels(rows.probs, entropy, start, size)
         for name, statistic in statistics.items():
             draws[name][start : start + size] = statistic.of_labels(labels)
-    nulls = {}
-    for name, drawn in draws.items():
-        observed = float(statistics[name].of_labels(rows.codes[None])[0])
-        low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
-        pvalue = float((1 + (drawn >= observed - METRIC_TIE).sum()) / (n_resamples + 1))
-        null = (observed, float(drawn.mean()), low, high, level, pvalue, n_resamples, entropy)
-        nulls[name] = MetricNull(*null, critical=critical_value(drawn, level))
-    return nulls
+    own = {name: float(s.of_labels(rows.codes[None])[0]) for name, s in statistics.items()}
+    return {name: MetricNull.of(own[name], draws[name], level, entropy) for name in draws}
 
 
 def critical_value(drawn: Floats, level: float) -> float:

@@ -36,7 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,17 +98,14 @@ def split_bound(halves: Sequence[Half], basis: Floats | None = None) -> float:
 
     Without one all parameters are free.
     """
-    gains = [_gain(halves[k], halves[1 - k], basis) for k in (0, 1)]
+    gains = []
+    for learn, judge in (halves, halves[::-1]):
+        penalised = Restricted(learn.likelihood, learn.origin, basis, RIDGE)
+        size = len(learn.origin) if basis is None else basis.shape[1]
+        theta = penalised.theta(minimize(penalised, np.zeros(size)).x)
+        gains.append(-judge.likelihood(theta).value - judge.supremum)
     log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
     return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
-
-
-def _gain(learn: Half, judge: Half, basis: Floats | None) -> float:
-    """Return the log likelihood of what was learned, on the other half, less its rival's."""
-    penalised = Restricted(learn.likelihood, learn.origin, basis, RIDGE)
-    size = len(learn.origin) if basis is None else basis.shape[1]
-    theta = penalised.theta(minimize(penalised, np.zeros(size)).x)
-    return -judge.likelihood(theta).value - judge.supremum
 
 
 def split_pvalue(predictions: Predictions) -> float:
@@ -172,18 +170,8 @@ class CalibrationTest(Tested):
         cls, statistic: float, df: int, kind: str, found: PValue, *, sequential: bool = False
     ) -> CalibrationTest:
         """Return the test whose p-value is `found`."""
-        return cls(
-            statistic,
-            df,
-            found.pvalue,
-            found.method,
-            kind,
-            found.n_resamples,
-            sequential,
-            found.seed,
-            found.reason,
-            found.why,
-        )
+        how = (found.n_resamples, sequential, found.seed, found.reason, found.why)
+        return cls(statistic, df, found.pvalue, found.method, kind, *how)
 
     def __str__(self) -> str:
         how = WAYS.get(self.method, "exact, {:,} simulated data sets").format(self.n_resamples)
@@ -238,10 +226,11 @@ def run_test(
         bound = split_pvalue(predictions) if method == "auto" else 1.0
         found = PValue(bound, "bound")
         if bound * BEYOND * (n_resamples + 1) >= 1.0:
-            draws: dict[str, Any] = {"n_resamples": n_resamples, "seed": entropy_of(seed)}
-            draws |= {"exceedances": exceedances}
-            found = exact_pvalue(predictions, statistic, value, chosen, **draws)
-            sequential = chosen == "sequential"
+            given = (predictions, statistic, value, chosen)
+            entropy, sequential = entropy_of(seed), chosen == "sequential"
+            found = exact_pvalue(
+                *given, n_resamples=n_resamples, seed=entropy, exceedances=exceedances
+            )
     found = replace(found, why=why)
     return CalibrationTest.of(value, fit.df, statistic, found, sequential=sequential)
 
@@ -269,12 +258,8 @@ def choose_method(
     reason notes that the score test is to be used instead.
     """
     errors = expected_errors(predictions) / max(df, 1)
-    why = trust_chi2(
-        statistic,
-        errors,
-        n_clipped=predictions.n_clipped,
-        least_variance=lambda: _least_variance(predictions),
-    )
+    least = partial(_least_variance, predictions)
+    why = trust_chi2(statistic, errors, n_clipped=predictions.n_clipped, least_variance=least)
     if not why.wants_draws:
         return "chi2", why
     whole = has_whole_hessian(2 * (predictions.n_classes - 1))
@@ -287,11 +272,7 @@ def choose_method(
 
 
 def trust_chi2(
-    statistic: str,
-    errors: float,
-    *,
-    n_clipped: int,
-    least_variance: Callable[[], float],
+    statistic: str, errors: float, *, n_clipped: int, least_variance: Callable[[], float]
 ) -> Reason:
     """Return why chi-square is used, or what speaks against it where draws would be better.
 

@@ -33,13 +33,12 @@ from numpy.typing import NDArray
 from .._fit.fit import MCLLOFit, fit_each_baseline, warn_once
 from .._fit.objective import free_parameters
 from .._ground.linalg import pseudo_inverse
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
 from .._math.many_labels import TIE
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .draws import (
-    Labels,
     Seed,
     check_resamples,
     draw_labels,
@@ -68,19 +67,20 @@ def max_score_test(
     drawn from the predictions, until `stop_at` of them, if given, were as extreme.
     """
     check_resamples(n_resamples)
-    entropy = entropy_of(seed)
-    scores = BaselineScores(predictions, columns)
+    entropy, scores = entropy_of(seed), BaselineScores(predictions, columns)
     observed = scores.observed()
     threshold = float(observed.max()) * (1.0 - TIE) - 1e-12
-    draws = _DrawnSums(predictions, columns, entropy)
+    rows = written_out(predictions)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        return scores(*draws(start, size)).max(axis=1) >= threshold
+        labels = draw_labels(rows.probs, entropy, start, size)
+        return scores(*label_sums(labels, logs, columns)).max(axis=1) >= threshold
 
-    found = monte_carlo_p(
-        exceeds, n_resamples=n_resamples, batch=draws.batch, seed=entropy, stop_at=stop_at
+    logs, entries = _centred_logs(rows), max(rows.n_samples, rows.n_classes * len(columns))
+    batch = max(1, min(512, BATCH_ENTRIES // entries))
+    return observed, monte_carlo_p(
+        exceeds, n_resamples=n_resamples, batch=batch, seed=entropy, stop_at=stop_at
     )
-    return observed, found
 
 
 class BaselineScores:
@@ -117,45 +117,22 @@ class BaselineScores:
         return marks.sum(axis=0), own[:, None] - marks.T @ self.logs[:, self.columns]
 
 
-class _DrawnSums:
-    """Class counts and log odds sums of labels drawn under H0, in batches of the seed's stream."""
-
-    def __init__(self, predictions: Predictions, columns: NDArray[np.intp], seed: int) -> None:
-        rows = written_out(predictions)
-        self.probs, self.logs, self.seed = rows.probs, _centred_logs(rows), seed
-        self.against = np.ascontiguousarray(self.logs[:, columns])
-
-    def __call__(self, start: int, size: int) -> tuple[Floats, Floats]:
-        """Return draws ``start .. start + size``: counts (size, c), log odds sums (size, c, m)."""
-        labels = draw_labels(self.probs, self.seed, start, size)
-        n, c = self.probs.shape
-        cells = labels + c * np.arange(size)[:, None]
-        own = self.logs[np.arange(n), labels]
-        counts = np.bincount(cells.ravel(), minlength=size * c).astype(np.float64)
-        sums = np.bincount(cells.ravel(), weights=own.ravel(), minlength=size * c)
-        cross = _sum_by_cell(cells, self.against, size * c)
-        odds = (sums[:, None] - cross).reshape(size, c, -1)
-        return counts.reshape(size, c), odds
-
-    @property
-    def batch(self) -> int:
-        """Draws that fit comfortably in memory at once."""
-        cells: int = max(len(self.probs), self.probs.shape[1] * self.against.shape[1])
-        return max(1, min(512, BATCH_ENTRIES // cells))
-
-
-def _sum_by_cell(cells: Labels, values: Floats, n_cells: int) -> Floats:
-    """Return the sum over rows i and draws d with ``cells[d, i] = k`` of ``values[i]``, for each k.
+def label_sums(labels: Codes, logs: Floats, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return counts (B, c) and log odds sums (B, c, m) of labels of shape (B, n).
 
     Row i of the one-hot matrix holds one entry a draw, so it needs no sorting to be sparse.
     """
     from scipy.sparse import csr_array
 
-    size, n = cells.shape
-    index = cells.T.astype(np.int32).ravel()
-    ends = np.arange(0, len(index) + 1, size, dtype=np.int32)
-    one_hot = csr_array((np.ones(len(index)), index, ends), shape=(n, n_cells))
-    return np.asarray(one_hot.T @ values)
+    (size, n), c = labels.shape, logs.shape[1]
+    cells = labels + c * np.arange(size)[:, None]
+    own = logs[np.arange(n), labels]
+    counts = np.bincount(cells.ravel(), minlength=size * c).astype(np.float64)
+    sums = np.bincount(cells.ravel(), weights=own.ravel(), minlength=size * c)
+    ends = np.arange(0, cells.size + 1, size, dtype=np.int32)
+    places = (np.ones(cells.size), cells.T.astype(np.int32).ravel(), ends)
+    cross = csr_array(places, shape=(n, size * c)).T @ np.ascontiguousarray(logs[:, columns])
+    return counts.reshape(size, c), (sums[:, None] - np.asarray(cross)).reshape(size, c, -1)
 
 
 def _centred_logs(predictions: Predictions) -> Floats:

@@ -64,14 +64,6 @@ RULED_OUT = 0.05
 """Chance of a sum of squares as small, below which a dependence is out of the question."""
 
 
-class Null(NamedTuple):
-    """A statistic with its p-value and the number of its parameters."""
-
-    statistic: float
-    df: int
-    found: PValue
-
-
 @dataclass(frozen=True, eq=False)
 class NullRows:
     """Rows that count, in an order of their own, with q, w and what makes up the scores.
@@ -124,8 +116,7 @@ class NullRows:
     @cached_property
     def expected(self) -> Floats:
         """What a label takes from the score of its row, whichever it is: ``(x, x l)``."""
-        k = self.odds.shape[1]
-        return np.hstack([self.probs[:, :k], self.probs[:, :k] * self.odds])
+        return self._both(self.probs)
 
     def _both(self, values: Floats) -> Floats:
         """Return ``(v, v l)`` of a number for each row and class."""
@@ -133,18 +124,21 @@ class NullRows:
         return np.hstack([values[:, :k], values[:, :k] * self.odds])
 
     @cached_property
+    def _means(self) -> Floats:
+        """Mean score of each row."""
+        once = self.chance * self.weight
+        return self._both(once) - once.sum(axis=1)[:, None] * self.expected
+
+    @cached_property
     def mean(self) -> Floats:
         """Mean of U, shape (2K,); 0 but for rounding unless a class was left out."""
-        once = self.chance * self.weight
-        rows = self._both(once) - once.sum(axis=1)[:, None] * self.expected
-        return np.asarray(rows.sum(axis=0))
+        return np.asarray(self._means.sum(axis=0))
 
     @cached_property
     def variance(self) -> Floats:
         """Variance of U for independent rows, shape (2K, 2K)."""
-        once, twice = self.chance * self.weight, self.chance * self.weight**2
+        twice, rows = self.chance * self.weight**2, self._means
         k, taken, given = self.odds.shape[1], self.expected, self._both(twice)
-        rows = self._both(once) - once.sum(axis=1)[:, None] * taken
         own = np.zeros((2 * k, 2 * k))
         j, square = np.arange(k), twice[:, :k]
         own[j, j] = square.sum(axis=0)
@@ -171,19 +165,15 @@ class NullRows:
         groups = np.repeat(np.arange(len(starts)) * c, ends - starts)
         cells = labels + groups + (np.arange(size) * len(starts) * c)[:, None]
         place, many = labels + np.arange(n) * c, size * len(starts) * c
-        weight = self.weight.ravel()[place]
+        weight, pulls = self.weight.ravel()[place], np.zeros(self.weight.shape)
+        np.multiply(self.weight[:, :k], self.odds, out=pulls[:, :k])
         sums = np.empty((size, len(starts), 2 * k))
-        for part, values in ((slice(k), weight), (slice(k, None), self._pulls.ravel()[place])):
+        for part, values in ((slice(k), weight), (slice(k, None), pulls.ravel()[place])):
             found = np.bincount(cells.ravel(), weights=values.ravel(), minlength=many)
             sums[:, :, part] = found.reshape(size, len(starts), c)[:, :, :k]
         for g, (first, end) in enumerate(zip(starts, ends, strict=True)):
             sums[:, g] -= weight[:, first:end] @ self.expected[first:end]
         return sums
-
-    @cached_property
-    def _pulls(self) -> Floats:
-        """Weight times log odds of each class, 0 for the baseline."""
-        return self.weight * np.column_stack([self.odds, np.zeros(self.n)])
 
 
 def _ordered(
@@ -202,6 +192,8 @@ def _ordered(
 
 def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tuple[Floats, bool]:
     """Return ``log a`` of each row and class, and whether weights hang on labels at all."""
+    from scipy.special import fdtri
+
     n, c = probs.shape
     top = probs.argmax(axis=1)
     marks = np.zeros((n, c + 1))
@@ -210,30 +202,23 @@ def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tu
     beside = np.column_stack([np.ones(n), odds])
     if n < ROWS_PER_EFFECT * (beside.shape[1] + c + 1):
         beside = beside[:, :1]
-    effects = _shrunk(logs, beside, marks)
-    table = np.tile(effects[:c], (n, 1))
-    table[np.arange(n), top] += effects[c]
-    return table - table.mean(axis=1, keepdims=True), bool(effects.any())
-
-
-def _shrunk(logs: Floats, beside: Floats, marks: Floats) -> Floats:
-    """Return effects of `marks` on `logs`, 0 where they could be noise."""
-    from scipy.special import fdtri
-
     basis = np.linalg.qr(beside)[0]
     rest, away = (v - basis @ (basis.T @ v) for v in (logs, marks - marks.mean(axis=0)))
     effects, _, rank, _ = np.linalg.lstsq(away, rest, rcond=1e-9)
     left = rest - away @ effects
     before, after = float(rest @ rest), float(left @ left)
-    spare = len(logs) - beside.shape[1] - int(rank)
-    if rank == 0 or spare < 1 or before <= 1e-18 * len(logs):
-        return np.zeros(len(effects))
-    ratio = (before - after) / rank * spare / max(after, 1e-30 * before)
-    return max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - NOISE)) / ratio) * effects
+    spare, shrunk = n - beside.shape[1] - int(rank), 0.0  # 0 where effects could be noise
+    if rank > 0 and spare >= 1 and before > 1e-18 * n:
+        ratio = (before - after) / rank * spare / max(after, 1e-30 * before)
+        shrunk = max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - NOISE)) / ratio)
+    effects = shrunk * effects
+    table = np.tile(effects[:c], (n, 1))
+    table[np.arange(n), top] += effects[c]
+    return table - table.mean(axis=1, keepdims=True), bool(effects.any())
 
 
-def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> Null:
-    """Return T of independent rows and how often drawn labels give as much.
+def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> tuple[float, int, PValue]:
+    """Return T of independent rows, its parameters, and how often drawn labels give as much.
 
     Of large tables drawing stops once enough draws did.
     """
@@ -249,7 +234,7 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> Null:
     batch = max(1, min(512, BATCH_ENTRIES // rows.n))
     stop_at = EXCEEDANCES if float(rows.chance.size) * n_resamples > UNHURRIED_WORK else None
     found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed, stop_at=stop_at)
-    return Null(statistic, root.shape[1], found)
+    return statistic, root.shape[1], found
 
 
 class Skew(NamedTuple):
@@ -291,7 +276,16 @@ def dependent_pvalue(
 
     `towards` is the skew k.
     """
-    observed = _Sums.of(rows.totals(rows.codes[None], rows.starts) @ root, towards)
+
+    def sums(labels: Codes) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Return Q, ``S / Q`` and the side of k."""
+        white = rows.totals(labels, rows.starts) @ root
+        total, spread = white.sum(axis=1), np.asarray((white**2).sum(axis=(1, 2)))
+        ratio = np.zeros(len(spread))
+        np.divide((total**2).sum(axis=1), spread, out=ratio, where=spread > 0.0)
+        return spread, ratio, total @ towards > 0.0
+
+    observed = sums(rows.codes[None])
     n, n_groups = rows.n, len(rows.starts)
     groups = np.repeat(np.arange(n_groups), np.diff(np.append(rows.starts, n)))
     counts = np.zeros((3, len(STRENGTHS)))
@@ -302,28 +296,12 @@ def dependent_pvalue(
         own, follows, shared = u[:, :n], u[:, n : 2 * n], u[:, 2 * n :][:, groups]
         for k, strength in enumerate(STRENGTHS):
             labels = labels_at(rows.chance, np.where(follows < strength, shared, own))
-            drawn = _Sums.of(rows.totals(labels, rows.starts) @ root, towards)
-            alike = drawn.side == observed.side
-            beyond = alike & (drawn.ratio >= observed.ratio * (1.0 - TIE))
-            within = drawn.spread <= observed.spread * (1.0 + TIE)
+            spread, ratio, side = sums(labels)
+            alike = side == observed[2]
+            beyond = alike & (ratio >= observed[1] * (1.0 - TIE))
+            within = spread <= observed[0] * (1.0 + TIE)
             counts[:, k] += beyond.sum(), alike.sum(), within.sum()
     n_far, n_alike, n_small = counts
     possible = np.flatnonzero(n_small >= RULED_OUT * n_resamples)
     last = int(possible[-1]) if len(possible) else 0
     return float(((1.0 + n_far) / (1.0 + n_alike))[: last + 1].max())
-
-
-class _Sums(NamedTuple):
-    """Q, ``S / Q`` and the side of k of groups' scores."""
-
-    spread: Floats
-    ratio: Floats
-    side: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, white: Floats, towards: Floats) -> _Sums:
-        """Return them of scores of shape (size, n_groups, df)."""
-        total, spread = white.sum(axis=1), np.asarray((white**2).sum(axis=(1, 2)))
-        ratio = np.zeros(len(spread))
-        np.divide((total**2).sum(axis=1), spread, out=ratio, where=spread > 0.0)
-        return cls(spread, ratio, total @ towards > 0.0)

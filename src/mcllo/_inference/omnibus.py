@@ -45,7 +45,6 @@ from numpy.typing import NDArray
 from .._ground.linalg import large_inverse
 from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
-from .._input.labels import find_class
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
@@ -54,8 +53,6 @@ from .draws import MetricNull, Seed, metric_nulls
 from .likelihood_tests import chi2_sf
 
 Kind = Literal["hosmer_lemeshow", "kernel"]
-
-Way = Literal["exact", "chi2", "none"]
 
 N_GROUPS = 10
 LEAST_VARIANCE = 20.0
@@ -100,7 +97,7 @@ class OmnibusTest(Result):
     seed: int | None
     low: float
     high: float
-    method: Way
+    method: Literal["exact", "chi2", "none"]
     df: int | None = None
     reason: str = ""
 
@@ -120,11 +117,13 @@ class OmnibusTest(Result):
     @classmethod
     def of_groups(cls, excess: Floats, spread: Floats) -> OmnibusTest:
         """Return the same from counts less what was expected, (g, c), and their covariances."""
+        from scipy.special import chdtri
+
         value, df = filled_form(excess, spread)
         if df == 0:
             why, nan = f"{TOO_LARGE}, and its groups expect too little for chi-square", math.nan
             return cls("hosmer_lemeshow", nan, nan, nan, 0, None, nan, nan, "none", None, why)
-        numbers = (value, float(df), chi2_sf(value, df), 0, None, 0.0, _chi2_point(df))
+        numbers = (value, float(df), chi2_sf(value, df), 0, None, 0.0, float(chdtri(df, 0.05)))
         return cls("hosmer_lemeshow", *numbers, "chi2", df, TOO_LARGE)
 
     @property
@@ -164,19 +163,14 @@ class OmnibusTest(Result):
 class HosmerLemeshow:
     """The quadratic form of fixed predictions without weights, for any number of label vectors.
 
-    Rows are ordered by the probability of `reference`, by default the baseline.
+    Rows are ordered by the probability of the baseline.
     """
 
-    def __init__(
-        self, predictions: Predictions, n_groups: int = N_GROUPS, reference: Any = None
-    ) -> None:
+    def __init__(self, predictions: Predictions, n_groups: int = N_GROUPS) -> None:
         probs = predictions.probs
         n, c = probs.shape
         self.n_groups, self.n_classes = min(n_groups, n), c
-        column = predictions.baseline_index
-        if reference is not None:
-            column = find_class(reference, predictions.classes, "reference")
-        order = np.argsort(1.0 - probs[:, column], kind="stable")
+        order = np.argsort(1.0 - probs[:, predictions.baseline_index], kind="stable")
         self.group = np.empty(n, dtype=np.intp)
         for k, rows in enumerate(np.array_split(order, self.n_groups)):
             self.group[rows] = k
@@ -187,12 +181,13 @@ class HosmerLemeshow:
     @cached_property
     def _inverse(self) -> Floats:
         """The inverse covariance of each group's counts, the last class left out."""
-        own = self.spread[:, :-1, :-1]
-        found = (large_inverse(v, 1e-13) for v in own)
-        pairs = zip(own, found, strict=True)
-        return np.array(
-            [np.linalg.pinv(v, 1e-13, hermitian=True) if w is None else w for v, w in pairs]
-        )
+        found = [
+            np.linalg.pinv(v, 1e-13, hermitian=True)
+            if (w := large_inverse(v, 1e-13)) is None
+            else w
+            for v in self.spread[:, :-1, :-1]
+        ]
+        return np.array(found)
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""
@@ -271,8 +266,17 @@ def kernel_companion(
 
 def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
     """Return the quadratic form of what varies enough for chi-square, and its df."""
+    merged: list[list[int]] = []
+    waiting: list[int] = []
+    for k in range(len(spread)):
+        waiting.append(k)
+        if len(_cells(spread[waiting].sum(axis=0))):
+            merged.append(waiting)
+            waiting = []
+    if merged:
+        merged[-1] += waiting
     value, df = 0.0, 0
-    for groups in _merged(spread):
+    for groups in merged:
         own, cells = spread[groups].sum(axis=0), _cells(spread[groups].sum(axis=0))
         variance, directions = np.linalg.eigh(cells @ own @ cells.T)
         kept = variance >= LEAST_VARIANCE
@@ -280,20 +284,6 @@ def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
         value += float((away**2 / variance[kept]).sum())
         df += int(kept.sum())
     return value, df
-
-
-def _merged(spread: Floats) -> list[list[int]]:
-    """Return the groups, neighbours together until some count varies enough."""
-    found: list[list[int]] = []
-    waiting: list[int] = []
-    for k in range(len(spread)):
-        waiting.append(k)
-        if len(_cells(spread[waiting].sum(axis=0))):
-            found.append(waiting)
-            waiting = []
-    if found:
-        found[-1] += waiting
-    return found
 
 
 def _cells(spread: Floats) -> Floats:
@@ -309,10 +299,3 @@ def _cells(spread: Floats) -> Floats:
             cells.append(pool)
             pool, variance = np.zeros(len(spread)), 0.0
     return np.array(cells)
-
-
-def _chi2_point(df: int) -> float:
-    """Return what 95 % of chi-square lies below."""
-    from scipy.special import chdtri
-
-    return float(chdtri(df, 0.05))

@@ -76,12 +76,6 @@ class _Point:
     means: Floats
     variances: Floats
 
-    def in_units(self, u: float) -> _Point:
-        """Return the point for gains divided by u."""
-        means, variances = self.means / u, self.variances / u**2
-        sums = self.slope / u, self.curvature / u**2, self.bend / u**3
-        return _Point(self.t * u, self.value, *sums, means, variances)
-
 
 def thinning(n_samples: int, n_classes: int, most: int = MOST_CELLS) -> int:
     """Return k where every k-th row shows the family's shape, in about `most` probabilities.
@@ -148,11 +142,9 @@ class PairedLoss:
         largest = float(np.abs(self.gains).max(initial=0.0))
         self.same = largest < NO_DIFFERENCE
         if not self.same:
-            start = self._at(0.0)
-            spread = float(np.sqrt(start.curvature / self.weight.sum()))
+            spread = float(np.sqrt(self._at(0.0).curvature / self.weight.sum()))
             self.scale = max(spread, SMALLEST_PART * largest)
             self.gains /= self.scale
-            self._start = start.in_units(self.scale)
 
     def _at(self, t: float) -> _Point:
         """Return the family at t, here in units of ``1 / scale``."""
@@ -198,7 +190,7 @@ class PairedLoss:
     @cached_property
     def typical(self) -> _Point:
         """Where spreads are measured: an estimate that never lies at the family's end."""
-        return self._most_likely(self._start, 0.5)
+        return self._most_likely(self._at(0.0), 0.5)
 
     @cached_property
     def estimate(self) -> _Point:

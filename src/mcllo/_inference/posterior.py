@@ -24,6 +24,7 @@ from typing import Any, Unpack
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._ground.results import Result
 from .._ground.text import PStyle, format_count, format_number, format_p, p_words
+from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -189,18 +190,10 @@ def format_posterior(posterior: float) -> str:
     return format_number(posterior)
 
 
-def check_share(name: str, value: float) -> None:
-    """Refuse what does not lie between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise InputError(f"{name} must lie in (0, 1); got {name}={value}.")
-
-
 def counted_rows(predictions: Predictions) -> float:
     """Return the n of BIC: the sum of the weights, which must count rows."""
-    if predictions.sample_weight is None:
-        return float(predictions.n_samples)
-    total = float(predictions.sample_weight.sum())
-    if total <= 1.0:
+    total = predictions.facts.n_counted(predictions.n_samples)
+    if predictions.sample_weight is not None and total <= 1.0:
         raise InputError(
             f"sample_weight must count more than one row for BIC; got {total:.3g}. "
             "Leave rows in that count."

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from .._ground.results import Result
 from .._ground.text import format_number
-from ..exceptions import InputError
+from .._input.arguments import check_share
 
 
 class Ground(StrEnum):
@@ -104,22 +104,9 @@ class Reason:
 
 @dataclass(frozen=True, eq=False)
 class PValue:
-    """A p-value with where it comes from.
+    """A p-value, never 0, by `method`; why so, and the draws that were made, if any, from `seed`.
 
-    Attributes
-    ----------
-    pvalue : float
-        Never 0.
-    method : str
-        How it was computed.
-    n_resamples : int
-        Draws made; 0 without drawing.
-    seed : int or None
-        What the draws were made from.
-    why : Reason or None
-        Why so.
-    n_exceed : int
-        Draws whose statistic was at least the observed one.
+    The statistic of `n_exceed` of them was at least the observed one.
     """
 
     pvalue: float
@@ -142,6 +129,5 @@ class Tested(Result):
 
     def rejects(self, alpha: float = 0.05) -> bool:
         """Whether calibration is rejected at level `alpha`."""
-        if not 0.0 < alpha < 1.0:
-            raise InputError(f"alpha must lie in (0, 1); got alpha={alpha}.")
+        check_share("alpha", alpha)
         return self.pvalue <= alpha

@@ -1,7 +1,7 @@
-"""`robust_test`, `robust_fit`: inference that survives repeated measurements and weights.
+"""`robust_test`: a test that survives repeated measurements and weights.
 
 U is the score at the identity, H the information there, ``U_g`` the score of unit g (a group, or a
-row), G the number of units (`_inference/scores`):
+row), G the number of units (`_fit/sandwich`, which has the errors of estimates):
 
 ====================  ======================================================================
 score statistic       ``S = U' H^-1 U``
@@ -11,8 +11,6 @@ F (Rao and Scott)     ``S / sum_k lambda_k ~ F(nu, (G - 1) nu)``,
                       ``nu = (sum_k lambda_k)^2 / sum_k lambda_k^2``
 sign flips            ``S* = |sum_g s_g H^-1/2 U_g|^2`` with random signs ``s_g = +-1``
 drawn labels          `_inference/null_labels`: weights that are no counts, one row a unit
-covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
-                      ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
 
 ====================  ======================================================================
@@ -53,15 +51,14 @@ designs but not in all: with eight classes and flat predictions, 60 groups, 25 %
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
+from .._fit.sandwich import n_effective, row_sums, score_sums, unit_scores
 from .._ground.linalg import whitening
 from .._ground.results import Floats
 from .._ground.statements import Statement
@@ -69,20 +66,12 @@ from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._math.likelihood import LogPartition, identity_theta
 from ..exceptions import InputError
-from .budget import (
-    BATCH_ENTRIES,
-    DEPENDENT_WORK,
-    FEWEST_DEPENDENT,
-    MOST_FLIPPED,
-    N_RESAMPLES,
-    TEST_WORK,
-)
-from .budget import N_RESAMPLES_DEPENDENT as FEWER
+from . import budget
+from .budget import N_RESAMPLES
 from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
 from .null_labels import STRENGTHS, TIE, NullRows, Skew, dependent_pvalue, draw_pvalue
 from .pvalue import PValue, Tested
-from .scores import ScoreSums, n_effective, require_two, row_sums, score_sums, unit_scores
 
 RobustMethod = Literal["auto", "flip", "f", "draw"]
 
@@ -122,21 +111,19 @@ class Mixture:
         mean = float(self.eigenvalues.mean()) if len(self.eigenvalues) else 0.0
         return self.score / mean if mean > 0.0 else 0.0
 
-    @property
-    def f_pvalue(self) -> float:
-        """By the F distribution with Satterthwaite's degrees of freedom."""
+    def f_pvalues(self) -> tuple[float, float]:
+        """Return the p-value by F with Satterthwaite's degrees of freedom, and the least of all.
+
+        That is what units such as these can give at most: ``S <= G sum_k lambda_k``.
+        """
         from scipy.special import fdtrc
 
         total = float(self.eigenvalues.sum())
         if total == 0.0:
-            return 1.0
+            return 1.0, 1.0
         nu = total**2 / float(self.eigenvalues @ self.eigenvalues)
-        return float(fdtrc(nu, (self.n_units - 1.0) * nu, self.score / total))
-
-    @property
-    def least_f_pvalue(self) -> float:
-        """The least that units such as these can give: ``S <= G sum_k lambda_k``."""
-        return replace(self, score=self.n_units * float(self.eigenvalues.sum())).f_pvalue
+        found, least = fdtrc(nu, (self.n_units - 1.0) * nu, [self.score / total, self.n_units])
+        return float(found), float(least)
 
 
 def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) -> PValue:
@@ -155,7 +142,7 @@ def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) ->
         drawn = ((signs @ white) ** 2).sum(axis=1)
         return drawn >= observed * (1.0 - TIE)
 
-    batch = max(1, min(512, BATCH_ENTRIES // len(white)))
+    batch = max(1, min(512, budget.BATCH_ENTRIES // len(white)))
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
 
 
@@ -324,7 +311,13 @@ def robust_test(
     odds, grouped = predictions.log_odds, predictions.groups is not None
     theta, free = identity_theta(len(odds)), free_parameters(odds)
     sums = score_sums(predictions, theta)
-    require_two(sums, grouped)
+    if grouped and sums.n_units <= 1.0:
+        raise InputError(
+            "groups must name at least two groups among the rows that count; all are in one. "
+            "Rows of a single group say nothing about how groups vary: add groups."
+        )
+    if sums.n_units <= 1.0:
+        raise InputError(f"a robust test needs at least two rows; got {sums.n_units:g}.")
     hessian = LogPartition(odds, predictions.sample_weight)(theta).hessian
     own = whitening(hessian[np.ix_(free, free)])
     root = np.zeros((len(free), own.shape[1]))
@@ -333,55 +326,44 @@ def robust_test(
     effective = n_effective(predictions)
     chosen, reason = _choose(predictions, method, sums.n_units, effective, n_resamples)
     entropy = None if chosen == "f" else entropy_of(seed)
-    made = _Made(null.f_pvalue, null.statistic, root.shape[1], smallest=null.least_f_pvalue)
-    if chosen == "flip" and entropy is not None:
-        scores = unit_scores(predictions, theta)
-        found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
-        least = max(2.0 ** (1.0 - sums.n_units), 1.0 / (n_resamples + 1.0))
-        floored = max(found.pvalue, least)  # random flips of few groups can fall below all flips
-        made = replace(made, pvalue=floored, n_resamples=n_resamples, smallest=least)
-        if least > 1.0 / (n_resamples + 1.0):
-            made = replace(made, limits=(f"so few can give no p-value below {least:.2g}",))
-    if chosen == "draw" and entropy is not None:
-        made = _drawn(NullRows.of(predictions), n_resamples, entropy)
-    else:
-        made = _floored(made, predictions, root, null.score, n_resamples, entropy)
-    design = sums.n_units / effective
-    return RobustTest(
-        statistic=made.statistic,
-        df=made.df,
-        pvalue=made.pvalue,
+    pvalue, smallest = null.f_pvalues()
+    design_effect = sums.n_units / effective
+    if grouped:  # the variance of the score by groups over that by rows, added over directions
+        both = (sums.covariance, row_sums(predictions, theta).covariance)
+        by_groups, by_rows = (float(np.trace(root.T @ v @ root)) for v in both)
+        design_effect = by_groups / by_rows if by_rows > 0.0 else float("nan")
+    test = RobustTest(
+        statistic=null.statistic,
+        df=root.shape[1],
+        pvalue=pvalue,
         method=chosen,
         kind="cluster" if grouped else "sandwich",
         n_groups=round(sums.n_units),
         n_effective=effective,
-        design_effect=_design_effect(predictions, root, sums) if grouped else design,
-        smallest_pvalue=made.smallest,
-        n_resamples=made.n_resamples,
+        design_effect=design_effect,
+        smallest_pvalue=smallest,
+        n_resamples=0,
         seed=entropy,
-        reason="; ".join([reason, *made.limits]),
-        obstacle=made.obstacle or _too_few(predictions, effective),
-        limits=made.limits,
+        reason=reason,
     )
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A p-value on its way: what it is of, how it was made, and what limits it."""
-
-    pvalue: float
-    statistic: float
-    df: int
-    smallest: float
-    n_resamples: int = 0
-    limits: tuple[str, ...] = ()
-    obstacle: str = ""
-
-    def at_least(self, pvalue: float, why: str) -> _Made:
-        """Return the p-value, or the other where that is larger, and why."""
-        if pvalue <= self.pvalue:
-            return self
-        return replace(self, pvalue=pvalue, limits=(*self.limits, why))
+    if chosen == "draw" and entropy is not None:
+        test = _drawn(test, NullRows.of(predictions), n_resamples, entropy)
+    else:
+        if chosen == "flip" and entropy is not None:
+            scores = unit_scores(predictions, theta)
+            found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
+            shown = 1.0 / (n_resamples + 1.0)
+            least = max(2.0 ** (1.0 - sums.n_units), shown)
+            floored = max(found.pvalue, least)  # random flips of few groups can fall below all
+            test = replace(test, pvalue=floored, n_resamples=n_resamples, smallest_pvalue=least)
+            if least > shown:
+                test = replace(test, limits=(f"so few can give no p-value below {least:.2g}",))
+        test = _floored(test, predictions, root, null.score, n_resamples)
+    obstacle, weighted = test.obstacle, not (grouped or predictions.counts_rows)
+    if weighted and effective < FEWEST_EFFECTIVE and not obstacle:
+        obstacle = f"the weights leave {format_number(effective)} effective rows; at least "
+        obstacle += f"{FEWEST_EFFECTIVE:g} are needed"
+    return replace(test, reason="; ".join([reason, *test.limits]), obstacle=obstacle)
 
 
 def _choose(
@@ -398,107 +380,63 @@ def _choose(
         return method, "as asked"
     found = f"{format_count(n_units)} {'groups' if grouped else 'rows'}"
     if grouped or not weighted:
-        return "flip" if n_units <= MOST_FLIPPED else "f", found
-    if effective <= MOST_FLIPPED and _drawable(predictions, n_resamples):
+        return "flip" if n_units <= budget.MOST_FLIPPED else "f", found
+    if effective <= budget.MOST_FLIPPED and _drawable(predictions, n_resamples):
         return "draw", f"{found}, effectively {format_number(effective)}"
     return "f", found
 
 
 def _drawable(predictions: Predictions, n_resamples: int) -> bool:
     """Whether labels can be drawn in a reasonable time."""
-    return float(predictions.probs.size) * n_resamples <= TEST_WORK
+    return float(predictions.probs.size) * n_resamples <= budget.TEST_WORK
 
 
-def _drawn(rows: NullRows, n_resamples: int, seed: int) -> _Made:
-    """Return the p-value of drawn labels."""
+def _drawn(test: RobustTest, rows: NullRows, n_resamples: int, seed: int) -> RobustTest:
+    """Return the test of drawn labels."""
     if rows.one_label:
-        return _Made(1.0, 0.0, 0, 1.0, obstacle=ONE_LABEL)
+        nothing: dict[str, Any] = {"pvalue": 1.0, "statistic": 0.0, "df": 0, "smallest_pvalue": 1.0}
+        return replace(test, **nothing, obstacle=ONE_LABEL)
     statistic, df, found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed)
+    own: dict[str, Any] = {"pvalue": found.pvalue, "n_resamples": found.n_resamples}
     least = 1.0 / (n_resamples + 1.0)
-    return _Made(found.pvalue, statistic, df, least, n_resamples=found.n_resamples)
+    return replace(test, statistic=statistic, df=df, smallest_pvalue=least, **own)
 
 
 def _floored(
-    made: _Made,
-    predictions: Predictions,
-    root: Floats,
-    score: float,
-    n_resamples: int,
-    entropy: int | None,
-) -> _Made:
-    """Return the p-value, raised to that of independent rows and of skewed groups."""
-    alone = "the p-value of independent rows is larger"
-    if predictions.counts_rows:
-        made = made.at_least(chi2_sf(score, root.shape[1]), alone)
+    test: RobustTest, predictions: Predictions, root: Floats, score: float, n_resamples: int
+) -> RobustTest:
+    """Return the test, its p-value raised to that of independent rows and of skewed groups."""
+    alone, counts = "the p-value of independent rows is larger", predictions.counts_rows
+    if counts:
+        test = _at_least(test, chi2_sf(score, root.shape[1]), alone)
+    entropy = test.seed
     if predictions.groups is None or entropy is None:
-        return made
-    counts = predictions.counts_rows
+        return test
     size = float(predictions.class_weight.sum()) if counts else float(predictions.n_samples)
     drawn = not counts and _drawable(predictions, n_resamples)
-    asks = made.pvalue <= UNLIKELY
-    draws = int(min(FEWER, DEPENDENT_WORK / (size * root.shape[0] * len(STRENGTHS))))
-    if asks and draws < FEWEST_DEPENDENT:
-        asks, made = False, replace(made, limits=(*made.limits, TOO_MANY))
+    asks = test.pvalue <= UNLIKELY
+    affordable = budget.DEPENDENT_WORK / (size * root.shape[0] * len(STRENGTHS))
+    draws = int(min(budget.N_RESAMPLES_DEPENDENT, affordable))
+    if asks and draws < budget.FEWEST_DEPENDENT:
+        asks, test = False, replace(test, limits=(*test.limits, TOO_MANY))
     if not (drawn or asks):
-        return made
+        return test
     rows = NullRows.of(predictions)
     if rows.one_label:
-        return replace(made, obstacle=ONE_LABEL)
+        return replace(test, obstacle=ONE_LABEL)
     if drawn:
-        found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1).found
-        made = made.at_least(found.pvalue, alone)
-    if not asks or made.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
-        return made
+        found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1)[2]
+        test = _at_least(test, found.pvalue, alone)
+    if not asks or test.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
+        return test
     options = {"n_resamples": draws, "seed": entropy + 2}
     largest = dependent_pvalue(rows, root, skew.towards, **options)
-    made = replace(made, smallest=max(made.smallest, 1.0 / (draws + 1.0)))
-    return made.at_least(largest, SKEWED_NOTE)
+    test = replace(test, smallest_pvalue=max(test.smallest_pvalue, 1.0 / (draws + 1.0)))
+    return _at_least(test, largest, SKEWED_NOTE)
 
 
-def _too_few(predictions: Predictions, effective: float) -> str:
-    """Return that weights leave too few rows to judge, if they do."""
-    if predictions.counts_rows or predictions.groups is not None or effective >= FEWEST_EFFECTIVE:
-        return ""
-    return (
-        f"the weights leave {format_number(effective)} effective rows; at least "
-        f"{FEWEST_EFFECTIVE:g} are needed"
-    )
-
-
-def _design_effect(predictions: Predictions, root: Floats, sums: ScoreSums) -> float:
-    """Return the variance of the score by groups over that by rows, added over directions."""
-    rows = row_sums(predictions, identity_theta(len(predictions.log_odds))).covariance
-    by_groups, by_rows = (float(np.trace(root.T @ v @ root)) for v in (sums.covariance, rows))
-    return by_groups / by_rows if by_rows > 0.0 else float("nan")
-
-
-def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
-    """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN."""
-    predictions, theta = predictions.with_baseline(fit.baseline), fit.theta
-    partition = LogPartition(predictions.log_odds, predictions.sample_weight)
-    return sandwich(
-        fit, lambda: partition(theta).hessian, lambda: score_sums(predictions, theta).covariance
-    )
-
-
-def sandwich(
-    fit: MCLLOFit, information: Callable[[], Floats], variance: Callable[[], Floats]
-) -> Floats:
-    """Return ``H^-1 M H^-1`` where the fit has a covariance, NaN elsewhere.
-
-    `information` and `variance` of the score, both at the estimate, are asked for when needed.
-    """
-    free = ~np.isnan(np.diagonal(fit.cov_theta))
-    covariance = np.full(fit.cov_theta.shape, np.nan)
-    if free.any():
-        own = np.ix_(free, free)
-        bread = information()[own] + fit.penalty * np.eye(int(free.sum()))
-        half = np.linalg.solve(bread, variance()[own])
-        both = np.linalg.solve(bread, half.T)
-        covariance[own] = 0.5 * (both + both.T)
-    return covariance
-
-
-def robust_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
-    """Return the same estimates with robust standard errors and intervals."""
-    return replace(fit, cov_theta=robust_covariance(predictions, fit))
+def _at_least(test: RobustTest, pvalue: float, why: str) -> RobustTest:
+    """Return the test, with the other p-value where that is larger, and why."""
+    if pvalue <= test.pvalue:
+        return test
+    return replace(test, pvalue=pvalue, limits=(*test.limits, why))

@@ -28,16 +28,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._fit.sandwich import n_effective, robust_fit
 from .._ground.linalg import pseudo_inverse
 from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, Statement, quiet
+from .._input.arguments import check_share
 from .._input.predictions import Predictions
 from .._math.likelihood import LogPartition, identity_theta
-from ..exceptions import InputError
 from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, check_resamples, entropy_of
-from .robust import robust_fit
-from .scores import n_effective
 from .sizes.law import SIZES, Moved, clear_part, covariance_root, limits
 from .sizes.levels import RightAt, levels_of
 
@@ -154,8 +153,7 @@ def size_of(
     covariance : ndarray, optional
         Of ``(tau, gamma)``, instead of that of the fit.
     """
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence must lie in (0, 1); got confidence={confidence}.")
+    check_share("confidence", confidence)
     check_resamples(n_resamples)
     entropy, size = entropy_of(seed), len(fit.theta)
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
@@ -211,29 +209,19 @@ def _of_rays(
     rays = [theta - theta0] if clear is None else [theta - theta0, clear]
     noise = draws @ covariance_root(known).T
     found = limits(law_rows(moved), theta, rays, noise, confidence)
+    most = np.array([1.0, 1.0, math.inf])  # of each size, where a ray does not end
+
+    def at(v: Floats, t: float, j: int) -> float:
+        return float(moved.sizes(theta0 + t * v)[j] if math.isfinite(t) else most[j]) if t else 0.0
+
     sizes = np.array(
-        [
-            [[_size_at(moved, ray.direction, t, j) for t in row] for j, row in enumerate(ray.times)]
-            for ray in found
-        ]
+        [[[at(v, t, j) for t in row] for j, row in enumerate(times)] for v, times in found]
     )
     low, middle, high = np.moveaxis(sizes, -1, 0)
     ends = np.column_stack([middle.mean(axis=0), low.min(axis=0), high.max(axis=0)])
-    p95 = [
-        np.mean(
-            [_p95(moved, theta0 + min(ray.times[j, 1], FAR) * ray.direction)[j] for ray in found]
-        )
-        for j in (0, 1)
-    ]
+    middles = [[_p95(moved, theta0 + min(row[1], FAR) * v) for row in t[:2]] for v, t in found]
+    p95 = np.mean([(first[0], second[1]) for first, second in middles], axis=0)
     return _Found(ends, (float(p95[0]), float(p95[1])), theta, known, "ray")
-
-
-def _size_at(moved: Moved, direction: Floats, t: float, j: int) -> float:
-    """Return a size at a place of a ray; at its end, the most that there is."""
-    if math.isinf(t):
-        return math.inf if SIZES[j] == "gain" else 1.0
-    theta0 = identity_theta(len(direction) // 2)
-    return float(moved.sizes(theta0 + t * direction)[j]) if t else 0.0
 
 
 def _of_penalised(
@@ -299,33 +287,21 @@ def _weight(predictions: Predictions) -> Floats:
 def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
     """Return the 95th percentile over rows of both changes."""
     change, top = moved.by_row(theta)
-    top = np.abs(top - moved.top_probs)
-    weight = moved.weight
-    return _quantile(change, weight, 0.95), _quantile(top, weight, 0.95)
-
-
-def _quantile(values: Floats, weight: Floats, level: float) -> float:
-    order = np.argsort(values, kind="stable")
-    place = np.searchsorted(np.cumsum(weight[order]), level * weight.sum() - 1e-12)
-    return float(values[order[min(int(place), len(order) - 1)]])
+    found = []
+    for values in (change, np.abs(top - moved.top_probs)):
+        order = np.argsort(values, kind="stable")
+        place = np.searchsorted(np.cumsum(moved.weight[order]), 0.95 * moved.weight.sum() - 1e-12)
+        found.append(float(values[order[min(int(place), len(order) - 1)]]))
+    return found[0], found[1]
 
 
 @dataclass(frozen=True)
 class Counted:
     """How much the rows that were fitted count for.
 
-    Attributes
-    ----------
-    total : float
-        Of their weights.
-    rows : float
-        As many of equal weight would average as well (Kish).
-    groups : float
-        The same of groups; infinite where there are none.
-    dependent : bool
-        Whether rows depend on each other, or their weights are no counts.
-    effect : float
-        How many of them are worth one independent row of weight 1.
+    Their `total` weight, and as many `rows` and `groups` of equal weight as would average as well
+    (Kish); infinitely many groups where there are none. Where rows depend on each other, or weights
+    are no counts, they are `dependent`, and `effect` of them are worth one independent row.
     """
 
     total: float

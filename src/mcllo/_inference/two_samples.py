@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._fit.fit import fit_predictions
 from .._fit.objective import free_parameters
@@ -42,8 +41,7 @@ class TwoSamples:
         both = joined(first, second)
         with quiet(*OF_ESTIMATES):
             fit = fit_predictions(both, penalty=RIDGE)
-        theta = np.concatenate([fit.tau, fit.gamma])
-        both = both.with_probs(recalibrate(theta, both.log_odds, both.baseline_index))
+        both = both.with_probs(recalibrate(fit.theta, both.log_odds, both.baseline_index))
         cut, n = first.n_samples, both.n_samples
         self.parts = both.take(np.arange(cut)), both.take(np.arange(cut, n))
         self.ratios = [
@@ -52,11 +50,6 @@ class TwoSamples:
         ]
         another = int(np.random.default_rng([seed, 3]).integers(2**63))
         self.draws = StatisticDraws(self.parts[0], seed), StatisticDraws(self.parts[1], another)
-
-    @property
-    def batch(self) -> int:
-        """Draws that fit comfortably in memory at once."""
-        return min(draws.batch for draws in self.draws)
 
     def observed(self) -> float:
         """Return the statistic of the labels at hand."""
@@ -85,11 +78,13 @@ def same_map(
     samples = TwoSamples(train, holdout, seed)
     value = samples.observed()
 
-    def exceeds(start: int, size: int) -> NDArray[np.bool_]:
-        return samples.drawn(start, size) >= value - TIE * max(1.0, value)
-
+    least = value - TIE * max(1.0, value)
     found = monte_carlo_p(
-        exceeds, n_resamples=n_resamples, batch=samples.batch, seed=seed, stop_at=exceedances
+        lambda start, size: samples.drawn(start, size) >= least,
+        n_resamples=n_resamples,
+        batch=min(draws.batch for draws in samples.draws),
+        seed=seed,
+        stop_at=exceedances,
     )
     return replace(found, method="bootstrap")
 

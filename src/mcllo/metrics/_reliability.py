@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from .._ground.notebook import Shown
 from .._ground.results import Floats, none_for_nan
 from .._ground.text import Table
+from .._input.arguments import check_share
 from .._input.labels import find_class
 from .._input.predictions import Predictions, scored_predictions
 from .._input.weights import written_times
-from ..exceptions import InputError
 from ._binned import cell_totals
 from ._bins import Binning, NBins, binned, top_label
 
@@ -197,8 +197,7 @@ def reliability_curve(
     0.50  0.75       2            0.65      0.50  0.095  0.91      0.00       1.00
     0.75  1.00       2            0.85      1.00   0.34  1.00      0.50       1.00
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    check_share("level", level)
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
     values, hits = values_and_hits(predictions, label)
     weight = predictions.sample_weight

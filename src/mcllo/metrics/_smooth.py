@@ -26,6 +26,7 @@ import numpy as np
 from .._ground.notebook import Shown
 from .._ground.results import Floats, Result
 from .._ground.text import Table
+from .._input.arguments import check_share
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
 from ._binned import Target
@@ -147,8 +148,7 @@ def smooth_curve(
     >>> round(curve.ici, 2)
     0.1
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie in (0, 1); got level={level}.")
+    check_share("level", level)
     from scipy.special import ndtri
 
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from .._ground.files import StrPath
-from .._ground.results import Floats
 from .._inference.budget import N_RESAMPLES_STUDY
 from .._inference.draws import Seed, check_resamples, entropy_of
 from .._input.predictions import Predictions
@@ -23,19 +22,19 @@ from .._math.likelihood import identity_theta
 from .._version import __version__
 from ..exceptions import InputError, Option, Phrase
 from ._design import (
-    Design,
     check_alpha,
     check_sizes,
     map_of,
     n_workers,
     named_design,
+    part_of,
     shifts,
     sizes,
     table_design,
     whole,
 )
 from ._run import Cell, FinishedCells, Plan, run_cells
-from ._solve import RowsNeeded, check_power, solve
+from ._solve import RowsNeeded, solve
 from ._study import PowerCell, PowerStudy
 
 __all__ = ["PowerCell", "PowerStudy", "RowsNeeded", "draw", "power", "power_for"]
@@ -87,7 +86,6 @@ def draw(
     Predictions(n_samples=1000, classes=(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), baseline=9)
     """
     n = whole(n_samples, "n_samples")
-    design: Design
     if isinstance(distribution, str):
         design = named_design(distribution, n_classes, concentration, scale)
     elif concentration is not None or scale is not None:
@@ -96,7 +94,7 @@ def draw(
         design = table_design(distribution)
     check_sizes([n], len(design.classes))
     effect = map_of(delta, gamma, design.classes, design.baseline_index)
-    return design.sample(effect.theta, n, [np.random.default_rng(entropy_of(seed))]).predictions(0)
+    return part_of(design.sample(effect.theta, n, [np.random.default_rng(entropy_of(seed))]))
 
 
 def power(
@@ -164,37 +162,30 @@ def power(
     design = named_design(distribution, n_classes, concentration, scale)
     check_resamples(n_resamples)
     plan = Plan(design, "exact" if exact else "chi2", int(n_resamples), whole(reps, "reps"))
-    if power is not None:
-        shift, *more = shifts(delta_1)
-        if more or resume is not None:
-            raise InputError(
-                Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume"))),
-                argument="power",
-                value=power,
-            )
-        theta = map_of({0: shift}, None, design.classes, design.baseline_index).theta
-        bits = int(np.float64(shift).view(np.uint64))
-        level, entropy = check_alpha(alpha), entropy_of(seed)
-        rows, needed = _solved(
-            plan, shift, theta, lambda n: (entropy, n, bits), level, power, n_workers(n_jobs)
+    level, workers, tried = check_alpha(alpha), n_workers(n_jobs), shifts(delta_1)
+    if power is not None and (len(tried) > 1 or resume is not None):
+        raise InputError(
+            Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume"))),
+            argument="power",
+            value=power,
         )
-        facts = plan.test, level, entropy, design.words, design.n_classes
-        return PowerStudy(rows, *facts, needed=needed)
-    numbers = sizes(n_samples)
-    check_sizes(numbers, design.n_classes)
-    grid = [(n, shift) for n in numbers for shift in shifts(delta_1)]
-    level, workers, finished = check_alpha(alpha), n_workers(n_jobs), FinishedCells(resume)
-    entropy = entropy_of(finished.seed if seed is None else seed)
-    finished.agree_on({"version": __version__, "seed": entropy, **plan.settings})
-    todo = []
-    for n, shift in (key for key in grid if key not in finished):
+    finished = FinishedCells(resume)
+    entropy = entropy_of(finished.settings.get("seed") if seed is None else seed)
+
+    def cell(n: int, shift: float = tried[0]) -> Cell:
         theta = map_of({0: shift}, None, design.classes, design.baseline_index).theta
-        bits = int(np.float64(shift).view(np.uint64))
-        todo.append(Cell(n, shift, theta, (entropy, n, bits)))
-    for cell, found in run_cells(plan, todo, workers):
-        finished.add((cell.n, cell.delta_1), found)
-    rows = tuple(PowerCell(*key, level, *finished[key]) for key in grid)
-    return PowerStudy(rows, plan.test, level, entropy, design.words, design.n_classes)
+        return Cell(n, shift, theta, (entropy, n, int(np.float64(shift).view(np.uint64))))
+
+    facts = plan.test, level, entropy, design.words, len(design.classes)
+    if power is not None:
+        rows, needed = _solved(plan, cell, level, power, workers)
+        return PowerStudy(rows, *facts, needed=needed)
+    grid = [(n, shift) for n in sizes(n_samples, design) for shift in tried]
+    finished.agree_on({"version": __version__, "seed": entropy, **plan.settings})
+    todo = [cell(*key) for key in grid if key not in finished]
+    for done, found in run_cells(plan, todo, workers):
+        finished.add((done.n, done.delta_1), found)
+    return PowerStudy(tuple(PowerCell(*key, level, *finished[key]) for key in grid), *facts)
 
 
 def power_for(
@@ -264,32 +255,26 @@ def power_for(
     effect = map_of(delta, gamma, design.classes, design.baseline_index)
     level, workers, entropy = check_alpha(alpha), n_workers(n_jobs), entropy_of(seed)
     facts = plan.test, level, entropy, design.words, len(design.classes), effect
+
+    def cell(n: int) -> Cell:
+        return Cell(n, None, effect.theta, (entropy, n))
+
     if power is not None:
-        found, needed = _solved(
-            plan, None, effect.theta, lambda n: (entropy, n), level, power, workers
-        )
+        found, needed = _solved(plan, cell, level, power, workers)
         return PowerStudy(found, *facts, needed)
-    rows_tried = sizes(n_samples)
-    check_sizes(rows_tried, len(design.classes))
-    cells = [Cell(n, None, effect.theta, (entropy, n)) for n in rows_tried]
-    rows = tuple(
-        PowerCell(cell.n, None, level, *numbers)
-        for cell, numbers in run_cells(plan, cells, workers)
-    )
-    return PowerStudy(rows, *facts)
+    cells = [cell(n) for n in sizes(n_samples, design)]
+    rows = [PowerCell(c.n, None, level, *found) for c, found in run_cells(plan, cells, workers)]
+    return PowerStudy(tuple(rows), *facts)
 
 
 def _solved(
-    plan: Plan,
-    shift: float | None,
-    theta: Floats,
-    key: Callable[[int], tuple[int, ...]],
-    level: float,
-    power: float,
-    workers: int,
+    plan: Plan, cell: Callable[[int], Cell], level: float, power: float, workers: int
 ) -> tuple[tuple[PowerCell, ...], RowsNeeded]:
     """Return the sizes tried, in order, and how many rows the wanted power takes."""
-    wanted = check_power(power, level)
+    theta = cell(1).theta
+    if isinstance(power, bool) or not level < power < 1.0:
+        between = f"lie between {level:g}, the level, and 1"
+        raise InputError(argument="power", rule=between, value=power)
     if np.array_equal(theta, identity_theta(len(theta) // 2)):
         raise InputError(
             "a power needs an effect: with delta = gamma = 1 the predictions are calibrated, and "
@@ -298,9 +283,9 @@ def _solved(
     tried: dict[int, PowerCell] = {}
 
     def rejected(n: int) -> tuple[int, int]:
-        ((_, numbers),) = run_cells(plan, [Cell(n, shift, theta, key(n))], workers)
-        tried[n] = PowerCell(n, shift, level, *numbers)
+        ((asked, numbers),) = run_cells(plan, [cell(n)], workers)
+        tried[n] = PowerCell(n, asked.delta_1, level, *numbers)
         return int(np.sum(tried[n].pvalues <= level)), plan.reps
 
-    needed = solve(rejected, len(theta), wanted, level)
+    needed = solve(rejected, len(theta), float(power), level)
     return tuple(tried[n] for n in sorted(tried)), needed

@@ -19,23 +19,26 @@ say all this (designs, effects, settings) are checked here.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._fit.map import MCLLOMap
 from .._ground.memory import refuse_beyond
 from .._ground.results import Codes, Floats
 from .._ground.statements import warn
 from .._ground.text import format_count
+from .._inference.draws import labels_at
 from .._input.frames import as_numbers, did_you_mean
 from .._input.labels import Classes, check_each_named, class_names, find_class
 from .._input.predictions import Predictions, as_predictions
 from .._input.probabilities import clean_probs
 from .._input.zeros import DEFAULT_CLIP
-from .._math.likelihood import log_odds_from_logs, softmax_against_zero
+from .._math.likelihood import log_odds_of_rows, recalibrate
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]
@@ -49,186 +52,77 @@ COPIES = 6.0
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """B simulated tables of n rows.
+class Design:
+    """Where rows come from.
 
-    Predictions `by_class` (c, B, n), classes in column order; `log_odds` (K, B, n) against the
-    baseline, without it; `codes` (B, n), the columns that came true; `n_clipped` (B,), how many
-    probabilities the zero rule had raised; `logits` (B, n, c) where the rows came with them.
+    `draw` returns so many of them, as probabilities, or as numbers of rows of `table` where there
+    is one; its labels are not used. Numbers of a study depend on `settings`, which hold how many
+    rows a table has, not which.
     """
 
-    by_class: Floats
-    log_odds: Floats
-    codes: Codes
-    n_clipped: Codes
     classes: Classes
     baseline_index: int
-    logits: Floats | None = None
+    words: str
+    settings: dict[str, Any]
+    draw: Callable[[np.random.Generator, int], NDArray[Any]]
+    table: Predictions | None = None
 
-    @property
-    def model_codes(self) -> Codes:
-        """Labels as rows of `log_odds`; K stands for the baseline."""
-        return np.argsort(model_order(len(self.classes), self.baseline_index))[self.codes]
-
-    def predictions(self, table: int) -> Predictions:
-        """Return one of the tables."""
-        return Predictions(
-            probs=np.ascontiguousarray(self.by_class[:, table].T),
-            codes=self.codes[table],
-            classes=self.classes,
-            baseline=self.classes[self.baseline_index],
-            logits=None if self.logits is None else self.logits[table],
-            clip=DEFAULT_CLIP if self.n_clipped[table] else None,
-            n_clipped=int(self.n_clipped[table]),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Named:
-    """A named distribution; the last class is the baseline."""
-
-    name: str
-    n_classes: int
-    concentration: Floats
-    scale: float
-
-    @property
-    def classes(self) -> Classes:
-        """Labels 0 .. c-1."""
-        return tuple(range(self.n_classes))
-
-    @property
-    def baseline_index(self) -> int:
-        """The last column."""
-        return self.n_classes - 1
-
-    @property
-    def words(self) -> str:
-        """The distribution's formula."""
-        if self.name == "softmax_normal":
-            return f"softmax of N(0, {self.scale:g}^2)"
-        shown = [f"{a:g}" for a in self.concentration]
-        few = shown if len(shown) < 4 else [*shown[:2], "...", shown[-1]]
-        return f"Dirichlet({', '.join(few)})"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return {
-            "distribution": self.name,
-            "n_classes": self.n_classes,
-            "concentration": self.concentration.tolist(),
-            "scale": self.scale,
-        }
-
-    def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Sample:
-        """Return a table for each stream: first its rows, then its labels."""
-        by_class = np.empty((self.n_classes, len(streams), n_samples))
-        uniform = np.empty(by_class.shape[1:])
-        for b, stream in enumerate(streams):
-            by_class[:, b] = self._rows(stream, n_samples).T
-            uniform[b] = stream.random(n_samples)
-        np.maximum(by_class, DEFAULT_CLIP, out=by_class)
-        by_class /= by_class.sum(axis=0)
-        log_odds = log_odds_from_logs(np.log(by_class), self.baseline_index)
-        tau, gamma = np.split(theta, 2)
-        if (gamma == 1.0).all():
-            codes = draw_tilted(tau, by_class, uniform)
+    def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Predictions:
+        """Return a table for each stream, one below the other: first its rows, then its labels."""
+        parts = [(self.draw(stream, n_samples), stream.random(n_samples)) for stream in streams]
+        rows, uniform = (np.concatenate(part) for part in zip(*parts, strict=True))
+        b, table, logits = self.baseline_index, self.table, None
+        if table is None:
+            probs = np.maximum(rows, DEFAULT_CLIP)
+            probs /= probs.sum(axis=1, keepdims=True)
         else:
-            codes = draw_codes(theta, log_odds, uniform)
-        none = np.zeros(len(streams), dtype=np.intp)
-        return Sample(by_class, log_odds, codes, none, self.classes, self.baseline_index)
-
-    def _rows(self, stream: np.random.Generator, n_samples: int) -> Floats:
-        if self.name != "softmax_normal":
-            return stream.dirichlet(self.concentration, n_samples)
-        z = stream.normal(0.0, self.scale, (n_samples, self.n_classes))
-        z = np.exp(z - z.max(axis=1, keepdims=True))
-        return z / z.sum(axis=1, keepdims=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Resampled:
-    """Rows of a table, drawn with replacement (by their weights); its labels are not used."""
-
-    table: Predictions
-
-    @property
-    def classes(self) -> Classes:
-        """The table's."""
-        return self.table.classes
-
-    @property
-    def baseline_index(self) -> int:
-        """The table's."""
-        return self.table.baseline_index
-
-    @property
-    def words(self) -> str:
-        """How many rows there are to draw from."""
-        return f"drawn from {format_count(self.table.n_samples)} predictions"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """How many rows there are; not which."""
-        return {"rows": self.table.n_samples}
-
-    def sample(self, theta: Floats, n_samples: int, streams: Streams) -> Sample:
-        """Return a table for each stream: first its rows, then its labels."""
-        picked = np.empty((len(streams), n_samples), dtype=np.intp)
-        uniform = np.empty(picked.shape)
-        table = self.table
-        reach = None if table.sample_weight is None else np.cumsum(table.sample_weight)
-        for b, stream in enumerate(streams):
-            if reach is None:
-                picked[b] = stream.integers(table.n_samples, size=n_samples)
-            else:
-                place = stream.random(n_samples) * reach[-1]
-                picked[b] = np.searchsorted(reach, place, side="right")
-            uniform[b] = stream.random(n_samples)
-        np.minimum(picked, table.n_samples - 1, out=picked)
-        log_odds = np.take(table.log_odds, picked, axis=1)
-        by_class = np.take(table.probs.T, picked, axis=1)
-        order = model_order(len(self.classes), self.baseline_index)
-        return Sample(
-            by_class=by_class,
-            log_odds=log_odds,
-            codes=order[draw_codes(theta, log_odds, uniform)],
-            n_clipped=(by_class <= (table.clip or 0.0)).sum(axis=(0, 2)),
-            classes=self.classes,
-            baseline_index=self.baseline_index,
-            logits=None if table.logits is None else table.logits[picked],
+            probs, logits = table.probs[rows], None if table.logits is None else table.logits[rows]
+        odds = log_odds_of_rows(
+            probs if logits is None else logits, b, logarithms=logits is not None
         )
+        order = np.append(np.delete(np.arange(len(self.classes)), b), b)
+        codes = order[labels_at(recalibrate(theta, odds, b)[:, order], uniform[None])[0]]
+        clip = None if table is None else table.clip
+        return Predictions(probs, codes, self.classes, self.classes[b], logits, clip=clip)
 
 
-Design = Named | Resampled
+def part_of(sample: Predictions, rows: slice = slice(None)) -> Predictions:
+    """Return one of the tables of a sample, and how many probabilities had been raised in it."""
+    probs, logits = sample.probs[rows], sample.logits
+    n_clipped = int((probs <= (sample.clip or 0.0)).sum())
+    return replace(
+        sample,
+        probs=probs,
+        codes=sample.codes[rows],
+        logits=None if logits is None else logits[rows],
+        clip=DEFAULT_CLIP if n_clipped else None,
+        n_clipped=n_clipped,
+    )
 
 
-def model_order(n_classes: int, baseline: int) -> Codes:
-    """Return the column of each row of the model: the baseline's comes last."""
-    columns = np.arange(n_classes)
-    return np.append(np.delete(columns, baseline), baseline)
+def _dirichlet(concentration: Floats, stream: np.random.Generator, n_samples: int) -> Floats:
+    return stream.dirichlet(concentration, n_samples)
 
 
-def draw_codes(theta: Floats, log_odds: Floats, uniform: Floats) -> Codes:
-    """Return labels drawn from the map, as rows of `log_odds`; K stands for the baseline."""
-    odds = log_odds.reshape(len(log_odds), -1)
-    below = np.empty_like(odds)
-    softmax_against_zero(theta, odds, out=below)
-    np.cumsum(below, axis=0, out=below)
-    codes = np.add.reduce(uniform.ravel() > below, axis=0, dtype=np.intp)
-    return codes.reshape(uniform.shape)
+def _softmax_normal(
+    scale: float, n_classes: int, stream: np.random.Generator, n_samples: int
+) -> Floats:
+    z = stream.normal(0.0, scale, (n_samples, n_classes))
+    z = np.exp(z - z.max(axis=1, keepdims=True))
+    return z / z.sum(axis=1, keepdims=True)
 
 
-def draw_tilted(tau: Floats, by_class: Floats, uniform: Floats) -> Codes:
-    """Return the same for gamma = 1, where ``g_j`` is in proportion to ``delta_j x_j``."""
-    below = by_class[:-1] * np.exp(tau)[:, None, None]
-    np.cumsum(below, axis=0, out=below)
-    reach = uniform * (below[-1] + by_class[-1])
-    return np.add.reduce(reach > below, axis=0, dtype=np.intp)
+def _picked(
+    n_rows: int, reach: Floats | None, stream: np.random.Generator, n_samples: int
+) -> Codes:
+    """Return rows drawn with replacement, by their weights, which add up to `reach`."""
+    if reach is None:
+        return stream.integers(n_rows, size=n_samples)
+    picked = np.searchsorted(reach, stream.random(n_samples) * reach[-1], side="right")
+    return np.minimum(picked, n_rows - 1)
 
 
-def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: Any = None) -> Named:
+def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: Any = None) -> Design:
     """Return the distribution of that name; None stands for parameters of 1."""
     if name not in NAMES:
         hint = did_you_mean(name, NAMES, "known are")
@@ -246,36 +140,47 @@ def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: An
     parameters = per_class(1.0 if concentration is None else concentration, "concentration", c)
     if name == "dirichlet_heavy":
         parameters = np.append(HEAVY, np.full(c - 1, LIGHT))
-    return Named(
-        name, c, parameters, float(per_class(1.0 if scale is None else scale, "scale", 1)[0])
-    )
+    spread = float(per_class(1.0 if scale is None else scale, "scale", 1)[0])
+    shown = [f"{a:g}" for a in parameters]
+    few = shown if c < 4 else [*shown[:2], "...", shown[-1]]
+    words, draw = f"Dirichlet({', '.join(few)})", partial(_dirichlet, parameters)
+    if name == "softmax_normal":
+        words, draw = f"softmax of N(0, {spread:g}^2)", partial(_softmax_normal, spread, c)
+    settings = {"distribution": name, "n_classes": c, "concentration": parameters.tolist()}
+    return Design(tuple(range(c)), c - 1, words, settings | {"scale": spread}, draw)
 
 
-def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = None) -> Resampled:
+def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = None) -> Design:
     """Return the rows of `probs` to draw from; a `Predictions` brings its classes and baseline."""
     if isinstance(probs, Predictions):
-        return Resampled(as_predictions(probs, classes=classes, baseline=baseline))
-    names = None if classes is None else class_names(classes)
-    simplex = clean_probs(probs, columns=names)
-    n, c = simplex.probs.shape
-    labels = tuple(names or simplex.names or range(c))
-    check_each_named(labels, c)
-    if simplex.raised is not None:
-        raised = f"were raised to {simplex.clip:g}; labels are drawn from the raised rows."
-        whole = f"{simplex.n_zeros} of {simplex.probs.size} probabilities were 0 and {raised}"
-        counts = {"n_zeros": simplex.n_zeros, "n_entries": simplex.probs.size}
-        message = f"probabilities of 0 {raised}"
-        warn(ZeroProbabilityWarning(message, detail=whole, numbers=counts | {"clip": simplex.clip}))
-    table = Predictions(
-        probs=simplex.probs,
-        codes=np.zeros(n, dtype=np.intp),
-        classes=labels,
-        baseline=labels[c - 1 if baseline is None else find_class(baseline, labels, "baseline")],
-        clip=simplex.clip,
-        n_zeros=simplex.n_zeros,
-        n_clipped=0 if simplex.raised is None else int(simplex.raised.sum()),
-    )
-    return Resampled(table)
+        table = as_predictions(probs, classes=classes, baseline=baseline)
+    else:
+        names = None if classes is None else class_names(classes)
+        simplex = clean_probs(probs, columns=names)
+        n, c = simplex.probs.shape
+        labels = tuple(names or simplex.names or range(c))
+        check_each_named(labels, c)
+        if simplex.raised is not None:
+            raised = f"were raised to {simplex.clip:g}; labels are drawn from the raised rows."
+            whole = f"{simplex.n_zeros} of {simplex.probs.size} probabilities were 0 and {raised}"
+            counts: dict[str, Any] = {"n_zeros": simplex.n_zeros, "n_entries": simplex.probs.size}
+            counts["clip"] = simplex.clip
+            message = f"probabilities of 0 {raised}"
+            warn(ZeroProbabilityWarning(message, detail=whole, numbers=counts))
+        column = c - 1 if baseline is None else find_class(baseline, labels, "baseline")
+        table = Predictions(
+            simplex.probs,
+            np.zeros(n, dtype=np.intp),
+            labels,
+            labels[column],
+            clip=simplex.clip,
+            n_zeros=simplex.n_zeros,
+            n_clipped=0 if simplex.raised is None else int(simplex.raised.sum()),
+        )
+    n, weight = table.n_samples, table.sample_weight
+    draw = partial(_picked, n, None if weight is None else np.cumsum(weight))
+    words = f"drawn from {format_count(n)} predictions"
+    return Design(table.classes, table.baseline_index, words, {"rows": n}, draw, table)
 
 
 def map_of(delta: Any, gamma: Any, classes: Classes, baseline: int) -> MCLLOMap:
@@ -342,12 +247,12 @@ def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
     refuse_beyond(8.0 * numbers, words, "Use fewer.")
 
 
-def sizes(value: Any) -> tuple[int, ...]:
-    """Return one number of rows, or several, each once."""
+def sizes(value: Any, design: Design) -> tuple[int, ...]:
+    """Return one number of rows, or several, each once, whose tables fit into memory."""
     many = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     found = tuple(whole(n, "n_samples") for n in many)
-    if not found or len(set(found)) < len(found):
-        raise _not_distinct("n_samples", "distinct numbers of rows", value)
+    _check_distinct(found, "n_samples", "distinct numbers of rows", value)
+    check_sizes(found, len(design.classes))
     return found
 
 
@@ -355,13 +260,13 @@ def shifts(value: Any) -> tuple[float, ...]:
     """Return one delta_1, or several, each once."""
     numbers = np.atleast_1d(np.asarray(value))
     found = tuple(per_class(numbers, "delta_1", len(numbers)).tolist()) if numbers.size else ()
-    if not found or len(set(found)) < len(found):
-        raise _not_distinct("delta_1", "distinct positive numbers", value)
+    _check_distinct(found, "delta_1", "distinct positive numbers", value)
     return found
 
 
-def _not_distinct(name: str, rule: str, value: Any) -> InputError:
-    return InputError(argument=name, rule=f"be {rule}", value=Phrase("{}", show(value)))
+def _check_distinct(found: tuple[float, ...], name: str, rule: str, value: Any) -> None:
+    if not found or len(set(found)) < len(found):
+        raise InputError(argument=name, rule=f"be {rule}", value=Phrase("{}", show(value)))
 
 
 def check_alpha(alpha: Any) -> float:

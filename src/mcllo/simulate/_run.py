@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,16 +37,16 @@ from .._ground.results import Codes, Floats
 from .._ground.threads import limit_threads, one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES
 from .._inference.likelihood_tests import choose_method, exact_pvalue
+from .._input.predictions import Predictions
 from .._math.likelihood import identity_theta, softmax_against_zero
 from .._math.many_fits import Problems
 from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals
-from ..metrics._bins import n_bins_of, width_index
-from ._design import Design, Sample, Streams, model_order
+from ..metrics._bins import n_bins_of, top_label, width_index
+from ._design import Design, Streams, part_of
 
 
-@dataclass(frozen=True, eq=False)
-class SmallFits:
+class SmallFits(NamedTuple):
     """Fits of B tables: theta (B, 2K), statistics against the identity (B,), free parameters (B,).
 
     Where no maximum exists, theta is far out on the way to the supremum.
@@ -79,10 +79,8 @@ def statistics_of(log_odds: Floats, codes: Codes) -> Floats:
     k, tables, n = log_odds.shape
     row, column = np.divmod(np.flatnonzero(codes < k), n)
     own = codes[row, column]
-    cells, size = row * k + own, tables * k
-    counts = np.bincount(cells, minlength=size).reshape(tables, k)
-    sums = np.bincount(cells, weights=log_odds[own, row, column], minlength=size)
-    return np.hstack([counts, sums.reshape(tables, k)])
+    found = cell_totals(row * k + own, log_odds[own, row, column], tables * k, None)
+    return np.hstack([part.reshape(tables, k) for part in found])
 
 
 BATCH_CELLS = 150_000
@@ -140,21 +138,22 @@ def run_batch(plan: Plan, cell: Cell, batch: range) -> Floats:
 
     streams = [np.random.default_rng([*cell.key, r]) for r in batch]
     sample = plan.design.sample(cell.theta, cell.n, streams)
-    fits = fit_together(sample.log_odds, sample.model_codes)
+    odds = sample.log_odds.reshape(-1, len(batch), cell.n)
+    fits = fit_together(odds, sample.model_codes.reshape(len(batch), cell.n))
     chi2: Floats = chdtrc(fits.df.astype(np.float64), fits.statistic)
     pvalues = chi2 if plan.test == "chi2" else _simulated(plan, sample, fits, streams, chi2)
-    before = top_label_errors(sample.by_class, sample.codes)
-    after = top_label_errors(recalibrated(fits.theta, sample), sample.codes)
-    return np.stack([pvalues, chi2, before, after])
+    repaired = recalibrated(fits.theta, odds, sample.baseline_index)
+    errors = [top_label_errors(p, sample.codes, len(batch)) for p in (sample.probs, repaired)]
+    return np.stack([pvalues, chi2, *errors])
 
 
 def _simulated(
-    plan: Plan, sample: Sample, fits: SmallFits, streams: Streams, chi2: Floats
+    plan: Plan, sample: Predictions, fits: SmallFits, streams: Streams, chi2: Floats
 ) -> Floats:
     """Return exact p-values, for ``test="auto"`` only where chi-square cannot be trusted."""
-    pvalues = chi2.copy()
+    pvalues, n = chi2.copy(), sample.n_samples // len(chi2)
     for b, stream in enumerate(streams):
-        predictions = sample.predictions(b)
+        predictions = part_of(sample, slice(b * n, (b + 1) * n))
         df, value = int(fits.df[b]), float(fits.statistic[b])
         if plan.test == "auto" and choose_method(predictions, df, "lr", N_RESAMPLES)[0] == "chi2":
             continue
@@ -170,25 +169,21 @@ def _simulated(
     return pvalues
 
 
-def recalibrated(theta: Floats, sample: Sample) -> Floats:
-    """Return each table's map of its own rows, shape (c, tables, n), classes in column order."""
-    k, tables, n = sample.log_odds.shape
-    g = np.empty((k, 1, tables, n))
-    log_total = softmax_against_zero(theta.T[:, :, None], sample.log_odds[:, None], out=g)
-    order = model_order(k + 1, sample.baseline_index)
-    by_class = np.empty((k + 1, tables, n))
-    by_class[order[:-1]] = g[:, 0]
-    np.exp(-log_total[0], out=by_class[order[-1]])
-    return by_class
+def recalibrated(theta: Floats, log_odds: Floats, baseline: int) -> Floats:
+    """Return each table's map of its own rows, one table below the other."""
+    k, tables, n = log_odds.shape
+    g = np.empty((k + 1, 1, tables, n))
+    log_total = softmax_against_zero(theta.T[:, :, None], log_odds[:, None], out=g[:k])
+    np.exp(-log_total, out=g[k])
+    return g[np.insert(np.arange(k), baseline, k)].reshape(k + 1, -1).T
 
 
-def top_label_errors(by_class: Floats, codes: Codes) -> Floats:
+def top_label_errors(probs: Floats, codes: Codes, tables: int) -> Floats:
     """Return the top-label ECE of each table: ``sum over bins |sum of (confidence - hit)| / n``."""
-    tables, n = codes.shape
-    confidence, hit = by_class.max(axis=0), by_class.argmax(axis=0) == codes
+    n, (top, confidence) = len(codes) // tables, top_label(probs)
     n_bins = n_bins_of("sqrt", n)
-    index = width_index(confidence, n_bins) + n_bins * np.arange(tables)[:, None]
-    _, sums = cell_totals(index.ravel(), (confidence - hit).ravel(), n_bins * tables, None)
+    index = width_index(confidence, n_bins) + np.repeat(n_bins * np.arange(tables), n)
+    _, sums = cell_totals(index, confidence - (top == codes), n_bins * tables, None)
     return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 
 
@@ -271,11 +266,6 @@ class FinishedCells(dict[Key, Floats]):
             raise FileFormatError(
                 f"{path} is not an unfinished power study of this package. Name another file."
             ) from None
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of the cells on file."""
-        return self.settings.get("seed")
 
     def agree_on(self, settings: dict[str, Any]) -> None:
         """Refuse to go on with other settings than those on file."""

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._ground.results import Floats, Result
+from .._ground.results import Result
 from .._ground.text import format_count
-from ..exceptions import InputError
 
 FIRST, LARGEST = 400, 200_000
 """Rows of the first size tried, and of the largest."""
@@ -64,20 +63,15 @@ class RowsNeeded(Result):
         return f"{text}."
 
 
-def check_power(power: float, alpha: float) -> float:
-    """Refuse a power that no test has, or that every test has."""
-    if isinstance(power, bool) or not alpha < power < 1.0:
-        raise InputError(
-            argument="power", rule=f"lie between {alpha:g}, the level, and 1", value=power
-        )
-    return float(power)
-
-
 def solve(
     rejected: Callable[[int], tuple[int, int]], df: int, power: float, alpha: float
 ) -> RowsNeeded:
     """Return the n with the wanted power; ``rejected(n)`` simulates: rejections, repetitions."""
-    powers, noncentral = _curve(df, alpha)
+    from scipy.special import chdtri, chndtr
+
+    noncentral = np.concatenate([[0.0], np.exp(np.linspace(np.log(1e-3), np.log(1e4), 4000))])
+    powers = 1.0 - chndtr(float(chdtri(df, alpha)), float(df), noncentral)
+    powers = np.maximum.accumulate(powers)
     target = float(np.interp(power, powers, noncentral))
     tried: dict[int, tuple[int, int]] = {}
     guess = FIRST
@@ -99,12 +93,3 @@ def solve(
         int(min(np.ceil(target / k), 1e12)) for k in (target / wanted, inside[-1], inside[0])
     )
     return RowsNeeded(power, n, low, high, wanted > 2.0 * max(tried))
-
-
-def _curve(df: int, alpha: float) -> tuple[Floats, Floats]:
-    """Return powers, ascending, and the noncentralities that have them."""
-    from scipy.special import chdtri, chndtr
-
-    noncentral = np.concatenate([[0.0], np.exp(np.linspace(np.log(1e-3), np.log(1e4), 4000))])
-    powers = 1.0 - chndtr(float(chdtri(df, alpha)), float(df), noncentral)
-    return np.maximum.accumulate(powers), noncentral

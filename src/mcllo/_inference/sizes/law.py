@@ -20,7 +20,7 @@ gain               ``gain(theta) + (theta - theta0)' H e + 1/2 e' H e``: to seco
 =================  ===============================================================================
 
 On a ray ``theta_t = theta0 + t v, t >= 0``, quantiles of this law rise with t; where they meet the
-observed size of the estimate (`Limits`):
+observed size of the estimate (`limits`):
 
 =================  ===============================================================================
 low                the t whose upper quantile is the observed size; 0 if none
@@ -36,7 +36,6 @@ estimate, whose noise moves all rows, and that of what in it is more than noise 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -60,8 +59,8 @@ TAIL, NEAR, FAR = 10, 0.025, 0.1
 one that is less extreme than `FAR`."""
 FURTHER, MOST_TIMES = 1.6, 24
 """How the ray is extended until the lower quantile is above the observed size, and how often."""
-LAW_BATCH = 16_384
-"""Rows times draws at once: few enough to stay in cache."""
+LAW_BATCH = 32_768
+"""Probabilities times draws at once: few enough to stay in cache."""
 MOST_SELECTED_FROM = 200
 """Parameters up to which `clear_part` looks at each of them."""
 
@@ -70,38 +69,30 @@ class Moved:
     """What maps change in given rows: log odds (K, n) with weights that need not sum to 1."""
 
     def __init__(self, odds: Floats, weight: Floats) -> None:
-        k, n = odds.shape
         self.odds, self.weight = odds, weight / weight.sum()
-        self._g, self._apart = np.empty((k + 1, n)), np.empty((k + 1, n))
-        self.probs, total = (array.copy() for array in self.repaired(identity_theta(k)))
-        self._mean_total = float(total @ self.weight)
+        self.probs, total = self.repaired(identity_theta(len(odds)))
+        self._pulls, self._mean_total = odds * self.weight, float(total @ self.weight)
         self.top = self.probs.argmax(axis=0)
-        self._own = (self.top, np.arange(n))
+        self._own = (self.top, np.arange(len(self.top)))
         self.top_probs = self.probs[self._own]
-        self._mine = [np.flatnonzero(self.top == j) for j in range(k + 1)]
 
     def repaired(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return g of shape (K + 1, n), the baseline last, and the log partition of each row.
-
-        The next call overwrites g.
-        """
-        total = softmax_against_zero(theta, self.odds, out=self._g[:-1])
-        np.exp(-total, out=self._g[-1])
-        return self._g, total
+        """Return g of shape (K + 1, n), the baseline last, and the log partition of each row."""
+        k, n = self.odds.shape
+        g = np.empty((k + 1, n))
+        total = softmax_against_zero(theta, self.odds, out=g[:k])
+        np.exp(-total, out=g[k])
+        return g, total
 
     def sizes(self, theta: Floats) -> Floats:
         """Return the `SIZES` of a map."""
-        k = len(self.odds)
-        g, total = self.repaired(theta)
-        np.subtract(g, self.probs, out=self._apart)
-        np.abs(self._apart, out=self._apart)
-        change = 0.5 * float((self._apart @ self.weight).sum())
-        top = float(self._apart[self._own] @ self.weight)
-        away = theta - identity_theta(k)
-        np.multiply(g[:k], self.odds, out=self._apart[:k])
-        tilt = away[:k] @ (g[:k] @ self.weight) + away[k:] @ (self._apart[:k] @ self.weight)
-        gain = float(tilt) - (float(total @ self.weight) - self._mean_total)
-        return np.array([change, top, max(0.0, gain)])
+        k, weight = len(self.odds), self.weight
+        (g, total), away = self.repaired(theta), theta - identity_theta(k)
+        tilt = away[:k] @ (g[:k] @ weight) + away[k:] @ np.einsum("ji,ji->j", g[:k], self._pulls)
+        gain = float(tilt) - (float(total @ weight) - self._mean_total)
+        apart = np.abs(np.subtract(g, self.probs, out=g), out=g)
+        change = 0.5 * float((apart @ weight).sum())
+        return np.array([change, float(apart[self._own] @ weight), max(0.0, gain)])
 
     def by_row(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the change of each row, and the repaired probability of its top class."""
@@ -114,41 +105,33 @@ class Moved:
 
     def law(self, theta: Floats, noise: Floats) -> Floats:
         """Return the `SIZES` of the estimate theta + e for each e of `noise`, (draws, 3)."""
-        k, n = self.odds.shape
-        start, own = self.sizes(theta)[2], theta - identity_theta(k)
-        g = self.repaired(theta)[0]
-        away = np.zeros((k + 1, n))
-        away[:k] = own[:k, None] + own[k:, None] * self.odds
-        away -= (g * away).sum(axis=0)
-        found, size = np.zeros((len(noise), 3)), max(1, LAW_BATCH // n)
+        g, own = self.repaired(theta)[0], theta - identity_theta(len(self.odds))
+        share, half, moved = self.weight * g, np.tile(0.5 * self.weight, len(g)), g - self.probs
+        linear, square = (share * self._centred(g, own[None])[0]).ravel(), 0.5 * share.ravel()
+        place = np.ravel_multi_index(self._own, g.shape)
+        found, size = np.empty((len(noise), 3)), max(1, LAW_BATCH // g.size)
         for first in range(0, len(noise), size):
             part = slice(first, first + size)
-            self._add_law(g, away, noise[part], found[part])
-        found[:, 0] *= 0.5
-        found[:, 2] = np.maximum(found[:, 2] + start, 0.0)
+            a = self._centred(g, noise[part])
+            flat = a.reshape(len(a), -1)
+            found[part, 2] = flat @ linear + flat**2 @ square
+            a *= g
+            a += moved
+            np.abs(a, out=a)
+            found[part, 0] = flat @ half
+            found[part, 1] = np.take(flat, place, axis=1) @ self.weight
+        found[:, 2] = np.maximum(found[:, 2] + self.sizes(theta)[2], 0.0)
         return found
 
-    def _add_law(self, g: Floats, away: Floats, noise: Floats, out: Floats) -> None:
-        """Add to `out`, for each draw, what moves in each class."""
-        k, odds, weight = len(self.odds), self.odds, self.weight
-        tau, gamma = noise[:, :k], noise[:, k:]
-        centre = tau @ g[:k] + gamma @ (g[:k] * odds)
-        a, square = np.empty_like(centre), np.empty_like(centre)
-        for j in range(k + 1):
-            if j < k:
-                np.multiply(gamma[:, j, None], odds[j], out=a)
-                a += tau[:, j, None]
-                a -= centre
-            else:
-                np.negative(centre, out=a)
-            share = weight * g[j]
-            np.multiply(a, a, out=square)
-            out[:, 2] += a @ (share * away[j]) + square @ (0.5 * share)
-            a *= g[j]
-            a += g[j] - self.probs[j]
-            np.abs(a, out=a)
-            out[:, 0] += a @ weight
-            out[:, 1] += a[:, self._mine[j]] @ weight[self._mine[j]]
+    def _centred(self, g: Floats, e: Floats) -> Floats:
+        """Return ``a_j - sum_k g_k a_k`` of each row for each e, shape (draws, K + 1, n)."""
+        k, n = self.odds.shape
+        a, mean = np.empty((len(e), k + 1, n)), e[:, :k] @ g[:k] + e[:, k:] @ (g[:k] * self.odds)
+        np.multiply(e[:, k:, None], self.odds, out=a[:, :k])
+        a[:, :k] += e[:, :k, None]
+        a[:, :k] -= mean[:, None]
+        np.negative(mean, out=a[:, k])
+        return a
 
 
 def covariance_root(covariance: Floats) -> Floats:
@@ -205,22 +188,14 @@ def clear_part(away: Floats, covariance: Floats) -> Floats | None:
     return part
 
 
-@dataclass(frozen=True, eq=False)
-class Limits:
-    """Where on a ray the limits lie.
-
-    `direction` is ``theta_1 - theta0``; `times` has a row for each of `SIZES` with the t of low,
-    middle and high, infinite where there is none.
-    """
-
-    direction: Floats
-    times: Floats
-
-
 def limits(
     moved: Moved, theta: Floats, rays: list[Floats], noise: Floats, confidence: float
-) -> list[Limits]:
-    """Return the limits on each ray of an estimate whose error has the law of `noise`."""
+) -> list[tuple[Floats, Floats]]:
+    """Return the limits on each ray of an estimate whose error has the law of `noise`.
+
+    A direction ``theta_1 - theta0``, and a row for each of `SIZES` with the t of low, middle and
+    high, infinite where there is none.
+    """
     probabilities = 0.5 + 0.5 * confidence * np.array([-1.0, 0.0, 1.0])
     theta0 = identity_theta(len(theta) // 2)
 
@@ -230,9 +205,8 @@ def limits(
     null, observed = quantiles(theta0), moved.sizes(theta) ** POWERS
     found = []
     for ray in rays:
-        direction = _of_some_size(moved, ray, float(null[1, 0]) ** 0.5)
-        curves = _Curves(null, lambda t, v=direction: quantiles(theta0 + t * v))  # type: ignore[misc]
-        found.append(Limits(direction, curves.meet(observed)))
+        v = _of_some_size(moved, ray, float(null[1, 0]) ** 0.5)
+        found.append((v, _meet(null, lambda t, v=v: quantiles(theta0 + t * v), observed)))  # type: ignore[misc]
     return found
 
 
@@ -272,32 +246,29 @@ def _of_some_size(moved: Moved, direction: Floats, least: float) -> Floats:
     return direction * max(1.0, least / max(size, 1e-300)) if size > 0.0 else direction
 
 
-class _Curves:
-    """Quantiles of the law as functions of t, each array of shape (3 quantiles, 3 sizes)."""
+def _meet(null: Floats, at: Callable[[float], Floats], observed: Floats) -> Floats:
+    """Return the t at which upper quantile, median and lower quantile meet the observed.
 
-    def __init__(self, null: Floats, at: Callable[[float], Floats]) -> None:
-        self.null, self.at = null, at
-
-    def meet(self, observed: Floats) -> Floats:
-        """Return the t at which upper quantile, median and lower quantile meet the observed."""
-        least = np.maximum(observed, self.null[1])
-        curves = {0.0: self.null, 1.0: self.at(1.0)}
-        spread = (curves[1.0][2] - curves[1.0][0]) / 4.0 / POWERS / np.maximum(least, 1e-300)
-        error = float(spread.max())
-        times = [1.0 + step * error for step in STEPS] if error < CLEAR else list(FIRST_TIMES)
-        curves |= {t: self.at(t) for t in times}
-        while (curves[max(curves)][0] <= least).any() and len(curves) < MOST_TIMES:
-            t = FURTHER * max(curves)
-            curves[t] = self.at(t)
-        squares = np.array(sorted(curves)) ** 2
-        rising = np.maximum.accumulate(np.array([curves[t] for t in sorted(curves)]), axis=0)
-        levels = (least, observed, observed)
-        return np.array(
-            [
-                [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
-                for j in range(len(SIZES))
-            ]
-        )
+    Quantiles are functions of t, `null` at 0: arrays of shape (3 quantiles, 3 sizes).
+    """
+    least = np.maximum(observed, null[1])
+    curves = {0.0: null, 1.0: at(1.0)}
+    spread = (curves[1.0][2] - curves[1.0][0]) / 4.0 / POWERS / np.maximum(least, 1e-300)
+    error = float(spread.max())
+    times = [1.0 + step * error for step in STEPS] if error < CLEAR else list(FIRST_TIMES)
+    curves |= {t: at(t) for t in times}
+    while (curves[max(curves)][0] <= least).any() and len(curves) < MOST_TIMES:
+        t = FURTHER * max(curves)
+        curves[t] = at(t)
+    squares = np.array(sorted(curves)) ** 2
+    rising = np.maximum.accumulate(np.array([curves[t] for t in sorted(curves)]), axis=0)
+    levels = (least, observed, observed)
+    return np.array(
+        [
+            [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
+            for j in range(len(SIZES))
+        ]
+    )
 
 
 def _crossing(rising: Floats, squares: Floats, level: float) -> float:

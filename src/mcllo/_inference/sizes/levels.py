@@ -17,11 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._ground.results import Floats, Result
 from ..._input.predictions import Predictions
-from .law import Moved
+from .law import Moved, covariance_root
 
 LEVELS = (
     *(0.01, 0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45, 0.50, 0.55, 0.60, 0.65),
@@ -71,6 +70,8 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
 
     Rows of top probability `top` count with `weight`, and each stands for `times` rows.
     """
+    from scipy.special import logit
+
     near = {p: np.abs(top - p) <= width_at(p) for p in LEVELS}
     enough = FEWEST_SHARE * weight.sum()
     fit = [
@@ -83,8 +84,8 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
     order = np.argsort(top, kind="stable")
     upto = np.cumsum(weight[order]) / weight.sum()
     found = top[order[np.minimum(np.searchsorted(upto, PLACES), len(top) - 1)]]
-    logits = _logit(np.array(fit))
-    return sorted({fit[int(np.argmin(np.abs(logits - _logit(p))))] for p in found})
+    places = logit(np.clip(found, 1e-12, 1.0 - 1e-12))
+    return sorted({fit[int(np.argmin(np.abs(logit(fit) - place)))] for place in places})
 
 
 def levels_of(
@@ -99,15 +100,16 @@ def levels_of(
 
     `rows` may be a sample of `n_samples`.
     """
-    from scipy.special import ndtri
+    from scipy.special import expit, logit, ndtri
 
     times = np.full(rows.n_samples, n_samples / rows.n_samples)
     if rows.sample_weight is not None and rows.counts_rows:
         times = times * rows.sample_weight
-
     reach = float(ndtri(0.5 + 0.5 * confidence))
+    root = None if covariance is None else covariance_root(covariance)
     hit = moved.top == rows.model_codes
-    _, top = moved.by_row(theta)
+    k, odds, (g, _) = len(moved.odds), moved.odds, moved.repaired(theta)
+    top = g[moved.top, np.arange(len(moved.top))]
     found = []
     for level in chosen_levels(moved.top_probs, moved.weight, times):
         near = np.flatnonzero(np.abs(moved.top_probs - level) <= width_at(level))
@@ -115,38 +117,17 @@ def levels_of(
         moves = level - float(moved.top_probs[near] @ share)
         right = _inside(float(top[near] @ share) + moves)
         low = high = float("nan")
-        if covariance is not None:
-            slope = _derivative(moved, theta, near, share)
-            known = np.isnan(np.diagonal(covariance))
-            slope[known] = 0.0
-            variance = float(slope @ np.where(known[:, None] | known, 0.0, covariance) @ slope)
-            error = reach * np.sqrt(max(0.0, variance)) / (right * (1.0 - right))
-            low, high = (float(_expit(_logit(right) + step)) for step in (-error, error))
+        if root is not None:
+            own, by_class = (moved.top[near], np.arange(len(near))), -g[:, near] * top[near]
+            by_class[own] += top[near]
+            slope = np.concatenate([by_class[:k] @ share, (by_class[:k] * odds[:, near]) @ share])
+            spread = np.linalg.norm(slope @ root)
+            error = reach * float(spread) / (right * (1.0 - right))
+            low, high = (float(expit(logit(right) + step)) for step in (-error, error))
         observed = _inside(float(hit[near] @ share) + moves)
         found.append(RightAt(level, right, low, high, observed, round(float(times[near].sum()))))
     return tuple(found)
 
 
-def _derivative(moved: Moved, theta: Floats, near: NDArray[np.intp], share: Floats) -> Floats:
-    """Return the derivative in theta of the mean repaired top probability of some rows."""
-    k, odds, top = len(moved.odds), moved.odds[:, near], moved.top[near]
-    g = moved.repaired(theta)[0][:, near]
-    own = (top, np.arange(len(near)))
-    mine = g[own]
-    by_class = -g * mine
-    by_class[own] += mine
-    by_class = by_class[:k]
-    return np.concatenate([by_class @ share, (by_class * odds) @ share])
-
-
 def _inside(share: float) -> float:
     return min(max(share, 1e-9), 1.0 - 1e-9)
-
-
-def _logit(p: Floats | float) -> Floats:
-    inside = np.clip(np.asarray(p, np.float64), 1e-12, 1.0 - 1e-12)
-    return np.asarray(np.log(inside) - np.log1p(-inside))
-
-
-def _expit(z: Floats | float) -> Floats:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * np.asarray(z))))

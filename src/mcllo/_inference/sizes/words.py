@@ -59,12 +59,8 @@ def size_statements(size: Size) -> list[Statement]:
         numbers = {name: known[name] for name in (*names, "confidence")}
         return [Statement(kind, words.format(amount, sure), numbers=numbers)]
 
-    found = said(
-        "size",
-        "On average {} of probability stand on the wrong classes{}.",
-        POINTS,
-        *("mean_change", "low", "high"),
-    )
+    average = "On average {} of probability stand on the wrong classes{}."
+    found = said("size", average, POINTS, "mean_change", "low", "high")
     if size.low > 0.0 and POINTS.factor * size.p95_change >= POINTS.least:
         most = _number(size.p95_change, POINTS, _decimals(size.p95_change, POINTS))
         words = f"In one row of twenty it is more than {most}{POINTS.name}."
@@ -73,7 +69,10 @@ def size_statements(size: Size) -> list[Statement]:
     found += said("size.top", top, POINTS, "top_mean_change", "top_low", "top_high")
     gain = "A repair would lower the log loss by {} per row{}."
     found += said("size.gain", gain, NATS, "gain", "gain_low", "gain_high")
-    found += [_level(level) for level in size.levels]
+    for level in size.levels:
+        says, right, ends = shown_level(level)
+        words = f"When it says {says}, it is right about {right}{f' ({ends})' if ends else ''}."
+        found.append(Statement("size.level", words, numbers=level.to_dict()))
     if size.reason:
         words = f"Sizes are rough: {size.reason}."
         found.append(Statement("size.reason", words, "doubt", {"method": size.method}))
@@ -95,13 +94,6 @@ def _amount(
         return f"at most {_number(high, unit, decimals)}{unit.name}", f" ({sure})"
     ends = f"{_number(low, unit, decimals)} to {_number(high, unit, decimals)}"
     return f"{_number(value, unit, decimals)}{unit.name}", f" ({sure}: {ends})"
-
-
-def _level(level: RightAt) -> Statement:
-    """Return how often predictions of one level are right."""
-    says, right, ends = shown_level(level)
-    words = f"When it says {says}, it is right about {right}{f' ({ends})' if ends else ''}."
-    return Statement("size.level", words, numbers=level.to_dict())
 
 
 def shown_level(level: RightAt) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Scores of rows and groups, and their sums: what tests and sandwiches of dependent rows share.
+"""Standard errors that survive repeated measurements and weights: scores of rows and groups.
 
 ====================  ======================================================================
 score of a row        ``u_i = Z_i' (e_{y_i} - g_i) = (r_i; r_i l_i)``, ``r_ji = 1[y_i=j] - g_ji``
@@ -8,6 +8,8 @@ gram, frequencies     ``sum_i w_i u_i u_i'``: row i is w_i rows of their own
 gram, other weights   ``sum_i w_i^2 u_i u_i'``: row i is one row with the score ``w_i u_i``
 units                 groups; ``sum_i w_i``; or rows: what is independent of each other
 effective units       ``(sum w)^2 / sum w^2`` over units (Kish): as many of equal weight
+covariance            ``H^-1 M H^-1``: H the information at the estimate, a ridge included, and
+                      ``M = G / (G - 1) sum_g U_g U_g'``, centred (a maximum has mean 0 itself)
 ====================  ======================================================================
 
 Rows of weight 0 are no rows, and groups of such rows no groups. Rows are worked through in chunks:
@@ -16,8 +18,8 @@ without groups nothing of the size of the data is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,8 @@ import numpy as np
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._input.weights import written_times
-from .._math.likelihood import CHUNK_ELEMENTS, softmax_against_zero
-from ..exceptions import InputError
+from .._math.likelihood import CHUNK_ELEMENTS, LogPartition, softmax_against_zero
+from .fit import MCLLOFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +63,14 @@ def score_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
 
 def row_sums(predictions: Predictions, theta: Floats) -> ScoreSums:
     """Return the sums over rows, as if there were no groups."""
-    size = len(theta)
-    total, gram = np.zeros(size), np.zeros((size, size))
-    weight = predictions.sample_weight
-    for rows, scores in _chunks(predictions, theta):
-        if weight is None:
-            total += scores.sum(axis=1)
-            gram += scores @ scores.T
-            continue
-        own = weight[rows]
-        total += scores @ own
-        gram += (scores * (own if predictions.counts_rows else own**2)) @ scores.T
-    n = float(predictions.n_samples)
+    size, weight = len(theta), predictions.sample_weight
+    total, gram, n = np.zeros(size), np.zeros((size, size)), float(predictions.n_samples)
     if weight is not None:
         n = float(weight.sum() if predictions.counts_rows else np.count_nonzero(weight))
+    for rows, scores in _chunks(predictions, theta):
+        own = np.ones(scores.shape[1]) if weight is None else weight[rows]
+        total += scores @ own
+        gram += (scores * (own if predictions.counts_rows else own**2)) @ scores.T
     return ScoreSums(total, gram, n)
 
 
@@ -118,32 +114,15 @@ def _chunks(
     step = max(256, CHUNK_ELEMENTS // k)
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step)) if order is None else order[start : start + step]
-        yield rows, row_scores(theta, odds[:, rows], codes[rows])
-
-
-def row_scores(theta: Floats, odds: Floats, codes: Codes) -> Floats:
-    """Return ``u_i`` of every row, shape (2K, n)."""
-    k, n = odds.shape
-    scores = np.empty((2 * k, n))
-    residual = scores[:k]
-    softmax_against_zero(theta, odds, out=residual)
-    np.negative(residual, out=residual)
-    inside = np.flatnonzero(codes < k)
-    residual[codes[inside], inside] += 1.0
-    np.multiply(residual, odds, out=scores[k:])
-    return scores
-
-
-def require_two(sums: ScoreSums, grouped: bool) -> None:
-    """Refuse to test what one unit cannot show: how much units vary."""
-    if sums.n_units > 1.0:
-        return
-    if grouped:
-        raise InputError(
-            "groups must name at least two groups among the rows that count; all are in one. "
-            "Rows of a single group say nothing about how groups vary: add groups."
-        )
-    raise InputError(f"a robust test needs at least two rows; got {sums.n_units:g}.")
+        here, own = odds[:, rows], codes[rows]
+        scores = np.empty((2 * k, len(own)))
+        residual = scores[:k]
+        softmax_against_zero(theta, here, out=residual)
+        np.negative(residual, out=residual)
+        inside = np.flatnonzero(own < k)
+        residual[own[inside], inside] += 1.0
+        np.multiply(residual, here, out=scores[k:])
+        yield rows, scores
 
 
 def kish(weight: Floats) -> float:
@@ -159,3 +138,35 @@ def n_effective(predictions: Predictions) -> float:
     if weight is None:
         return float(predictions.n_samples)
     return float(weight.sum()) if predictions.counts_rows else kish(weight)
+
+
+def robust_covariance(predictions: Predictions, fit: MCLLOFit) -> Floats:
+    """Return the sandwich covariance of ``(tau, gamma)``; NaN where the fit has NaN."""
+    predictions, theta = predictions.with_baseline(fit.baseline), fit.theta
+    partition = LogPartition(predictions.log_odds, predictions.sample_weight)
+    return sandwich(
+        fit, lambda: partition(theta).hessian, lambda: score_sums(predictions, theta).covariance
+    )
+
+
+def sandwich(
+    fit: MCLLOFit, information: Callable[[], Floats], variance: Callable[[], Floats]
+) -> Floats:
+    """Return ``H^-1 M H^-1`` where the fit has a covariance, NaN elsewhere.
+
+    `information` and `variance` of the score, both at the estimate, are asked for when needed.
+    """
+    free = ~np.isnan(np.diagonal(fit.cov_theta))
+    covariance = np.full(fit.cov_theta.shape, np.nan)
+    if free.any():
+        own = np.ix_(free, free)
+        bread = information()[own] + fit.penalty * np.eye(int(free.sum()))
+        half = np.linalg.solve(bread, variance()[own])
+        both = np.linalg.solve(bread, half.T)
+        covariance[own] = 0.5 * (both + both.T)
+    return covariance
+
+
+def robust_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
+    """Return the same estimates with robust standard errors and intervals."""
+    return replace(fit, cov_theta=robust_covariance(predictions, fit))
