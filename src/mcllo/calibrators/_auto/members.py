@@ -45,15 +45,15 @@ OFF_DIAGONAL = {"full_tight": 0.3, "full_loose": 0.01}
 SCALED = ("mcllo", "vector")
 """Members that are linear in ``log g``, and not in ``log s``."""
 MOST_AVERAGED, MOST_STRUCTURED, MOST_FULL = 12, 20, 100
-TOL, TOL_OF_PARTS = 1e-6, 2e-4
+TOL, TOL_OF_PARTS, MANY_SCORES = 1e-6, 2e-4, 2**14
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
-rows, and fits to parts of them or to many rows."""
-MANY_SCORES = 2**14
+rows, and fits to parts of them or to so many scores."""
 TOL_OF_WIDE, MOST_LEFT = 0.01, 16.0
 """The same for 'full' and its thousands of parameters, for each row, and for all: what is left of
 them then is below what rows can tell. Its fits to parts begin at the identity, which knows of no
 labels."""
 MOST_CHEAP = 200
+"""Parameters of ridge maps up to which the Hessian is made anew for fits to parts."""
 TRACE = 0.1
 """What of the rows left out, at whose fit they begin, may be left in fits to parts: in nats of the
 log likelihood of the rows left out. By estimate; measured it is a tenth of that or less."""
@@ -169,7 +169,7 @@ class MembersFit:
 
     def _fit(self, rows: Rows, tol: float, near: Members | None = None) -> Members:
         """Return the members; `near` are those of all rows, where these are but a part of them."""
-        names, share = member_names(len(rows.scores)), rows.total / self.rows.total
+        names = member_names(len(rows.scores))
         if near is None:
             trace, soft = np.inf, fit_soft_temperature(rows)
         else:
@@ -183,30 +183,36 @@ class MembersFit:
         similar = None
         if "similar" in names:
             known = None if near is None else near.similar
-            inverse = self._inverse("similar", share)
+            inverse = self._inverse("similar", rows.total / self.rows.total)
             similar, logs, inverse = fit_similar(rows, tol, known, inverse, trace)
             self.inverses.setdefault("similar", inverse)
             told = replace(rows, scores=logs)
-        start, blocks = identity_map(len(rows.scores), "vector" in names), None
+        return Members(soft, maps | self._ridge_maps(rows, told, tol, near), similar)
+
+    def _ridge_maps(
+        self, rows: Rows, told: Rows, tol: float, near: Members | None
+    ) -> dict[str, Floats]:
+        """Return theta of the vector map (of `rows`) and of full maps (of `told`)."""
+        maps: dict[str, Floats] = {}
+        start, blocks = identity_map(len(rows.scores), "vector" in self.ridges), None
         for name, ridge in self.ridges.items():
-            own = rows if name == "vector" else told
-            begins = near is not None and name != "full"
-            start = near.maps[name] if near is not None and begins else start
-            inverse = self._inverse(name, share)
+            own, enough, trace = rows if name == "vector" else told, tol, np.inf
+            if near is not None and name != "full":
+                start, trace = near.maps[name], TRACE
+            if name == "full" and tol >= TOL:
+                enough = min(MOST_LEFT, TOL_OF_WIDE * own.total)
+            inverse = self._inverse(name, own.total / self.rows.total)
             if inverse is None and name == "full":
                 inverse = self.inverses[name] = by_shared(own, start, OWN * len(ridge))
             elif inverse is None:
                 blocks = curvature(own, start) if blocks is None else blocks
                 inverse = by_blocks(blocks, ridge)
-            wide = name == "full" and tol >= TOL
-            enough = min(MOST_LEFT, TOL_OF_WIDE * own.total) if wide else tol
-            left = trace if begins else np.inf
-            start, learned = fit_ridge(own, ridge, start, inverse, enough, left)
+            start, learned = fit_ridge(own, ridge, start, inverse, enough, trace)
             if near is None and start.size <= MOST_CHEAP:
                 learned = by_blocks(curvature(own, start), ridge)
             self.inverses.setdefault(name, learned)
             maps[name] = start
-        return Members(soft, maps, similar)
+        return maps
 
     def _inverse(self, name: str, share: float) -> Product | None:
         """Return that of a share of all rows, about, once the member was fitted to all."""
