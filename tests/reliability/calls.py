@@ -35,10 +35,10 @@ def shows_no_commands(text):
     return not {ord(letter) for letter in text} & CONTROLS
 
 
-def program(*arguments, **options):
+def program(*arguments, timeout=120, **options):
     """Run the program in a process of its own."""
     command = [sys.executable, "-m", "mcllo", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False, **options)
+    return subprocess.run(command, capture_output=True, timeout=timeout, check=False, **options)
 
 
 def redirected(how, *arguments):

@@ -11,7 +11,7 @@ import mcllo
 
 
 def broken(content, change):
-    content.pop("checksum")
+    content.pop("checksum", None)  # models of 8c4857c had none
     change(content)
     text = json.dumps(content)
     return text.replace('"BIG"', "1" + "0" * 400).replace('"LONG"', "9" * 5000)
@@ -33,6 +33,8 @@ def test_F6_a_broken_model_is_refused_when_it_is_loaded(kind, tmp_path, capsys):
     good, model = saved_model(tmp_path, capsys)
     assert said(capsys, "fit", good, *LABEL, "--method", method, "-o", model)[0] == 0
     model.write_text(broken(json.loads(model.read_text()), change))
+    with good.open("a") as file:
+        file.write("1,0,0,cat\n")  # beyond the edge that is one too many
     for verb in (["apply", model, good], ["export", model, "--to", "python"]):
         line = refused(capsys, *verb, "-o", tmp_path / "out.csv")
         assert str(model) in line

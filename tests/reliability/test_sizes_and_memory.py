@@ -1,10 +1,9 @@
 """Memory and time are bounded by what a file unpacks to, or it is refused with the limit.
 
-F2, F4, F8 (sizes), F13.
+F4, F8 (sizes), F13.
 """
 
 import gzip
-import os
 import subprocess
 import sys
 
@@ -19,34 +18,9 @@ import mcllo
 from mcllo._ground.linalg import LARGE
 from mcllo._ground.memory import memory
 from mcllo._workflows.assess import is_large
-from mcllo.calibrators import TemperatureScaling
 from mcllo.exceptions import FileFormatError, InputError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs resource.getrusage")
-
-PEAK = """
-import sys
-from mcllo.__main__ import run
-code = run(sys.argv[1:])
-with open("/proc/self/status") as file:
-    (size,) = [line.split()[1] for line in file if line.startswith("VmHWM")]
-print(code, size, file=sys.stderr)
-"""
-"""The peak of this program alone; `resource` would also count that of the process it came from."""
-
-
-def peak(*arguments):
-    """Run a verb in a process of its own; return its largest memory in MB."""
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    )
-    code, size = map(int, done.stderr.split()[-2:])
-    assert code == 0, done.stderr
-    return size / 1024
 
 
 def constant_rows(n):
@@ -158,26 +132,6 @@ def test_the_limit_of_the_process_counts():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")
-def test_F2_apply_takes_no_more_memory_for_more_rows(tmp_path):
-    # 700,000 rows of ten classes more would be 56 MB, twice with what is written
-    rng = np.random.default_rng(0)
-    names = list("abcdefghij")
-    learn = rng.dirichlet(np.ones(10), 2000)
-    truth = (rng.random((2000, 1)) > learn.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    model = tmp_path / "model.json"
-    TemperatureScaling().fit(learn, np.array(names)[truth]).save(model)
-    sizes = []
-    for n in (200_000, 900_000):
-        rows = np.tile(rng.dirichlet(np.ones(10), 100_000), (n // 100_000, 1))
-        table = pa.table({name: rows[:, j] for j, name in enumerate(names)})
-        path = tmp_path / f"{n}.parquet"
-        pq.write_table(table, path, row_group_size=n)  # one group: the hardest
-        sizes.append(peak("apply", model, path, "-o", tmp_path / "out.parquet"))
-    assert sizes[1] - sizes[0] < 40.0, sizes
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,6 @@
-"""Closed streams, files that change while they are read, links, and what a killed parent leaves.
-
-F8 (streams, truncation, links), F10 (workers).
-"""
+"""Closed streams, files that change while they are read, and links: F8."""
 
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -202,57 +195,6 @@ def test_F8_links_that_lead_to_themselves(tmp_path, capsys):
         assert "loop." in refused(capsys, *verb)
     assert loop.is_symlink()
     assert other.is_symlink()
-
-
-def children(pid):
-    """Return the processes that a process started, and those that they started."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/stat") as file:
-                    parent = int(file.read().rsplit(")", 1)[1].split()[1])
-            except (OSError, ValueError):
-                continue
-            if parent == pid:
-                found += [int(entry), *children(int(entry))]
-    return found
-
-
-def running(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
-def test_F10_workers_end_with_a_parent_that_was_killed():
-    command = [sys.executable, "-m", "mcllo", "power", "--workers", "2", "--n", "400"]
-    command += ["--reps", "1000000", "--seed", "1"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as parent:
-        for _ in range(600):
-            started = children(parent.pid)
-            if len(started) >= 3:  # two workers, and the process that tracks what they share
-                break
-            time.sleep(0.05)
-        else:
-            parent.kill()
-            raise AssertionError("no workers started")
-        time.sleep(0.5)
-        started = children(parent.pid)
-        parent.send_signal(signal.SIGKILL)
-        parent.wait(30)
-    for _ in range(600):
-        if not any(map(running, started)):
-            break
-        time.sleep(0.05)
-    left = [pid for pid in started if running(pid)]
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left
-    assert len(started) >= 3
 
 
 def test_text_in_an_arrow_file_may_be_coded(tmp_path):
