@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := hatch_build.py src/mcllo/_math/kernel.c
 .DEFAULT_GOAL := help
-.PHONY: help demo test lowest fuzz mutants docs studies lint format wheels release bench quality clean
+.PHONY: help demo test lowest pythons fuzz mutants docs studies lint format wheels release bench quality clean
 
 help:
 	@echo "make demo    install, then assess, fit and apply on predictions from scikit-learn's digits"
 	@echo "make test    install, then run every test (doctests and simulations included)"
 	@echo "make lowest  the fast tests with the lowest versions that pyproject.toml allows, on one thread"
+	@echo "make pythons the fast tests with each newer Python that is installed"
 	@echo "make fuzz    odd inputs, SECONDS=60 for each target; make mutants: wrong programs that tests must notice"
 	@echo "make docs    build the site into site/, then follow its links and open it in a browser"
 	@echo "make studies rewrite tables, figures and pages of the paper's studies, a few minutes"
@@ -60,6 +61,17 @@ $(LOWEST)/installed: pyproject.toml $(KERNEL)
 
 lowest: $(LOWEST)/installed
 	$(ONE_THREAD) $(LOWEST)/bin/python -m pytest -n 2 -m "not slow" $(FAST)
+
+NEWER := 3.12 3.13 3.14
+
+pythons:
+	for v in $(NEWER); do \
+	  if python$$v -c "" 2>/dev/null; then \
+	    python$$v -m venv --clear .venv-$$v && \
+	    .venv-$$v/bin/python -m pip install --quiet --disable-pip-version-check ".[fast]" && \
+	    .venv-$$v/bin/python -m pytest -n 2 -m "not slow" $(FAST) || exit 1; \
+	  else echo "no python$$v here"; fi; \
+	done
 
 SECONDS := 60
 SEED := 0
@@ -129,4 +141,4 @@ quality: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks page
 
 clean:
-	rm -rf $(VENV) $(LOWEST) dist build site demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) .venv-3.* dist build site demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
