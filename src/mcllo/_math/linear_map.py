@@ -31,8 +31,8 @@ from .._ground.results import Floats
 from .kernel import softmax
 from .likelihood import CHUNK_ELEMENTS, Terms
 
-LIKELY = 0.5
-"""Probability of a label from which its loss is known better from it than from eta."""
+TINY = 1e-300
+"""Probability of a label down to which its loss is known better from it than from eta."""
 LOOKED_AT, COUNTED = 100, 5
 """Rows for each feature that `class_blocks` looks at, and that it counts one by one."""
 
@@ -160,11 +160,9 @@ class LinearMapLoss:
         """Replace eta by the probabilities; return the rows' negative log likelihoods."""
         codes, place = self.codes[part], np.arange(eta.shape[1])
         own = eta[codes, place]
-        losses = softmax(eta) - own
+        logs = softmax(eta)
         p = eta[codes, place]
-        likely = p > LIKELY
-        losses[likely] = -np.log(p[likely])  # small losses keep their digits
-        return losses
+        return -np.log(p) if p.min() > TINY else logs - own  # small losses keep their digits
 
     def _blocks(self, stack: Floats, features: Floats, root: Floats) -> Floats:
         """Return ``sum_i w_i g_ji x_ji x_ji'`` of a chunk, shape (m, d, d)."""

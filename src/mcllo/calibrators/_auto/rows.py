@@ -57,4 +57,4 @@ class Rows:
         """Return the rows of positive `weight`, with that weight."""
         own = np.flatnonzero(weight > 0.0)
         counts = None if (weight[own] == 1.0).all() else weight[own]
-        return Rows(self.scores[:, own], self.codes[own], counts)
+        return Rows(self.scores.take(own, axis=1), self.codes[own], counts)

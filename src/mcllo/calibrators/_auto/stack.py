@@ -341,7 +341,7 @@ def left_out_logs(fit: MembersFit, folds: Folds, parts: list[Members]) -> Floats
     for fold, part in enumerate(parts):
         own = np.flatnonzero(folds.folds == fold)
         rows = folds.rows[own]
-        logs[own] = part.logs_of_labels(fit.rows.scores[:, rows], fit.rows.codes[rows])
+        logs[own] = part.logs_of_labels(fit.rows.scores.take(rows, axis=1), fit.rows.codes[rows])
     return logs
 
 
@@ -353,12 +353,12 @@ def pooled_parts(
     `weights`, one row for each part, are those of the members.
     """
     shown = np.arange(0, len(folds.rows), every)
-    raw = fit.rows.scores[:, folds.rows[shown]]
+    raw = fit.rows.scores.take(folds.rows[shown], axis=1)
     softmax(raw)
     pooled = raw * weights[shown, 0]
     for fold, part in enumerate(parts):
         own = np.flatnonzero(folds.folds[shown] == fold)
-        answers = part.probabilities(fit.rows.scores[:, folds.rows[shown[own]]])
+        answers = part.probabilities(fit.rows.scores.take(folds.rows[shown[own]], axis=1))
         for k, answer in enumerate(answers.values(), start=1):
             pooled[:, own] += answer * weights[shown[own], k]
     return raw.T, pooled.T
