@@ -124,17 +124,15 @@ def test_small_losses_keep_their_digits():
     assert 0.0 <= loss(np.array([1.0, 0.0, 1.0, 0.0])).value < 1e-15
 
 
-@pytest.mark.parametrize("bounded", [False, None])
 @pytest.mark.parametrize("scale", [1.0, 2000.0])
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("axis", [0, -2])
-def test_softmax_against_scipy(axis, scale, kind, bounded):
-    eta = scale * np.random.default_rng(0).normal(size=(2, 3, 5)).astype(kind)
-    g = eta.copy()
-    logs = softmax(g, axis, bounded=bounded)
-    tight, exact = 1e-12 if kind is np.float64 else 1e-5, eta.astype(float)
-    np.testing.assert_allclose(g, their_softmax(exact, axis=axis), atol=tight)
-    np.testing.assert_allclose(logs, logsumexp(exact, axis=axis), rtol=tight, atol=tight)
+@pytest.mark.parametrize("shape", [(3, 5), (3, 2, 5)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_softmax_against_scipy(shape, scale, order):
+    eta = scale * np.random.default_rng(0).normal(size=shape)
+    g = np.array(eta, order=order)
+    logs = softmax(g)
+    np.testing.assert_allclose(g, their_softmax(eta, axis=0), atol=1e-12)
+    np.testing.assert_allclose(logs, logsumexp(eta, axis=0), rtol=1e-12, atol=1e-12)
 
 
 def test_softmax_of_large_scores():

@@ -161,14 +161,13 @@ def fill(
     )
 
 
-def softmax(eta: NDArray[Any], axis: int) -> Floats | None:
+def softmax(eta: Floats) -> Floats | None:
     """Replace `eta` (k, n) by its softmax over k, return log sum exp; None where C does not."""
-    found, rows = library(), eta.ndim == 2 and axis in (0, -2) and eta.strides[-1] == 8
-    if found is None or not rows or eta.dtype != np.float64 or eta.strides[0] < 0:
+    found, plain = library(), eta.ndim == 2 and eta.strides[1] == 8 and eta.strides[0] >= 0
+    if found is None or not plain or eta.dtype != np.float64:
         return None
-    logs, (k, n) = np.empty(eta.shape[1]), eta.shape
-    stride = eta.strides[0] // 8
-    if found.mcllo_softmax(_level(found), _address(eta), k, n, stride, _address(logs)):
+    logs, stride = np.empty(eta.shape[1]), eta.strides[0] // 8
+    if found.mcllo_softmax(_level(found), _address(eta), *eta.shape, stride, _address(logs)):
         raise MemoryError
     return logs
 

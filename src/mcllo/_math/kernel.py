@@ -220,27 +220,17 @@ class LogPartition:
         return Terms(value, linear, hessian)
 
 
-def softmax(eta: NDArray[Any], axis: int = 0, *, bounded: bool | None = False) -> NDArray[Any]:
-    """Replace `eta` by its softmax along `axis`; return its ``log sum exp``.
-
-    The largest entries are taken off first. ``bounded=True`` promises that this is not needed;
-    None asks for it only where an entry is larger than `SAFE`, either way.
-    """
-    found = compiled.softmax(eta, axis)
+def softmax(eta: Floats) -> Floats:
+    """Replace `eta` by its softmax over classes, the first axis; return its ``log sum exp``."""
+    found = compiled.softmax(eta)
     if found is not None:
         return found
-    if bounded is None:
-        safe = SAFE if eta.dtype == np.float64 else SAFE_FLOAT32
-        bounded = bool(eta.max(initial=0.0) < safe and eta.min(initial=0.0) > -safe)
-    top = None if bounded else eta.max(axis=axis, keepdims=True)
-    if top is not None:
-        eta -= top
-        if eta.min(initial=0.0) < LOWEST:
-            eta[eta < LOWEST] = -np.inf
+    top = eta.max(axis=0)
+    eta -= top
+    eta[eta < LOWEST] = -np.inf
     np.exp(eta, out=eta)
-    total: NDArray[Any] = eta.sum(axis=axis, keepdims=True)
+    total: Floats = eta.sum(axis=0)
     eta /= total
     np.log(total, out=total)
-    if top is not None:
-        total += top
-    return np.squeeze(total, axis=axis)
+    total += top
+    return total

@@ -116,7 +116,7 @@ class ScalarLikelihood:
         up = at >= 0.0
         shifted, offset = (self._below, self.lead) if up else (self._above, -self.lag)
         p = at * shifted
-        logs = softmax(p, bounded=True)
+        logs = softmax(p)
         mean = np.einsum("kn,kn->n", p, shifted)
         p *= shifted
         spread = np.einsum("kn,kn->n", p, shifted) - mean**2

@@ -74,7 +74,7 @@ def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floa
     scores[:] = source.logits.T
     if on == "log_probs":
         scores -= scores.max(axis=0)
-        scores -= softmax(scores.copy(), bounded=True)
+        scores -= softmax(scores.copy())
     return scores
 
 
