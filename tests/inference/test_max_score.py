@@ -11,7 +11,7 @@ from toy import TOY_X, TOY_Y
 from mcllo import Predictions, calibration_test
 from mcllo._fit.fit import fit_each_baseline, fit_predictions
 from mcllo._inference.draws import draw_labels
-from mcllo._inference.max_score import BaselineScores, best_baseline, label_sums, max_score_test
+from mcllo._inference.max_score import BaselineScores, best_baseline, log_odds_sums, max_score_test
 from mcllo.exceptions import InputError, SeparationWarning
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
@@ -107,7 +107,7 @@ def test_toy_scores_and_p_value(n_resamples, pvalue):
 
 def test_batches_do_not_change_the_draws():
     def draws(start, size):
-        return label_sums(draw_labels(TOY.probs, 7, start, size), np.log(TOY.probs), ALL)
+        return log_odds_sums(draw_labels(TOY.probs, 7, start, size), np.log(TOY.probs), ALL)
 
     for whole, *parts in zip(draws(0, 12), draws(0, 5), draws(5, 7), strict=True):
         assert np.array_equal(whole, np.concatenate(parts))

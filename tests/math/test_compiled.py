@@ -201,6 +201,25 @@ def test_minima_agree_for_every_width_of_vectors(monkeypatch, level):
     np.testing.assert_allclose(problems.minima(odds).theta, usual.theta, rtol=1e-10, atol=1e-12)
 
 
+@needs_library
+@levels
+@pytest.mark.parametrize(("n", "c", "size"), [(1, 2, 1), (63, 3, 5), (64, 10, 3), (130, 70, 4)])
+def test_drawn_labels_and_their_sums_are_those_of_numpy(monkeypatch, n, c, size, level):
+    at_level(level)
+    monkeypatch.setattr(compiled, "_level", lambda found: level)
+    rng = np.random.default_rng(n)
+    below = np.cumsum(rng.dirichlet(np.ones(c), n), axis=1)[:, :-1].T
+    u, values = rng.random((size, n)), rng.normal(size=(c, n))
+    u[0, 0] = below[0, 0]  # on an edge: not above it
+    labels = compiled.labels_at(below, u)
+    assert labels.dtype == np.intp
+    np.testing.assert_array_equal(labels, (u[:, None] > below).sum(axis=1))
+    counts, sums = compiled.label_sums(labels, values)
+    chosen = labels[:, None] == np.arange(c)[:, None]
+    np.testing.assert_array_equal(counts, chosen.sum(axis=2))
+    np.testing.assert_allclose(sums, np.where(chosen, values, 0.0).sum(axis=2), atol=1e-12)
+
+
 @pytest.fixture
 def fresh():
     """Let `library` look again, in the test and after it."""

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
 from .._inference.budget import BATCH_ENTRIES, CULPRITS_WORK, N_RESAMPLES_CULPRITS
-from .._inference.draws import draw_labels, monte_carlo_p
+from .._inference.draws import draw_labels, label_sums, monte_carlo_p
 from .._input.predictions import Predictions
 
 MOST_COUNTED = 10_000_000
@@ -143,15 +143,11 @@ class LeaveOut:
     def _exact(self, rest: Rest, statistic: float) -> float:
         """Return the exact p-value, or as soon as it is above alpha a rougher one."""
         q, features = rest.table()
-        m, n = q.shape
-        columns, places, probs = features.ravel(), np.arange(n), q.T
+        n, probs = q.shape[1], q.T
 
         def exceeds(start: int, size: int) -> NDArray[np.bool_]:
             labels = draw_labels(probs, self.seed, start, size)
-            cells = (labels + m * np.arange(size)[:, None]).ravel()
-            own = columns[(labels * n + places).ravel()]
-            counts, sums = _sums(cells, None, size * m), _sums(cells, own, size * m)
-            drawn = rest.scores(counts.reshape(size, m), sums.reshape(size, m)).max(axis=1)
+            drawn = rest.scores(*label_sums(labels, features)).max(axis=1)
             self.left -= LABELS * size * n
             return np.asarray(drawn >= statistic * (1.0 - TIE), np.bool_)
 
@@ -162,10 +158,6 @@ class LeaveOut:
             seed=self.seed,
             stop_at=max(1, math.floor(self.alpha * (self.n_resamples + 1))),
         ).pvalue
-
-
-def _sums(cells: Codes, weights: Floats | None, size: int) -> Floats:
-    return np.bincount(cells, weights=weights, minlength=size).astype(np.float64, copy=False)
 
 
 class Rest:
@@ -200,8 +192,8 @@ class Rest:
             total[4] += np.einsum("jn,jn->j", others, f)
         self.mean, self.variance = total[:2], total[2:]
         w = np.ones(len(labels)) if weight is None else weight[self.rows]
-        self.counts = _sums(labels, w, len(kept))
-        self.sums = _sums(labels, w * own, len(kept))
+        self.counts = np.bincount(labels, w, len(kept))
+        self.sums = np.bincount(labels, w * own, len(kept))
 
     def _chunk(self, rows: Codes) -> tuple[Floats, Floats, Floats]:
         """Return q, ``1 - q`` and the features of some rows, shape (classes, rows)."""

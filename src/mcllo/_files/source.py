@@ -242,7 +242,6 @@ class Source(Container):
     ) -> Iterator[Any]:
         """Yield batches with numbers for what stands for them, percentages as shares."""
         import pyarrow as pa
-        from pyarrow import compute
 
         writing = self.writing(numbers, plain)
         shares = {self.raw_columns[self.index(name)]: name for name in numbers}
@@ -260,6 +259,8 @@ class Source(Container):
                 if whole and (self.worded or (share and writing.percent)):
                     column = column.cast(pa.float64())
                 if share and (writing.percent or signed) and pa.types.is_floating(column.type):
+                    from pyarrow import compute  # a tenth of a second
+
                     column = compute.divide(column, pa.scalar(100.0, column.type))
                 if column is not batch.column(place):
                     batch = batch.set_column(place, raw, column)

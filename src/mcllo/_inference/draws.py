@@ -30,6 +30,7 @@ from .._ground.results import Codes, Floats, Result
 from .._ground.threads import one_blas_thread
 from .._input.arguments import check_share
 from .._input.predictions import Predictions
+from .._math import compiled
 from ..exceptions import Either, InputError, Phrase
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .pvalue import PValue
@@ -74,12 +75,28 @@ def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
 def labels_at(probs: Floats, u: Floats) -> Codes:
     """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
     below = np.cumsum(probs, axis=1)[:, :-1].T
+    found = compiled.labels_at(below, u)
+    if found is not None:
+        return found
     if len(below) > MANY_CLASSES:
         return np.stack([np.searchsorted(*pair) for pair in zip(below.T, u.T, strict=True)], axis=1)
     labels = np.zeros(u.shape, dtype=np.uint8)
     for edge in below:
         labels += u > edge
     return labels.astype(np.intp)
+
+
+def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
+    """Return, for each class, the rows that drew it and their sums of `values` (c, n): (B, c)."""
+    found = compiled.label_sums(labels, values)
+    if found is not None:
+        return found
+    (size, n), c = labels.shape, len(values)
+    cells = (labels + c * np.arange(size)[:, None]).ravel()
+    own = values[labels, np.arange(n)].ravel()
+    counts = np.bincount(cells, minlength=size * c).astype(np.float64)
+    sums = np.bincount(cells, own, size * c).astype(np.float64, copy=False)
+    return counts.reshape(size, c), sums.reshape(size, c)
 
 
 class StatisticDraws:
@@ -89,16 +106,11 @@ class StatisticDraws:
         rows = written_out(predictions)
         self.probs, odds, self.seed = rows.probs, rows.log_odds, seed
         self.columns = np.delete(np.arange(predictions.n_classes), predictions.baseline_index)
-        self._flat = np.insert(odds, predictions.baseline_index, 0.0, axis=0).ravel()
+        self._values = np.insert(odds, predictions.baseline_index, 0.0, axis=0)
 
     def __call__(self, start: int, size: int) -> Floats:
         """Return draws ``start .. start + size``: class counts and log odds sums, (size, 2K)."""
-        labels = draw_labels(self.probs, self.seed, start, size)
-        n, c = self.probs.shape
-        cells = (labels + c * np.arange(size)[:, None]).ravel()
-        own = self._flat[(labels * n + np.arange(n)).ravel()]
-        counts = np.bincount(cells, minlength=size * c).reshape(size, c)
-        sums = np.bincount(cells, weights=own, minlength=size * c).reshape(size, c)
+        counts, sums = label_sums(draw_labels(self.probs, self.seed, start, size), self._values)
         return np.hstack([counts[:, self.columns], sums[:, self.columns]])
 
     @property

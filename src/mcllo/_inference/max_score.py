@@ -43,6 +43,7 @@ from .draws import (
     check_resamples,
     draw_labels,
     entropy_of,
+    label_sums,
     monte_carlo_p,
     written_out,
 )
@@ -74,7 +75,7 @@ def max_score_test(
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         labels = draw_labels(rows.probs, entropy, start, size)
-        return scores(*label_sums(labels, logs, columns)).max(axis=1) >= threshold
+        return scores(*log_odds_sums(labels, logs, columns)).max(axis=1) >= threshold
 
     logs, entries = _centred_logs(rows), max(rows.n_samples, rows.n_classes * len(columns))
     batch = max(1, min(512, BATCH_ENTRIES // entries))
@@ -117,7 +118,7 @@ class BaselineScores:
         return marks.sum(axis=0), own[:, None] - marks.T @ self.logs[:, self.columns]
 
 
-def label_sums(labels: Codes, logs: Floats, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def log_odds_sums(labels: Codes, logs: Floats, columns: Codes) -> tuple[Floats, Floats]:
     """Return counts (B, c) and log odds sums (B, c, m) of labels of shape (B, n).
 
     Row i of the one-hot matrix holds one entry a draw, so it needs no sorting to be sparse.
@@ -125,14 +126,12 @@ def label_sums(labels: Codes, logs: Floats, columns: NDArray[np.intp]) -> tuple[
     from scipy.sparse import csr_array
 
     (size, n), c = labels.shape, logs.shape[1]
-    cells = labels + c * np.arange(size)[:, None]
-    own = logs[np.arange(n), labels]
-    counts = np.bincount(cells.ravel(), minlength=size * c).astype(np.float64)
-    sums = np.bincount(cells.ravel(), weights=own.ravel(), minlength=size * c)
+    counts, own = label_sums(labels, logs.T)
+    cells = (labels + c * np.arange(size)[:, None]).T.astype(np.int32).ravel()
     ends = np.arange(0, cells.size + 1, size, dtype=np.int32)
-    places = (np.ones(cells.size), cells.T.astype(np.int32).ravel(), ends)
-    cross = csr_array(places, shape=(n, size * c)).T @ np.ascontiguousarray(logs[:, columns])
-    return counts.reshape(size, c), (sums[:, None] - np.asarray(cross)).reshape(size, c, -1)
+    marks = csr_array((np.ones(cells.size), cells, ends), shape=(n, size * c))
+    cross = np.asarray(marks.T @ np.ascontiguousarray(logs[:, columns]))
+    return counts, own[:, :, None] - cross.reshape(size, c, -1)
 
 
 def _centred_logs(predictions: Predictions) -> Floats:

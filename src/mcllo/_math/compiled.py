@@ -8,6 +8,8 @@
 `fill`                the minima of `_math/many_fits`
 `softmax`             down the columns of a table
 `fill_log_odds`       of rows of probabilities
+`labels_at`           where numbers stand among the edges of their rows
+`label_sums`          counts of labels, and sums of what their rows hold for them
 ``MCLLO_KERNEL``      in the environment: ``numpy`` turns C off, ``c`` insists on it
 ====================  ==================================================================
 
@@ -86,6 +88,8 @@ def _load(path: Path) -> ctypes.CDLL | None:
     found.mcllo_minimize.argtypes = [ctypes.c_int, ctypes.POINTER(_Problems)]
     found.mcllo_softmax.argtypes = [ctypes.c_int, address, size, size, size, address]
     found.mcllo_log_odds.argtypes = [ctypes.c_int, address, *[size] * 4, address, size]
+    found.mcllo_labels.argtypes = [ctypes.c_int, address, address, *[size] * 3, address]
+    found.mcllo_label_sums.argtypes = [address, address, *[size] * 3, address, address]
     return found
 
 
@@ -125,7 +129,8 @@ def terms(
     at = _address(made)
     gradient = at + 8 * entries
     rest = gradient + 8 * size
-    given = (_address(log_odds), _address(root), None, _address(_plain(theta)), *(None,) * 4)
+    theta = np.ascontiguousarray(theta, dtype=np.float64)
+    given = (_address(log_odds), _address(root), None, _address(theta), *(None,) * 4)
     _call(
         *given,
         *(rest + 24, rest, rest + 8, gradient, at, rest + 16),
@@ -184,6 +189,28 @@ def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
     if failed == 1:
         raise MemoryError
     return not failed
+
+
+def labels_at(below: Floats, u: Floats) -> NDArray[np.intp] | None:
+    """Return how many of the edges `below` (k, n) are under each of `u` (B, n); None without C."""
+    found, labels = library(), np.empty(u.shape, dtype=np.intp)
+    if found is None:
+        return None
+    below, u = np.ascontiguousarray(below), np.ascontiguousarray(u)
+    given = (_address(below), _address(u), *below.shape, len(u), _address(labels))
+    found.mcllo_labels(_level(found), *given)
+    return labels
+
+
+def label_sums(labels: NDArray[np.intp], values: Floats) -> tuple[Floats, Floats] | None:
+    """Return counts of labels (B, n) and sums of `values` (c, n) there, (B, c); None without C."""
+    found, made = library(), np.zeros((2, len(labels), len(values)))
+    if found is None:
+        return None
+    values = np.ascontiguousarray(values)
+    given = (_address(labels), _address(values), *values.shape, len(labels))
+    found.mcllo_label_sums(*given, _address(made[0]), _address(made[1]))
+    return made[0], made[1]
 
 
 def _call(*fields: Any) -> None:

@@ -117,32 +117,40 @@ PUBLIC int mcllo_level(void) {
 #endif
 }
 
-/* Find the minima; 0, or 1 where there was no memory. A level that the processor has not must not be
+#ifdef __x86_64__
+#define WIDEST(level, f, ...) \
+    (level == 2 ? f##_avx512(__VA_ARGS__) : level ? f##_avx2(__VA_ARGS__) : f##_plain(__VA_ARGS__))
+#else
+#define WIDEST(level, f, ...) ((void)level, f##_plain(__VA_ARGS__))
+#endif
+
+/* Each returns 0, or 1 where there was no memory. A level that the processor has not must not be
    asked for. */
 PUBLIC int mcllo_minimize(int level, const Problems *problems) {
-#ifdef __x86_64__
-    if (level) return (level == 2 ? minimize_avx512 : minimize_avx2)(problems);
-#endif
-    (void)level;
-    return minimize_plain(problems);
+    return WIDEST(level, minimize, problems);
 }
 
 PUBLIC int mcllo_softmax(int level, double *eta, Size k, Size n, Size stride, double *logs) {
-#ifdef __x86_64__
-    if (level) return (level == 2 ? softmax_avx512 : softmax_avx2)(eta, k, n, stride, logs);
-#endif
-    (void)level;
-    return softmax_plain(eta, k, n, stride, logs);
+    return WIDEST(level, softmax, eta, k, n, stride, logs);
 }
 
 PUBLIC int mcllo_log_odds(int level, const double *x, Size n, Size c, Size apart, Size b,
                           double *odds, Size stride) {
-#ifdef __x86_64__
-    if (level)
-        return (level == 2 ? log_odds_avx512 : log_odds_avx2)(x, n, c, apart, b, odds, stride);
-#endif
-    (void)level;
-    return log_odds_plain(x, n, c, apart, b, odds, stride);
+    return WIDEST(level, log_odds, x, n, c, apart, b, odds, stride);
+}
+
+PUBLIC int mcllo_labels(int level, const double *below, const double *u, Size k, Size n, Size count,
+                        Size *labels) {
+    return WIDEST(level, labels, below, u, k, n, count, labels);
+}
+
+/* Add up, for each class, the labels (count, n) and the values (c, n) of the rows that have it. */
+PUBLIC int mcllo_label_sums(const Size *labels, const double *values, Size c, Size n, Size count,
+                            double *counts, double *sums) {
+    for (Size b = 0; b < count; b++, labels += n, counts += c, sums += c)
+        for (Size i = 0; i < n; i++)
+            counts[labels[i]] += 1.0, sums[labels[i]] += values[labels[i] * n + i];
+    return 0;
 }
 
 #ifdef SOURCE
@@ -532,6 +540,21 @@ static TARGET int NAME(log_odds)(const double *x, Size n, Size c, Size apart, Si
     }
     free(logs);
     return least >= DBL_MIN ? 0 : 2;
+}
+
+/* Write how many of a row's edges, below (k, n), are under its number, u (count, n). */
+static TARGET int NAME(labels)(const double *below, const double *u, Size k, Size n, Size count,
+                               Size *labels) {
+    for (Size b = 0; b < count; b++)
+        for (Size first = 0; first < n; first += BLOCK) {
+            Size m = n - first < BLOCK ? n - first : BLOCK;
+            const double *own = u + b * n + first;
+            Size found[BLOCK] = {0};
+            for (Size j = 0; j < k; j++)
+                for (Size i = 0; i < m; i++) found[i] += own[i] > below[j * n + first + i];
+            memcpy(labels + b * n + first, found, (size_t)m * sizeof(Size));
+        }
+    return 0;
 }
 
 #undef V

@@ -120,8 +120,9 @@ class KernelError:
         if predictions.sample_weight is not None:
             raise InputError("KernelError must have rows without weights. Write them out first.")
         probs = predictions.probs
-        width = bandwidth_of(predictions, bandwidth, distance)
-        self.kernel = np.exp(distances(probs, probs, distance) / -width)
+        self.kernel = apart = distances(probs, probs, distance)
+        apart /= -bandwidth_of(predictions, bandwidth, distance, apart)
+        np.exp(apart, out=apart)
         self.probs, self.estimator = probs, estimator
         self._cross = self.kernel @ probs
         self._constant = float(np.vdot(self._cross, probs))
@@ -169,8 +170,13 @@ def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
     return np.multiply(apart, 0.5, out=apart) if distance == "tv" else np.sqrt(apart, out=apart)
 
 
-def bandwidth_of(p: Predictions, bandwidth: Bandwidth, distance: Distance) -> float:
-    """Return the bandwidth as a number: the mean distance where the median is 0."""
+def bandwidth_of(
+    p: Predictions, bandwidth: Bandwidth, distance: Distance, apart: Floats | None = None
+) -> float:
+    """Return the bandwidth as a number: the mean distance where the median is 0.
+
+    `apart` are the distances of all pairs of rows, where they are known.
+    """
     if not isinstance(bandwidth, str):
         if not (np.isfinite(bandwidth) and bandwidth > 0.0):
             raise InputError(f"bandwidth must be positive or 'median'; got bandwidth={bandwidth}.")
@@ -178,9 +184,10 @@ def bandwidth_of(p: Predictions, bandwidth: Bandwidth, distance: Distance) -> fl
     if bandwidth != "median":
         raise InputError(f"bandwidth must be positive or 'median'; got {bandwidth!r}.")
     if p.n_samples > MEDIAN_ROWS:
-        p = p.take(np.linspace(0, p.n_samples - 1, MEDIAN_ROWS).round().astype(np.intp))
+        some = np.linspace(0, p.n_samples - 1, MEDIAN_ROWS).round().astype(np.intp)
+        p, apart = p.take(some), None if apart is None else apart[np.ix_(some, some)]
     pairs = ~np.tri(p.n_samples, dtype=bool)
-    apart = distances(p.probs, p.probs, distance)[pairs]
+    apart = (distances(p.probs, p.probs, distance) if apart is None else apart)[pairs]
     weight = None
     if p.sample_weight is not None:
         own = p.sample_weight
