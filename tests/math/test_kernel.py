@@ -85,7 +85,6 @@ def test_only_rows_that_would_overflow_are_shifted():
 
 def test_the_range_of_the_log_odds_bounds_eta():
     partition = LogPartition(np.array([[-3.0, 2.0], [0.5, 0.25]]))
-    assert partition.largest == 3.0
     theta = np.array([1.0, 0.0, -2.0, 4.0])  # eta: 1 + 6 and 2 at most
     assert partition.is_below(7.1, theta)
     assert not partition.is_below(7.0, theta)

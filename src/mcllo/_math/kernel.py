@@ -37,7 +37,7 @@ GROUP_ELEMENTS, IN_C = 2**22, 2**16
 """K times K of all of them together, about; in C, which needs no small chunks, fewer."""
 ROUGH, ENOUGH_ROWS = 4, 10
 """One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
-SAFE, SAFE_FLOAT32 = 600.0, 60.0
+SAFE = 600.0
 """Largest eta whose exponentials, thousands of them, can be added without overflow."""
 LOWEST = -708.0
 """exp of less is 0, as in C: what comes next would be numbers of fewer and fewer digits."""
@@ -89,21 +89,21 @@ def exponentials(
 ) -> tuple[Floats, Floats | None]:
     """Write ``exp(eta - top)`` to `out`; return ``exp(-top) + sum exp(eta - top)`` and top.
 
-    top is the largest eta of a row where it is above `SAFE` (in float32 `SAFE_FLOAT32`), and 0
-    elsewhere, so that no row's digits depend on its company; None stands for 0 everywhere.
+    top is the largest eta of a row where it is above `SAFE`, and 0 elsewhere, so that no row's
+    digits depend on its company; None stands for 0 everywhere.
     """
-    k, safe = len(odds), SAFE if out.dtype == np.float64 else SAFE_FLOAT32
+    k = len(odds)
     np.multiply(odds, theta[k:, None], out=out)
     out += theta[:k, None]
     if bounded is None:
-        bounded = bool(out.max() < safe)
+        bounded = bool(out.max() < SAFE)
     if bounded:
         np.exp(out, out=out)
         total = np.add.reduce(out, axis=0, out=total)
         total += 1.0
         return total, None
     top = out.max(axis=0)
-    top[top < safe] = 0.0
+    top[top < SAFE] = 0.0
     out -= top
     np.exp(out, out=out)
     total = np.add.reduce(out, axis=0, out=total)
@@ -166,12 +166,6 @@ class LogPartition:
     def _range(self) -> tuple[Floats, Floats]:
         return self.log_odds.min(axis=1), self.log_odds.max(axis=1)
 
-    @property
-    def largest(self) -> float:
-        """The largest absolute log odds."""
-        low, high = self._range
-        return float(max(-low.min(), high.max()))
-
     def is_below(self, bound: float, theta: Floats) -> bool:
         """Whether eta is below `bound` in every row, so that ``exp(eta)`` needs no shift."""
         k, (low, high) = self.n_compared, self._range
@@ -191,20 +185,10 @@ class LogPartition:
         gram = np.zeros((2 * k, 2 * k))
         with borrowed(self._spare, (2 * k + 1, self._rows), np.float64) as buffer:
             for start in range(first, last, self._rows):
-                odds = self.log_odds[:, start : start + self._rows]
-                stack = buffer[:, : odds.shape[1]]
-                g, gl, total = stack[:k], stack[k:-1], stack[-1]
-                softmax_against_zero(theta, odds, g, total=total, bounded=bounded)
-                if self._root is None:
-                    root = np.ones(odds.shape[1])
-                else:
-                    root = self._root[start : start + self._rows]
-                    g *= root
-                    total *= root
-                np.multiply(g, odds, out=gl)
-                value += float(total @ root)
+                stack, odds, root = self._filled(theta, bounded, start, buffer)
+                value += float(stack[-1] @ root)
                 linear += stack[:-1] @ root
-                squares += np.einsum("ji,ji->j", gl, odds if self._root is None else odds * root)
+                squares += np.einsum("ji,ji->j", stack[k:-1], odds * root)
                 if light:
                     own += np.einsum("ji,ji->j", stack[:-1], stack[:-1])
                 else:
@@ -218,6 +202,22 @@ class LogPartition:
         hessian[j, k + j] += linear[k:]
         hessian[k + j, j] += linear[k:]
         return Terms(value, linear, hessian)
+
+    def _filled(
+        self, theta: Floats, bounded: bool, start: int, buffer: Floats
+    ) -> tuple[Floats, NDArray[Any], Floats]:
+        """Return ``sqrt(w_i) (a_i, log-sum-exp)`` of a chunk, its log odds, and sqrt(w_i)."""
+        k, odds = self.n_compared, self.log_odds[:, start : start + self._rows]
+        stack = buffer[:, : odds.shape[1]]
+        softmax_against_zero(theta, odds, stack[:k], total=stack[-1], bounded=bounded)
+        if self._root is None:
+            root = np.ones(odds.shape[1])
+        else:
+            root = self._root[start : start + self._rows]
+            stack[:k] *= root
+            stack[-1] *= root
+        np.multiply(stack[:k], odds, out=stack[k:-1])
+        return stack, odds, root
 
 
 def softmax(eta: Floats) -> Floats:

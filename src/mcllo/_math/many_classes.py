@@ -166,6 +166,6 @@ def fit_many(
     with np.errstate(over="ignore", invalid="ignore"):  # on the way to a limit; never at the end
         solution = minimize_pcg(objective, start)
     wanted = hessian and has_whole_hessian(len(statistic))
-    whole = objective.hessian(solution.x, near=solution.converged) if wanted else None
+    whole = objective.hessian(solution.x) if wanted else None
     assert objective.first_blocks is not None
-    return ManyFit(solution, whole, partition.blocks(), objective.first_blocks)
+    return ManyFit(solution, whole, partition.blocks, objective.first_blocks)
