@@ -138,20 +138,10 @@ def size_of(
     n_resamples: int = N_RESAMPLES_SIZE,
     covariance: Floats | None = None,
 ) -> Size:
-    """Return how far predictions are off by a map that was fitted to them.
+    """Return how far predictions are off by a map that was fitted to them, or to more such rows.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        The rows, or a random sample of those that were fitted.
-    fit : MCLLOFit
-        The map; where rows depend on each other, with its robust covariance (`robust_fit`).
-    confidence : float
-        Of the intervals.
-    seed, n_resamples
-        Of the draws from the law of the estimate.
-    covariance : ndarray, optional
-        Of ``(tau, gamma)``, instead of that of the fit.
+    Where rows depend on each other the fit needs its robust covariance (`robust_fit`), unless that
+    of ``(tau, gamma)`` is given. So many draws are made from the law of the estimate.
     """
     check_share("confidence", confidence)
     check_resamples(n_resamples)
@@ -193,7 +183,7 @@ class _Found(NamedTuple):
     """
 
     ends: Floats
-    p95: tuple[float, float]
+    p95: list[float]
     theta: Floats
     known: Floats | None
     method: str
@@ -221,7 +211,7 @@ def _of_rays(
     ends = np.column_stack([middle.mean(axis=0), low.min(axis=0), high.max(axis=0)])
     middles = [[_p95(moved, theta0 + min(row[1], FAR) * v) for row in t[:2]] for v, t in found]
     p95 = np.mean([(first[0], second[1]) for first, second in middles], axis=0)
-    return _Found(ends, (float(p95[0]), float(p95[1])), theta, known, "ray")
+    return _Found(ends, p95.tolist(), theta, known, "ray")
 
 
 def _of_penalised(
@@ -284,7 +274,7 @@ def _weight(predictions: Predictions) -> Floats:
     return np.ones(predictions.n_samples) if weight is None else weight
 
 
-def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
+def _p95(moved: Moved, theta: Floats) -> list[float]:
     """Return the 95th percentile over rows of both changes."""
     change, top = moved.by_row(theta)
     found = []
@@ -292,7 +282,7 @@ def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
         order = np.argsort(values, kind="stable")
         place = np.searchsorted(np.cumsum(moved.weight[order]), 0.95 * moved.weight.sum() - 1e-12)
         found.append(float(values[order[min(int(place), len(order) - 1)]]))
-    return found[0], found[1]
+    return found
 
 
 @dataclass(frozen=True)
@@ -360,10 +350,10 @@ def power_of(moved: Moved, df: int, counted: Counted) -> float:
     """
     from scipy.special import chdtri, chndtr, fdtri, ncfdtr
 
-    gains = [gain for gain in (_gain_at(moved, 1.0), _gain_at(moved, -1.0)) if gain is not None]
-    if not gains or df < 1 or not counted.effect > 0.0:
+    gain = min(_gain_at(moved, 1.0), _gain_at(moved, -1.0))
+    if gain == math.inf or df < 1 or not counted.effect > 0.0:
         return math.nan
-    away = 2.0 * counted.total * min(gains) / counted.effect
+    away = 2.0 * counted.total * gain / counted.effect
     if not counted.dependent:
         return 1.0 - float(chndtr(chdtri(df, ALPHA), df, away))
     others = df * max(counted.units() - 1.0, 1.0)
@@ -371,19 +361,17 @@ def power_of(moved: Moved, df: int, counted: Counted) -> float:
     return 1.0 - float(ncfdtr(df, others, away, critical))
 
 
-def _gain_at(moved: Moved, sign: float) -> float | None:
-    """Return the gain of the temperature that changes by `LARGE`; None where none does."""
-    k = len(moved.odds)
+def _gain_at(moved: Moved, sign: float) -> float:
+    """Return the gain of the temperature that changes by `LARGE`; infinite where none does."""
 
     def sizes(log_slope: float) -> Floats:
-        theta = np.concatenate([np.zeros(k), np.full(k, np.exp(sign * log_slope))])
-        return moved.sizes(theta)
+        return moved.sizes(np.repeat([0.0, np.exp(sign * log_slope)], len(moved.odds)))
 
     low, high = 0.0, 0.125
     while sizes(high)[0] < LARGE:
         low, high = high, 2.0 * high
         if high > STEEPEST:
-            return None
+            return math.inf
     for _ in range(12):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if sizes(middle)[0] < LARGE else (low, middle)

@@ -20,6 +20,8 @@ from ..metrics._reliability import wilson
 from ._solve import RowsNeeded
 
 LEVEL = 0.95
+ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
+"""What each repetition is measured by."""
 TESTS = {
     "chi2": "chi-square p-values",
     "exact": "exact p-values",
@@ -159,16 +161,14 @@ class PowerStudy(Result, Shown):
 
     def repetitions(self) -> Table:
         """Return a row per repetition: p-values, and ECE before and after."""
-        columns: dict[str, list[Any]] = {
-            "n": [cell.n for cell in self.rows for _ in range(cell.reps)],
-            "delta_1": [cell.delta_1 for cell in self.rows for _ in range(cell.reps)],
-            "repetition": [r for cell in self.rows for r in range(cell.reps)],
-        }
-        for name in ("pvalues", "pvalues_chi2", "ece_before", "ece_after"):
+        each = [(cell, r) for cell in self.rows for r in range(cell.reps)]
+        columns: dict[str, list[Any]] = {"n": [cell.n for cell, _ in each]}
+        if self.effect is None:
+            columns["delta_1"] = [cell.delta_1 for cell, _ in each]
+        columns["repetition"] = [r for _, r in each]
+        for name in ARRAYS:
             values = np.concatenate([getattr(cell, name) for cell in self.rows])
             columns[name.replace("pvalues", "pvalue")] = values.tolist()
-        if self.effect is not None:
-            del columns["delta_1"]
         return Table(columns)
 
     def to_frame(self) -> Any:
@@ -194,12 +194,11 @@ class PowerStudy(Result, Shown):
         truth, footnotes = [], []
         if self.effect is not None:
             del columns["delta_1"]
-            truth = [f"Truth: {effect_words(self.effect)}"]
-            found = self.smallest_n()
+            truth, found = [f"Truth: {effect_words(self.effect)}"], self.smallest_n()
             footnotes = ["No n above has an estimated power of 80 %; try larger ones."]
             if found is not None:
-                size = format_count(found)
-                footnotes = [f"The smallest n above with an estimated power of 80 %: {size}."]
+                smallest = "The smallest n above with an estimated power of 80 %"
+                footnotes = [f"{smallest}: {format_count(found)}."]
         elif any(cell.delta_1 == 1.0 for cell in self.rows):
             footnotes = ["delta_1 = 1: H0 holds, so the rate is the size of the test."]
         if self.needed is not None:
