@@ -40,6 +40,7 @@ from .posterior import (
     counted_rows,
     format_posterior,
     log_bayes_factor,
+    posterior_of_fit,
     posterior_probability,
 )
 
@@ -171,7 +172,6 @@ def boldness_recalibrate(
     theta, k = search.theta(best), len(fit.tau)
     statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
     posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
-    original = log_bayes_factor(fit.statistic, fit.df, total)
     pvalue = chi2_sf(statistic, fit.df)
     return BoldRecalibration(
         map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
@@ -179,7 +179,7 @@ def boldness_recalibrate(
         boldness_original=math.sqrt(search.spread(identity_theta(k))[0]),
         boldness_mle=math.sqrt(search.spread(fit.theta)[0]),
         posterior=posterior,
-        posterior_original=posterior_probability(original, prior),
+        posterior_original=posterior_of_fit(fit, total, prior).posterior,
         t=t,
         prior=prior,
         statistic=statistic,

@@ -181,13 +181,10 @@ class HosmerLemeshow:
     @cached_property
     def _inverse(self) -> Floats:
         """The inverse covariance of each group's counts, the last class left out."""
-        found = [
-            np.linalg.pinv(v, 1e-13, hermitian=True)
-            if (w := large_inverse(v, 1e-13)) is None
-            else w
-            for v in self.spread[:, :-1, :-1]
-        ]
-        return np.array(found)
+        pairs = [(v, large_inverse(v, 1e-13)) for v in self.spread[:, :-1, :-1]]
+        return np.array(
+            [np.linalg.pinv(v, 1e-13, hermitian=True) if w is None else w for v, w in pairs]
+        )
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""

@@ -89,21 +89,16 @@ SKEWED_NOTE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
 class Mixture:
-    """S with the eigenvalues of its distribution under H0, a mixture of chi-squares."""
+    """S with the eigenvalues of its distribution under H0, a mixture of chi-squares.
 
-    score: float
-    eigenvalues: Floats
-    """Of ``H^-1 V``; all 1 for independent rows."""
-    n_units: float
+    From ``root = whitening(H)``, U and V; for independent rows the eigenvalues are all 1.
+    """
 
-    @classmethod
-    def of(cls, root: Floats, total: Floats, gram: Floats, n_units: float) -> Mixture:
-        """Return S and its eigenvalues from ``root = whitening(H)``, U and V."""
-        u = total @ root
-        values = np.linalg.eigvalsh(root.T @ gram @ root)
-        return cls(float(u @ u), np.maximum(values, 0.0), n_units)
+    def __init__(self, root: Floats, total: Floats, gram: Floats, n_units: float) -> None:
+        u, values = total @ root, np.linalg.eigvalsh(root.T @ gram @ root)
+        self.score, self.eigenvalues = float(u @ u), np.maximum(values, 0.0)
+        self.n_units = n_units
 
     @property
     def statistic(self) -> float:
@@ -309,7 +304,7 @@ def robust_test(
         raise InputError(f"method must be 'auto', 'flip', 'f' or 'draw'; got {method!r}.")
     check_resamples(n_resamples)
     odds, grouped = predictions.log_odds, predictions.groups is not None
-    theta, free = identity_theta(len(odds)), free_parameters(odds)
+    theta = identity_theta(len(odds))
     sums = score_sums(predictions, theta)
     if grouped and sums.n_units <= 1.0:
         raise InputError(
@@ -319,11 +314,8 @@ def robust_test(
     if sums.n_units <= 1.0:
         raise InputError(f"a robust test needs at least two rows; got {sums.n_units:g}.")
     hessian = LogPartition(odds, predictions.sample_weight)(theta).hessian
-    own = whitening(hessian[np.ix_(free, free)])
-    root = np.zeros((len(free), own.shape[1]))
-    root[free] = own
-    null = Mixture.of(root, sums.total, sums.gram, sums.n_units)
-    effective = n_effective(predictions)
+    root, effective = whitening(hessian, free_parameters(odds)), n_effective(predictions)
+    null = Mixture(root, sums.total, sums.gram, sums.n_units)
     chosen, reason = _choose(predictions, method, sums.n_units, effective, n_resamples)
     entropy = None if chosen == "f" else entropy_of(seed)
     pvalue, smallest = null.f_pvalues()
@@ -347,7 +339,7 @@ def robust_test(
         reason=reason,
     )
     if chosen == "draw" and entropy is not None:
-        test = _drawn(test, NullRows.of(predictions), n_resamples, entropy)
+        test = _drawn(test, NullRows(predictions), n_resamples, entropy)
     else:
         if chosen == "flip" and entropy is not None:
             scores = unit_scores(predictions, theta)
@@ -421,13 +413,13 @@ def _floored(
         asks, test = False, replace(test, limits=(*test.limits, TOO_MANY))
     if not (drawn or asks):
         return test
-    rows = NullRows.of(predictions)
+    rows = NullRows(predictions)
     if rows.one_label:
         return replace(test, obstacle=ONE_LABEL)
     if drawn:
         found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1)[2]
         test = _at_least(test, found.pvalue, alone)
-    if not asks or test.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
+    if not asks or test.pvalue > UNLIKELY or not (skew := Skew(rows, root)).misleads:
         return test
     options = {"n_resamples": draws, "seed": entropy + 2}
     largest = dependent_pvalue(rows, root, skew.towards, **options)
