@@ -70,10 +70,8 @@ class BoldRecalibration(Result):
         Of calibration, after the map and before; see `calibration_posterior`.
     t, prior : float
         The least posterior that was asked for, and the prior.
-    statistic, df, pvalue : float, int, float
-        Likelihood ratio test (chi-square) of the bold predictions on these rows.
-    n_samples : int
-        Rows.
+    statistic, df, pvalue, n_samples : float, int, float, int
+        Likelihood ratio test (chi-square) of the bold predictions on these rows, and their number.
     converged : bool
         Whether the search ended at a point where boldness cannot grow along the constraint. A
         bolder one elsewhere is possible; several starts make it unlikely.
@@ -139,11 +137,6 @@ def boldness_recalibrate(
         How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
         `sample_weight`, `normalize`, `clip`; the n of BIC and of the variance is the sum of
         the weights.
-
-    Returns
-    -------
-    BoldRecalibration
-        `map` (with ``recalibrate``), `boldness`, `posterior`, `pvalue`; ``print`` it.
 
     Raises
     ------

@@ -166,18 +166,11 @@ def bootstrap_fits(
         Their fit, when there is one; its penalty and baseline are used.
     penalty, center
         As in `MCLLOCalibrator`, when there is no fit yet.
-    n_resamples : int
-        Draws.
-    seed : int or Generator, optional
-        Makes the draws reproducible.
+    n_resamples, seed
+        Draws, and what makes them repeatable.
     baseline, **data
         How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
         `sample_weight`, `normalize`, `clip`.
-
-    Returns
-    -------
-    BootstrapFits
-        `theta`, `n_separated`, `recalibrate(probs, interval=0.95)`.
 
     Examples
     --------

@@ -69,12 +69,8 @@ class OmnibusTest(Result):
     ----------
     kind : {'hosmer_lemeshow', 'kernel'}
         Which statistic.
-    statistic : float
-        Its value.
-    expected : float
-        Its mean when the predictions are calibrated.
-    pvalue : float
-        By `method`.
+    statistic, expected, pvalue : float
+        Its value, its mean when the predictions are calibrated, and the p-value by `method`.
     n_resamples, seed : int
         Draws of labels, and what they were made from.
     low, high : float
@@ -83,10 +79,8 @@ class OmnibusTest(Result):
     method : {'exact', 'chi2', 'none'}
         How the p-value was computed: by drawing labels from the predictions, by chi-square, or not
         at all; numbers are then NaN.
-    df : int or None
-        Degrees of freedom of chi-square.
-    reason : str
-        Why labels were not drawn.
+    df, reason : int or None, str
+        Degrees of freedom of chi-square, and why labels were not drawn.
     """
 
     kind: str

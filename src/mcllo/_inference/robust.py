@@ -149,15 +149,11 @@ class RobustTest(Tested):
 
     Attributes
     ----------
-    statistic : float
-        Score statistic over the mean of its estimated eigenvalues, or that of drawn labels; about
-        `df` under H0.
-    df : int
-        Parameters that the rows can tell apart.
-    pvalue : float
-        By `method`.
-    method : {'flip', 'f', 'draw'}
-        Random signs of the groups' scores, the F distribution, or drawn labels.
+    statistic, df : float, int
+        Score statistic over the mean of its estimated eigenvalues, or that of drawn labels; under
+        H0 about `df`, the number of parameters that the rows can tell apart.
+    pvalue, method : float, {'flip', 'f', 'draw'}
+        By random signs of the groups' scores, the F distribution, or drawn labels.
     kind : {'cluster', 'sandwich'}
         Whether groups were given, or every row is its own.
     n_groups : int
@@ -172,12 +168,10 @@ class RobustTest(Tested):
         No labels of such rows could give a p-value below it.
     n_resamples, seed : int, int or None
         Flips or draws made, and what they were made from.
-    reason : str
-        Why `method` was used, and what limits the p-value.
+    reason, limits : str, tuple of str
+        Why `method` was used, and what limits the p-value; the latter by itself.
     obstacle : str
         Why these rows cannot show anything at any level; empty where they can.
-    limits : tuple of str
-        What limits the p-value.
     """
 
     statistic: float
@@ -338,18 +332,17 @@ def robust_test(
         seed=entropy,
         reason=reason,
     )
+    if chosen == "flip" and entropy is not None:
+        scores, shown = unit_scores(predictions, theta), 1.0 / (n_resamples + 1.0)
+        found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
+        least = max(2.0 ** (1.0 - sums.n_units), shown)
+        floored = max(found.pvalue, least)  # random flips of few groups can fall below all
+        test = replace(test, pvalue=floored, n_resamples=n_resamples, smallest_pvalue=least)
+        if least > shown:
+            test = replace(test, limits=(f"so few can give no p-value below {least:.2g}",))
     if chosen == "draw" and entropy is not None:
         test = _drawn(test, NullRows(predictions), n_resamples, entropy)
     else:
-        if chosen == "flip" and entropy is not None:
-            scores = unit_scores(predictions, theta)
-            found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
-            shown = 1.0 / (n_resamples + 1.0)
-            least = max(2.0 ** (1.0 - sums.n_units), shown)
-            floored = max(found.pvalue, least)  # random flips of few groups can fall below all
-            test = replace(test, pvalue=floored, n_resamples=n_resamples, smallest_pvalue=least)
-            if least > shown:
-                test = replace(test, limits=(f"so few can give no p-value below {least:.2g}",))
         test = _floored(test, predictions, root, null.score, n_resamples)
     obstacle, weighted = test.obstacle, not (grouped or predictions.counts_rows)
     if weighted and effective < FEWEST_EFFECTIVE and not obstacle:

@@ -148,7 +148,7 @@ def size_of(
     entropy, size = entropy_of(seed), len(fit.theta)
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
     moved = Moved(rows.log_odds, _weight(rows))
-    counted = Counted.of(predictions, fit.n_samples)
+    counted, effect = Counted(predictions, fit.n_samples), 1.0
     rng = np.random.default_rng(entropy)
     draws, chances = rng.standard_normal((n_resamples, size)), rng.random(n_resamples)
     known = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
@@ -158,7 +158,7 @@ def size_of(
         found = _without_intervals(moved, fit.theta)
     else:
         if counted.dependent:
-            known, counted = steadied(known, moved, fit, counted)
+            known, effect = steadied(known, moved, fit, counted)
         draws *= counted.spread(fit.df, moved.errors(fit.theta), chances)[:, None]
         found = _of_rays(moved, fit.theta, known, draws, confidence)
     ends = dict(zip(chain(*NAMES), found.ends.ravel().tolist(), strict=True))
@@ -167,7 +167,7 @@ def size_of(
         p95_change=found.p95[0],
         top_p95_change=found.p95[1],
         confidence=confidence,
-        power=power_of(moved, fit.df, counted),
+        power=power_of(moved, fit.df, counted, effect),
         levels=levels_of(rows, moved, found.theta, found.known, confidence, fit.n_samples),
         method=found.method,
         n_resamples=0 if found.known is None else n_resamples,
@@ -285,29 +285,20 @@ def _p95(moved: Moved, theta: Floats) -> list[float]:
     return found
 
 
-@dataclass(frozen=True)
 class Counted:
-    """How much the rows that were fitted count for.
+    """How much the rows that were fitted count for, of which `predictions` may be a sample.
 
     Their `total` weight, and as many `rows` and `groups` of equal weight as would average as well
     (Kish); infinitely many groups where there are none. Where rows depend on each other, or weights
-    are no counts, they are `dependent`, and `effect` of them are worth one independent row.
+    are no counts, they are `dependent`.
     """
 
-    total: float
-    rows: float
-    groups: float
-    dependent: bool
-    effect: float = 1.0
-
-    @classmethod
-    def of(cls, predictions: Predictions, n_samples: int) -> Counted:
-        """Return what rows count for, of which `predictions` may be a sample."""
+    def __init__(self, predictions: Predictions, n_samples: int) -> None:
         grouped, times = predictions.groups is not None, n_samples / predictions.n_samples
-        total = times * float(_weight(predictions).sum())
-        rows = times * n_effective(replace(predictions, groups=None))
-        groups = n_effective(predictions) if grouped else math.inf
-        return cls(total, rows, groups, grouped or not predictions.counts_rows)
+        self.total = times * float(_weight(predictions).sum())
+        self.rows = times * n_effective(replace(predictions, groups=None))
+        self.groups = n_effective(predictions) if grouped else math.inf
+        self.dependent = grouped or not predictions.counts_rows
 
     def units(self, errors: float = 1.0) -> float:
         """Return how many groups there are, or rows, or errors of this share of the rows."""
@@ -325,11 +316,12 @@ class Counted:
 
 def steadied(
     covariance: Floats, moved: Moved, fit: MCLLOFit, counted: Counted
-) -> tuple[Floats, Counted]:
+) -> tuple[Floats, float]:
     """Return a robust covariance that few groups cannot make too small, and the design effect.
 
-    It is mixed with that of independent rows times the design effect, the mean over parameters, as
-    if one more group for each parameter had shown this.
+    So many rows are worth one independent row. The covariance is mixed with that of independent
+    rows times the design effect, the mean over parameters, as if one more group for each parameter
+    had shown this.
     """
     free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
     own = np.ix_(free, free)
@@ -339,10 +331,10 @@ def steadied(
     share = units / (units + len(free))
     mixed = covariance.copy()
     mixed[own] = share * covariance[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
-    return mixed, replace(counted, effect=effect)
+    return mixed, effect
 
 
-def power_of(moved: Moved, df: int, counted: Counted) -> float:
+def power_of(moved: Moved, df: int, counted: Counted, effect: float) -> float:
     """Return the chance that the test would see a mean change of `LARGE` by one temperature.
 
     Noncentral chi-square (F, where rows depend on each other) with ``2 n KL`` over the design
@@ -351,9 +343,9 @@ def power_of(moved: Moved, df: int, counted: Counted) -> float:
     from scipy.special import chdtri, chndtr, fdtri, ncfdtr
 
     gain = min(_gain_at(moved, 1.0), _gain_at(moved, -1.0))
-    if gain == math.inf or df < 1 or not counted.effect > 0.0:
+    if gain == math.inf or df < 1 or not effect > 0.0:
         return math.nan
-    away = 2.0 * counted.total * gain / counted.effect
+    away = 2.0 * counted.total * gain / effect
     if not counted.dependent:
         return 1.0 - float(chndtr(chdtri(df, ALPHA), df, away))
     others = df * max(counted.units() - 1.0, 1.0)

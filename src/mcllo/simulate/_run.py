@@ -182,11 +182,8 @@ def top_label_errors(probs: Floats, codes: Codes, tables: int) -> Floats:
     return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 
 
-Work = Callable[[Cell, list[range]], Iterable[Floats]]
-
-
 @contextmanager
-def _workers(plan: Plan, n_jobs: int) -> Iterator[Work]:
+def _workers(plan: Plan, n_jobs: int) -> Iterator[Callable[[Cell, list[range]], Iterable[Floats]]]:
     """Give a function that runs batches of a cell, in order, here or in processes."""
     if n_jobs == 1:
         with one_blas_thread():

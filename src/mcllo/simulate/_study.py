@@ -19,7 +19,6 @@ from ..exceptions import InputError
 from ..metrics._reliability import wilson
 from ._solve import RowsNeeded
 
-LEVEL = 0.95
 ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
 """What each repetition is measured by."""
 TESTS = {
@@ -29,9 +28,9 @@ TESTS = {
 }
 
 
-def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's interval of a rate."""
-    low, high = wilson(np.array([hits / trials]), np.array([float(trials)]), level)
+def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a rate."""
+    low, high = wilson(np.array([hits / trials]), np.array([float(trials)]), 0.95)
     return float(low[0]), float(high[0])
 
 
@@ -47,10 +46,8 @@ class PowerCell:
         The first class's delta; None where the study has one effect for all cells.
     alpha : float
         Level of the test.
-    pvalues : ndarray of shape (reps,)
-        Of the study's test.
-    pvalues_chi2 : ndarray of shape (reps,)
-        From chi-square; the same when that is the study's test.
+    pvalues, pvalues_chi2 : ndarray of shape (reps,)
+        Of the study's test, and from chi-square; the same when that is the study's test.
     ece_before, ece_after : ndarray of shape (reps,)
         Expected calibration error (top label, ceil(sqrt n) bins) of the rows as drawn, and after
         the MCLLO map that was fitted to these very rows.
@@ -119,14 +116,10 @@ class PowerStudy(Result, Shown):
         One for each setting.
     test : {'chi2', 'exact', 'auto'}
         Where `PowerCell.pvalues` come from.
-    alpha : float
-        Level of the test.
-    seed : int
-        What the repetitions were made from.
-    design : str
-        Where the rows came from, in words.
-    n_classes : int
-        Number of classes.
+    alpha, seed : float, int
+        Level of the test, and what the repetitions were made from.
+    design, n_classes : str, int
+        Where the rows came from, in words, and their number of classes.
     effect : MCLLOMap or None
         The map that labels followed in every row; None where rows differ by `delta_1`.
     needed : RowsNeeded or None
