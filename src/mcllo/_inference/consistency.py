@@ -51,7 +51,7 @@ class IsotonicCurve(Result, Shown):
         The class; None for the most probable class of each row.
     predicted, observed : ndarray of shape (m,)
         Predictions, ascending, and the curve there.
-    band_low, band_high, level : ndarray of shape (m,), ndarray of shape (m,), float
+    band_low, band_high, level : ndarray of shape (m,), float
         Where the curve lies with probability `level` or more, value by value, if the predictions
         are right; NaN when weights are not whole numbers.
     blocks : Table

@@ -308,10 +308,8 @@ def check_choices(statistic: str, method: str) -> None:
         raise InputError(rule, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
         others = Either("statistic='lr' or 'score'", shell="--statistic lr or --statistic score")
-        why = (
-            "a Wald statistic has no exact p-value (it fails where estimates do not exist); use {}."
-        )
-        raise InputError(Phrase(why, others), argument="statistic", value=statistic)
+        why = "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
+        raise InputError(Phrase(why + "use {}.", others), argument="statistic", value=statistic)
 
 
 def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:

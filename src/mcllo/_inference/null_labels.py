@@ -74,8 +74,7 @@ class NullRows:
         weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
         b = rows.baseline_index
         probs = np.column_stack([np.delete(rows.probs, b, axis=1), rows.probs[:, b]])
-        keep = np.flatnonzero(weight)
-        order, self.starts = _ordered(probs, rows.model_codes, weight, rows.groups, keep)
+        order, self.starts = _ordered(rows, probs, weight)
         self.probs, self.odds, weight = probs[order], rows.log_odds.T[order], weight[order]
         self.codes, self.n = rows.model_codes[order], len(order)
         self.free = free_parameters(rows.log_odds)
@@ -145,15 +144,14 @@ class NullRows:
         return sums
 
 
-def _ordered(
-    probs: Floats, codes: Codes, weight: Floats, groups: Codes | None, keep: Codes
-) -> tuple[Codes, Codes]:
-    """Return rows in an order that depends on their values alone, and where groups start."""
-    values = np.round(np.column_stack([probs, codes, weight / weight.max()])[keep], 12)
-    order = keep[np.lexsort(values.T)]
-    if groups is None:
+def _ordered(rows: Predictions, probs: Floats, weight: Floats) -> tuple[Codes, Codes]:
+    """Return rows that count in an order of their values alone, and where groups start."""
+    keep = np.flatnonzero(weight)
+    values = np.column_stack([probs, rows.model_codes, weight / weight.max()])[keep]
+    order = keep[np.lexsort(np.round(values, 12).T)]
+    if rows.groups is None:
         return order, np.arange(len(order))
-    _, first, names = np.unique(groups[order], return_index=True, return_inverse=True)
+    _, first, names = np.unique(rows.groups[order], return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))[names.ravel()]
     by_group = np.argsort(rank, kind="stable")
     return order[by_group], np.flatnonzero(np.diff(rank[by_group], prepend=-1))

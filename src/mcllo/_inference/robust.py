@@ -215,8 +215,8 @@ class RobustTest(Tested):
         why, words = self.cannot_tell(alpha), f"The test rests on {self.units}."
         if why:
             words += f" It cannot reject at level {alpha:g}: {why}."
-        numbers = {"n_groups": self.n_groups, "n_effective": self.n_effective}
-        numbers |= {"smallest_pvalue": self.smallest_pvalue}
+        names = ("n_groups", "n_effective", "smallest_pvalue")
+        numbers = {name: getattr(self, name) for name in names}
         return [Statement("note.units", words, "doubt" if why else "plain", numbers)]
 
     @property
@@ -227,10 +227,8 @@ class RobustTest(Tested):
     @property
     def way(self) -> str:
         """How the p-value was computed, in words."""
-        made = format_count(self.n_resamples)
-        return {"flip": f"{made} sign flips", "f": "F", "draw": f"{made} simulated data sets"}[
-            self.method
-        ]
+        words = {"flip": "{} sign flips", "f": "F", "draw": "{} simulated data sets"}
+        return words[self.method].format(format_count(self.n_resamples))
 
     @property
     def units(self) -> str:
@@ -379,12 +377,12 @@ def _drawable(predictions: Predictions, n_resamples: int) -> bool:
 def _drawn(test: RobustTest, rows: NullRows, n_resamples: int, seed: int) -> RobustTest:
     """Return the test of drawn labels."""
     if rows.one_label:
-        nothing: dict[str, Any] = {"pvalue": 1.0, "statistic": 0.0, "df": 0, "smallest_pvalue": 1.0}
-        return replace(test, **nothing, obstacle=ONE_LABEL)
+        test = replace(test, pvalue=1.0, smallest_pvalue=1.0, obstacle=ONE_LABEL)
+        return replace(test, statistic=0.0, df=0)
     statistic, df, found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed)
-    own: dict[str, Any] = {"pvalue": found.pvalue, "n_resamples": found.n_resamples}
-    least = 1.0 / (n_resamples + 1.0)
-    return replace(test, statistic=statistic, df=df, smallest_pvalue=least, **own)
+    least, drawn = 1.0 / (n_resamples + 1.0), found.n_resamples
+    test = replace(test, pvalue=found.pvalue, smallest_pvalue=least, n_resamples=drawn)
+    return replace(test, statistic=statistic, df=df)
 
 
 def _floored(

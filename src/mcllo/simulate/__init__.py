@@ -157,11 +157,9 @@ def power(
     plan = Plan(design, "exact" if exact else "chi2", int(n_resamples), whole(reps, "reps"))
     level, workers, tried = check_alpha(alpha), n_workers(n_jobs), shifts(delta_1)
     if power is not None and (len(tried) > 1 or resume is not None):
-        raise InputError(
-            Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume"))),
-            argument="power",
-            value=power,
-        )
+        names = map(Option, ("power", "delta_1", "resume"))
+        message = Phrase("{} needs one {} and no {}.", *names)
+        raise InputError(message, argument="power", value=power)
     finished = FinishedCells(resume)
     entropy = entropy_of(finished.settings.get("seed") if seed is None else seed)
 

@@ -116,10 +116,8 @@ def _picked(
 def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: Any = None) -> Design:
     """Return the distribution of that name; None stands for parameters of 1."""
     if name not in NAMES:
-        hint = did_you_mean(name, NAMES, "known are")
-        raise InputError(
-            f"distribution {name!r} is not known; {hint}", argument="distribution", value=name
-        )
+        message = f"distribution {name!r} is not known; {did_you_mean(name, NAMES, 'known are')}"
+        raise InputError(message, argument="distribution", value=name)
     c = whole(n_classes, "n_classes", least=2)
     check_sizes([], c)
     for own, given, argument in (
@@ -188,15 +186,9 @@ def _by_label(
     for label, number in value.items():
         place = find_class(label, (*compared, baseline), f"a label of {name}")
         if place == len(compared):
-            raise InputError(
-                Phrase(
-                    "{argument} must not name the baseline {!r}, to which the others are compared; "
-                    "choose another {}.",
-                    baseline,
-                    Option("baseline"),
-                ),
-                argument=name,
-            )
+            rule = "{argument} must not name the baseline {!r}, to which the others are compared; "
+            message = Phrase(rule + "choose another {}.", baseline, Option("baseline"))
+            raise InputError(message, argument=name)
         found[place] = number
     return found
 

@@ -263,12 +263,11 @@ def _meet(null: Floats, at: Callable[[float], Floats], observed: Floats) -> Floa
     squares = np.array(sorted(curves)) ** 2
     rising = np.maximum.accumulate(np.array([curves[t] for t in sorted(curves)]), axis=0)
     levels = (least, observed, observed)
-    return np.array(
-        [
-            [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
-            for j in range(len(SIZES))
-        ]
-    )
+    found = [
+        [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
+        for j in range(len(SIZES))
+    ]
+    return np.array(found)
 
 
 def _crossing(rising: Floats, squares: Floats, level: float) -> float:

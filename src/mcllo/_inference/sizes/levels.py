@@ -47,10 +47,8 @@ class RightAt(Result):
         How often rows near it are right, by the fitted map.
     low, high : float
         Interval of `right`; NaN where there is none.
-    observed : float
-        How often rows near it were right.
-    n_samples : int
-        Rows near it.
+    observed, n_samples : float, int
+        How often rows near it were right, and how many there are.
     """
 
     says: float
