@@ -176,10 +176,10 @@ def isotonic_curve(
     )
 
 
-def spread_points(pooled: Pooled, most: int = MOST_POINTS) -> Codes:
+def spread_points(pooled: Pooled) -> Codes:
     """Return which values the band is given at: half spread over the rows, half over the range."""
-    values, half = pooled.values, most // 2
-    if len(values) <= most:
+    values, half = pooled.values, MOST_POINTS // 2
+    if len(values) <= MOST_POINTS:
         return np.arange(len(values))
     reach = np.cumsum(pooled.weight)
     of_rows = np.searchsorted(reach, reach[-1] * np.linspace(0.0, 1.0, half))

@@ -136,22 +136,20 @@ def size_of(
     confidence: float = 0.95,
     seed: Seed = None,
     n_resamples: int = N_RESAMPLES_SIZE,
-    covariance: Floats | None = None,
 ) -> Size:
     """Return how far predictions are off by a map that was fitted to them, or to more such rows.
 
-    Where rows depend on each other the fit needs its robust covariance (`robust_fit`), unless that
-    of ``(tau, gamma)`` is given. So many draws are made from the law of the estimate.
+    Where rows depend on each other the fit needs its robust covariance (`robust_fit`).
+    `n_resamples` are draws from the law of the estimate.
     """
     check_share("confidence", confidence)
     check_resamples(n_resamples)
-    entropy, size = entropy_of(seed), len(fit.theta)
+    entropy, size, known = entropy_of(seed), len(fit.theta), fit.cov_theta
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
     moved = Moved(rows.log_odds, _weight(rows))
     counted, effect = Counted(predictions, fit.n_samples), 1.0
     rng = np.random.default_rng(entropy)
     draws, chances = rng.standard_normal((n_resamples, size)), rng.random(n_resamples)
-    known = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
     if not fit.converged:
         found = _of_penalised(rows, moved, counted, draws, confidence)
     elif known.shape != (size, size):
