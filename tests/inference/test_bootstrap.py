@@ -181,14 +181,14 @@ def test_refusals():
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"sample_weight": np.full(60, 0.5)}, "whole-number frequency weights"),
-        ({"groups": np.repeat(np.arange(20), 3)}, "draws rows independently"),
+        ({"sample_weight": np.full(60, 0.5)}, "whole numbers where weights count rows"),
+        ({"groups": np.repeat(np.arange(20), 3)}, "rows must be independent here"),
     ],
 )
 def test_labels_need_rows_that_can_be_drawn(facts, message):
     p = replace(sample(60), **facts)
     with pytest.raises(InputError, match=message):
-        refits_of(p, fit_predictions(p))
+        bootstrap_fits(p)
 
 
 def test_a_separated_fit_has_nothing_to_draw_from():

@@ -50,7 +50,7 @@ def test_chances_of_labels_by_hand():
     # labels 0 weigh 1, labels 1 weigh 4; of (1/2, 1/2) four in five of the rows kept are 0, and
     # of (1/5, 4/5) as many as are 1: (1/5) / 1 against (4/5) / 4
     p = sampled([[0.5, 0.5]] * 6 + [[0.2, 0.8]] * 6, [0, 0, 1] * 4, [1, 1, 4] * 4)
-    rows = NullRows.of(p)
+    rows = NullRows(p)
     first = rows.probs[:, 0] == 0.5
     assert rows.hangs
     assert rows.chance[first] == pytest.approx(np.tile([0.8, 0.2], (6, 1)))
@@ -66,7 +66,7 @@ def test_weights_that_know_nothing_of_labels_stay_with_their_rows():
     rng = np.random.default_rng(5)
     probs = rng.dirichlet([1, 1, 1], 200)
     weight = rng.gamma(1.0, 1.0, 200)
-    rows = NullRows.of(sampled(probs, draw(probs, rng), weight))
+    rows = NullRows(sampled(probs, draw(probs, rng), weight))
     assert not rows.hangs
     assert rows.chance == pytest.approx(rows.probs)
     assert np.sort(rows.weight[:, 0]) == pytest.approx(np.sort(weight))
@@ -89,7 +89,7 @@ def test_the_weight_of_an_error_is_found():
 
 @pytest.mark.parametrize("c", [2, 3, 5])
 def test_moments_and_totals_against_loops(c):
-    rows = NullRows.of(by_label(np.random.default_rng(c), c=c))
+    rows = NullRows(by_label(np.random.default_rng(c), c=c))
     n, k = rows.n, c - 1
     scores = np.zeros((n, c, 2 * k))
     for i, j in product(range(n), range(c)):
@@ -112,7 +112,7 @@ def test_moments_and_totals_against_loops(c):
 def test_observed_totals_are_the_scores_of_the_groups():
     weight = np.linspace(1.0, 3.0, 16)
     p = sampled(TOY_X, TOY_Y, weight, groups=GROUPS)
-    rows = NullRows.of(p)
+    rows = NullRows(p)
     found = rows.totals(rows.codes[None], rows.starts)[0]
     expected = unit_scores(p, identity_theta(2))
     assert np.sort(found[:, 0]) == pytest.approx(np.sort(expected[:, 0]))
@@ -123,7 +123,7 @@ def test_a_few_rows_against_every_label():
     p = sampled(
         [[0.5, 0.5], [0.2, 0.8], [0.7, 0.3], [0.4, 0.6]], [0, 1, 0, 1], [1.0, 3.0, 1.0, 3.0]
     )
-    rows = NullRows.of(p)
+    rows = NullRows(p)
     exact, observed = 0.0, None
     for labels in [tuple(rows.codes), *product([0, 1], repeat=4)]:
         chance = np.prod(rows.chance[np.arange(4), labels])
@@ -160,9 +160,9 @@ def test_order_of_rows_scale_of_weights_and_names_change_nothing(options):
 def test_a_class_that_no_row_has_is_not_drawn_where_weights_hang_on_labels():
     p = by_label(np.random.default_rng(2))
     some = p.take(p.codes != 2)
-    assert (NullRows.of(some).chance[:, 2] == 0.0).all()
+    assert (NullRows(some).chance[:, 2] == 0.0).all()
     plain = sampled(some.probs, some.codes, np.ones(some.n_samples), classes=[0, 1, 2])
-    assert (NullRows.of(plain).chance[:, 2] > 0.0).all()
+    assert (NullRows(plain).chance[:, 2] > 0.0).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"groups": np.arange(40) // 2}], ids=["rows", "groups"])
@@ -192,14 +192,14 @@ def test_the_skew_of_rare_events_by_hand():
     # one event of chance p a group: variance p (1 - p), third moment p (1 - p) (1 - 2 p); of G
     # groups the skewness is (1 - 2 p) / sqrt(G p (1 - p))
     p = bursts(np.random.default_rng(0))
-    rows = NullRows.of(p)
+    rows = NullRows(p)
     root = np.array([[1.0], [0.0]])  # the shift alone: log odds never vary
-    skew = Skew.of(rows, root)
+    skew = Skew(rows, root)
     assert skew.each == pytest.approx(0.9 / np.sqrt(0.05 * 0.95))
     assert abs(skew.towards[0]) == pytest.approx(skew.each / np.sqrt(20))
     assert skew.misleads
     even = Predictions.from_arrays([[0.5, 0.5]] * 40, [0, 1] * 20, groups=np.arange(40) // 2)
-    assert not Skew.of(NullRows.of(even), root).misleads
+    assert not Skew(NullRows(even), root).misleads
 
 
 def test_no_burst_yet_is_no_evidence():
@@ -224,8 +224,8 @@ def test_dependence_that_the_spread_rules_out_does_not_count():
     probs = np.column_stack([event := rng.beta(2.0, 38.0, 600), 1.0 - event])
     groups = np.repeat(np.arange(30), 20)
     p = Predictions.from_arrays(probs, draw(probs, rng), groups=groups, classes=[0, 1])
-    rows, root = NullRows.of(p), root_of(p)
-    towards = Skew.of(rows, root).towards
+    rows, root = NullRows(p), root_of(p)
+    towards = Skew(rows, root).towards
     found = dependent_pvalue(rows, root, towards, n_resamples=199, seed=0)
     assert 0.0 < found <= 1.0
     assert found == dependent_pvalue(rows, root, towards, n_resamples=199, seed=0)

@@ -286,7 +286,7 @@ def test_size_under_a_sampling_that_depends_on_the_label():
 
 
 def test_no_score_gives_p_1():
-    null = Mixture.of(np.eye(2), np.zeros(2), np.eye(2), 10)
+    null = Mixture(np.eye(2), np.zeros(2), np.eye(2), 10)
     assert (null.statistic, null.f_pvalues()[0]) == (0.0, 1.0)
     scores = np.array([[1.0], [-1.0]])
     assert flip_pvalue(scores, np.eye(1), n_resamples=99, seed=0).pvalue == 1.0
@@ -294,7 +294,7 @@ def test_no_score_gives_p_1():
 
 def test_two_directions_by_hand():
     # H = I, U = (3, 1), V = diag(4, 1): S = 10, sum of lambda 5, nu = 25 / 17
-    null = Mixture.of(np.eye(2), np.array([3.0, 1.0]), np.diag([4.0, 1.0]), 11)
+    null = Mixture(np.eye(2), np.array([3.0, 1.0]), np.diag([4.0, 1.0]), 11)
     assert null.score == pytest.approx(10)
     assert null.statistic == pytest.approx(10 / 2.5)
     assert null.f_pvalues()[0] == pytest.approx(f.sf(10 / 5, 25 / 17, 10 * 25 / 17))
@@ -304,7 +304,7 @@ def test_independent_rows_give_chi_square():
     # V = H: all eigenvalues 1, and with many units F is chi-square over its degrees of freedom
     h = np.array([[3.0, 1.0], [1.0, 2.0]])
     u = np.array([2.0, -1.0])
-    null = Mixture.of(whitening(h), u, h, 1e9)
+    null = Mixture(whitening(h), u, h, 1e9)
     assert null.eigenvalues == pytest.approx([1, 1])
     assert null.statistic == pytest.approx(u @ np.linalg.solve(h, u))
     assert null.f_pvalues()[0] == pytest.approx(chi2.sf(null.statistic, 2))

@@ -49,7 +49,7 @@ from .._inference.likelihood_tests import chi2_sf, trust_chi2
 from .._inference.pvalue import Ground, Limit, PValue, Reason, Tested
 from .._input.predictions import Predictions
 from .._input.weights import written_times
-from .._math.likelihood import LogPartition, Terms, recalibrate
+from .._math.likelihood import LogPartition, recalibrate
 from .._math.many_labels import TIE
 
 FEWEST = "counted in the subgroup that has the fewest"
@@ -124,12 +124,13 @@ class SubgroupScores:
         terms = [LogPartition(own)(theta) for own in inside]
         self.means = np.array([term.gradient for term in terms])
         self.roots = [
-            _root(term, free_parameters(own)) for term, own in zip(terms, inside, strict=True)
+            whitening(term.hessian, free_parameters(own))
+            for term, own in zip(terms, inside, strict=True)
         ]
         total = terms[0]
         for term in terms[1:]:
             total = total + term
-        self.common = _root(total, free_parameters(odds))
+        self.common = whitening(total.hessian, free_parameters(odds))
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of labels, columns of the table."""
@@ -148,14 +149,6 @@ class SubgroupScores:
         counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
         sums = np.bincount(cells, weights=own, minlength=math.prod(shape)).reshape(shape)
         return np.concatenate([counts[..., self._columns], sums[..., self._columns]], axis=2)
-
-
-def _root(terms: Terms, free: NDArray[np.bool_]) -> Floats:
-    """Return W with ``W W'`` the inverse information of the free parameters, 0 elsewhere."""
-    inner = whitening(terms.hessian[np.ix_(free, free)])
-    root = np.zeros((len(free), inner.shape[1]))
-    root[free] = inner
-    return root
 
 
 def homogeneity_of(

@@ -21,6 +21,7 @@ something:
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .results import Floats
 
@@ -128,8 +129,16 @@ def definite_inverse(matrix: Floats) -> tuple[Floats, float] | None:
     return np.linalg.inv(scaled) / scale[:, None] / scale, log_determinant
 
 
-def whitening(matrix: Floats) -> Floats:
-    """Return W of shape (size, rank) with ``W W'`` the (pseudo) inverse."""
+def whitening(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
+    """Return W of shape (size, rank) with ``W W'`` the (pseudo) inverse.
+
+    Of the coordinates that are `free`, where some are not; the others have rows of 0.
+    """
+    if free is not None:
+        own = whitening(matrix[np.ix_(free, free)])
+        whole = np.zeros((len(free), own.shape[1]))
+        whole[free] = own
+        return whole
     scaled, scale = unit_diagonal(matrix)
     values, vectors = np.linalg.eigh(scaled)
     seen = values > ROUNDING * values.max(initial=0.0)

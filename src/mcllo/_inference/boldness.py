@@ -40,6 +40,7 @@ from .posterior import (
     counted_rows,
     format_posterior,
     log_bayes_factor,
+    posterior_of_fit,
     posterior_probability,
 )
 
@@ -69,10 +70,8 @@ class BoldRecalibration(Result):
         Of calibration, after the map and before; see `calibration_posterior`.
     t, prior : float
         The least posterior that was asked for, and the prior.
-    statistic, df, pvalue : float, int, float
-        Likelihood ratio test (chi-square) of the bold predictions on these rows.
-    n_samples : int
-        Rows.
+    statistic, df, pvalue, n_samples : float, int, float, int
+        Likelihood ratio test (chi-square) of the bold predictions on these rows, and their number.
     converged : bool
         Whether the search ended at a point where boldness cannot grow along the constraint. A
         bolder one elsewhere is possible; several starts make it unlikely.
@@ -139,11 +138,6 @@ def boldness_recalibrate(
         `sample_weight`, `normalize`, `clip`; the n of BIC and of the variance is the sum of
         the weights.
 
-    Returns
-    -------
-    BoldRecalibration
-        `map` (with ``recalibrate``), `boldness`, `posterior`, `pvalue`; ``print`` it.
-
     Raises
     ------
     InputError
@@ -171,7 +165,6 @@ def boldness_recalibrate(
     theta, k = search.theta(best), len(fit.tau)
     statistic = 2.0 * search.kappa * (1.0 - search.at(best).slack)
     posterior = posterior_probability(log_bayes_factor(statistic, fit.df, total), prior)
-    original = log_bayes_factor(fit.statistic, fit.df, total)
     pvalue = chi2_sf(statistic, fit.df)
     return BoldRecalibration(
         map=MCLLOMap(theta[:k], theta[k:], predictions.classes, predictions.baseline),
@@ -179,7 +172,7 @@ def boldness_recalibrate(
         boldness_original=math.sqrt(search.spread(identity_theta(k))[0]),
         boldness_mle=math.sqrt(search.spread(fit.theta)[0]),
         posterior=posterior,
-        posterior_original=posterior_probability(original, prior),
+        posterior_original=posterior_of_fit(fit, total, prior).posterior,
         t=t,
         prior=prior,
         statistic=statistic,

@@ -69,10 +69,8 @@ class BootstrapFits:
         The fit that the labels were drawn from.
     theta : ndarray of shape (n_resamples, 2 (n_classes - 1))
         ``(tau, gamma)`` of every draw; where a draw is separated, far out on the way to infinity.
-    n_separated : int
-        Draws whose maximum likelihood estimate does not exist.
-    seed : int
-        What the draws were made from.
+    n_separated, seed : int
+        Draws whose maximum likelihood estimate does not exist, and what draws were made from.
     """
 
     fit: MCLLOFit
@@ -106,7 +104,7 @@ class BootstrapFits:
                 f"interval={interval:g} needs at least {needed} draws; "
                 f"got {self.n_resamples}. Raise n_resamples of bootstrap_fits."
             )
-        simplex = read_simplex(self.fit.classes, probs, logits, normalize, clip)
+        fit, simplex = self.fit, read_simplex(self.fit.classes, probs, logits, normalize, clip)
         if self.n_separated > tail * (self.n_resamples + 1):
             says = (
                 "{} draws have no maximum likelihood estimate: ends of intervals may rest on "
@@ -115,12 +113,8 @@ class BootstrapFits:
             counts = {"n_separated": self.n_separated, "n_resamples": self.n_resamples}
             whole = says.format(f"{self.n_separated} of {self.n_resamples}")
             warn(SeparationWarning(says.format("some"), detail=whole, numbers=counts))
-        low, high = quantiles_of_draws(
-            self.theta, self.fit.log_odds(simplex), self.fit.baseline_index, tail
-        )
-        return RepairedProbabilities(
-            self.fit.apply(simplex), low, high, interval, "bootstrap", self.fit.classes
-        )
+        ends = quantiles_of_draws(self.theta, fit.log_odds(simplex), fit.baseline_index, tail)
+        return RepairedProbabilities(fit.apply(simplex), *ends, interval, "bootstrap", fit.classes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -166,18 +160,11 @@ def bootstrap_fits(
         Their fit, when there is one; its penalty and baseline are used.
     penalty, center
         As in `MCLLOCalibrator`, when there is no fit yet.
-    n_resamples : int
-        Draws.
-    seed : int or Generator, optional
-        Makes the draws reproducible.
+    n_resamples, seed
+        Draws, and what makes them repeatable.
     baseline, **data
         How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
         `sample_weight`, `normalize`, `clip`.
-
-    Returns
-    -------
-    BootstrapFits
-        `theta`, `n_separated`, `recalibrate(probs, interval=0.95)`.
 
     Examples
     --------
@@ -205,7 +192,7 @@ def refits_of(
     seed: Seed = None,
     batch: int | None = None,
 ) -> BootstrapFits:
-    """Refit validated predictions to labels drawn from their `fit`; `batch` changes no number."""
+    """Refit independent rows to labels drawn from their `fit`; `batch` changes no number."""
     check_resamples(n_resamples)
     _refuse(predictions, fit)
     odds, b = predictions.log_odds, predictions.baseline_index
@@ -255,14 +242,7 @@ class Refits:
 
 
 def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
-    """Labels are drawn for independent rows of whole weights, from an estimate of their own."""
-    remedy = "Use fit.recalibrate(probs, interval=...) with a robust covariance."
-    if not predictions.has_whole_weights:
-        raise InputError(f"a parametric bootstrap needs whole-number frequency weights. {remedy}")
-    if predictions.groups is not None:
-        raise InputError(
-            f"a parametric bootstrap draws rows independently, not in groups. {remedy}"
-        )
+    """Labels are drawn from an estimate that exists, and is that of these rows."""
     if fit.classes != predictions.classes or fit.baseline != predictions.baseline:
         raise InputError(
             f"fit and predictions must share classes and baseline; got baselines {fit.baseline!r} "
@@ -273,10 +253,9 @@ def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
             "labels can be drawn from an estimate that exists; this fit is separated or flat. "
             "Fit with penalty=1.0."
         )
-    likelihood = FreeLikelihood.of(predictions)
-    terms = objective_of(likelihood, predictions, fit.penalty, fit.penalty_rule, fit.center_gamma)(
-        fit.theta[likelihood.free]
-    )
+    likelihood, penalty = FreeLikelihood.of(predictions), (fit.penalty, fit.penalty_rule)
+    objective = objective_of(likelihood, predictions, *penalty, fit.center_gamma)
+    terms = objective(fit.theta[likelihood.free])
     if -float(terms.gradient @ newton_direction(terms)) > STRANGE:
         raise InputError(
             "fit must be the fit of these predictions; their likelihood is not largest at its "

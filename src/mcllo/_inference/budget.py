@@ -50,58 +50,38 @@ N_RESAMPLES_BOOTSTRAP = 999
 N_RESAMPLES_ZEROS = 499
 N_RESAMPLES_DETAILS = 499
 N_RESAMPLES_COMPARE = 499
-N_RESAMPLES_CULPRITS = 399
-N_RESAMPLES_STUDY = 199
 N_RESAMPLES_DEPENDENT = 499
-"""In a study each repetition needs its own draws; a p-value is exact at any number."""
-N_RESAMPLES_SIZE = 400
-"""Draws of an estimate; labels are not drawn."""
+N_RESAMPLES_CULPRITS = 399
+N_RESAMPLES_STUDY = 199  # each repetition needs its own; a p-value is exact at any number
+N_RESAMPLES_SIZE = 400  # of an estimate; labels are not drawn
 FEWEST_NULL_DRAWS = 199
 FEWEST_DEPENDENT = 99
-"""Draws of skewed groups, at least, for each strength of dependence."""
-FEWEST_REFITS = 99
-"""Draws of a nested test below which refits, and then scores, are not worth it."""
+FEWEST_REFITS = 99  # below, refits, and then scores, are not worth it
 
 EXCEEDANCES, EXCEEDANCES_LARGE = 50, 20
-"""Exceedances at which a sequential run stops."""
 LARGE_TABLE = 200_000
-"""Entries above which it stops at the fewer ones."""
 
-TEST_WORK = 4e9
-"""Two to three minutes of likelihood ratios."""
-NESTED_WORK = 2e7
-"""A second or two for all tests."""
-BRIEF_NESTED_WORK = 4e6
-"""Half a second at most, for tests that come with every assessment."""
-FULL_MAP_WORK = 4e8
-"""One test of the full map when simulation was asked for, whatever it costs."""
-FULL_MAP_SHARE = 3
-"""A test of the full map may take one part in so many of all work."""
+TEST_WORK = 4e9  # two to three minutes of likelihood ratios
+NESTED_WORK = 2e7  # a second or two for all tests
+BRIEF_NESTED_WORK = 4e6  # half a second at most, for tests that come with every assessment
+FULL_MAP_WORK = 4e8  # when simulation was asked for, whatever it costs
+FULL_MAP_SHARE = 3  # a test of the full map may take one part in so many of all work
 SCORES_PER_REFIT, FULL_SCORES_PER_REFIT = 25.0, 150.0
 """Draws that are scored at the price of one that is fitted; MCLLO, full map."""
-ZEROS_WORK = 2e7
-"""Some seconds in all: every floor is simulated up to here."""
-UNHURRIED_WORK = 2e7
-"""About a second: no need to stop early."""
-DEPENDENT_WORK = 1e8
-"""Some seconds: labels of groups, for every strength of dependence."""
+ZEROS_WORK = 2e7  # some seconds in all: every floor is simulated up to here
+UNHURRIED_WORK = 2e7  # about a second: no need to stop early
+DEPENDENT_WORK = 1e8  # some seconds: labels of groups, for every strength of dependence
 NULLS_WORK = 2e8
-CONSISTENCY_WORK = 2e7
-"""Rows x draws of an isotonic band: a second or two."""
-SUBGROUPS_WORK = 4e8
-"""Ten seconds or so of scores: all subgroups share the draws."""
+CONSISTENCY_WORK = 2e7  # rows x draws of an isotonic band: a second or two
+SUBGROUPS_WORK = 4e8  # ten seconds or so of scores: all subgroups share the draws
 SUBGROUPS_PER_DRAWS = 20
 """Of every 20 subgroups each may take so many draws again: its p-value is multiplied by all."""
-CULPRITS_WORK = 1e8
-"""A second or two for all sets of classes that are left out."""
+CULPRITS_WORK = 1e8  # a second or two for all sets of classes that are left out
 
 MOST_NULLS_ENTRIES = 2e6
-MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS = 200_000, 2000
-"""The kernel test holds all pairs of rows."""
-MOST_BASELINE_ENTRIES = 2e7
-"""Rows x classes x baselines beyond which not every baseline is fitted."""
-MOST_FLIPPED = 1000
-"""Groups beyond which F is as good, and shows smaller p-values."""
+MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS = 200_000, 2000  # the kernel test holds all pairs of rows
+MOST_BASELINE_ENTRIES = 2e7  # rows x classes x baselines; beyond, not every baseline is fitted
+MOST_FLIPPED = 1000  # groups beyond which F is as good, and shows smaller p-values
 
 BATCH_ENTRIES = 400_000
 HELD_ENTRIES = 2_000_000

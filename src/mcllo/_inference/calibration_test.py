@@ -78,11 +78,6 @@ def calibration_test(
         rows of one may depend on each other. The test is then the cluster-robust score test, and
         `statistic`, `method` are not used.
 
-    Returns
-    -------
-    CalibrationTest
-        `statistic`, `df`, `pvalue`, `method`, `n_resamples`, `rejects(alpha)`.
-
     Examples
     --------
     >>> import numpy as np
@@ -150,15 +145,12 @@ def honest_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
 def refuse_choice(predictions: Predictions, rule: str) -> None:
     """Refuse a baseline chosen by the labels where no p-value pays for the choice."""
     if rule and needs_robust(predictions):
-        raise InputError(
-            Phrase(
-                "{found} must not be combined with groups or weights that are no counts: the "
-                "p-value that pays for the choice needs independent rows."
-            ),
-            argument="baseline",
-            value=rule,
-            remedy="Name the baseline.",
+        message = Phrase(
+            "{found} must not be combined with groups or weights that are no counts: the p-value "
+            "that pays for the choice needs independent rows."
         )
+        remedy = "Name the baseline."
+        raise InputError(message, argument="baseline", value=rule, remedy=remedy)
 
 
 def robustly_tested(

@@ -51,11 +51,9 @@ class IsotonicCurve(Result, Shown):
         The class; None for the most probable class of each row.
     predicted, observed : ndarray of shape (m,)
         Predictions, ascending, and the curve there.
-    band_low, band_high : ndarray of shape (m,)
+    band_low, band_high, level : ndarray of shape (m,), float
         Where the curve lies with probability `level` or more, value by value, if the predictions
         are right; NaN when weights are not whole numbers.
-    level : float
-        Of the band.
     blocks : Table
         The whole curve: ``from`` and ``to`` which prediction (straight lines between blocks), the
         rows or weight in ``counts``, and their frequency of hits, ``observed``.
@@ -178,10 +176,10 @@ def isotonic_curve(
     )
 
 
-def spread_points(pooled: Pooled, most: int = MOST_POINTS) -> Codes:
+def spread_points(pooled: Pooled) -> Codes:
     """Return which values the band is given at: half spread over the rows, half over the range."""
-    values, half = pooled.values, most // 2
-    if len(values) <= most:
+    values, half = pooled.values, MOST_POINTS // 2
+    if len(values) <= MOST_POINTS:
         return np.arange(len(values))
     reach = np.cumsum(pooled.weight)
     of_rows = np.searchsorted(reach, reach[-1] * np.linspace(0.0, 1.0, half))

@@ -43,11 +43,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit
-from .._fit.objective import free_parameters, likelihood_of
+from .._fit.objective import FreeLikelihood, free_parameters, likelihood_of
 from .._ground.results import Floats
 from .._ground.text import PWords, format_number, p_words
 from .._input.predictions import Predictions
-from .._math.likelihood import LogPartition, Restricted, Terms, identity_theta
+from .._math.likelihood import Restricted, Terms, identity_theta
 from .._math.many_classes import has_whole_hessian
 from .._math.many_labels import TIE, LikelihoodRatio
 from .._math.newton import minimize
@@ -128,12 +128,9 @@ class CalibrationTest(Tested):
 
     Attributes
     ----------
-    statistic : float
-        Value of the test statistic.
-    df : int
-        Degrees of freedom of its large-sample chi-square distribution.
-    pvalue : float
-        By `method`.
+    statistic, df, pvalue : float, int, float
+        Value of the test statistic, degrees of freedom of its large-sample chi-square
+        distribution, and the p-value by `method`.
     method : str
         How the p-value was computed: ``'chi2'``; ``'exact'``, by drawing labels from the
         predictions; ``'bound'``, a guaranteed upper bound, where it is far below what drawing can
@@ -141,16 +138,11 @@ class CalibrationTest(Tested):
     kind : {'lr', 'score', 'wald', 'max_score', 'robust_score'}
         Which statistic: the last two where the baseline is chosen by the data, and where rows
         depend on each other or are survey-weighted.
-    n_resamples : int
-        Draws made; 0 for chi-square.
-    sequential : bool
-        Whether drawing stopped once enough draws were as extreme as the data.
-    seed : int or None
-        What the draws were made from.
-    reason : str
-        Why `method` was used.
-    why : Reason or None
-        The same as facts.
+    n_resamples, sequential, seed : int, bool, int or None
+        Draws made (0 for chi-square), whether drawing stopped once enough of them were as extreme
+        as the data, and what they were made from.
+    reason, why : str, Reason or None
+        Why `method` was used, in words and as facts.
     """
 
     statistic: float
@@ -316,10 +308,8 @@ def check_choices(statistic: str, method: str) -> None:
         raise InputError(rule, argument="method", value=method)
     if statistic == "wald" and method in ("exact", "sequential"):
         others = Either("statistic='lr' or 'score'", shell="--statistic lr or --statistic score")
-        why = (
-            "a Wald statistic has no exact p-value (it fails where estimates do not exist); use {}."
-        )
-        raise InputError(Phrase(why, others), argument="statistic", value=statistic)
+        why = "a Wald statistic has no exact p-value (it fails where estimates do not exist); "
+        raise InputError(Phrase(why + "use {}.", others), argument="statistic", value=statistic)
 
 
 def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | None = None) -> float:
@@ -335,10 +325,8 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
         u, hessian = fit.null_terms.gradient, fit.null_terms.hessian
         if hessian.size == 0:
             assert predictions is not None
-            odds, weight = predictions.log_odds, predictions.sample_weight
-            free = free_parameters(odds)
-            hessian = LogPartition(odds, weight)(identity_theta(len(odds))).hessian
-            hessian = hessian if free.all() else hessian[np.ix_(free, free)]
+            likelihood = FreeLikelihood.of(predictions)
+            hessian = likelihood(likelihood.identity[likelihood.free]).hessian
         return float(u @ np.linalg.solve(hessian, u))
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     if not free.any():

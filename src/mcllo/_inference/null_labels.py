@@ -33,9 +33,7 @@ many with too many.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,59 +62,33 @@ RULED_OUT = 0.05
 """Chance of a sum of squares as small, below which a dependence is out of the question."""
 
 
-@dataclass(frozen=True, eq=False)
 class NullRows:
     """Rows that count, in an order of their own, with q, w and what makes up the scores.
 
-    The baseline is the last class. `here` are the labels that are drawn, `hangs` whether weights
-    hang on labels.
+    The baseline is the last class. Frequencies are written out, other weights looked at label by
+    label. `starts` is where groups begin, `hangs` whether weights hang on labels.
     """
 
-    chance: Floats
-    weight: Floats
-    probs: Floats
-    odds: Floats
-    codes: Codes
-    free: NDArray[np.bool_]
-    starts: Codes
-    hangs: bool
-
-    @classmethod
-    def of(cls, predictions: Predictions) -> NullRows:
-        """Return the rows; frequencies are written out, other weights looked at label by label."""
+    def __init__(self, predictions: Predictions) -> None:
         rows = predictions.written_out() if predictions.counts_rows else predictions
         weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
         b = rows.baseline_index
         probs = np.column_stack([np.delete(rows.probs, b, axis=1), rows.probs[:, b]])
-        keep = np.flatnonzero(weight)
-        order, starts = _ordered(probs, rows.model_codes, weight, rows.groups, keep)
-        probs, codes, weight = probs[order], rows.model_codes[order], weight[order]
-        odds = rows.log_odds.T[order]
-        table, hangs = np.zeros(probs.shape), False
+        order, self.starts = _ordered(rows, probs, weight)
+        self.probs, self.odds, weight = probs[order], rows.log_odds.T[order], weight[order]
+        self.codes, self.n = rows.model_codes[order], len(order)
+        self.free = free_parameters(rows.log_odds)
+        table, self.hangs = np.zeros(self.probs.shape), False
         if not rows.counts_rows:
-            table, hangs = label_effects(probs, odds, codes, np.log(weight))
-        own = weight * np.exp(-table[np.arange(len(codes)), codes])
-        chance = probs * np.exp(-table)
-        if hangs:
-            chance[:, np.bincount(codes, minlength=probs.shape[1]) == 0] = 0.0
-        chance /= chance.sum(axis=1, keepdims=True)
-        whole, free = own[:, None] * np.exp(table), free_parameters(rows.log_odds)
-        return cls(chance, whole, probs, odds, codes, free, starts, hangs)
-
-    @property
-    def n(self) -> int:
-        """Rows that count."""
-        return len(self.codes)
-
-    @property
-    def one_label(self) -> bool:
-        """Whether only one label can be drawn."""
-        return int((self.chance > 0.0).any(axis=0).sum()) == 1
-
-    @cached_property
-    def expected(self) -> Floats:
-        """What a label takes from the score of its row, whichever it is: ``(x, x l)``."""
-        return self._both(self.probs)
+            logs = np.log(weight)
+            table, self.hangs = label_effects(self.probs, self.odds, self.codes, logs)
+        own = weight * np.exp(-table[np.arange(self.n), self.codes])
+        self.weight, self.chance = own[:, None] * np.exp(table), self.probs * np.exp(-table)
+        if self.hangs:
+            self.chance[:, np.bincount(self.codes, minlength=rows.n_classes) == 0] = 0.0
+        self.chance /= self.chance.sum(axis=1, keepdims=True)
+        self.one_label = int((self.chance > 0.0).any(axis=0).sum()) == 1
+        self.expected = self._both(self.probs)  # what a label takes from the score of its row
 
     def _both(self, values: Floats) -> Floats:
         """Return ``(v, v l)`` of a number for each row and class."""
@@ -151,11 +123,7 @@ class NullRows:
     @cached_property
     def root(self) -> Floats:
         """W with ``W W' = V^-1`` among the directions that vary, shape (2K, df)."""
-        seen = self.free & (np.diagonal(self.variance) > 0.0)
-        own = whitening(self.variance[np.ix_(seen, seen)])
-        root = np.zeros((len(seen), own.shape[1]))
-        root[seen] = own
-        return root
+        return whitening(self.variance, self.free & (np.diagonal(self.variance) > 0.0))
 
     def totals(self, labels: Codes, starts: Codes | None = None) -> Floats:
         """Return scores of groups under labels of shape (size, n), shape (size, n_groups, 2K)."""
@@ -176,15 +144,14 @@ class NullRows:
         return sums
 
 
-def _ordered(
-    probs: Floats, codes: Codes, weight: Floats, groups: Codes | None, keep: Codes
-) -> tuple[Codes, Codes]:
-    """Return rows in an order that depends on their values alone, and where groups start."""
-    values = np.round(np.column_stack([probs, codes, weight / weight.max()])[keep], 12)
-    order = keep[np.lexsort(values.T)]
-    if groups is None:
+def _ordered(rows: Predictions, probs: Floats, weight: Floats) -> tuple[Codes, Codes]:
+    """Return rows that count in an order of their values alone, and where groups start."""
+    keep = np.flatnonzero(weight)
+    values = np.column_stack([probs, rows.model_codes, weight / weight.max()])[keep]
+    order = keep[np.lexsort(np.round(values, 12).T)]
+    if rows.groups is None:
         return order, np.arange(len(order))
-    _, first, names = np.unique(groups[order], return_index=True, return_inverse=True)
+    _, first, names = np.unique(rows.groups[order], return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))[names.ravel()]
     by_group = np.argsort(rank, kind="stable")
     return order[by_group], np.flatnonzero(np.diff(rank[by_group], prepend=-1))
@@ -237,23 +204,14 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> tuple[float, 
     return statistic, root.shape[1], found
 
 
-class Skew(NamedTuple):
-    """How skewed scores are where rows of a group share one uniform number.
+class Skew:
+    """How skewed scores are where rows of a group share one uniform number, by a grid of numbers.
 
-    `towards` is k, `each` the same of a single group, on average.
+    `towards` is k, `each` the same of a single group, on average; it `misleads` where groups are
+    skewed, and too few to make up for it.
     """
 
-    towards: Floats
-    each: float
-
-    @property
-    def misleads(self) -> bool:
-        """Whether groups are skewed, and too few to make up for it."""
-        return self.each > SKEWED_GROUP and float(np.linalg.norm(self.towards)) > SKEWED
-
-    @classmethod
-    def of(cls, rows: NullRows, root: Floats) -> Skew:
-        """Return it from scores at numbers between 0 and 1."""
+    def __init__(self, rows: NullRows, root: Floats) -> None:
         third, second = np.zeros(root.shape[1]), np.zeros(len(rows.starts))
         batch = max(1, BATCH_ENTRIES // rows.n)
         for start in range(0, GRID, batch):
@@ -263,10 +221,12 @@ class Skew(NamedTuple):
             squares = (white**2).sum(axis=2)
             second += squares.sum(axis=0) / GRID
             third += np.einsum("dg,dgk->k", squares, white) / GRID
-        if not second.any():
-            return cls(third, 0.0)
-        each = float(np.linalg.norm(third) / (second**1.5).sum())
-        return cls(third / second.sum() ** 1.5, each)
+        self.towards, self.each = third, 0.0
+        if second.any():
+            self.towards = third / second.sum() ** 1.5
+            self.each = float(np.linalg.norm(third) / (second**1.5).sum())
+        towards = float(np.linalg.norm(self.towards))
+        self.misleads = self.each > SKEWED_GROUP and towards > SKEWED
 
 
 def dependent_pvalue(

@@ -69,12 +69,8 @@ class OmnibusTest(Result):
     ----------
     kind : {'hosmer_lemeshow', 'kernel'}
         Which statistic.
-    statistic : float
-        Its value.
-    expected : float
-        Its mean when the predictions are calibrated.
-    pvalue : float
-        By `method`.
+    statistic, expected, pvalue : float
+        Its value, its mean when the predictions are calibrated, and the p-value by `method`.
     n_resamples, seed : int
         Draws of labels, and what they were made from.
     low, high : float
@@ -83,10 +79,8 @@ class OmnibusTest(Result):
     method : {'exact', 'chi2', 'none'}
         How the p-value was computed: by drawing labels from the predictions, by chi-square, or not
         at all; numbers are then NaN.
-    df : int or None
-        Degrees of freedom of chi-square.
-    reason : str
-        Why labels were not drawn.
+    df, reason : int or None, str
+        Degrees of freedom of chi-square, and why labels were not drawn.
     """
 
     kind: str
@@ -181,13 +175,10 @@ class HosmerLemeshow:
     @cached_property
     def _inverse(self) -> Floats:
         """The inverse covariance of each group's counts, the last class left out."""
-        found = [
-            np.linalg.pinv(v, 1e-13, hermitian=True)
-            if (w := large_inverse(v, 1e-13)) is None
-            else w
-            for v in self.spread[:, :-1, :-1]
-        ]
-        return np.array(found)
+        pairs = [(v, large_inverse(v, 1e-13)) for v in self.spread[:, :-1, :-1]]
+        return np.array(
+            [np.linalg.pinv(v, 1e-13, hermitian=True) if w is None else w for v, w in pairs]
+        )
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""

@@ -35,8 +35,8 @@ standard error, stays below: of normal variables with the covariance of the meth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,8 +64,7 @@ FIXED = 20_240_601
 """What the normal variables are drawn from: the quantile is a function of the losses alone."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Point:
+class _Point(NamedTuple):
     """The family at one t: A and its first three derivatives, each row's mean and variance."""
 
     t: float
@@ -89,23 +88,10 @@ def thinning(n_samples: int, n_classes: int, most: int = MOST_CELLS) -> int:
 class PairedLoss:
     """The mean log loss of `other` less that of `first`, on the same labels.
 
-    Parameters
-    ----------
-    observed : ndarray of shape (n,)
-        Log loss of each row under `other` less that under `first`.
-    first, other, base : ndarray of shape (m, c)
-        Probabilities above 0, a, b and m of the card, of rows 0, `every`, 2 `every`, ...
-    weight : ndarray of shape (n,)
-        How many rows each stands for.
-    groups : ndarray of shape (n,), optional
-        Which rows may depend on each other, as 0, 1, ...; each row one for survey weights.
-    every : int
-        1 where the probabilities are those of all rows; see `thinning`.
-
-    Attributes
-    ----------
-    mean, standard_error, units : float
-        Mean of the observed differences, its standard error, and rows or groups behind it.
+    `observed` is the difference of each row, which stands for `weight` rows; `first`, `other` and
+    `base` are a, b and m of the card, above 0, of rows 0, `every`, 2 `every`, ... (`thinning`).
+    Rows of the same `groups` (0, 1, ...) may depend on each other; for survey weights each row is
+    one. `mean` and `standard_error` are those of the observed differences, of so many `units`.
 
     Examples
     --------
@@ -137,14 +123,16 @@ class PairedLoss:
         if groups is not None:  # weights that count no rows: as many as they are worth (Kish)
             weight = weight * (weight.sum() / (weight @ weight))
         self.total, self.weight = float(weight.sum()), weight[::every]
+        self.kept = float(self.weight.sum())
         self.base, self.scale = np.log(base).T.copy(), 1.0
         self.gains = np.log(first).T - np.log(other).T
         largest = float(np.abs(self.gains).max(initial=0.0))
         self.same = largest < NO_DIFFERENCE
         if not self.same:
-            spread = float(np.sqrt(self._at(0.0).curvature / self.weight.sum()))
+            spread = float(np.sqrt(self._at(0.0).curvature / self.kept))
             self.scale = max(spread, SMALLEST_PART * largest)
             self.gains /= self.scale
+        self._observed = self.mean / self.scale * self.kept  # S, scaled, for the rows kept
 
     def _at(self, t: float) -> _Point:
         """Return the family at t, here in units of ``1 / scale``."""
@@ -159,11 +147,6 @@ class PairedLoss:
         thirds = cubes - means * (squares + 2.0 * variances)
         slope, curvature, bend = (float(m @ self.weight) for m in (means, variances, thirds))
         return _Point(t, value, slope, curvature, bend, means, variances)
-
-    @property
-    def _observed(self) -> float:
-        """S, scaled, for the rows that were kept."""
-        return self.mean / self.scale * float(self.weight.sum())
 
     def _most_likely(self, here: _Point, events: float) -> _Point:
         """Return the estimate, from `here`, with ``log(A'')`` times `events` as a prior."""
@@ -199,8 +182,7 @@ class PairedLoss:
 
     def _error(self, variances: Floats) -> float:
         """Return the standard error of a mean of independent rows with these (scaled) variances."""
-        kept = float(self.weight.sum())
-        return self.scale * float(np.sqrt(self.weight @ variances / kept / self.total))
+        return self.scale * float(np.sqrt(self.weight @ variances / self.kept / self.total))
 
     @cached_property
     def rows_error(self) -> float:
@@ -247,11 +229,10 @@ class PairedLoss:
 
         By Newton's method inside a bracket: bisection, or twice as far, where it would leave that.
         """
-        best, kept = self.estimate, float(self.weight.sum())
-        reach = quantile * self.error / self.scale * kept / self.typical.curvature
+        best = self.estimate
+        reach = quantile * self.error / self.scale * self.kept / self.typical.curvature
         goal = min(self.typical.curvature * reach * reach, 1e200)
-        inside, outside = 0.0, FARTHEST
-        away = min(reach, 0.5 * FARTHEST)
+        inside, outside, away = 0.0, FARTHEST, min(reach, 0.5 * FARTHEST)
         for _ in range(MAX_ITER):
             here = self._at(best.t + side * away)
             lost = 2.0 * (here.value - best.value - side * away * self._observed)
@@ -263,7 +244,7 @@ class PairedLoss:
             farther = 2.0 * inside if outside == FARTHEST else 0.5 * (inside + outside)
             most = min(outside, 4.0 * away)
             away = newton if inside < newton < most else min(farther, FARTHEST)
-        return here.slope / kept
+        return here.slope / self.kept
 
 
 def all_pairs_quantile(

@@ -52,10 +52,8 @@ class CalibrationPosterior(Result):
         Likelihood ratio statistic, and parameters of MCLLO that the rows can tell apart.
     pvalue : float
         Of the statistic, by chi-square; `calibration_test` says whether that can be trusted.
-    n_samples : int
-        Rows.
-    total_weight : float
-        The n of BIC: the sum of the weights, or the number of rows.
+    n_samples, total_weight : int, float
+        Rows, and the n of BIC: the sum of the weights, or the number of rows.
     warning : str
         What the charge of BIC does to the posterior; empty where it matters little.
     """
@@ -107,11 +105,6 @@ def calibration_posterior(
     baseline, **data
         How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
         `sample_weight`, `normalize`, `clip`; the n of BIC is the sum of the weights.
-
-    Returns
-    -------
-    CalibrationPosterior
-        `posterior`, `log_bayes_factor`, `statistic`, `pvalue`, `warning`; ``print`` it.
 
     Examples
     --------

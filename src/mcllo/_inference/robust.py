@@ -89,21 +89,16 @@ SKEWED_NOTE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
 class Mixture:
-    """S with the eigenvalues of its distribution under H0, a mixture of chi-squares."""
+    """S with the eigenvalues of its distribution under H0, a mixture of chi-squares.
 
-    score: float
-    eigenvalues: Floats
-    """Of ``H^-1 V``; all 1 for independent rows."""
-    n_units: float
+    From ``root = whitening(H)``, U and V; for independent rows the eigenvalues are all 1.
+    """
 
-    @classmethod
-    def of(cls, root: Floats, total: Floats, gram: Floats, n_units: float) -> Mixture:
-        """Return S and its eigenvalues from ``root = whitening(H)``, U and V."""
-        u = total @ root
-        values = np.linalg.eigvalsh(root.T @ gram @ root)
-        return cls(float(u @ u), np.maximum(values, 0.0), n_units)
+    def __init__(self, root: Floats, total: Floats, gram: Floats, n_units: float) -> None:
+        u, values = total @ root, np.linalg.eigvalsh(root.T @ gram @ root)
+        self.score, self.eigenvalues = float(u @ u), np.maximum(values, 0.0)
+        self.n_units = n_units
 
     @property
     def statistic(self) -> float:
@@ -154,15 +149,11 @@ class RobustTest(Tested):
 
     Attributes
     ----------
-    statistic : float
-        Score statistic over the mean of its estimated eigenvalues, or that of drawn labels; about
-        `df` under H0.
-    df : int
-        Parameters that the rows can tell apart.
-    pvalue : float
-        By `method`.
-    method : {'flip', 'f', 'draw'}
-        Random signs of the groups' scores, the F distribution, or drawn labels.
+    statistic, df : float, int
+        Score statistic over the mean of its estimated eigenvalues, or that of drawn labels; under
+        H0 about `df`, the number of parameters that the rows can tell apart.
+    pvalue, method : float, {'flip', 'f', 'draw'}
+        By random signs of the groups' scores, the F distribution, or drawn labels.
     kind : {'cluster', 'sandwich'}
         Whether groups were given, or every row is its own.
     n_groups : int
@@ -177,12 +168,10 @@ class RobustTest(Tested):
         No labels of such rows could give a p-value below it.
     n_resamples, seed : int, int or None
         Flips or draws made, and what they were made from.
-    reason : str
-        Why `method` was used, and what limits the p-value.
+    reason, limits : str, tuple of str
+        Why `method` was used, and what limits the p-value; the latter by itself.
     obstacle : str
         Why these rows cannot show anything at any level; empty where they can.
-    limits : tuple of str
-        What limits the p-value.
     """
 
     statistic: float
@@ -226,8 +215,8 @@ class RobustTest(Tested):
         why, words = self.cannot_tell(alpha), f"The test rests on {self.units}."
         if why:
             words += f" It cannot reject at level {alpha:g}: {why}."
-        numbers = {"n_groups": self.n_groups, "n_effective": self.n_effective}
-        numbers |= {"smallest_pvalue": self.smallest_pvalue}
+        names = ("n_groups", "n_effective", "smallest_pvalue")
+        numbers = {name: getattr(self, name) for name in names}
         return [Statement("note.units", words, "doubt" if why else "plain", numbers)]
 
     @property
@@ -238,10 +227,8 @@ class RobustTest(Tested):
     @property
     def way(self) -> str:
         """How the p-value was computed, in words."""
-        made = format_count(self.n_resamples)
-        return {"flip": f"{made} sign flips", "f": "F", "draw": f"{made} simulated data sets"}[
-            self.method
-        ]
+        words = {"flip": "{} sign flips", "f": "F", "draw": "{} simulated data sets"}
+        return words[self.method].format(format_count(self.n_resamples))
 
     @property
     def units(self) -> str:
@@ -309,7 +296,7 @@ def robust_test(
         raise InputError(f"method must be 'auto', 'flip', 'f' or 'draw'; got {method!r}.")
     check_resamples(n_resamples)
     odds, grouped = predictions.log_odds, predictions.groups is not None
-    theta, free = identity_theta(len(odds)), free_parameters(odds)
+    theta = identity_theta(len(odds))
     sums = score_sums(predictions, theta)
     if grouped and sums.n_units <= 1.0:
         raise InputError(
@@ -319,11 +306,8 @@ def robust_test(
     if sums.n_units <= 1.0:
         raise InputError(f"a robust test needs at least two rows; got {sums.n_units:g}.")
     hessian = LogPartition(odds, predictions.sample_weight)(theta).hessian
-    own = whitening(hessian[np.ix_(free, free)])
-    root = np.zeros((len(free), own.shape[1]))
-    root[free] = own
-    null = Mixture.of(root, sums.total, sums.gram, sums.n_units)
-    effective = n_effective(predictions)
+    root, effective = whitening(hessian, free_parameters(odds)), n_effective(predictions)
+    null = Mixture(root, sums.total, sums.gram, sums.n_units)
     chosen, reason = _choose(predictions, method, sums.n_units, effective, n_resamples)
     entropy = None if chosen == "f" else entropy_of(seed)
     pvalue, smallest = null.f_pvalues()
@@ -346,18 +330,17 @@ def robust_test(
         seed=entropy,
         reason=reason,
     )
+    if chosen == "flip" and entropy is not None:
+        scores, shown = unit_scores(predictions, theta), 1.0 / (n_resamples + 1.0)
+        found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
+        least = max(2.0 ** (1.0 - sums.n_units), shown)
+        floored = max(found.pvalue, least)  # random flips of few groups can fall below all
+        test = replace(test, pvalue=floored, n_resamples=n_resamples, smallest_pvalue=least)
+        if least > shown:
+            test = replace(test, limits=(f"so few can give no p-value below {least:.2g}",))
     if chosen == "draw" and entropy is not None:
-        test = _drawn(test, NullRows.of(predictions), n_resamples, entropy)
+        test = _drawn(test, NullRows(predictions), n_resamples, entropy)
     else:
-        if chosen == "flip" and entropy is not None:
-            scores = unit_scores(predictions, theta)
-            found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
-            shown = 1.0 / (n_resamples + 1.0)
-            least = max(2.0 ** (1.0 - sums.n_units), shown)
-            floored = max(found.pvalue, least)  # random flips of few groups can fall below all
-            test = replace(test, pvalue=floored, n_resamples=n_resamples, smallest_pvalue=least)
-            if least > shown:
-                test = replace(test, limits=(f"so few can give no p-value below {least:.2g}",))
         test = _floored(test, predictions, root, null.score, n_resamples)
     obstacle, weighted = test.obstacle, not (grouped or predictions.counts_rows)
     if weighted and effective < FEWEST_EFFECTIVE and not obstacle:
@@ -394,12 +377,12 @@ def _drawable(predictions: Predictions, n_resamples: int) -> bool:
 def _drawn(test: RobustTest, rows: NullRows, n_resamples: int, seed: int) -> RobustTest:
     """Return the test of drawn labels."""
     if rows.one_label:
-        nothing: dict[str, Any] = {"pvalue": 1.0, "statistic": 0.0, "df": 0, "smallest_pvalue": 1.0}
-        return replace(test, **nothing, obstacle=ONE_LABEL)
+        test = replace(test, pvalue=1.0, smallest_pvalue=1.0, obstacle=ONE_LABEL)
+        return replace(test, statistic=0.0, df=0)
     statistic, df, found = draw_pvalue(rows, n_resamples=n_resamples, seed=seed)
-    own: dict[str, Any] = {"pvalue": found.pvalue, "n_resamples": found.n_resamples}
-    least = 1.0 / (n_resamples + 1.0)
-    return replace(test, statistic=statistic, df=df, smallest_pvalue=least, **own)
+    least, drawn = 1.0 / (n_resamples + 1.0), found.n_resamples
+    test = replace(test, pvalue=found.pvalue, smallest_pvalue=least, n_resamples=drawn)
+    return replace(test, statistic=statistic, df=df)
 
 
 def _floored(
@@ -421,13 +404,13 @@ def _floored(
         asks, test = False, replace(test, limits=(*test.limits, TOO_MANY))
     if not (drawn or asks):
         return test
-    rows = NullRows.of(predictions)
+    rows = NullRows(predictions)
     if rows.one_label:
         return replace(test, obstacle=ONE_LABEL)
     if drawn:
         found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1)[2]
         test = _at_least(test, found.pvalue, alone)
-    if not asks or test.pvalue > UNLIKELY or not (skew := Skew.of(rows, root)).misleads:
+    if not asks or test.pvalue > UNLIKELY or not (skew := Skew(rows, root)).misleads:
         return test
     options = {"n_resamples": draws, "seed": entropy + 2}
     largest = dependent_pvalue(rows, root, skew.towards, **options)

@@ -136,39 +136,27 @@ def size_of(
     confidence: float = 0.95,
     seed: Seed = None,
     n_resamples: int = N_RESAMPLES_SIZE,
-    covariance: Floats | None = None,
 ) -> Size:
-    """Return how far predictions are off by a map that was fitted to them.
+    """Return how far predictions are off by a map that was fitted to them, or to more such rows.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        The rows, or a random sample of those that were fitted.
-    fit : MCLLOFit
-        The map; where rows depend on each other, with its robust covariance (`robust_fit`).
-    confidence : float
-        Of the intervals.
-    seed, n_resamples
-        Of the draws from the law of the estimate.
-    covariance : ndarray, optional
-        Of ``(tau, gamma)``, instead of that of the fit.
+    Where rows depend on each other the fit needs its robust covariance (`robust_fit`).
+    `n_resamples` are draws from the law of the estimate.
     """
     check_share("confidence", confidence)
     check_resamples(n_resamples)
-    entropy, size = entropy_of(seed), len(fit.theta)
+    entropy, size, known = entropy_of(seed), len(fit.theta), fit.cov_theta
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
     moved = Moved(rows.log_odds, _weight(rows))
-    counted = Counted.of(predictions, fit.n_samples)
+    counted, effect = Counted(predictions, fit.n_samples), 1.0
     rng = np.random.default_rng(entropy)
     draws, chances = rng.standard_normal((n_resamples, size)), rng.random(n_resamples)
-    known = fit.cov_theta if covariance is None else np.asarray(covariance, np.float64)
     if not fit.converged:
         found = _of_penalised(rows, moved, counted, draws, confidence)
     elif known.shape != (size, size):
         found = _without_intervals(moved, fit.theta)
     else:
         if counted.dependent:
-            known, counted = steadied(known, moved, fit, counted)
+            known, effect = steadied(known, moved, fit, counted)
         draws *= counted.spread(fit.df, moved.errors(fit.theta), chances)[:, None]
         found = _of_rays(moved, fit.theta, known, draws, confidence)
     ends = dict(zip(chain(*NAMES), found.ends.ravel().tolist(), strict=True))
@@ -177,7 +165,7 @@ def size_of(
         p95_change=found.p95[0],
         top_p95_change=found.p95[1],
         confidence=confidence,
-        power=power_of(moved, fit.df, counted),
+        power=power_of(moved, fit.df, counted, effect),
         levels=levels_of(rows, moved, found.theta, found.known, confidence, fit.n_samples),
         method=found.method,
         n_resamples=0 if found.known is None else n_resamples,
@@ -193,7 +181,7 @@ class _Found(NamedTuple):
     """
 
     ends: Floats
-    p95: tuple[float, float]
+    p95: list[float]
     theta: Floats
     known: Floats | None
     method: str
@@ -221,7 +209,7 @@ def _of_rays(
     ends = np.column_stack([middle.mean(axis=0), low.min(axis=0), high.max(axis=0)])
     middles = [[_p95(moved, theta0 + min(row[1], FAR) * v) for row in t[:2]] for v, t in found]
     p95 = np.mean([(first[0], second[1]) for first, second in middles], axis=0)
-    return _Found(ends, (float(p95[0]), float(p95[1])), theta, known, "ray")
+    return _Found(ends, p95.tolist(), theta, known, "ray")
 
 
 def _of_penalised(
@@ -284,7 +272,7 @@ def _weight(predictions: Predictions) -> Floats:
     return np.ones(predictions.n_samples) if weight is None else weight
 
 
-def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
+def _p95(moved: Moved, theta: Floats) -> list[float]:
     """Return the 95th percentile over rows of both changes."""
     change, top = moved.by_row(theta)
     found = []
@@ -292,32 +280,23 @@ def _p95(moved: Moved, theta: Floats) -> tuple[float, float]:
         order = np.argsort(values, kind="stable")
         place = np.searchsorted(np.cumsum(moved.weight[order]), 0.95 * moved.weight.sum() - 1e-12)
         found.append(float(values[order[min(int(place), len(order) - 1)]]))
-    return found[0], found[1]
+    return found
 
 
-@dataclass(frozen=True)
 class Counted:
-    """How much the rows that were fitted count for.
+    """How much the rows that were fitted count for, of which `predictions` may be a sample.
 
     Their `total` weight, and as many `rows` and `groups` of equal weight as would average as well
     (Kish); infinitely many groups where there are none. Where rows depend on each other, or weights
-    are no counts, they are `dependent`, and `effect` of them are worth one independent row.
+    are no counts, they are `dependent`.
     """
 
-    total: float
-    rows: float
-    groups: float
-    dependent: bool
-    effect: float = 1.0
-
-    @classmethod
-    def of(cls, predictions: Predictions, n_samples: int) -> Counted:
-        """Return what rows count for, of which `predictions` may be a sample."""
+    def __init__(self, predictions: Predictions, n_samples: int) -> None:
         grouped, times = predictions.groups is not None, n_samples / predictions.n_samples
-        total = times * float(_weight(predictions).sum())
-        rows = times * n_effective(replace(predictions, groups=None))
-        groups = n_effective(predictions) if grouped else math.inf
-        return cls(total, rows, groups, grouped or not predictions.counts_rows)
+        self.total = times * float(_weight(predictions).sum())
+        self.rows = times * n_effective(replace(predictions, groups=None))
+        self.groups = n_effective(predictions) if grouped else math.inf
+        self.dependent = grouped or not predictions.counts_rows
 
     def units(self, errors: float = 1.0) -> float:
         """Return how many groups there are, or rows, or errors of this share of the rows."""
@@ -335,11 +314,12 @@ class Counted:
 
 def steadied(
     covariance: Floats, moved: Moved, fit: MCLLOFit, counted: Counted
-) -> tuple[Floats, Counted]:
+) -> tuple[Floats, float]:
     """Return a robust covariance that few groups cannot make too small, and the design effect.
 
-    It is mixed with that of independent rows times the design effect, the mean over parameters, as
-    if one more group for each parameter had shown this.
+    So many rows are worth one independent row. The covariance is mixed with that of independent
+    rows times the design effect, the mean over parameters, as if one more group for each parameter
+    had shown this.
     """
     free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
     own = np.ix_(free, free)
@@ -349,10 +329,10 @@ def steadied(
     share = units / (units + len(free))
     mixed = covariance.copy()
     mixed[own] = share * covariance[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
-    return mixed, replace(counted, effect=effect)
+    return mixed, effect
 
 
-def power_of(moved: Moved, df: int, counted: Counted) -> float:
+def power_of(moved: Moved, df: int, counted: Counted, effect: float) -> float:
     """Return the chance that the test would see a mean change of `LARGE` by one temperature.
 
     Noncentral chi-square (F, where rows depend on each other) with ``2 n KL`` over the design
@@ -360,10 +340,10 @@ def power_of(moved: Moved, df: int, counted: Counted) -> float:
     """
     from scipy.special import chdtri, chndtr, fdtri, ncfdtr
 
-    gains = [gain for gain in (_gain_at(moved, 1.0), _gain_at(moved, -1.0)) if gain is not None]
-    if not gains or df < 1 or not counted.effect > 0.0:
+    gain = min(_gain_at(moved, 1.0), _gain_at(moved, -1.0))
+    if gain == math.inf or df < 1 or not effect > 0.0:
         return math.nan
-    away = 2.0 * counted.total * min(gains) / counted.effect
+    away = 2.0 * counted.total * gain / effect
     if not counted.dependent:
         return 1.0 - float(chndtr(chdtri(df, ALPHA), df, away))
     others = df * max(counted.units() - 1.0, 1.0)
@@ -371,19 +351,17 @@ def power_of(moved: Moved, df: int, counted: Counted) -> float:
     return 1.0 - float(ncfdtr(df, others, away, critical))
 
 
-def _gain_at(moved: Moved, sign: float) -> float | None:
-    """Return the gain of the temperature that changes by `LARGE`; None where none does."""
-    k = len(moved.odds)
+def _gain_at(moved: Moved, sign: float) -> float:
+    """Return the gain of the temperature that changes by `LARGE`; infinite where none does."""
 
     def sizes(log_slope: float) -> Floats:
-        theta = np.concatenate([np.zeros(k), np.full(k, np.exp(sign * log_slope))])
-        return moved.sizes(theta)
+        return moved.sizes(np.repeat([0.0, np.exp(sign * log_slope)], len(moved.odds)))
 
     low, high = 0.0, 0.125
     while sizes(high)[0] < LARGE:
         low, high = high, 2.0 * high
         if high > STEEPEST:
-            return None
+            return math.inf
     for _ in range(12):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if sizes(middle)[0] < LARGE else (low, middle)

@@ -77,7 +77,6 @@ def same_map(
     """Return the p-value of one MCLLO map in both samples; weights must be whole numbers."""
     samples = TwoSamples(train, holdout, seed)
     value = samples.observed()
-
     least = value - TIE * max(1.0, value)
     found = monte_carlo_p(
         lambda start, size: samples.drawn(start, size) >= least,

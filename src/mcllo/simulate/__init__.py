@@ -127,10 +127,8 @@ def power(
         The first class's delta; at 1 the predictions are calibrated and the rate is the size.
     n_classes, distribution, concentration, scale
         As in `draw`; a named distribution.
-    reps : int
-        Repetitions of each setting.
-    alpha : float
-        Level of the test.
+    reps, alpha : int, float
+        Repetitions of each setting, and level of the test.
     exact : bool
         Judge each repetition by an exact p-value instead of chi-square's, which stays beside it.
         It takes about 0.05 s each at n = 400, and more with n.
@@ -146,11 +144,6 @@ def power(
     power : float, optional
         Instead of `n_samples`: find how many rows reject with this probability, of one delta_1.
 
-    Returns
-    -------
-    PowerStudy
-        One row for each n and delta_1, with all p-values and ECEs.
-
     Examples
     --------
     >>> study = power(n_samples=400, delta_1=(1.0, 1.4), reps=100, seed=5)
@@ -164,11 +157,9 @@ def power(
     plan = Plan(design, "exact" if exact else "chi2", int(n_resamples), whole(reps, "reps"))
     level, workers, tried = check_alpha(alpha), n_workers(n_jobs), shifts(delta_1)
     if power is not None and (len(tried) > 1 or resume is not None):
-        raise InputError(
-            Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume"))),
-            argument="power",
-            value=power,
-        )
+        names = map(Option, ("power", "delta_1", "resume"))
+        message = Phrase("{} needs one {} and no {}.", *names)
+        raise InputError(message, argument="power", value=power)
     finished = FinishedCells(resume)
     entropy = entropy_of(finished.settings.get("seed") if seed is None else seed)
 
@@ -207,7 +198,7 @@ def power_for(
 
     Rows are drawn with replacement from your predictions (no labels needed), their labels from the
     MCLLO map of them with `delta` and `gamma`; each sample is tested as `calibration_test` does by
-    default.
+    default. `PowerStudy.smallest_n` reads off the answer.
 
     Parameters
     ----------
@@ -231,11 +222,6 @@ def power_for(
     power : float, optional
         Instead of `n_samples`: find how many rows reject with this probability. The sizes tried
         on the way are the rows of the study, and `PowerStudy.needed` is the answer.
-
-    Returns
-    -------
-    PowerStudy
-        One row for each n; `smallest_n` reads off the answer, or `needed` has it.
 
     Examples
     --------

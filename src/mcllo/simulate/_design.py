@@ -38,7 +38,7 @@ from .._input.labels import Classes, check_each_named, class_names, find_class
 from .._input.predictions import Predictions, as_predictions
 from .._input.probabilities import clean_probs
 from .._input.zeros import DEFAULT_CLIP
-from .._math.likelihood import log_odds_of_rows, recalibrate
+from .._math.likelihood import recalibrate
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]
@@ -71,33 +71,24 @@ class Design:
         """Return a table for each stream, one below the other: first its rows, then its labels."""
         parts = [(self.draw(stream, n_samples), stream.random(n_samples)) for stream in streams]
         rows, uniform = (np.concatenate(part) for part in zip(*parts, strict=True))
-        b, table, logits = self.baseline_index, self.table, None
+        b, table, unknown = self.baseline_index, self.table, np.zeros(len(uniform), dtype=np.intp)
         if table is None:
-            probs = np.maximum(rows, DEFAULT_CLIP)
+            probs, logits, clip = np.maximum(rows, DEFAULT_CLIP), None, None
             probs /= probs.sum(axis=1, keepdims=True)
         else:
-            probs, logits = table.probs[rows], None if table.logits is None else table.logits[rows]
-        odds = log_odds_of_rows(
-            probs if logits is None else logits, b, logarithms=logits is not None
-        )
+            probs, logits, clip = table.probs[rows], table.logits, table.clip
+            logits = None if logits is None else logits[rows]
+        drawn = Predictions(probs, unknown, self.classes, self.classes[b], logits, clip=clip)
         order = np.append(np.delete(np.arange(len(self.classes)), b), b)
-        codes = order[labels_at(recalibrate(theta, odds, b)[:, order], uniform[None])[0]]
-        clip = None if table is None else table.clip
-        return Predictions(probs, codes, self.classes, self.classes[b], logits, clip=clip)
+        chances = recalibrate(theta, drawn.log_odds, b)[:, order]
+        return replace(drawn, codes=order[labels_at(chances, uniform[None])[0]])
 
 
 def part_of(sample: Predictions, rows: slice = slice(None)) -> Predictions:
     """Return one of the tables of a sample, and how many probabilities had been raised in it."""
-    probs, logits = sample.probs[rows], sample.logits
-    n_clipped = int((probs <= (sample.clip or 0.0)).sum())
-    return replace(
-        sample,
-        probs=probs,
-        codes=sample.codes[rows],
-        logits=None if logits is None else logits[rows],
-        clip=DEFAULT_CLIP if n_clipped else None,
-        n_clipped=n_clipped,
-    )
+    part = sample.take(np.arange(sample.n_samples)[rows])
+    n_clipped = int((part.probs <= (sample.clip or 0.0)).sum())
+    return replace(part, clip=DEFAULT_CLIP if n_clipped else None, n_clipped=n_clipped)
 
 
 def _dirichlet(concentration: Floats, stream: np.random.Generator, n_samples: int) -> Floats:
@@ -125,10 +116,8 @@ def _picked(
 def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: Any = None) -> Design:
     """Return the distribution of that name; None stands for parameters of 1."""
     if name not in NAMES:
-        hint = did_you_mean(name, NAMES, "known are")
-        raise InputError(
-            f"distribution {name!r} is not known; {hint}", argument="distribution", value=name
-        )
+        message = f"distribution {name!r} is not known; {did_you_mean(name, NAMES, 'known are')}"
+        raise InputError(message, argument="distribution", value=name)
     c = whole(n_classes, "n_classes", least=2)
     check_sizes([], c)
     for own, given, argument in (
@@ -160,23 +149,17 @@ def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = No
         n, c = simplex.probs.shape
         labels = tuple(names or simplex.names or range(c))
         check_each_named(labels, c)
+        n_zeros, n_clipped, clip = simplex.n_zeros, 0, simplex.clip
         if simplex.raised is not None:
-            raised = f"were raised to {simplex.clip:g}; labels are drawn from the raised rows."
-            whole = f"{simplex.n_zeros} of {simplex.probs.size} probabilities were 0 and {raised}"
-            counts: dict[str, Any] = {"n_zeros": simplex.n_zeros, "n_entries": simplex.probs.size}
-            counts["clip"] = simplex.clip
+            n_clipped = int(simplex.raised.sum())
+            raised = f"were raised to {clip:g}; labels are drawn from the raised rows."
+            detail = f"{n_zeros} of {n * c} probabilities were 0 and {raised}"
+            counts = {"n_zeros": n_zeros, "n_entries": n * c, "clip": clip}
             message = f"probabilities of 0 {raised}"
-            warn(ZeroProbabilityWarning(message, detail=whole, numbers=counts))
+            warn(ZeroProbabilityWarning(message, detail=detail, numbers=counts))
         column = c - 1 if baseline is None else find_class(baseline, labels, "baseline")
-        table = Predictions(
-            simplex.probs,
-            np.zeros(n, dtype=np.intp),
-            labels,
-            labels[column],
-            clip=simplex.clip,
-            n_zeros=simplex.n_zeros,
-            n_clipped=0 if simplex.raised is None else int(simplex.raised.sum()),
-        )
+        unlabelled = simplex.probs, np.zeros(n, dtype=np.intp), labels, labels[column]
+        table = Predictions(*unlabelled, clip=clip, n_zeros=n_zeros, n_clipped=n_clipped)
     n, weight = table.n_samples, table.sample_weight
     draw = partial(_picked, n, None if weight is None else np.cumsum(weight))
     words = f"drawn from {format_count(n)} predictions"
@@ -203,15 +186,9 @@ def _by_label(
     for label, number in value.items():
         place = find_class(label, (*compared, baseline), f"a label of {name}")
         if place == len(compared):
-            raise InputError(
-                Phrase(
-                    "{argument} must not name the baseline {!r}, to which the others are compared; "
-                    "choose another {}.",
-                    baseline,
-                    Option("baseline"),
-                ),
-                argument=name,
-            )
+            rule = "{argument} must not name the baseline {!r}, to which the others are compared; "
+            message = Phrase(rule + "choose another {}.", baseline, Option("baseline"))
+            raise InputError(message, argument=name)
         found[place] = number
     return found
 

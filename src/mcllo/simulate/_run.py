@@ -44,6 +44,7 @@ from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals
 from ..metrics._bins import n_bins_of, top_label, width_index
 from ._design import Design, Streams, part_of
+from ._study import ARRAYS
 
 
 class SmallFits(NamedTuple):
@@ -152,20 +153,14 @@ def _simulated(
 ) -> Floats:
     """Return exact p-values, for ``test="auto"`` only where chi-square cannot be trusted."""
     pvalues, n = chi2.copy(), sample.n_samples // len(chi2)
+    drawing = {"n_resamples": plan.n_resamples, "exceedances": EXCEEDANCES_LARGE}
     for b, stream in enumerate(streams):
         predictions = part_of(sample, slice(b * n, (b + 1) * n))
         df, value = int(fits.df[b]), float(fits.statistic[b])
         if plan.test == "auto" and choose_method(predictions, df, "lr", N_RESAMPLES)[0] == "chi2":
             continue
-        pvalues[b] = exact_pvalue(
-            predictions,
-            "lr",
-            value,
-            "sequential",
-            n_resamples=plan.n_resamples,
-            seed=int(stream.integers(2**63)),
-            exceedances=EXCEEDANCES_LARGE,
-        ).pvalue
+        drawing["seed"] = int(stream.integers(2**63))
+        pvalues[b] = exact_pvalue(predictions, "lr", value, "sequential", **drawing).pvalue
     return pvalues
 
 
@@ -187,11 +182,8 @@ def top_label_errors(probs: Floats, codes: Codes, tables: int) -> Floats:
     return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 
 
-Work = Callable[[Cell, list[range]], Iterable[Floats]]
-
-
 @contextmanager
-def _workers(plan: Plan, n_jobs: int) -> Iterator[Work]:
+def _workers(plan: Plan, n_jobs: int) -> Iterator[Callable[[Cell, list[range]], Iterable[Floats]]]:
     """Give a function that runs batches of a cell, in order, here or in processes."""
     if n_jobs == 1:
         with one_blas_thread():
@@ -219,15 +211,13 @@ def _begin(plan: Plan) -> None:
     global _planned
     _planned = plan
     limit_threads(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
+    def end_with_parent() -> None:  # which may have been killed
+        if (parent := parent_process()) is not None:
+            parent.join()
+            os._exit(1)
 
-def _end_with_parent() -> None:
-    """Wait for the end of the process that started this one, and end; it may have been killed."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 @one_blas_thread()
@@ -239,7 +229,6 @@ def _run_planned(cell: Cell, batch: range) -> Floats:
 Key = tuple[int, float | None]
 
 FORMAT = "mcllo power study, 1"
-ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
 
 
 class FinishedCells(dict[Key, Floats]):
@@ -249,10 +238,9 @@ class FinishedCells(dict[Key, Floats]):
         super().__init__()
         self.path = path
         self.settings: dict[str, Any] = {}
-        if path is None:
-            return
-        check_writable(path)
-        if not Path(path).exists():
+        if path is not None:
+            check_writable(path)
+        if path is None or not Path(path).exists():
             return
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))

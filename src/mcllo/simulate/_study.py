@@ -19,7 +19,8 @@ from ..exceptions import InputError
 from ..metrics._reliability import wilson
 from ._solve import RowsNeeded
 
-LEVEL = 0.95
+ARRAYS = ("pvalues", "pvalues_chi2", "ece_before", "ece_after")
+"""What each repetition is measured by."""
 TESTS = {
     "chi2": "chi-square p-values",
     "exact": "exact p-values",
@@ -27,9 +28,9 @@ TESTS = {
 }
 
 
-def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's interval of a rate."""
-    low, high = wilson(np.array([hits / trials]), np.array([float(trials)]), level)
+def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a rate."""
+    low, high = wilson(np.array([hits / trials]), np.array([float(trials)]), 0.95)
     return float(low[0]), float(high[0])
 
 
@@ -45,10 +46,8 @@ class PowerCell:
         The first class's delta; None where the study has one effect for all cells.
     alpha : float
         Level of the test.
-    pvalues : ndarray of shape (reps,)
-        Of the study's test.
-    pvalues_chi2 : ndarray of shape (reps,)
-        From chi-square; the same when that is the study's test.
+    pvalues, pvalues_chi2 : ndarray of shape (reps,)
+        Of the study's test, and from chi-square; the same when that is the study's test.
     ece_before, ece_after : ndarray of shape (reps,)
         Expected calibration error (top label, ceil(sqrt n) bins) of the rows as drawn, and after
         the MCLLO map that was fitted to these very rows.
@@ -117,14 +116,10 @@ class PowerStudy(Result, Shown):
         One for each setting.
     test : {'chi2', 'exact', 'auto'}
         Where `PowerCell.pvalues` come from.
-    alpha : float
-        Level of the test.
-    seed : int
-        What the repetitions were made from.
-    design : str
-        Where the rows came from, in words.
-    n_classes : int
-        Number of classes.
+    alpha, seed : float, int
+        Level of the test, and what the repetitions were made from.
+    design, n_classes : str, int
+        Where the rows came from, in words, and their number of classes.
     effect : MCLLOMap or None
         The map that labels followed in every row; None where rows differ by `delta_1`.
     needed : RowsNeeded or None
@@ -159,16 +154,14 @@ class PowerStudy(Result, Shown):
 
     def repetitions(self) -> Table:
         """Return a row per repetition: p-values, and ECE before and after."""
-        columns: dict[str, list[Any]] = {
-            "n": [cell.n for cell in self.rows for _ in range(cell.reps)],
-            "delta_1": [cell.delta_1 for cell in self.rows for _ in range(cell.reps)],
-            "repetition": [r for cell in self.rows for r in range(cell.reps)],
-        }
-        for name in ("pvalues", "pvalues_chi2", "ece_before", "ece_after"):
+        each = [(cell, r) for cell in self.rows for r in range(cell.reps)]
+        columns: dict[str, list[Any]] = {"n": [cell.n for cell, _ in each]}
+        if self.effect is None:
+            columns["delta_1"] = [cell.delta_1 for cell, _ in each]
+        columns["repetition"] = [r for _, r in each]
+        for name in ARRAYS:
             values = np.concatenate([getattr(cell, name) for cell in self.rows])
             columns[name.replace("pvalues", "pvalue")] = values.tolist()
-        if self.effect is not None:
-            del columns["delta_1"]
         return Table(columns)
 
     def to_frame(self) -> Any:
@@ -194,12 +187,11 @@ class PowerStudy(Result, Shown):
         truth, footnotes = [], []
         if self.effect is not None:
             del columns["delta_1"]
-            truth = [f"Truth: {effect_words(self.effect)}"]
-            found = self.smallest_n()
+            truth, found = [f"Truth: {effect_words(self.effect)}"], self.smallest_n()
             footnotes = ["No n above has an estimated power of 80 %; try larger ones."]
             if found is not None:
-                size = format_count(found)
-                footnotes = [f"The smallest n above with an estimated power of 80 %: {size}."]
+                smallest = "The smallest n above with an estimated power of 80 %"
+                footnotes = [f"{smallest}: {format_count(found)}."]
         elif any(cell.delta_1 == 1.0 for cell in self.rows):
             footnotes = ["delta_1 = 1: H0 holds, so the rate is the size of the test."]
         if self.needed is not None:

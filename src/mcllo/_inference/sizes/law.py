@@ -238,11 +238,11 @@ def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:
 
 def _of_some_size(moved: Moved, direction: Floats, least: float) -> Floats:
     """Return the direction, made longer where it changes less than chance does."""
-    k = len(direction) // 2
-    size = moved.sizes(identity_theta(k) + direction)[0]
+    theta0 = identity_theta(len(direction) // 2)
+    size = moved.sizes(theta0 + direction)[0]
     if not size > ROUNDING:
-        direction = np.concatenate([np.zeros(k), np.full(k, 1e-6)])
-        size = moved.sizes(identity_theta(k) + direction)[0]
+        direction = np.repeat([0.0, 1e-6], len(theta0) // 2)
+        size = moved.sizes(theta0 + direction)[0]
     return direction * max(1.0, least / max(size, 1e-300)) if size > 0.0 else direction
 
 
@@ -263,18 +263,14 @@ def _meet(null: Floats, at: Callable[[float], Floats], observed: Floats) -> Floa
     squares = np.array(sorted(curves)) ** 2
     rising = np.maximum.accumulate(np.array([curves[t] for t in sorted(curves)]), axis=0)
     levels = (least, observed, observed)
-    return np.array(
-        [
-            [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
-            for j in range(len(SIZES))
-        ]
-    )
+    found = [
+        [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
+        for j in range(len(SIZES))
+    ]
+    return np.array(found)
 
 
 def _crossing(rising: Floats, squares: Floats, level: float) -> float:
     """Return the t at which a rising curve meets the level: 0 where it begins above, else inf."""
-    if rising[0] >= level:
-        return 0.0
-    if rising[-1] < level:
-        return float("inf")
-    return float(np.sqrt(np.interp(level, rising, squares)))
+    found = np.interp(level, rising, squares, right=np.inf)
+    return 0.0 if rising[0] >= level else float(np.sqrt(found))

@@ -32,6 +32,7 @@ PLACES = (0.05, 0.25, 0.5, 0.75, 0.95)
 FEWEST_ROWS, FEWEST_SHARE = 30, 0.01
 """Rows near a level, and their share, from which it is shown."""
 WIDEST = 0.03
+CERTAIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +47,8 @@ class RightAt(Result):
         How often rows near it are right, by the fitted map.
     low, high : float
         Interval of `right`; NaN where there is none.
-    observed : float
-        How often rows near it were right.
-    n_samples : int
-        Rows near it.
+    observed, n_samples : float, int
+        How often rows near it were right, and how many there are.
     """
 
     says: float
@@ -115,7 +114,10 @@ def levels_of(
         near = np.flatnonzero(np.abs(moved.top_probs - level) <= width_at(level))
         share = moved.weight[near] / moved.weight[near].sum()
         moves = level - float(moved.top_probs[near] @ share)
-        right = _inside(float(top[near] @ share) + moves)
+        right, observed = (
+            min(max(float(values[near] @ share) + moves, CERTAIN), 1.0 - CERTAIN)
+            for values in (top, hit)
+        )
         low = high = float("nan")
         if root is not None:
             own, by_class = (moved.top[near], np.arange(len(near))), -g[:, near] * top[near]
@@ -124,10 +126,5 @@ def levels_of(
             spread = np.linalg.norm(slope @ root)
             error = reach * float(spread) / (right * (1.0 - right))
             low, high = (float(expit(logit(right) + step)) for step in (-error, error))
-        observed = _inside(float(hit[near] @ share) + moves)
         found.append(RightAt(level, right, low, high, observed, round(float(times[near].sum()))))
     return tuple(found)
-
-
-def _inside(share: float) -> float:
-    return min(max(share, 1e-9), 1.0 - 1e-9)

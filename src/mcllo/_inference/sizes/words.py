@@ -127,10 +127,8 @@ def _number(value: float, unit: Unit, decimals: int) -> str:
     """
     if math.isnan(value):
         return "-"
-    text = f"{unit.factor * value:.{decimals}f}"
-    while unit is PERCENT and value < 1.0 and float(text) == 100.0 and decimals < unit.decimals:
-        decimals += 1
-        text = f"{unit.factor * value:.{decimals}f}"
-    if unit is PERCENT and value < 1.0 and float(text) == 100.0:
-        return "over 99.99"
-    return text
+    for digits in range(decimals, unit.decimals + 1):
+        text = f"{unit.factor * value:.{digits}f}"
+        if unit is not PERCENT or value >= 1.0 or float(text) != 100.0:
+            return text
+    return "over 99.99"
