@@ -192,8 +192,8 @@ class Rest:
             total[4] += np.einsum("jn,jn->j", others, f)
         self.mean, self.variance = total[:2], total[2:]
         w = np.ones(len(labels)) if weight is None else weight[self.rows]
-        self.counts = np.bincount(labels, w, len(kept))
-        self.sums = np.bincount(labels, w * own, len(kept))
+        counts, sums = np.bincount(labels, w, len(kept)), np.bincount(labels, w * own, len(kept))
+        self.counts, self.sums = counts.astype(np.float64), sums.astype(np.float64)
 
     def _chunk(self, rows: Codes) -> tuple[Floats, Floats, Floats]:
         """Return q, ``1 - q`` and the features of some rows, shape (classes, rows)."""
