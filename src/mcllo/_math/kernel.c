@@ -521,25 +521,23 @@ static TARGET int NAME(softmax)(double *eta, Size k, Size n, Size stride, double
    logarithm here: it is 0, negative or subnormal. */
 static TARGET int NAME(log_odds)(const double *x, Size n, Size c, Size apart, Size b, double *odds,
                                  Size stride) {
-    double *logs = calloc((size_t)(c * BLOCK), sizeof(double)), least = 1.0;
-    if (!logs) return 1;
-    for (Size first = 0; first < n; first += BLOCK) {
-        Size m = n - first < BLOCK ? n - first : BLOCK;
-        for (Size i = 0; i < m; i++)
-            for (Size j = 0; j < c; j++) logs[j * BLOCK + i] = x[(first + i) * apart + j];
-        for (Size j = 0; j < c; j++) {
-            double *own = logs + j * BLOCK;
-            for (Size i = 0; i < m; i++) least = own[i] < least ? own[i] : least;
-            for (Size i = 0; i < BLOCK; i += LANES) NAME(store)(own + i, NAME(log)(NAME(load)(own + i)));
-        }
-        for (Size j = 0; j < c; j++) {
-            double *to = odds + (j < b ? j : j - 1) * stride + first;
-            for (Size i = 0; j != b && i < m; i++)
-                to[i] = logs[j * BLOCK + i] - logs[b * BLOCK + i];
+    V least = (V){0} + 1.0, own, base;
+    for (Size i = 0; i < n; i += LANES) {
+        Size m = n - i < LANES ? n - i : LANES;
+        for (Size e = 0; e < c; e++) { /* the baseline first */
+            Size j = e == 0 ? b : e <= b ? e - 1 : e;
+            for (Size l = 0; l < LANES; l++) own[l] = x[(i + (l < m ? l : 0)) * apart + j];
+            U below = (U)(own < least);
+            least = (V)(((U)own & below) | ((U)least & ~below));
+            own = NAME(log)(own);
+            if (e == 0) base = own;
+            own -= base;
+            if (e) memcpy(odds + (e - 1) * stride + i, &own, (size_t)m * sizeof(double));
         }
     }
-    free(logs);
-    return least >= DBL_MIN ? 0 : 2;
+    for (int l = 0; l < LANES; l++)
+        if (!(least[l] >= DBL_MIN)) return 2;
+    return 0;
 }
 
 /* Write how many of a row's edges, below (k, n), are under its number, u (count, n). */
