@@ -150,10 +150,15 @@ def test_log_odds_in_c_are_those_of_numpy(level, baseline):
 
 
 @needs_library
-@pytest.mark.parametrize("least", [0.0, 2e-308, 5e-324, -0.1])
-def test_what_has_no_logarithm_in_c_is_left_to_numpy(least):
-    rows = np.array([[0.5, 0.5], [least, 1.0]])
-    assert not compiled.fill_log_odds(rows, 1, np.empty((1, 2)))
+@levels
+def test_logarithms_in_c_of_zeros_subnormal_and_strange_numbers(level):
+    at_level(level)
+    own = np.array([0.0, 2e-308, 5e-324, -0.1, np.nan, 1e-310, -0.0, 1.0, 0.3])
+    found = np.empty((1, len(own)))
+    with pytest.MonkeyPatch.context() as patch, np.errstate(divide="ignore", invalid="ignore"):
+        patch.setattr(compiled, "_level", lambda found: level)
+        assert compiled.fill_log_odds(np.column_stack([own, np.ones(len(own))]), 1, found)
+        np.testing.assert_allclose(found[0], np.log(own), rtol=1e-15)
 
 
 @needs_library

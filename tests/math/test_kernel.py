@@ -23,7 +23,7 @@ from toy import TOY_X, TOY_Y
 from mcllo._ground.threads import ordered_map
 from mcllo._math import kernel
 from mcllo._math import likelihood as model
-from mcllo._math.kernel import SAFE, LogPartition, Terms, exponentials, softmax_against_zero
+from mcllo._math.kernel import SAFE, LogPartition, Terms, softmax_against_zero
 from mcllo._math.likelihood import (
     Likelihood,
     identity_theta,
@@ -75,12 +75,15 @@ def test_log_totals_equal_scipy(seed, scale):
     np.testing.assert_allclose(out, np.exp(eta - logsumexp(eta, axis=0))[:3], rtol=1e-11)
 
 
-def test_only_rows_that_would_overflow_are_shifted():
-    odds = np.array([[SAFE + 1.0, 2.0], [1.0, 3.0]])
-    total, top = exponentials(identity_theta(2), odds, np.empty((2, 2)))
-    np.testing.assert_array_equal(top, [SAFE + 1.0, 0.0])
-    np.testing.assert_allclose(total, [1.0, 1.0 + np.exp(2.0) + np.exp(3.0)], rtol=1e-15)
-    assert exponentials(identity_theta(2), odds - 2.0, np.empty((2, 2)))[1] is None
+@pytest.mark.filterwarnings("error")
+def test_a_row_that_would_overflow_changes_no_digit_of_another():
+    odds, theta = np.array([[SAFE + 200.0, 2.1], [1.0, 3.3]]), identity_theta(2)
+    both, alone = np.empty((2, 2)), np.empty((2, 1))
+    total = softmax_against_zero(theta, odds, both)
+    assert total[0] == SAFE + 200.0
+    np.testing.assert_array_equal(both[:, 0], [1.0, np.exp(-SAFE - 199.0)])
+    assert softmax_against_zero(theta, odds[:, 1:], alone)[0] == total[1]
+    np.testing.assert_array_equal(both[:, 1:], alone)
 
 
 def test_the_range_of_the_log_odds_bounds_eta():
@@ -412,11 +415,12 @@ def test_rows_are_recalibrated_as_their_log_odds_are(baseline, n_jobs):
     rng = np.random.default_rng(1)
     probs = rng.dirichlet(np.ones(5), size=40_000)
     theta = rng.normal(1.0, 0.3, size=8)
-    whole = recalibrate(theta, log_odds_from_logs(np.log(probs.T), baseline), baseline)
+    whole = recalibrate(theta, log_odds_of_rows(probs, baseline), baseline)
     np.testing.assert_array_equal(recalibrate_rows(theta, probs, baseline, n_jobs=n_jobs), whole)
-    np.testing.assert_array_equal(
-        recalibrate_rows(theta, np.log(probs), baseline, logarithms=True), whole
-    )
+    logs = np.log(probs)
+    whole = recalibrate(theta, log_odds_from_logs(logs.T.copy(), baseline), baseline)
+    found = recalibrate_rows(theta, logs, baseline, logarithms=True)
+    np.testing.assert_array_equal(found, whole)
 
 
 @pytest.mark.parametrize("baseline", [0, 1, 2])

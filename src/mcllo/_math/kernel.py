@@ -70,45 +70,24 @@ def softmax_against_zero(
     """Write the non-baseline rows of ``softmax(eta, 0)`` to `out`; return ``logsumexp(eta, 0)``.
 
     The latter is written to `total` where given. ``bounded=True`` promises that every eta is below
-    `SAFE`; by default that is looked up.
+    `SAFE`; by default that is looked up. A row's largest eta is taken off before exp where it is
+    above that, and not elsewhere, so that no row's digits depend on its company.
     """
-    total, top = exponentials(theta, odds, out, total, bounded)
+    k, top = len(odds), None
+    np.multiply(odds, theta[k:, None], out=out)
+    out += theta[:k, None]
+    if not (bool(out.max() < SAFE) if bounded is None else bounded):
+        top = out.max(axis=0)
+        top[top < SAFE] = 0.0
+        out -= top
+    np.exp(out, out=out)
+    total = np.add.reduce(out, axis=0, out=total)
+    total += 1.0 if top is None else np.exp(-top)
     out /= total
     np.log(total, out=total)
     if top is not None:
         total += top
     return total
-
-
-def exponentials(
-    theta: Floats,
-    odds: NDArray[Any],
-    out: Floats,
-    total: Floats | None = None,
-    bounded: bool | None = None,
-) -> tuple[Floats, Floats | None]:
-    """Write ``exp(eta - top)`` to `out`; return ``exp(-top) + sum exp(eta - top)`` and top.
-
-    top is the largest eta of a row where it is above `SAFE`, and 0 elsewhere, so that no row's
-    digits depend on its company; None stands for 0 everywhere.
-    """
-    k = len(odds)
-    np.multiply(odds, theta[k:, None], out=out)
-    out += theta[:k, None]
-    if bounded is None:
-        bounded = bool(out.max() < SAFE)
-    if bounded:
-        np.exp(out, out=out)
-        total = np.add.reduce(out, axis=0, out=total)
-        total += 1.0
-        return total, None
-    top = out.max(axis=0)
-    top[top < SAFE] = 0.0
-    out -= top
-    np.exp(out, out=out)
-    total = np.add.reduce(out, axis=0, out=total)
-    total += np.exp(-top)
-    return total, top
 
 
 class LogPartition:

@@ -29,14 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .._ground.threads import borrowed, ordered_map, threads_for
+from .._ground.threads import ordered_map, threads_for
 from .compiled import fill_log_odds
 from .kernel import (
     CHUNK_ELEMENTS,
     ROUNDED_UP,
     LogPartition,
     Terms,
-    exponentials,
+    softmax,
     softmax_against_zero,
 )
 
@@ -160,18 +160,8 @@ def recalibrate(
     theta: Floats, log_odds: NDArray[Any], baseline: int, *, n_jobs: int | None = None
 ) -> Floats:
     """Return g of Eq. (3)-(4), shape (n, c), the baseline back in its column."""
-    k, n = log_odds.shape
-    recalibrated = np.empty((n, k + 1))
-    spare: list[NDArray[Any]] = []
-
-    def work(rows: slice) -> None:
-        odds = log_odds[:, rows]
-        with borrowed(spare, (k, _chunk_rows(n, k)), np.float64) as buffer:
-            g = buffer[:, : odds.shape[1]]
-            _write_softmax(theta, odds, g, baseline, recalibrated[rows])
-
-    _in_chunks(work, n, k, n_jobs)
-    return recalibrated
+    n = log_odds.shape[1]
+    return _recalibrated(theta, lambda rows: log_odds[:, rows], n, baseline, n_jobs)
 
 
 def recalibrate_rows(
@@ -186,47 +176,42 @@ def recalibrate_rows(
 
     As `recalibrate`, but log odds are made chunk by chunk, while the rows are in cache.
     """
-    n, c = rows.shape
-    recalibrated = np.empty((n, c))
-    logs_spare: list[NDArray[Any]] = []
-    spare: list[NDArray[Any]] = []
 
-    def work(chunk: slice) -> None:
-        part = rows[chunk].T
-        m, width = part.shape[1], _chunk_rows(n, c - 1)
-        with (
-            borrowed(logs_spare, (c, width), np.float64) as logs_buffer,
-            borrowed(spare, (c - 1, width), np.float64) as buffer,
+    def odds(chunk: slice) -> Floats:
+        return log_odds_of_rows(rows[chunk], baseline, logarithms=logarithms, n_jobs=1)
+
+    return _recalibrated(theta, odds, len(rows), baseline, n_jobs)
+
+
+def _recalibrated(
+    theta: Floats,
+    odds_of: Callable[[slice], NDArray[Any]],
+    n: int,
+    baseline: int,
+    n_jobs: int | None,
+) -> Floats:
+    k = len(theta) // 2
+    made, (tau, gamma) = np.empty((n, k + 1)), theta.reshape(2, k, 1)
+
+    def work(rows: slice) -> None:
+        odds = odds_of(rows)
+        eta = np.empty((k + 1, odds.shape[1]))
+        eta[baseline] = 0.0
+        for own, part in (
+            (slice(baseline), eta[:baseline]),
+            (slice(baseline, k), eta[baseline + 1 :]),
         ):
-            logs, g = logs_buffer[:, :m], buffer[:, :m]
-            if logarithms:
-                np.copyto(logs, part)
-            else:
-                np.log(part, out=logs)
-            odds = log_odds_from_logs(logs, baseline)
-            _write_softmax(theta, odds, g, baseline, recalibrated[chunk])
+            np.multiply(odds[own], gamma[own], out=part)
+            part += tau[own]
+        softmax(eta)
+        made[rows] = eta.T
 
-    _in_chunks(work, n, c - 1, n_jobs)
-    return recalibrated
+    _in_chunks(work, n, k, n_jobs)
+    return made
 
 
 def _in_chunks(work: Callable[[slice], None], n: int, k: int, n_jobs: int | None) -> None:
     """Call `work` for stretches of rows whose buffers stay in cache."""
-    rows = _chunk_rows(n, k)
+    rows = min(n, max(256, CHUNK_ELEMENTS // k))
     chunks = [slice(start, min(n, start + rows)) for start in range(0, n, rows)]
     list(ordered_map(work, chunks, threads_for(n * k, n_jobs)))
-
-
-def _chunk_rows(n: int, k: int) -> int:
-    return min(n, max(256, CHUNK_ELEMENTS // k))
-
-
-def _write_softmax(
-    theta: Floats, odds: NDArray[Any], g: Floats, baseline: int, out: Floats
-) -> None:
-    """Write the recalibrated rows of these log odds to `out`, shape (m, c), using the buffer g."""
-    total, top = exponentials(theta, odds, g)
-    g /= total
-    out[:, :baseline] = g[:baseline].T
-    out[:, baseline + 1 :] = g[baseline:].T
-    np.divide(1.0 if top is None else np.exp(-top), total, out=out[:, baseline])
