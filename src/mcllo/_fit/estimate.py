@@ -45,7 +45,7 @@ from .._math.likelihood import (
     identity_theta,
     sufficient_statistic,
 )
-from .._math.many_classes import MOST_PARAMETERS, are_many, fit_many, has_whole_hessian
+from .._math.many_classes import MANY, MOST_PARAMETERS, fit_many, has_whole_hessian
 from .._math.newton import FAST, Secants, Solution, approach, minimize
 from .._math.products import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator
 from .._math.separable_classes import Peeled, peel
@@ -131,7 +131,7 @@ def estimate(
             value=penalty,
             remedy=Phrase("Give a number, say {}.", Option("penalty", 1.0)),
         )
-    if not isinstance(penalty, str) and are_many(predictions.n_classes):
+    if not isinstance(penalty, str) and predictions.n_classes >= MANY:
         return _estimate_many(likelihood, predictions, float(penalty), center)
     if penalty == "firth":
         null = likelihood(likelihood.identity[likelihood.free])

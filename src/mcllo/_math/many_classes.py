@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,20 +43,9 @@ MOST_PARAMETERS = 5_000
 """Parameters up to which the whole Hessian is computed: 200 MB at that number."""
 
 
-class Objective(Protocol):
-    """What is minimised: products and preconditioner are those at the last `value_gradient`."""
-
-    def value_gradient(self, x: Floats) -> Terms:
-        """Move to x; the Terms need no Hessian."""
-
-    def product(self, v: Floats) -> Floats:
-        """Return the Hessian times v."""
-
-    def precondition(self, v: Floats) -> Floats:
-        """Return an approximate solution of ``H x = v``."""
-
-
-def minimize_pcg(objective: Objective, start: Floats, *, max_iter: int = MAX_ITER) -> Solution:
+def minimize_pcg(
+    objective: LikelihoodOperator, start: Floats, *, max_iter: int = MAX_ITER
+) -> Solution:
     """Minimise `objective` from `start`; the terms hold no Hessian."""
     solve = Directions(objective)
     return minimize(
@@ -67,7 +56,7 @@ def minimize_pcg(objective: Objective, start: Floats, *, max_iter: int = MAX_ITE
 class Directions:
     """Step 1 with its memory: the last gradient's size, and the products used."""
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: LikelihoodOperator) -> None:
         self.objective, self.size, self.used = objective, np.inf, 0
 
     def __call__(self, terms: Terms) -> Floats:
@@ -117,11 +106,6 @@ def conjugate_gradients(
     return x, MAX_PRODUCTS
 
 
-def are_many(n_classes: int) -> bool:
-    """Whether so many classes are fitted by products."""
-    return n_classes >= MANY
-
-
 def has_whole_hessian(n_parameters: int) -> bool:
     """Whether the Hessian of so many parameters, fixed ones included, is computed at all."""
     return n_parameters <= MOST_PARAMETERS
@@ -137,11 +121,6 @@ class ManyFit:
     blocks: Blocks
     """The 2 x 2 blocks on (tau_j, gamma_j) without penalty, at the last evaluation."""
     start_blocks: Blocks
-
-    @property
-    def information(self) -> Literal["full", "blocks"]:
-        """Whether the whole Hessian was computed; from 'blocks' no standard error follows."""
-        return "blocks" if self.hessian is None else "full"
 
 
 def fit_many(

@@ -16,17 +16,7 @@ FIRST, SPARSEST = 2000, 8
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Scores, labels and weights.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (c, n)
-        Logits or log probabilities.
-    codes : ndarray of shape (n,)
-        The class that came true.
-    weight : ndarray of shape (n,) or None
-        Row weights; None stands for 1.
-    """
+    """Scores (c, n), logits or log probabilities; the class that came true; weights, None for 1."""
 
     scores: Floats
     codes: Codes
