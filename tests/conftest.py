@@ -71,3 +71,16 @@ def _no_figure_is_left_in_pyplot():
     yield
     if plt := sys.modules.get("matplotlib.pyplot"):
         plt.close("all")
+
+
+@pytest.fixture(scope="module", params=["C", "NumPy"])
+def both_kernels(request):
+    """Let every test of a module run with both kernels."""
+    from mcllo._math import compiled
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "NumPy":
+            patch.setattr(compiled, "library", lambda: None)
+        elif compiled.library() is None:
+            pytest.skip("no compiled kernel: install where there is a C compiler")
+        yield request.param

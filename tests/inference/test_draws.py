@@ -90,6 +90,7 @@ def test_p_values_are_exact_by_enumeration(stop_at):
 # --- the sampler
 
 
+@pytest.mark.usefixtures("both_kernels")
 def test_the_sampler_is_that_of_the_specification():
     # methods specification 5.3: u = rng.random((B, n)), label = sum_k 1{u > cum_k}
     u = np.random.default_rng(0).random((20, 16))
@@ -107,6 +108,7 @@ def test_a_batch_starts_anywhere_in_the_stream():
     assert (uniforms(6, 0, 30, 7) != whole).all()
 
 
+@pytest.mark.usefixtures("both_kernels")
 @pytest.mark.parametrize("c", [64, 65, 66, 150, 300])
 def test_many_classes_are_drawn_like_few(c):
     probs = simplex(np.random.default_rng(c), 9, c, 2.0)
@@ -117,6 +119,7 @@ def test_many_classes_are_drawn_like_few(c):
     assert found.max() < c
 
 
+@pytest.mark.usefixtures("both_kernels")
 @pytest.mark.parametrize("c", [3, 70])
 def test_a_uniform_on_an_edge_belongs_to_the_class_below(c):
     # label = number of edges that u exceeds: u does not exceed x_1 = u
@@ -130,6 +133,7 @@ def test_a_sure_class_is_always_drawn():
     assert (draw_labels(np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), 2, 0, 500) == [1, 0]).all()
 
 
+@pytest.mark.usefixtures("both_kernels")
 @pytest.mark.parametrize("baseline", [0, 1, 2])
 def test_draws_enter_through_their_sufficient_statistic(baseline):
     predictions = TOY.with_baseline(baseline)
