@@ -28,16 +28,26 @@ def libraries():
     return ThreadpoolController()
 
 
+def has_its_share(item):
+    """Whether a test has one thread of BLAS and OpenMP, and not one for each processor.
+
+    Simulations have one, as the command line does: their thousands of small products gain nothing
+    by threads. So has every test where each processor already has a worker of xdist, for threads
+    of two workers wait for each other: 40 data sets took 39 s of processor time, not 4. A test
+    about these threads is marked with it.
+    """
+    if item.get_closest_marker("slow") is not None:
+        return True
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return workers >= (os.cpu_count() or 1) and item.get_closest_marker("threads") is None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Give simulations one BLAS thread each, as the command line does; all else has the default.
-
-    Their thousands of small products gain nothing by threads, and where each processor already has
-    a worker of xdist those wait for each other: 40 data sets took 39 s of processor time, not 4.
-    """
-    if item.get_closest_marker("slow") is None:
+    """Limit the threads of other libraries; `mcllo`'s own are as they come."""
+    if not has_its_share(item):
         return (yield)
-    with libraries().limit(limits=1, user_api="blas"):
+    with libraries().limit(limits=1):
         return (yield)
 
 

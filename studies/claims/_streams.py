@@ -23,7 +23,8 @@ MEMORY_SHARES = np.array([0.35, 0.65])
 def log_sum(values: np.ndarray) -> np.ndarray:
     """Return ``log sum exp`` over the last axis."""
     top = values.max(axis=-1, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
+    if not np.isfinite(top).all():
+        top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         return (top + np.log(np.exp(values - top).sum(axis=-1, keepdims=True)))[..., 0]
 
@@ -167,8 +168,10 @@ class Streams:
                     break
                 length[worse] /= 2.0
             theta, best = tried, new
+        else:
+            _, hessian = self._derivatives(odds, hit, theta)
         self.mean[place] = theta
-        self.precision[place] = precision + self._derivatives(odds, hit, theta)[1]
+        self.precision[place] = precision + hessian
 
     def _derivatives(
         self, odds: np.ndarray, hit: np.ndarray, theta: np.ndarray

@@ -19,6 +19,8 @@ from mcllo._ground.threads import (
 )
 from mcllo.exceptions import InputError
 
+pytestmark = pytest.mark.threads
+
 
 def test_the_limit_holds_inside_the_block_only():
     before = n_threads()

@@ -15,6 +15,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import mcllo
 from mcllo.exceptions import InputError, SeparationWarning
 
+pytestmark = pytest.mark.threads
 RNG = np.random.default_rng(0)
 PROBS = RNG.dirichlet(np.ones(4), 3000)
 Y = (RNG.random((3000, 1)) > PROBS.cumsum(axis=1)[:, :-1]).sum(axis=1)

@@ -124,6 +124,7 @@ def test_batches_cover_every_repetition_once(n, reps):
     assert longest == 1 or longest * n * 9 <= BATCH_CELLS
 
 
+@pytest.mark.threads
 def test_the_blas_threads_are_given_back():
     from threadpoolctl import threadpool_info
 
