@@ -343,6 +343,19 @@ def test_approach_ends_where_newton_ends_without_its_hessians(seed):
     assert minimize(objective, near.x).n_iter == 1
 
 
+def test_an_inverse_that_is_too_large_costs_a_few_halvings_and_not_some_each_step():
+    objective, calls = coupled_cosh(0, size=40), []
+
+    def light(x):
+        calls.append(1)
+        return objective(x)
+
+    large = (5.0 * np.linalg.inv(objective(np.zeros(40)).hessian)).__matmul__
+    near = approach(light, np.zeros(40), Secants(large), enough=1e-8)
+    assert near.converged
+    assert len(calls) <= near.n_iter + 4
+
+
 def test_approach_leaves_off_where_decrements_hardly_fall():
     # exp(-x) has no minimum: Newton's step is 1, and decrements fall by a factor e
     objective = separable(lambda x: np.exp(-x), lambda x: -np.exp(-x), lambda x: np.exp(-x))

@@ -17,7 +17,8 @@ enough (`reach`).
 With many parameters most of the work is H. `approach` finds a place so near the minimum that
 `minimize` needs one H there. It goes by directions ``-B g``, B a rough inverse of H, which each
 step s with the change y of the gradient along it corrects (BFGS):
-``B <- (I - s y' / y's) B (I - y s' / y's) + s s' / y's``.
+``B <- (I - s y' / y's) B (I - y s' / y's) + s s' / y's``. Once a step had to be halved, the rough
+inverse P that B begins with counts ``y's / y'P y`` times: else one step after the other would be.
 
 Where a search begins at the minimum of a similar function, and must not know of it in the end,
 `trace` bounds what is left: a function whose slope at the start is that of the problem, with the
@@ -172,7 +173,8 @@ def approach(
         found = line_search(light, x, terms, direction) if decrement <= fast * previous else None
         if found is None:
             return Solution(x, first, terms, decrement, n_iter, False)
-        secants.learn(found[0] - x, found[1].gradient - terms.gradient)
+        halved = not np.array_equal(found[0], x + direction)
+        secants.learn(found[0] - x, found[1].gradient - terms.gradient, halved)
         x, terms = found
     return Solution(x, first, terms, decrement, max_iter, False)
 
@@ -181,13 +183,16 @@ class Secants:
     """Products with the inverse of a Hessian as the last steps show it (BFGS)."""
 
     def __init__(self, inverse: Product) -> None:
-        self.inverse = inverse
+        self.inverse, self.scale = inverse, 1.0
         self.pairs: list[tuple[Floats, Floats, float]] = []
 
-    def learn(self, step: Floats, change: Floats) -> None:
-        """Take in by how much the gradient changed along a step."""
+    def learn(self, step: Floats, change: Floats, halved: bool = False) -> None:
+        """Take in by how much the gradient changed along a step, which may have been halved."""
         curvature = float(step @ change)
         if curvature > 0.0:
+            if halved or self.scale < 1.0:
+                steeper = max(TINY, float(change @ self.inverse(change)))
+                self.scale = min(1.0, curvature / steeper)
             self.pairs = [*self.pairs[1 - MEMORY :], (step, change, curvature)]
 
     def __call__(self, gradient: Floats) -> Floats:
@@ -196,7 +201,7 @@ class Secants:
         for step, change, curvature in reversed(self.pairs):
             parts.append(float(step @ g) / curvature)
             g -= parts[-1] * change
-        found = self.inverse(g)
+        found = self.scale * self.inverse(g)
         for (step, change, curvature), part in zip(self.pairs, reversed(parts), strict=True):
             found = found + (part - float(change @ found) / curvature) * step
         return found
