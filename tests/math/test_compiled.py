@@ -175,6 +175,14 @@ def test_where_rows_lie_in_memory_changes_no_bit(level):
     np.testing.assert_array_equal(ours.hessian, ours.hessian.T)
 
 
+def test_addresses_of_all_kinds_of_arrays():
+    fixed = np.arange(6.0)
+    fixed.setflags(write=False)
+    for array in (np.arange(6.0), fixed, np.arange(6.0)[1::2], np.empty((0, 3)), np.eye(3)[:, 1:]):
+        assert compiled._address(array) == array.ctypes.data
+    assert compiled._address(None) is None
+
+
 @needs_library
 def test_nan_stays_nan():
     odds = np.zeros((2, 9))

@@ -155,7 +155,8 @@ def fill(
     (2K,) or (B, 2K). `others` are basis, centre, reach and first; `numbers` ridge, tol, free, most.
     """
     k, n, (ridge, tol, n_free, most) = len(log_odds), log_odds.shape[-1], numbers
-    given = [_plain(array) for array in (root, statistic, origin, *others)]
+    arrays = (root, statistic, origin, *others)
+    given = [None if array is None else np.ascontiguousarray(array, float) for array in arrays]
     _call(
         *(_address(array) for array in (log_odds, *given, *made)),
         *(ridge, tol, k, n, log_odds.strides[0] // 8, len(statistic), n_free, most),
@@ -218,9 +219,10 @@ def _call(*fields: Any) -> None:
         raise MemoryError
 
 
-def _plain(array: Floats | None) -> Floats | None:
-    return None if array is None else np.ascontiguousarray(array, dtype=np.float64)
-
-
 def _address(array: Any) -> Any:
-    return None if array is None else array.__array_interface__["data"][0]
+    if array is None:
+        return None
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # a third of the other's time
+    except (TypeError, ValueError, BufferError):  # read-only, in pieces or empty
+        return array.__array_interface__["data"][0]

@@ -191,8 +191,7 @@ class Secants:
         curvature = float(step @ change)
         if curvature > 0.0:
             if halved or self.scale < 1.0:
-                steeper = max(TINY, float(change @ self.inverse(change)))
-                self.scale = min(1.0, curvature / steeper)
+                self.scale = min(1.0, curvature / max(TINY, float(change @ self.inverse(change))))
             self.pairs = [*self.pairs[1 - MEMORY :], (step, change, curvature)]
 
     def __call__(self, gradient: Floats) -> Floats:

@@ -48,7 +48,7 @@ MOST_AVERAGED, MOST_STRUCTURED, MOST_FULL = 12, 20, 100
 TOL, TOL_OF_PARTS, MANY_SCORES = 1e-6, 2e-4, 2**14
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
 rows, and fits to parts of them or to so many scores."""
-TOL_OF_WIDE, MOST_LEFT = 0.01, 16.0
+TOL_OF_WIDE, MOST_LEFT = 0.005, 8.0
 """The same for 'full' and its thousands of parameters, for each row, and for all: what is left of
 them then is below what rows can tell. Its fits to parts begin at the identity, which knows of no
 labels."""
