@@ -285,6 +285,7 @@ def densely(monkeypatch):
     def fit(predictions, **how):
         with monkeypatch.context() as patch:
             patch.setattr("mcllo._fit.estimate.MANY", 10**9)
+            patch.setattr("mcllo._fit.estimate.LIGHT", 10**9)
             return fit_predictions(predictions, **how)
 
     return fit
@@ -311,6 +312,19 @@ def test_many_classes_have_the_estimates_of_newton(densely, how, weighted):
     for statistic in ("score", "wald"):
         theirs = value_of(statistic, predictions, exact)
         assert value_of(statistic, predictions, found) == pytest.approx(theirs, rel=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forty_classes_by_gradients_have_the_estimates_of_newton(densely, seed):
+    rng = np.random.default_rng(seed)
+    probs = simplex(rng, 4000, 40, 1.5)
+    predictions = Predictions.from_arrays(probs**1.3, draw(probs, rng), normalize=True)
+    found, exact = fit_predictions(predictions), densely(predictions)
+    assert found.n_iter != exact.n_iter  # another way
+    np.testing.assert_allclose(found.theta, exact.theta, atol=1e-8)
+    assert found.statistic == pytest.approx(exact.statistic, abs=1e-8)
+    np.testing.assert_allclose(found.se_tau, exact.se_tau, rtol=5e-6)
+    np.testing.assert_allclose(found.se_gamma, exact.se_gamma, rtol=5e-6)
 
 
 def test_many_classes_of_which_one_never_varies(densely):

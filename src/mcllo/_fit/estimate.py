@@ -46,7 +46,7 @@ from .._math.likelihood import (
     sufficient_statistic,
 )
 from .._math.many_classes import MANY, MOST_PARAMETERS, fit_many, has_whole_hessian
-from .._math.newton import FAST, Secants, Solution, approach, minimize
+from .._math.newton import FAST, NEARER, TOL, Secants, Solution, approach, minimize
 from .._math.products import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator
 from .._math.separable_classes import Peeled, peel
 from ..exceptions import InputError, Option, Phrase
@@ -190,7 +190,8 @@ def _estimate_lightly(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
     near = approach(
         light, start, secants, first=first, renew=lambda x: inverse_of(rough(x)), fast=FAST
     )
-    solution = minimize(likelihood, near.x, endless=True, settled=near.converged)
+    tol = NEARER if near.converged else TOL
+    solution = minimize(likelihood, near.x, tol=tol, endless=True, settled=near.converged)
     solution = replace(solution, n_iter=near.n_iter + solution.n_iter)
     known = Terms(null.value, null.gradient, NO_HESSIAN)
     at_end, at_identity = solution.terms.hessian, null.hessian

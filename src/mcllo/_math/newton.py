@@ -49,9 +49,10 @@ LOST = 1e-24
 """Part of the value below which a decrement is rounding: it counts where rows weigh so much that no
 decrement can reach `tol`."""
 MAX_ITER = 100
-NEAR = 1e-8
-"""Decrement from which `approach` takes one more step and leaves the last one to `minimize`: with a
-step's usual gain of a factor 50, H is taken a hundred-thousandth of a standard error away."""
+NEAR, NEARER = 1e-6, 1e-7
+"""Decrement from which `approach` takes one more step and leaves the last one to `minimize`, which
+takes it from the second on: with a step's usual gain of a factor 50, H is taken some ten-thousandth
+of a standard error away, and standard errors are good to six digits."""
 ENOUGH_DECREASE = 1e-4
 """Part of the decrease that the slope promises which a step must bring (Armijo)."""
 REACH = 1e8
