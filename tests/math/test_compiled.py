@@ -231,6 +231,8 @@ def test_drawn_labels_and_their_sums_are_those_of_numpy(monkeypatch, n, c, size,
     chosen = labels[:, None] == np.arange(c)[:, None]
     np.testing.assert_array_equal(counts, chosen.sum(axis=2))
     np.testing.assert_allclose(sums, np.where(chosen, values, 0.0).sum(axis=2), atol=1e-12)
+    other = np.asfortranarray(labels.astype(np.int32)), np.asfortranarray(values)
+    np.testing.assert_array_equal(compiled.label_sums(*other), [counts, sums])
 
 
 @pytest.fixture

@@ -353,7 +353,7 @@ def test_an_inverse_that_is_too_large_costs_a_few_halvings_and_not_some_each_ste
     large = (5.0 * np.linalg.inv(objective(np.zeros(40)).hessian)).__matmul__
     near = approach(light, np.zeros(40), Secants(large), enough=1e-8)
     assert near.converged
-    assert len(calls) <= near.n_iter + 4
+    assert len(calls) <= near.n_iter + 4  # 17 calls in 13 steps; 140 in 44 if P stays as it is
 
 
 def test_approach_leaves_off_where_decrements_hardly_fall():

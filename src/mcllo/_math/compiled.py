@@ -206,7 +206,7 @@ def label_sums(labels: NDArray[np.intp], values: Floats) -> tuple[Floats, Floats
     found, made = library(), np.zeros((2, len(labels), len(values)))
     if found is None:
         return None
-    values = np.ascontiguousarray(values)
+    labels, values = np.ascontiguousarray(labels, np.intp), np.ascontiguousarray(values)
     given = (_address(labels), _address(values), *values.shape, len(labels))
     found.mcllo_label_sums(*given, _address(made[0]), _address(made[1]))
     return made[0], made[1]

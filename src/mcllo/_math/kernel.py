@@ -167,7 +167,8 @@ class LogPartition:
                 stack, odds, root = self._filled(theta, bounded, start, buffer)
                 value += float(stack[-1] @ root)
                 linear += stack[:-1] @ root
-                squares += np.einsum("ji,ji->j", stack[k:-1], odds * root)
+                whole = odds if self._root is None else odds * root
+                squares += np.einsum("ji,ji->j", stack[k:-1], whole)
                 if light:
                     own += np.einsum("ji,ji->j", stack[:-1], stack[:-1])
                 else:
