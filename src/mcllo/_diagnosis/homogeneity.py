@@ -44,7 +44,7 @@ from .._inference.budget import (
     N_RESAMPLES,
     SUBGROUPS_WORK,
 )
-from .._inference.draws import draw_labels, monte_carlo_p, written_out
+from .._inference.draws import draw_labels, label_sums, monte_carlo_p, written_out
 from .._inference.likelihood_tests import chi2_sf, trust_chi2
 from .._inference.pvalue import Ground, Limit, PValue, Reason, Tested
 from .._input.predictions import Predictions
@@ -114,13 +114,9 @@ class SubgroupScores:
 
     def __init__(self, rows: Predictions, parts: Sequence[Codes], theta: Floats) -> None:
         odds, b = rows.log_odds, rows.baseline_index
-        self.n_groups, self.n_classes = len(parts), rows.n_classes
-        self.group = np.empty(rows.n_samples, dtype=np.intp)
-        for g, part in enumerate(parts):
-            self.group[part] = g
-        self._columns = np.delete(np.arange(rows.n_classes), b)
-        self._flat = np.insert(odds, b, 0.0, axis=0).ravel()
+        self.parts, self._columns = parts, np.delete(np.arange(rows.n_classes), b)
         inside = [np.ascontiguousarray(odds[:, part]) for part in parts]
+        self._values = [np.insert(own, b, 0.0, axis=0) for own in inside]
         terms = [LogPartition(own)(theta) for own in inside]
         self.means = np.array([term.gradient for term in terms])
         self.roots = [
@@ -142,12 +138,9 @@ class SubgroupScores:
 
     def _sufficient(self, labels: NDArray[np.intp]) -> Floats:
         """Return the sufficient statistics of each subgroup, shape (draws, G, 2K)."""
-        (size, n), c = labels.shape, self.n_classes
-        cells = (labels + c * (self.group + self.n_groups * np.arange(size)[:, None])).ravel()
-        own = self._flat[(labels * n + np.arange(n)).ravel()]
-        shape = (size, self.n_groups, c)
-        counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
-        sums = np.bincount(cells, weights=own, minlength=math.prod(shape)).reshape(shape)
+        pairs = zip(self.parts, self._values, strict=True)
+        found = [label_sums(labels[:, part], own) for part, own in pairs]
+        counts, sums = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return np.concatenate([counts[..., self._columns], sums[..., self._columns]], axis=2)
 
 
@@ -257,7 +250,7 @@ def _simulated(
         found = scores.of_labels(draw_labels(probs, seed, start, size))
         return found >= value * (1.0 - TIE) - 1e-12
 
-    cells = max(len(probs), scores.n_groups * scores.n_classes)
+    cells = max(len(probs), len(scores.parts) * probs.shape[1])
     batch = max(1, min(512, BATCH_ENTRIES // cells))
     found = monte_carlo_p(exceeds, n_resamples=n_draws, batch=batch, seed=seed, stop_at=stop_at)
     return replace(found, method="bootstrap")
