@@ -20,21 +20,13 @@ vanished, not that none did, and `converged` then rests on the decrement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.linalg import (
-    definite_inverse,
-    exceeds,
-    inverse,
-    least_eigenvalue,
-    solve_damped,
-)
+from .._ground.linalg import exceeds, inverse, least_eigenvalue, solver
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
@@ -138,7 +130,9 @@ def estimate(
         solution = firth_solution(likelihood, predictions)
         at = likelihood(solution.x)
         return Estimate(solution, at.hessian, at.value, null, rule="firth")
-    center, gamma = usable_center(predictions, center) if penalty else ("identity", 1.0)
+    if penalty == 0.0:
+        return ridge_estimate(likelihood, 0.0, likelihood.identity[likelihood.free])
+    center, gamma = usable_center(predictions, center)
     end = ridge_estimate(likelihood, penalty, centre_of(predictions.log_odds, gamma))
     return replace(end, center=center, center_gamma=gamma)
 
@@ -177,19 +171,13 @@ def _estimate_lightly(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
     def rough(x: Floats) -> Floats:
         return partition.rough(likelihood.theta(x))[np.ix_(free, free)]
 
-    def inverse_of(hessian: Floats) -> Callable[[Floats], Floats]:
-        found = definite_inverse(hessian)
-        return found[0].__matmul__ if found else partial(solve_damped, hessian)
-
     identity = likelihood.identity[free]
     null, hessian = light(identity), rough(identity)
     start, first = _start(likelihood, Terms(null.value, null.gradient, hessian))
     if first is None:
         first, hessian = light(start), rough(start)
-    secants = Secants(inverse_of(hessian))
-    near = approach(
-        light, start, secants, first=first, renew=lambda x: inverse_of(rough(x)), fast=FAST
-    )
+    secants = Secants(solver(hessian))
+    near = approach(light, start, secants, first=first, renew=lambda x: solver(rough(x)), fast=FAST)
     tol = NEARER if near.converged else TOL
     solution = minimize(likelihood, near.x, tol=tol, endless=True, settled=near.converged)
     solution = replace(solution, n_iter=near.n_iter + solution.n_iter)

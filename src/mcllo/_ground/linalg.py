@@ -8,6 +8,7 @@ something:
 `unit_diagonal`        R and s, of one matrix or many
 `solve_damped`         ``(H + d diag H)^-1 u``, d the least of `DAMPINGS` that makes H definite
 `solve_each`           the same for many at once
+`solver`               the same for one H and many u, one after the other
 `inverse`              ``H^-1``; a large one from its Cholesky factor
 `large_inverse`        ``H^-1`` of a large H that is surely definite, else None
 `definite_inverse`     ``H^-1`` and ``log |H|``, or None where H is not definite
@@ -19,6 +20,9 @@ something:
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +40,7 @@ ROUNDING = 1e-12
 """Eigenvalue of R, relative to the largest, that is lost in rounding."""
 SURELY = 1e-8
 """Least eigenvalue of R from which an inverse keeps half of its digits."""
-LARGE = 500
+LARGE = 150
 """Size from which it pays to invert by a Cholesky factor."""
 
 
@@ -87,6 +91,17 @@ def solve_each(matrices: Floats, rights: Floats) -> Floats:
     for b in np.flatnonzero(~fine):
         found[b] = solve_damped(matrices[b], rights[b])
     return found
+
+
+def solver(matrix: Floats) -> Callable[[Floats], Floats]:
+    """Return ``u -> H^-1 u``: by a Cholesky factor, or as `solve_damped` does."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    scaled, scale = unit_diagonal(matrix)
+    factor, failed = dpotrf(scaled.T, lower=1, clean=0)
+    if failed:
+        return partial(solve_damped, matrix)
+    return lambda right: np.asarray(dpotrs(factor, right / scale, lower=1)[0] / scale, np.float64)
 
 
 def inverse(matrix: Floats, *, large: int = LARGE) -> Floats:

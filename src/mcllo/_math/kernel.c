@@ -379,7 +379,7 @@ static TARGET void NAME(solve)(Size m, const double *h, const double *gradient, 
     for (Size i = 0; i < m; i++) out[i] = -gradient[i] * scale[i] * scale[i];
 }
 
-/* Where problem b stands: a point, and value, gradient and Hessian there. */
+/* Where problem b stands: a point, and value, gradient and Hessian there, side by side. */
 typedef struct {
     double value, *x, *theta, *gradient, *hessian;
 } NAME(Point);
@@ -397,12 +397,13 @@ static TARGET void NAME(away)(const Problems *p, const double *from, const doubl
 /* Fill a point from its x; `whole` is room for 2K, (2K, 2K) and (2K, free) numbers. */
 static TARGET void NAME(move)(const Problems *p, Size b, NAME(Room) *room, double *whole,
                               const double *first, NAME(Point) *at) {
-    Size size = 2 * p->k, m = p->free, entries = p->light ? size : size * size;
-    double *gradient = whole, *hessian = gradient + size, *product = hessian + size * size;
+    Size size = 2 * p->k, m = p->free;
+    double *gradient = p->basis ? whole : at->gradient, *hessian = gradient + size;
+    double *product = hessian + size * size;
     NAME(away)(p, p->origin + b * p->origin_apart, at->x, at->theta);
     at->value = first ? first[0] : 0.0;
     if (first)
-        COPY(whole, first + 1, size + size * size);
+        COPY(gradient, first + 1, size + size * size);
     else
         at->value = NAME(pass)(p, p->odds + b * p->odds_apart,
                                p->root ? p->root + b * p->root_apart : NULL, at->theta, room,
@@ -414,11 +415,7 @@ static TARGET void NAME(move)(const Problems *p, Size b, NAME(Room) *room, doubl
         gradient[i] += p->ridge * far - s;
         hessian[p->light ? i : i * size + i] += p->ridge;
     }
-    if (!p->basis) {
-        COPY(at->gradient, gradient, size);
-        COPY(at->hessian, hessian, entries);
-        return;
-    }
+    if (!p->basis) return;
     CLEAR(at->gradient, m), CLEAR(at->hessian, m * m), CLEAR(product, size * m);
     for (Size i = 0; i < size; i++) {
         const double *row = p->basis + i * m;
@@ -479,9 +476,10 @@ static TARGET int NAME(minimize)(const Problems *p) {
     room.n_sums = 3 * k + (p->light ? size : TILE * TILE * room.tiles * (room.tiles + 1) / 2);
     Size block = (TILE * room.tiles + k + 3) * BLOCK, rest = size + size * size + size * m;
     Size numbers = block + LANES * room.n_sums + 2 * point + m * m + 2 * m + rest;
-    void *memory = calloc((size_t)numbers + 8, sizeof(double));
+    void *memory = malloc((size_t)(numbers + 8) * sizeof(double));
     if (!memory) return 1;
     room.a = (double *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+    CLEAR(room.a, block); /* what no row fills is no NaN */
     room.tail = room.a + TILE * room.tiles * BLOCK, room.root = room.tail + k * BLOCK;
     room.logs = room.root + BLOCK, room.scale = room.logs + BLOCK;
     room.linear = (V *)(room.scale + BLOCK), room.gram = room.linear + 3 * k;
@@ -532,7 +530,10 @@ static TARGET int NAME(log_odds)(const double *x, Size n, Size c, Size apart, Si
             own = NAME(log)(own);
             if (e == 0) base = own;
             own -= base;
-            if (e) memcpy(odds + (e - 1) * stride + i, &own, (size_t)m * sizeof(double));
+            if (e && m == LANES)
+                NAME(store)(odds + (e - 1) * stride + i, own);
+            else if (e)
+                COPY(odds + (e - 1) * stride + i, &own, m);
         }
     }
     return 0;
