@@ -94,6 +94,7 @@ def assess(
     options.check_share(tolerance, "--tolerance")
     reading["label"] = label
     rule, named = split_baseline(reading["baseline"])
+    options.load_report(html)
     with quiet():  # the report says the same in its notes
         result = assess_file(
             file,

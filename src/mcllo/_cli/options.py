@@ -10,9 +10,11 @@ import inspect
 import json
 import shlex
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -263,6 +265,15 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
         return run
 
     return with_options
+
+
+def load_report(out: str | None) -> None:
+    """Begin to load what draws a report, half a second: rows are computed meanwhile, mostly in C.
+
+    Nothing of mcllo: modules that two threads load at a time must not import each other.
+    """
+    if out is not None and out.endswith((".html", ".htm")):
+        threading.Thread(target=import_module, args=("matplotlib.figure",)).start()
 
 
 def write_report(

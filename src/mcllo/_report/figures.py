@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import plot
 from .._assessment.assessment import Assessment
 from .._ground.text import ellipsis, format_count, format_number
@@ -124,6 +126,10 @@ def picture(kind: str, result: Any, alt: str, *options: Mapping[str, Any]) -> Pi
     for each, end in zip(options or [{}], ("", "-phone"), strict=False):
         with aside():
             axes = getattr(plot, kind)(result, **each)
+        for ax in np.ravel(axes):
+            for axis in (ax.xaxis, ax.yaxis):
+                if not axis.get_label_text():
+                    axis.set_label_coords(0.5, 0.5)  # or matplotlib finds a place for no words
         text = plot.to_svg(axes, alt=alt, salt=kind + end, themed=True)
         drawn.append(text.replace(f": {BLUE}", f": var(--mcllo-blue, {BLUE})"))  # on a dark page
     return Picture(kind, drawn[0], "".join(drawn[1:]), plot.caption(kind, result), alt)

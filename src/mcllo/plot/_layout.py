@@ -32,13 +32,15 @@ from numpy.typing import NDArray
 
 from ..exceptions import InputError
 from ._show import OwnAxes
-from ._style import INK, MUTED, PAPER, SMALL, TITLE, note
+from ._style import INK, MUTED, PAPER, SMALL, TITLE, note, unit_ticks
 from ._words import width_of
 
 Place = Axes | Figure | SubFigure | None
 """Where one axes may stand: in a new figure, as given, or in a part of a figure."""
 Places = Sequence[Axes] | NDArray[Any] | Figure | SubFigure | None
 """The same of several axes."""
+MANY_PANELS = 3
+"""Panels beyond which each is small."""
 
 
 class OwnFigure(Figure):
@@ -166,7 +168,10 @@ def panel_room(axes: Sequence[Axes]) -> float:
 
 
 def label_outer(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Label the axes at the left and at the foot of a grid of panels; others lose their numbers."""
+    """Label the axes at the left and at the foot of a grid of panels; others lose their numbers.
+
+    Where there are many, and each is small, both axes are divided once.
+    """
     specs = [ax.get_subplotspec() for ax in axes]
     known = [spec for spec in specs if spec is not None]
     left = min((spec.colspan.start for spec in known), default=0)
@@ -178,6 +183,8 @@ def label_outer(axes: Sequence[Axes], x: str, y: str) -> None:
         )
         ax.set(xlabel=x if last else "", ylabel=y if first else "")
         ax.tick_params(labelbottom=last, labelleft=first)
+        if len(axes) > MANY_PANELS:
+            unit_ticks(ax, 2)
 
 
 def heading(ax: Axes, title: str, below: str = "") -> None:

@@ -6,7 +6,7 @@ says by colour alone what it says: markers and line styles differ too.
 Nothing here touches global settings: artists are made inside `look`, which restores them.
 
 ===============  ==========================================================================
-axes             `plain_axes`, `unit_axes`, `row_axes`, `set_ticks`
+axes             `plain_axes`, `unit_axes`, `unit_ticks`, `row_axes`, `set_ticks`
 rows of dots     `marks`, one for each row; `beside`, words at its end; `key_mark`, for a legend
 words            `note`, so many points from a place of the axes
 ===============  ==========================================================================
@@ -122,10 +122,15 @@ def unit_axes(ax: Axes, bottom: float = 0.0) -> None:
     """Give both axes the range of a probability, the vertical one from `bottom`."""
     ax.set_xlim(-0.01, 1.01)
     ax.set_ylim(bottom - 0.01, 1.02)
-    for axis in (ax.xaxis, ax.yaxis):
-        set_ticks(axis, [0.0, 0.25, 0.5, 0.75, 1.0], "{:g}".format)
+    unit_ticks(ax, 4)
     ax.spines["left"].set_bounds(0.0, 1.0)
     ax.spines["bottom"].set_bounds(0.0, 1.0)
+
+
+def unit_ticks(ax: Axes, parts: int) -> None:
+    """Divide both axes, the range of a probability, into so many parts."""
+    for axis in (ax.xaxis, ax.yaxis):
+        set_ticks(axis, [part / parts for part in range(parts + 1)], "{:g}".format)
 
 
 def row_axes(ax: Axes, n_rows: int) -> None:
