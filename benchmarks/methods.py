@@ -165,7 +165,8 @@ def log_partition(log_odds: np.ndarray) -> Callable[[], Any]:
 
     It may be called again.
     """
-    from mcllo._math.likelihood import LogPartition, identity_theta
+    from mcllo._math.kernel import LogPartition
+    from mcllo._math.likelihood import identity_theta
 
     return partial(LogPartition(log_odds, n_jobs=1), identity_theta(len(log_odds)))
 

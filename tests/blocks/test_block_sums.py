@@ -26,7 +26,8 @@ from mcllo._blocks.sums import (
 from mcllo._fit.objective import free_parameters
 from mcllo._inference.likelihood_tests import _least_variance, expected_errors
 from mcllo._inference.omnibus import HosmerLemeshow, OmnibusTest
-from mcllo._math.likelihood import LogPartition, identity_theta, sufficient_statistic
+from mcllo._math.kernel import LogPartition
+from mcllo._math.likelihood import identity_theta, sufficient_statistic
 from mcllo.exceptions import InputError
 from mcllo.metrics import (
     accuracy,

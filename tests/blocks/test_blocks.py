@@ -19,7 +19,7 @@ from mcllo._blocks.fit import fit_blocks
 from mcllo._blocks.sums import block_terms, picked, row_sums
 from mcllo._fit.fit import fit_predictions
 from mcllo._ground.statements import quiet
-from mcllo._math.likelihood import LogPartition
+from mcllo._math.kernel import LogPartition
 from mcllo.exceptions import InputError
 
 

@@ -6,9 +6,9 @@ from scipy.optimize import minimize as minimize_by_scipy
 from toy import TOY_X, TOY_Y
 
 from mcllo._fit.penalty import Ridge
+from mcllo._math.kernel import LogPartition
 from mcllo._math.likelihood import (
     Likelihood,
-    LogPartition,
     identity_theta,
     log_odds_from_logs,
     sufficient_statistic,

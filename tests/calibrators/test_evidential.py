@@ -10,7 +10,8 @@ from toy import TOY_X, TOY_Y
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_predictions
-from mcllo._math.likelihood import Likelihood, LogPartition, Terms, sufficient_statistic
+from mcllo._math.kernel import LogPartition, Terms
+from mcllo._math.likelihood import Likelihood, sufficient_statistic
 from mcllo._math.newton import minimize
 from mcllo.calibrators._evidential import (
     PlausibleSets,

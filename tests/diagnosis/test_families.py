@@ -23,7 +23,8 @@ from mcllo._diagnosis.families import (
 from mcllo._diagnosis.ladder_models import mcllo_bases
 from mcllo._fit.fit import fit_predictions
 from mcllo._inference.draws import StatisticDraws, draw_labels
-from mcllo._math.likelihood import LogPartition, sufficient_statistic
+from mcllo._math.kernel import LogPartition
+from mcllo._math.likelihood import sufficient_statistic
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)
 BASES = mcllo_bases(2)

@@ -20,7 +20,7 @@ from mcllo._fit.penalty import (
     strongest_evidence,
     temperature_exponent,
 )
-from mcllo._math.likelihood import LogPartition
+from mcllo._math.kernel import LogPartition
 from mcllo._math.newton import minimize
 from mcllo.exceptions import SeparationWarning
 

@@ -11,6 +11,7 @@ from mcllo._ground.linalg import (
     least_eigenvalue,
     pseudo_inverse,
     solve_damped,
+    solver,
     unit_diagonal,
     whitening,
 )
@@ -46,6 +47,7 @@ def test_units_change_no_solution():
     np.testing.assert_allclose(found @ (right * UNITS), expected, rtol=1e-12)
     # det SMALL = 2 (3 - .04) - .5 (1.5 + .02) + .1 (-.1 - .1) = 5.14
     assert log_determinant == pytest.approx(np.log(5.14) + 2.0 * np.log(UNITS).sum(), rel=1e-12)
+    np.testing.assert_allclose(solver(STRETCHED)(right * UNITS), expected, rtol=1e-12)
     near = np.array([1e-3, 1.0, 1e3])
     stretched = SMALL * np.outer(near, near)
     np.testing.assert_allclose(
@@ -58,6 +60,7 @@ def test_a_matrix_that_is_not_definite_is_damped_until_it_is():
     # (H + I)^-1 (1, -1) = (2, -2); without any curvature the right side itself is the direction
     indefinite = np.array([[1.0, 1.5], [1.5, 1.0]])
     np.testing.assert_allclose(solve_damped(indefinite, np.array([1.0, -1.0])), [2.0, -2.0])
+    np.testing.assert_allclose(solver(indefinite)(np.array([1.0, -1.0])), [2.0, -2.0])
     assert definite_inverse(indefinite) is None
     flat = solve_damped(np.zeros((2, 2)), np.array([3.0, -4.0]))
     assert flat[0] > 0.0 > flat[1]

@@ -18,7 +18,8 @@ from mcllo._inference.null_labels import (
     draw_pvalue,
     label_effects,
 )
-from mcllo._math.likelihood import LogPartition, identity_theta
+from mcllo._math.kernel import LogPartition
+from mcllo._math.likelihood import identity_theta
 
 GROUPS = np.arange(16) // 3
 

@@ -106,7 +106,7 @@ def test_the_gain_of_calibrated_rows_follows_chi_square():
     x, y, _ = flat(400, 3)
     p = Predictions.from_arrays(x, y)
     moved, fit = moved_of(p), fit_predictions(p)
-    from mcllo._math.likelihood import LogPartition
+    from mcllo._math.kernel import LogPartition
 
     hessian = LogPartition(p.log_odds)(identity_theta(2)).hessian
     root = covariance_root(np.linalg.inv(hessian))

@@ -9,7 +9,7 @@ from scipy import special
 
 from mcllo._math import compiled
 from mcllo._math.compiled import kernel_name
-from mcllo._math.kernel import LogPartition, softmax
+from mcllo._math.kernel import LogPartition, log, softmax
 from mcllo._math.likelihood import identity_theta, sufficient_statistic
 from mcllo._math.many_fits import Problems
 from mcllo.exceptions import InputError
@@ -159,6 +159,10 @@ def test_logarithms_in_c_of_zeros_subnormal_and_strange_numbers(level):
         patch.setattr(compiled, "_level", lambda found: level)
         assert compiled.fill_log_odds(np.column_stack([own, np.ones(len(own))]), 1, found)
         np.testing.assert_allclose(found[0], np.log(own), rtol=1e-15)
+        for n in range(1, len(own) + 1):
+            part = own[:n].copy()
+            assert compiled.log(part)
+            np.testing.assert_allclose(part, np.log(own[:n]), rtol=1e-15)
 
 
 @needs_library
@@ -197,6 +201,9 @@ def test_rows_that_c_does_not_take_are_left_to_numpy():
     assert not compiled.is_for(odds.astype(np.float32))
     assert not compiled.is_for(np.zeros((8, 3)).T)
     assert not compiled.is_for(np.zeros((compiled.MOST_COMPARED + 1, 2)))
+    for kind in (np.ones((8, 3)).T, np.ones(3, dtype=np.float32)):
+        assert not compiled.log(kind)
+        np.testing.assert_array_equal(log(2.0 * kind), np.log(2.0 * kind))
 
 
 @needs_library

@@ -18,13 +18,8 @@ from mcllo._inference.pvalue import Limit, Note
 from mcllo._math import kernel
 from mcllo._math import many_classes as many
 from mcllo._math import products as operator
-from mcllo._math.likelihood import (
-    Likelihood,
-    LogPartition,
-    Terms,
-    identity_theta,
-    sufficient_statistic,
-)
+from mcllo._math.kernel import LogPartition, Terms
+from mcllo._math.likelihood import Likelihood, identity_theta, sufficient_statistic
 from mcllo._math.many_classes import fit_many
 from mcllo._math.newton import minimize
 from mcllo._math.products import Blocks, LikelihoodOperator, LogPartitionOperator

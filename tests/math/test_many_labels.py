@@ -22,7 +22,8 @@ from mcllo._fit.objective import free_parameters
 from mcllo._ground.threads import threads
 from mcllo._inference.draws import StatisticDraws, draw_labels
 from mcllo._math import many_labels
-from mcllo._math.likelihood import LogPartition, identity_theta, recalibrate, sufficient_statistic
+from mcllo._math.kernel import LogPartition
+from mcllo._math.likelihood import identity_theta, recalibrate, sufficient_statistic
 from mcllo._math.many_labels import LikelihoodRatio, NestedRatio
 from mcllo.exceptions import MclloWarning
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcllo._math.likelihood import Terms
+from mcllo._math.kernel import Terms
 from mcllo._math.many_classes import Directions, conjugate_gradients, minimize_pcg
 from mcllo._math.newton import (
     FAST,

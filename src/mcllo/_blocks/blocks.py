@@ -45,7 +45,7 @@ from .._input.predictions import Predictions
 from .._input.probabilities import clean_logits
 from .._input.weights import no_weight
 from .._input.zeros import warn_of_zeros
-from .._math.likelihood import Terms
+from .._math.kernel import Terms
 from .._math.many_classes import MOST_PARAMETERS, has_whole_hessian
 from ..exceptions import InputError
 from .sums import Block, Layout, RowSums, added, block_terms, picked, row_sums

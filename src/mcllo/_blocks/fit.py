@@ -28,7 +28,8 @@ from .._fit.penalty import Penalty, check_penalty
 from .._fit.sandwich import ScoreSums, row_sums, sandwich
 from .._ground.results import Floats
 from .._input.predictions import Predictions
-from .._math.likelihood import Terms, identity_theta
+from .._math.kernel import Terms
+from .._math.likelihood import identity_theta
 from ..exceptions import Either, InputError, Option, Phrase
 from .blocks import Blocks
 from .sums import Block

@@ -43,7 +43,8 @@ from .._input.labels import Classes, baseline_column, check_not_reserved, defaul
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex, clean_logits, clean_probs
 from .._input.weights import RowFacts, clean_rows
-from .._math.likelihood import LogPartition, Terms, identity_theta, sufficient_statistic
+from .._math.kernel import LogPartition, Terms
+from .._math.likelihood import identity_theta, sufficient_statistic
 from ..metrics._bins import top_label
 
 BLOCK_ROWS = 1 << 16

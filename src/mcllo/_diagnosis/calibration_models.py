@@ -27,7 +27,7 @@ from .._ground.results import Floats
 from .._inference.calibration_test import needs_robust
 from .._inference.pvalue import PValue
 from .._input.predictions import Predictions
-from .._math.likelihood import Terms
+from .._math.kernel import Terms
 from .families import Family, RestrictedFit, restricted_fit, whole_fit
 from .ladder_models import mcllo_bases
 from .nested import Plan, against_identity, against_larger, gain

@@ -36,17 +36,8 @@ from .._ground.linalg import exceeds, unit_diagonal
 from .._ground.results import Codes, Floats
 from .._inference.draws import StatisticDraws, draw_labels
 from .._input.predictions import Predictions
-from .._math.likelihood import (
-    CHUNK_ELEMENTS,
-    ROUNDED_UP,
-    Likelihood,
-    LogPartition,
-    Restricted,
-    Terms,
-    identity_theta,
-    softmax_against_zero,
-    sufficient_statistic,
-)
+from .._math.kernel import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms, softmax_against_zero
+from .._math.likelihood import Likelihood, Restricted, identity_theta, sufficient_statistic
 from .._math.many_fits import Minima, Problems
 from .._math.many_labels import LikelihoodRatio
 from .._math.newton import minimize

@@ -49,7 +49,8 @@ from .._inference.likelihood_tests import chi2_sf, trust_chi2
 from .._inference.pvalue import Ground, Limit, PValue, Reason, Tested
 from .._input.predictions import Predictions
 from .._input.weights import written_times
-from .._math.likelihood import LogPartition, recalibrate
+from .._math.kernel import LogPartition
+from .._math.likelihood import recalibrate
 from .._math.many_labels import TIE
 
 FEWEST = "counted in the subgroup that has the fewest"

@@ -30,13 +30,8 @@ from .._ground.linalg import exceeds, inverse, least_eigenvalue, solver
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from .._math.likelihood import (
-    Likelihood,
-    LogPartition,
-    Terms,
-    identity_theta,
-    sufficient_statistic,
-)
+from .._math.kernel import LogPartition, Terms
+from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
 from .._math.many_classes import MANY, MOST_PARAMETERS, fit_many, has_whole_hessian
 from .._math.newton import FAST, NEARER, TOL, Secants, Solution, approach, minimize
 from .._math.products import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator

@@ -31,7 +31,7 @@ from .._ground.text import Table
 from .._input.arguments import check_share
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from .._math.likelihood import Terms
+from .._math.kernel import Terms
 from .._math.many_classes import has_whole_hessian
 from .._math.products import NO_HESSIAN
 from ..exceptions import (

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._input.predictions import Predictions
-from .._math.likelihood import Likelihood, LogPartition, Terms, identity_theta, sufficient_statistic
+from .._math.kernel import LogPartition, Terms
+from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
 from .._math.many_fits import Problems
 
 Objective = Callable[[Floats], Terms]

@@ -44,7 +44,8 @@ from .._ground.linalg import definite_inverse
 from .._ground.results import Floats
 from .._ground.statements import warn
 from .._input.predictions import Predictions
-from .._math.likelihood import CHUNK_ELEMENTS, Likelihood, Terms, softmax_against_zero
+from .._math.kernel import CHUNK_ELEMENTS, Terms, softmax_against_zero
+from .._math.likelihood import Likelihood
 from .._math.newton import Solution, minimize
 from .._math.temperature import inverse_temperature
 from ..exceptions import InputError, Option, Phrase, SeparationWarning

@@ -42,7 +42,7 @@ from .._ground.results import Floats
 from .._ground.statements import OF_ESTIMATES, quiet
 from .._input.arguments import check_share
 from .._input.predictions import TableOptions, judged_predictions, reads_rows
-from .._math.likelihood import Terms
+from .._math.kernel import Terms
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError
 from .estimate import objective_of

@@ -31,7 +31,7 @@ from .._ground.results import Floats, plain
 from .._ground.text import Table
 from .._input.labels import Classes
 from .._input.probabilities import Simplex
-from .._math.likelihood import CHUNK_ELEMENTS
+from .._math.kernel import CHUNK_ELEMENTS
 from ..exceptions import InputError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ import numpy as np
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._input.weights import written_times
-from .._math.likelihood import CHUNK_ELEMENTS, LogPartition, softmax_against_zero
+from .._math.kernel import CHUNK_ELEMENTS, LogPartition, softmax_against_zero
 from .fit import MCLLOFit
 
 

@@ -32,7 +32,8 @@ from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.likelihood import identity_theta, softmax_against_zero
+from .._math.kernel import softmax_against_zero
+from .._math.likelihood import identity_theta
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 from .posterior import (

@@ -47,7 +47,8 @@ from .._ground.results import Floats
 from .._ground.statements import warn
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.likelihood import LogPartition, identity_theta, recalibrate, softmax_against_zero
+from .._math.kernel import LogPartition, softmax_against_zero
+from .._math.likelihood import identity_theta, recalibrate
 from .._math.many_fits import Problems
 from .._math.many_labels import THREADS_PAY
 from .._math.newton import minimize, newton_direction

@@ -47,7 +47,8 @@ from .._fit.objective import FreeLikelihood, free_parameters, likelihood_of
 from .._ground.results import Floats
 from .._ground.text import PWords, format_number, p_words
 from .._input.predictions import Predictions
-from .._math.likelihood import Restricted, Terms, identity_theta
+from .._math.kernel import Terms
+from .._math.likelihood import Restricted, identity_theta
 from .._math.many_classes import has_whole_hessian
 from .._math.many_labels import TIE, LikelihoodRatio
 from .._math.newton import minimize

@@ -35,7 +35,8 @@ from .._fit.objective import free_parameters
 from .._ground.linalg import pseudo_inverse
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
-from .._math.likelihood import LogPartition, identity_theta
+from .._math.kernel import LogPartition
+from .._math.likelihood import identity_theta
 from .._math.many_labels import TIE
 from .budget import BATCH_ENTRIES, N_RESAMPLES
 from .draws import (

@@ -64,7 +64,8 @@ from .._ground.results import Floats
 from .._ground.statements import Statement
 from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
-from .._math.likelihood import LogPartition, identity_theta
+from .._math.kernel import LogPartition
+from .._math.likelihood import identity_theta
 from ..exceptions import InputError
 from . import budget
 from .budget import N_RESAMPLES

@@ -34,7 +34,8 @@ from .._ground.results import Floats, Result
 from .._ground.statements import OF_ESTIMATES, Statement, quiet
 from .._input.arguments import check_share
 from .._input.predictions import Predictions
-from .._math.likelihood import LogPartition, identity_theta
+from .._math.kernel import LogPartition
+from .._math.likelihood import identity_theta
 from .budget import N_RESAMPLES_SIZE
 from .draws import Seed, check_resamples, entropy_of
 from .sizes.law import SIZES, Moved, clear_part, covariance_root, limits

@@ -47,16 +47,15 @@ class _Problems(ctypes.Structure):
     """``Problems`` of kernel.c: addresses of arrays, numbers, sizes."""
 
     _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("odds", "root", "statistic", "origin")),
-        *((name, ctypes.c_void_p) for name in ("basis", "centre", "reach", "first")),
-        *((name, ctypes.c_void_p) for name in ("theta", "start", "value")),
-        *((name, ctypes.c_void_p) for name in ("gradient", "hessian", "steps")),
-        *((name, ctypes.c_double) for name in ("ridge", "tol")),
-        *((name, ctypes.c_ssize_t) for name in ("k", "n", "stride", "count", "free", "most")),
-        *(
-            (name, ctypes.c_ssize_t)
-            for name in ("odds_apart", "root_apart", "origin_apart", "light")
-        ),
+        (name, kind)
+        for kind, names in (
+            (ctypes.c_void_p, "odds root statistic origin basis centre reach first"),
+            (ctypes.c_void_p, "theta start value gradient hessian steps"),
+            (ctypes.c_double, "ridge tol"),
+            (ctypes.c_ssize_t, "k n stride count free most"),
+            (ctypes.c_ssize_t, "odds_apart root_apart origin_apart light"),
+        )
+        for name in names.split()
     ]
 
 
@@ -87,6 +86,7 @@ def _load(path: Path) -> ctypes.CDLL | None:
     address, size = ctypes.c_void_p, ctypes.c_ssize_t
     found.mcllo_minimize.argtypes = [ctypes.c_int, ctypes.POINTER(_Problems)]
     found.mcllo_softmax.argtypes = [ctypes.c_int, address, size, size, size, address]
+    found.mcllo_log.argtypes = [ctypes.c_int, address, size]
     found.mcllo_log_odds.argtypes = [ctypes.c_int, address, *[size] * 4, address, size]
     found.mcllo_labels.argtypes = [ctypes.c_int, address, address, *[size] * 3, address]
     found.mcllo_label_sums.argtypes = [address, address, *[size] * 3, address, address]
@@ -176,6 +176,12 @@ def softmax(eta: Floats) -> Floats | None:
     if found.mcllo_softmax(_level(found), _address(eta), *eta.shape, stride, _address(logs)):
         raise MemoryError
     return logs
+
+
+def log(x: Floats) -> bool:
+    """Replace `x` by its logarithms; False where C does not."""
+    found, plain = library(), x.dtype == np.float64 and x.flags.c_contiguous
+    return found is not None and plain and not found.mcllo_log(_level(found), _address(x), x.size)
 
 
 def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:

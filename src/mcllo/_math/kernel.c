@@ -134,6 +134,8 @@ PUBLIC int mcllo_softmax(int level, double *eta, Size k, Size n, Size stride, do
     return WIDEST(level, softmax, eta, k, n, stride, logs);
 }
 
+PUBLIC int mcllo_log(int level, double *x, Size n) { return WIDEST(level, logs, x, n); }
+
 PUBLIC int mcllo_log_odds(int level, const double *x, Size n, Size c, Size apart, Size b,
                           double *odds, Size stride) {
     return WIDEST(level, log_odds, x, n, c, apart, b, odds, stride);
@@ -515,6 +517,14 @@ static TARGET int NAME(softmax)(double *eta, Size k, Size n, Size stride, double
         COPY(logs + first, own, m);
     }
     free(memory);
+    return 0;
+}
+
+/* Replace numbers by their logarithms. */
+static TARGET int NAME(logs)(double *x, Size n) {
+    Size i = 0;
+    for (; i + LANES <= n; i += LANES) NAME(store)(x + i, NAME(log)(NAME(load)(x + i)));
+    for (; i < n; i++) x[i] = NAME(log)((V){0} + x[i])[0];
     return 0;
 }
 

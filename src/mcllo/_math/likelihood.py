@@ -31,28 +31,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._ground.threads import ordered_map, threads_for
 from .compiled import fill_log_odds
-from .kernel import (
-    CHUNK_ELEMENTS,
-    ROUNDED_UP,
-    LogPartition,
-    Terms,
-    softmax,
-    softmax_against_zero,
-)
-
-__all__ = [
-    "CHUNK_ELEMENTS",
-    "ROUNDED_UP",
-    "Likelihood",
-    "LogPartition",
-    "Terms",
-    "identity_theta",
-    "log_odds_from_logs",
-    "log_odds_of_rows",
-    "recalibrate",
-    "softmax_against_zero",
-    "sufficient_statistic",
-]
+from .kernel import CHUNK_ELEMENTS, Terms, softmax
 
 
 def identity_theta(n_compared: int) -> Floats:
@@ -141,19 +120,14 @@ class Restricted:
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and Hessian at `x`."""
         theta = self.theta(x)
-        return self.of(theta, self.objective(theta))
-
-    def of(self, theta: Floats, terms: Terms) -> Terms:
-        """Return the terms in x, from those of the objective at `theta`."""
-        value, gradient, hessian = terms.value, terms.gradient, terms.hessian
+        terms = self.objective(theta)
         if self.penalty:
             away = theta - self.centre
-            value = value + 0.5 * self.penalty * float(away @ away)
-            gradient = gradient + self.penalty * away
-            hessian = hessian + self.penalty * np.eye(len(theta))
-        if self.basis is None:
-            return Terms(value, gradient, hessian)
-        return Terms(value, self.basis.T @ gradient, self.basis.T @ hessian @ self.basis)
+            pull, curved = self.penalty * away, self.penalty * np.eye(len(theta))
+            terms += Terms(0.5 * float(pull @ away), pull, curved)
+        if (b := self.basis) is None:
+            return terms
+        return Terms(terms.value, b.T @ terms.gradient, b.T @ terms.hessian @ b)
 
 
 def recalibrate(

@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .kernel import softmax
-from .likelihood import CHUNK_ELEMENTS, Terms
+from .kernel import CHUNK_ELEMENTS, Terms, softmax
 
 TINY = 1e-300
 """Probability of a label down to which its loss is known better from it than from eta."""

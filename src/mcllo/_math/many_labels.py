@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from .._ground.linalg import LARGE, large_inverse
 from .._ground.results import Codes, Floats
 from .._ground.threads import n_threads, ordered_map
-from .likelihood import LogPartition, Terms, identity_theta
+from .kernel import LogPartition, Terms
+from .likelihood import identity_theta
 from .many_fits import TOL, Minima, Problems
 
 Found = TypeVar("Found")
@@ -62,9 +63,8 @@ class LikelihoodRatio:
     ) -> None:
         self.log_odds, self.weight, self.basis = log_odds, weight, basis
         self.origin = identity_theta(len(log_odds)) if origin is None else origin
-        self._chosen: Codes | None = None
         if free is not None and not free.all():
-            self.basis, self._chosen = np.eye(len(free))[:, free], np.flatnonzero(free)
+            self.basis = np.eye(len(free))[:, free]
         self.first = self.partition()(self.origin)
 
     def partition(self) -> Callable[[Floats], Terms]:
@@ -74,9 +74,7 @@ class LikelihoodRatio:
     def scores(self, statistics: Floats) -> Floats:
         """Return the score statistics ``U' H(theta0)^-1 U``; no refit."""
         u = statistics - self.first.gradient
-        if self._chosen is not None:
-            u = u[:, self._chosen]
-        elif self.basis is not None:
+        if self.basis is not None:
             u = u @ self.basis
         return np.einsum("bi,bi->b", u @ self._inverse, u)
 
@@ -84,9 +82,7 @@ class LikelihoodRatio:
     def _inverse(self) -> Floats:
         """``H(theta0)^-1``, made once: of thousands of parameters it takes seconds."""
         hessian = self.first.hessian
-        if self._chosen is not None:
-            hessian = hessian[np.ix_(self._chosen, self._chosen)]
-        elif self.basis is not None:
+        if self.basis is not None:
             hessian = self.basis.T @ hessian @ self.basis
         found = large_inverse(hessian, 1e-15)
         if found is not None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .likelihood import CHUNK_ELEMENTS
+from .kernel import CHUNK_ELEMENTS, softmax
 
 LOG_BOUND = 16.0
 """Largest ``|log u|``: 1 / T is sought between 1.1e-7 and 8.9e6."""
@@ -100,12 +100,11 @@ def _central_moments(u: float, scores: Floats, weight: Floats | None) -> Floats:
     for start in range(0, n_samples, rows):
         z = scores[:, start : start + rows]
         powers = np.multiply(z, u, out=buffer[:, : z.shape[1]])
-        np.exp(powers, out=powers)
-        total = powers.sum(axis=0)
+        softmax(powers)
         raw = []
         for _ in range(3):
             powers *= z
-            raw.append(powers.sum(axis=0) / total)
+            raw.append(powers.sum(axis=0))
         mean, square, cube = raw
         variance = square - mean * mean
         moments = (mean, variance, cube - mean * (square + 2.0 * variance))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._ground.statements import warn
 from .._input.predictions import Predictions
-from .._math.likelihood import Terms
+from .._math.kernel import Terms
 from .._math.newton import minimize
 from ..exceptions import USE_A_PENALTY, Phrase, SeparationWarning
 from ._base import OneVsRest, float_array

@@ -46,8 +46,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._ground.results import Codes, Floats, Result
-from .._math.kernel import softmax
-from .._math.likelihood import CHUNK_ELEMENTS, Terms
+from .._math.kernel import CHUNK_ELEMENTS, Terms, softmax
 from .._math.newton import Solution, minimize
 from ..exceptions import InputError
 

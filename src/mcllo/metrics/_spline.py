@@ -36,7 +36,7 @@ import numpy as np
 
 from .._ground.linalg import inverse, whitening
 from .._ground.results import Codes, Floats
-from .._math.likelihood import Terms
+from .._math.kernel import Terms
 from .._math.newton import minimize
 
 FLOOR = 1e-12

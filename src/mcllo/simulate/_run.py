@@ -38,7 +38,8 @@ from .._ground.threads import limit_threads, one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES
 from .._inference.likelihood_tests import choose_method, exact_pvalue
 from .._input.predictions import Predictions
-from .._math.likelihood import identity_theta, softmax_against_zero
+from .._math.kernel import softmax_against_zero
+from .._math.likelihood import identity_theta
 from .._math.many_fits import Problems
 from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals

@@ -41,7 +41,8 @@ import numpy as np
 
 from ..._ground.linalg import unit_diagonal
 from ..._ground.results import Floats
-from ..._math.likelihood import identity_theta, softmax_against_zero
+from ..._math.kernel import softmax_against_zero
+from ..._math.likelihood import identity_theta
 
 SIZES = ("change", "top", "gain")
 ROUNDING = 1e-12

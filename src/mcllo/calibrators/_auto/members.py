@@ -48,10 +48,10 @@ MOST_AVERAGED, MOST_STRUCTURED, MOST_FULL = 12, 20, 100
 TOL, TOL_OF_PARTS, MANY_SCORES = 1e-6, 2e-4, 2**14
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
 rows, and fits to parts of them or to so many scores."""
-TOL_OF_WIDE, MOST_LEFT = 0.005, 8.0
+TOL_OF_WIDE, MOST_LEFT, TOL_OF_MANY = 0.005, 8.0, 0.1
 """The same for 'full' and its thousands of parameters, for each row, and for all: what is left of
 them then is below what rows can tell. Its fits to parts begin at the identity, which knows of no
-labels."""
+labels. And for the look-alike map of as many classes, for all rows."""
 MOST_CHEAP = 200
 """Parameters of ridge maps up to which the Hessian is made anew for fits to parts."""
 TRACE = 0.1
@@ -184,7 +184,8 @@ class MembersFit:
         if "similar" in names:
             known = None if near is None else near.similar
             inverse = self._inverse("similar", rows.total / self.rows.total)
-            similar, logs, inverse = fit_similar(rows, tol, known, inverse, trace)
+            enough = TOL_OF_MANY if "full" in names and tol >= TOL else tol
+            similar, logs, inverse = fit_similar(rows, enough, known, inverse, trace)
             self.inverses.setdefault("similar", inverse)
             told = replace(rows, scores=logs)
         return Members(soft, maps | self._ridge_maps(rows, told, tol, near), similar)

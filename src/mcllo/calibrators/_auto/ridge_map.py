@@ -78,8 +78,9 @@ def by_shared(rows: Rows, theta: Floats, ridge: float) -> Product:
     """Return products with the inverse for full maps whose entries are all held back alike.
 
     Blocks of the classes weigh the same rows ``x x'`` by ``v_ji = w_i g_ji (1 - g_ji)``. S weighs
-    them by what the classes have together, and s_j is the part of class j.
+    them (of many rows some) by what the classes have together, and s_j is the part of class j.
     """
+    rows = rows.first() or rows
     x = np.vstack([rows.scores, np.ones(len(rows.codes))])
     g = theta @ x
     softmax(g)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._ground.results import Codes, Floats
-from ..._math.likelihood import CHUNK_ELEMENTS
+from ..._math.kernel import CHUNK_ELEMENTS
 
 FIRST, SPARSEST = 2000, 8
 """A first fit is made to so many rows at least, and to one of so many at least."""

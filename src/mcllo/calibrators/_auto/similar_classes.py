@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ..._ground.results import Floats, Result
-from ..._math.kernel import Terms, softmax
+from ..._math.kernel import Terms, log, softmax
 from ..._math.newton import Product, Secants, approach, minimize
 from ..._math.products import NO_HESSIAN
 from .rows import Rows
@@ -36,7 +36,7 @@ from .rows import Rows
 N_SHARED = 5
 SHARED, OWN = 2.0, 3.0
 """Ridge on the shared numbers, and on intercepts for each root of c."""
-MOST_KEPT = 2**22
+MOST_KEPT = 2**23
 """Features up to which a search keeps them from step to step."""
 
 
@@ -182,7 +182,7 @@ def _features(x: Floats, alike: Floats) -> Floats:
     softmax(features[2])
     np.matmul(alike, x, out=features[0])
     np.matmul(alike, features[2], out=features[1])
-    np.log(features[1], out=features[4])
+    features[4] = log(features[1].copy())
     return features
 
 

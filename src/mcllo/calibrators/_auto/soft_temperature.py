@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._ground.results import Floats, Result
-from ..._math.kernel import Terms, softmax
+from ..._math.kernel import Terms, log, softmax
 from ..._math.newton import minimize
 from ..._math.temperature import inverse_temperature
 from .rows import Rows
@@ -72,7 +72,7 @@ class SoftTemperature(Result):
         softmax(g)
         g *= 1.0 - self.slip
         g += self.slip / len(g)
-        return np.log(g, out=g)
+        return log(g)
 
 
 def fit_soft_temperature(

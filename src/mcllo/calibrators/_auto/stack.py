@@ -56,7 +56,7 @@ from ..._ground.threads import one_blas_thread
 from ..._inference.paired_loss import thinning
 from ..._input.predictions import Predictions
 from ..._math.kernel import Terms, softmax
-from ..._math.newton import minimize, newton_direction
+from ..._math.newton import minimize
 from ...metrics._scores import error_of_mean
 from .._linear_fit import transposed_scores
 from .members import Members, MembersFit
@@ -210,9 +210,10 @@ class _Barrier:
         return minimize(self, start, tol=TOL, solve=self._direction, settled=True).x
 
     def _direction(self, terms: Terms) -> Floats:
-        """Return the Newton direction, no longer than weights stay positive."""
-        direction = newton_direction(terms)
-        return direction / max(1.0, float((-direction / self.w).max()) / NEAREST)
+        """Return the Newton direction, found in units of the weights, which stay positive."""
+        curved = terms.hessian * np.outer(self.w, self.w)
+        shares = np.asarray(np.linalg.solve(curved, self.w * terms.gradient), np.float64)
+        return -self.w * shares / max(1.0, float(shares.max()) / NEAREST)
 
 
 @dataclass(frozen=True, eq=False)
