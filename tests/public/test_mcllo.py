@@ -132,6 +132,25 @@ def test_a_rejected_set_is_recalibrated_as_without_a_gate():
     assert free.gate_ is None
 
 
+def test_the_fit_that_was_tested_is_the_map(monkeypatch):
+    def refused(*_, **__):
+        raise AssertionError("a second fit")
+
+    monkeypatch.setattr("mcllo.calibrators._mcllo.fit_predictions", refused)
+    sharp = data.sharp().predictions()
+    assert MCLLOCalibrator(gate=0.05).fit(sharp).gate_.recalibrates
+    with pytest.raises(AssertionError, match="a second fit"):
+        MCLLOCalibrator(gate=0.05, penalty=1.0).fit(sharp)
+
+
+def test_an_open_gate_warns_of_rows_without_an_estimate():
+    # every row is right: predictions are too cautious, and no map is bold enough
+    p = np.tile([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]], (30, 1))
+    with pytest.warns(SeparationWarning, match="does not exist"):
+        gated = MCLLOCalibrator(gate=0.05).fit(p, np.tile([0, 1, 2], 30))
+    assert gated.gate_.recalibrates
+
+
 @pytest.mark.parametrize("baseline", ["auto", "all"])
 def test_a_chosen_baseline_is_paid_for(baseline):
     calm = data.calm().predictions()

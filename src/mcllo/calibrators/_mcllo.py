@@ -33,6 +33,7 @@ from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import (
     fit_and_test,
     honest_fit,
+    needs_robust,
     refuse_choice,
     split_baseline,
 )
@@ -91,15 +92,18 @@ def check_gate(alpha: float) -> float:
     return alpha
 
 
-def decide(predictions: Predictions, alpha: float, rule: str = "", seed: int = 0) -> GateDecision:
+def decide(
+    predictions: Predictions, alpha: float, rule: str = "", seed: int = 0
+) -> tuple[GateDecision, MCLLOFit | None]:
     """Test the training rows; `rule` 'auto' or 'all' tests over all baselines at once.
 
-    Weights that are no whole numbers are taken for importance, and tested by the robust score.
-    Simulated p-values are exact with any number of draws; yes or no needs few, and no more once so
-    many were as extreme as the data that the answer is no.
+    The second is the fit that was tested, where that is the maximum likelihood estimate of the rows
+    as they are. Weights that are no whole numbers are taken for importance, and tested by the
+    robust score. Simulated p-values are exact with any number of draws; yes or no needs few, and no
+    more once so many were as extreme as the data that the answer is no.
     """
     predictions, n_resamples = predictions.weighed(), round(DRAWN_AT_LEVEL / check_gate(alpha)) - 1
-    n_resamples = min(max(n_resamples, FEWEST_DRAWN), N_RESAMPLES)
+    n_resamples, fit = min(max(n_resamples, FEWEST_DRAWN), N_RESAMPLES), None
     refuse_choice(predictions, rule)
     with quiet(*OF_ESTIMATES):
         if rule == "all" and predictions.n_classes > 2:
@@ -108,9 +112,10 @@ def decide(predictions: Predictions, alpha: float, rule: str = "", seed: int = 0
             draws = {"n_resamples": n_resamples, "stop_at": stop_at, "seed": seed}
             p, kind = max_score_test(predictions, columns, **draws)[1].pvalue, "max_score"
         else:
-            test = fit_and_test(predictions, rule, n_resamples=n_resamples, seed=seed).test
-            p, kind = test.pvalue, test.kind
-    return GateDecision(p <= alpha, p, alpha, kind)
+            tested = fit_and_test(predictions, rule, n_resamples=n_resamples, seed=seed)
+            p, kind = tested.test.pvalue, tested.test.kind
+            fit = None if rule or needs_robust(predictions) else tested.fit
+    return GateDecision(p <= alpha, p, alpha, kind), fit
 
 
 class GatedCalibrator(PriorCalibrator):
@@ -237,7 +242,9 @@ class MCLLOCalibrator(GatedCalibrator):
 
     def _learn(self, predictions: Predictions) -> None:
         rule, _ = split_baseline(self.baseline, allowed=RESERVED)
-        self.gate_ = None if self.gate is None else decide(predictions, self.gate, rule)
+        self.gate_, fit = (
+            (None, None) if self.gate is None else decide(predictions, self.gate, rule)
+        )
         self.clip_ = self.clip
         if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
             predictions, self.clip_ = for_recalibration(predictions)
@@ -248,6 +255,8 @@ class MCLLOCalibrator(GatedCalibrator):
             self.fit_: MCLLOFit | AllBaselinesMap
             if rule == "all":
                 self.fit_ = fit_all_baselines(predictions, **options)
+            elif fit is not None and fit.converged and self.penalty == 0.0:
+                self.fit_ = fit  # it has nothing to warn of
             else:
                 self.fit_ = honest_fit(predictions, fit_predictions(predictions, **options))
 

@@ -205,7 +205,7 @@ class AutoCalibrator(GatedCalibrator):
             if p > DECISIVE * check_gate(self.gate):
                 plain = not needs_robust(predictions.weighed())
                 rule = "all" if plain and predictions.n_classes <= MOST_TESTED else ""
-                test = decide(predictions, self.gate, rule)
+                test, _ = decide(predictions, self.gate, rule)
                 kind, p = (test.test, test.pvalue) if test.pvalue <= p else (kind, p)
             both = min(1.0, 2.0 * p)
             opens = both <= self.gate and stack.gain > 0.0
