@@ -16,7 +16,7 @@ from mcllo._math.likelihood import (
 from mcllo._math.linear_map import LinearMapLoss
 from mcllo._math.newton import minimize
 from mcllo.calibrators._auto.baseline_maps import fit_baselines, map_of
-from mcllo.calibrators._auto.ridge_map import by_shared, curvature, fit_ridge, structured_ridge
+from mcllo.calibrators._auto.ridge_map import by_factors, curvature, fit_ridge, structured_ridge
 from mcllo.calibrators._auto.rows import Rows
 from mcllo.calibrators._linear_fit import PenalizedLoss, by_blocks, identity_map
 
@@ -140,22 +140,24 @@ def test_fit_against_a_general_optimiser(diagonal, most_whole):
     np.testing.assert_allclose(found.ravel(), best.x, atol=1e-5)
 
 
-def test_what_is_shared_gives_the_same_fit():
+def test_two_factors_give_the_same_fit():
     x, y, weight = sample(c=5)
     rows, ridge, start = Rows(x, y, weight), np.full((5, 6), 3.0), np.eye(5, 6)
-    found, _ = fit_ridge(rows, ridge, start, by_shared(rows, start, 3.0), 1e-12)
+    found, _ = fit_ridge(rows, ridge, start, by_factors(rows, start, 3.0), 1e-12)
     np.testing.assert_allclose(found, fitted(x, y, weight, ridge), atol=1e-5)
 
 
-def test_what_is_shared_is_the_inverse_where_classes_are_alike():
-    # All probabilities 1 / c: each class's block is S / c, S = sum_i w_i (c - 1) / c x_i x_i'.
+@pytest.mark.parametrize("weighted", [False, True])
+def test_two_factors_are_the_inverse_where_rows_are_alike(weighted):
+    # theta without slopes gives all rows the same probabilities, whatever their features
     x, y, weight = sample(c=5)
-    flat = np.zeros((5, 6))
-    product = by_shared(Rows(x, y, weight), flat, 3.0)
-    ones = np.vstack([x, np.ones(150)])
-    block = 0.16 * (ones * weight) @ ones.T + 3.0 * np.eye(6)  # 1/5 * 4/5
-    v = np.random.default_rng(2).normal(size=(5, 6))
-    np.testing.assert_allclose(product(v.ravel()).reshape(5, 6) @ block, v, atol=1e-9)
+    weight = weight if weighted else None
+    theta = np.zeros((5, 6))
+    theta[:, -1] = np.log([0.1, 0.3, 0.2, 0.15, 0.25])
+    hessian = LinearMapLoss(x, y, weight)(theta.ravel()).hessian + 3.0 * np.eye(30)
+    v = np.random.default_rng(2).normal(size=30)
+    product = by_factors(Rows(x, y, weight), theta, 3.0)
+    np.testing.assert_allclose(product(v), np.linalg.solve(hessian, v), rtol=1e-9, atol=1e-12)
 
 
 def blocks_of(hessian, size):

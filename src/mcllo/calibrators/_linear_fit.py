@@ -42,7 +42,7 @@ from .._ground.statements import warn
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from .._math.kernel import CHUNK_ELEMENTS, Terms, log, softmax
+from .._math.kernel import CHUNK_ELEMENTS, Terms, softmax
 from .._math.linear_map import LinearMapLoss
 from .._math.newton import Product, Secants, Solution, approach, minimize, newton_direction
 from .._math.products import NO_HESSIAN
@@ -67,9 +67,10 @@ def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floa
     On "log_probs" these are log probabilities, also where logits are held: ``z - log sum exp z``.
     On "logits" they are the logits, or log probabilities where none are held.
     """
+    scores = np.empty(source.probs.shape[::-1])
     if source.logits is None:
-        return log(np.array(source.probs.T, order="C"))
-    scores = np.array(source.logits.T, order="C")
+        return np.log(source.probs.T, out=scores)
+    scores[:] = source.logits.T
     if on == "log_probs":
         scores -= scores.max(axis=0)
         scores -= softmax(scores.copy())

@@ -127,6 +127,7 @@ def export(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from mcllo.calibrators import TemperatureScaling
     >>> X = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
     >>> temperature = TemperatureScaling().fit(X, ["cat", "cat", "dog", "dog"])
@@ -135,7 +136,7 @@ def export(
     >>> exec(text, made)
     >>> made["CLASSES"]
     ['cat', 'dog']
-    >>> made["predict_proba"](X) == temperature.predict_proba(X).tolist()
+    >>> np.allclose(made["predict_proba"](X), temperature.predict_proba(X), rtol=1e-14, atol=0.0)
     True
     """
     check_is_fitted(calibrator, "classes_")
@@ -196,6 +197,7 @@ def check(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from mcllo.calibrators import TemperatureScaling
     >>> X = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
     >>> temperature = TemperatureScaling().fit(X, ["cat", "cat", "dog", "dog"])

@@ -33,7 +33,7 @@ from ..._math.kernel import softmax
 from ..._math.newton import Product
 from .._linear_fit import by_blocks, identity_map
 from .baseline_maps import fit_baselines, map_of
-from .ridge_map import by_shared, curvature, fit_ridge, structured_ridge
+from .ridge_map import by_factors, curvature, fit_ridge, structured_ridge
 from .rows import Rows
 from .similar_classes import SimilarClasses, fit_similar
 from .soft_temperature import SoftTemperature, fit_soft_temperature
@@ -48,10 +48,10 @@ MOST_AVERAGED, MOST_STRUCTURED, MOST_FULL = 12, 20, 100
 TOL, TOL_OF_PARTS, MANY_SCORES = 1e-6, 2e-4, 2**14
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
 rows, and fits to parts of them or to so many scores."""
-TOL_OF_WIDE, MOST_LEFT, TOL_OF_MANY = 0.005, 8.0, 0.1
-"""The same for 'full' and its thousands of parameters, for each row, and for all: what is left of
-them then is below what rows can tell. Its fits to parts begin at the identity, which knows of no
-labels. And for the look-alike map of as many classes, for all rows."""
+TOL_OF_WIDE, TOL_OF_MANY = 8.0, 0.1
+"""The same for 'full' and its thousands of parameters: what is left of them then is below what rows
+can tell. Its fits to parts begin at the identity, which knows of no labels. And for the look-alike
+map of as many classes."""
 MOST_CHEAP = 200
 """Parameters of ridge maps up to which the Hessian is made anew for fits to parts."""
 TRACE = 0.1
@@ -201,10 +201,10 @@ class MembersFit:
             if near is not None and name != "full":
                 start, trace = near.maps[name], TRACE
             if name == "full" and tol >= TOL:
-                enough = min(MOST_LEFT, TOL_OF_WIDE * own.total)
+                enough = TOL_OF_WIDE
             inverse = self._inverse(name, own.total / self.rows.total)
             if inverse is None and name == "full":
-                inverse = self.inverses[name] = by_shared(own, start, OWN * len(ridge))
+                inverse = self.inverses[name] = by_factors(own, start, OWN * len(ridge))
             elif inverse is None:
                 blocks = curvature(own, start) if blocks is None else blocks
                 inverse = by_blocks(blocks, ridge)

@@ -8,8 +8,8 @@ minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2`
 ridge r               ``d c`` on diagonal and intercepts, ``2 c (c - 1) m`` on the rest
 search                BFGS (`_math/newton.approach`) from the inverse of the Hessian where it
                       begins: of the whole where parameters are few, of its diagonal blocks, one
-                      for each class, up to 20 classes, and beyond of ``s_j S + r``, S what these
-                      blocks have in common
+                      for each class, up to 20 classes, and beyond of ``V (x) S + r``, V what
+                      classes have of it and S what features have
 ====================  ==========================================================================
 
 Logarithms of probabilities know no baseline and forget what was added to all logits of a row;
@@ -74,21 +74,21 @@ def curvature(rows: Rows, theta: Floats, most_whole: int = MOST_WHOLE) -> Floats
     return loss(theta.ravel()).hessian[None]
 
 
-def by_shared(rows: Rows, theta: Floats, ridge: float) -> Product:
+def by_factors(rows: Rows, theta: Floats, ridge: float) -> Product:
     """Return products with the inverse for full maps whose entries are all held back alike.
 
-    Blocks of the classes weigh the same rows ``x x'`` by ``v_ji = w_i g_ji (1 - g_ji)``. S weighs
-    them (of many rows some) by what the classes have together, and s_j is the part of class j.
+    Each row's part of the Hessian is ``V_i (x) x_i x_i'``, ``V_i = w_i (diag g_i - g_i g_i')``. Of
+    their sum the mean of V and that of ``x x'``, by the traces of V, are the factors: with their
+    eigenvectors U and W and eigenvalues it is diagonal. Of many rows some will do.
     """
     rows = rows.first() or rows
     x = np.vstack([rows.scores, np.ones(len(rows.codes))])
     g = theta @ x
     softmax(g)
-    g *= 1.0 - g
-    if rows.weight is not None:
-        g *= rows.weight
-    total = g.sum(axis=0)
-    values, vectors = np.linalg.eigh((x * total) @ x.T)
-    part = g.sum(axis=1) / max(float(total.sum()), 1e-300)
-    scale = 1.0 / (part[:, None] * np.maximum(values, 0.0) + ridge)
-    return lambda v: (((v.reshape(theta.shape) @ vectors) * scale) @ vectors.T).ravel()
+    weighted = g if rows.weight is None else g * rows.weight
+    traces = weighted.sum(axis=0) - np.einsum("ji,ji->i", weighted, g)
+    spread = np.diag(weighted.sum(axis=1)) - weighted @ g.T
+    a, u = np.linalg.eigh(spread / max(float(traces.sum()), 1e-300))
+    b, w = np.linalg.eigh((x * traces) @ x.T)
+    scale = 1.0 / (np.maximum(a, 0.0)[:, None] * np.maximum(b, 0.0) + ridge)
+    return lambda v: (u @ ((u.T @ v.reshape(theta.shape) @ w) * scale) @ w.T).ravel()
