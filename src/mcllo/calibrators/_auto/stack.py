@@ -65,7 +65,7 @@ from .promise import promise
 N_FOLDS = 5
 POOLED_AT_ONCE = 2**20
 """Probabilities that are pooled at once: bounds the memory of `Stack.pool`."""
-ENOUGH, ENOUGH_OF_MANY, MANY = 4_000, 500, 20
+ENOUGH, ENOUGH_OF_MANY, MANY = 4_000, 300, 20
 """Parts left out after which further folds would tell little more; of more classes than the last,
 where a fold costs as much as all else and there are fewer members to weigh."""
 WIDEST, GRAIN = 1e5, 2.0**30
