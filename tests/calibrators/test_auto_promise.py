@@ -13,10 +13,9 @@ from mcllo.calibrators._auto.stack import (
     Stack,
     assign_folds,
     fit_stack,
-    left_out_logs,
+    left_out,
     left_out_members,
     pooled_logs,
-    pooled_parts,
 )
 from mcllo.calibrators._linear_fit import transposed_scores
 
@@ -63,21 +62,22 @@ def test_an_unsure_one_is_not():
     assert describe(worst).endswith("a gain that chance alone could show")
 
 
-def test_pooled_parts_are_what_the_gains_come_from():
+def test_tables_of_parts_are_what_the_gains_come_from():
     predictions = sample(80)
     scores, codes = transposed_scores(predictions), predictions.codes
     fit, folds = MembersFit(scores, codes), assign_folds(scores)
     parts = left_out_members(fit, folds)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(fit.whole.names)), 80)
-    raw, pooled = pooled_parts(fit, folds, parts, weights, 1)
+    logs, tables = left_out(fit, folds, parts, 1)
     rows = np.arange(80)
-    logs = left_out_logs(fit, folds, parts)
-    np.testing.assert_allclose(raw, predictions.probs[folds.rows], atol=1e-12)
-    np.testing.assert_allclose(pooled.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(tables[0].T, predictions.probs[folds.rows], atol=1e-12)
+    np.testing.assert_allclose(tables.sum(axis=1), 1.0, atol=1e-12)
+    pooled = (tables.T * weights[:, None, :]).sum(axis=2)
     own = np.log(pooled[rows, codes[folds.rows]])
     np.testing.assert_allclose(own, pooled_logs(logs, weights), atol=1e-10)
-    some = pooled_parts(fit, folds, parts, weights, 3)
-    np.testing.assert_allclose(some[1], pooled[::3], atol=1e-12)
+    again, some = left_out(fit, folds, parts, 3)
+    np.testing.assert_array_equal(some, tables[:, :, ::3])
+    np.testing.assert_array_equal(again, logs)
 
 
 def test_groups_and_whole_weights():

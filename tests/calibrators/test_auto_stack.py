@@ -16,7 +16,7 @@ from mcllo.calibrators._auto.stack import (
     _trust,
     assign_folds,
     fit_stack,
-    left_out_logs,
+    left_out,
     left_out_members,
     pool_weights,
     pooled_logs,
@@ -30,9 +30,9 @@ def sample(n=300, c=3, power=2.0, seed=0, **facts):
     return Predictions.from_arrays(probs, y, classes=range(c), **facts)
 
 
-def left_out(fit, folds):
+def left_out_logs(fit, folds):
     """Return the left-out logs of members fitted without each fold."""
-    return left_out_logs(fit, folds, left_out_members(fit, folds))
+    return left_out(fit, folds, left_out_members(fit, folds), 1)[0]
 
 
 @pytest.mark.parametrize(("share", "expected"), [(1.0, [0.9, 0.1]), (0.5, [0.7, 0.3])])
@@ -56,7 +56,7 @@ def test_left_out_logs_against_separate_fits():
     predictions = sample(60)
     scores = transposed_scores(predictions)
     folds = assign_folds(scores)
-    logs = left_out(MembersFit(scores, predictions.codes), folds)
+    logs = left_out_logs(MembersFit(scores, predictions.codes), folds)
     for part in (0, 17, 59):
         row, kept = folds.rows[part], np.ones(60, dtype=bool)
         kept[folds.rows[folds.folds == folds.folds[part]]] = False
@@ -79,7 +79,7 @@ def test_weights_and_losses_belong_together():
     stack = fit_stack(predictions)
     scores = transposed_scores(predictions)
     folds = assign_folds(scores)
-    logs = left_out(MembersFit(scores, predictions.codes), folds)
+    logs = left_out_logs(MembersFit(scores, predictions.codes), folds)
     weights = pool_weights(logs, np.array([0.5, 0.5, 0.1, 0.1, 0.1, 0.1]))
     trust = (1.0 - stack.weights["identity"]) / (1.0 - weights[0])
     found = np.array(list(stack.weights.values()))

@@ -115,14 +115,15 @@ class Members(Result):
             answers[name] = eta
         return answers
 
-    def logs_of_labels(self, scores: Floats, codes: Codes) -> Floats:
-        """Return the log probability that each member gives to the labels, shape (n, K)."""
+    def answers(self, scores: Floats) -> list[Floats]:
+        """Return what each member makes of scores, the identity too."""
         same = scores.copy()
         softmax(same)
-        rows = np.arange(len(codes))
-        answers = [same, *self.probabilities(scores).values()]
-        tiny = np.finfo(np.float64).tiny
-        return np.log(np.maximum([p[codes, rows] for p in answers], tiny)).T
+        return [same, *self.probabilities(scores).values()]
+
+    def logs_of_labels(self, scores: Floats, codes: Codes) -> Floats:
+        """Return the log probability that each member gives to the labels, shape (n, K)."""
+        return label_logs(self.answers(scores), codes)
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Members:
@@ -131,6 +132,12 @@ class Members(Result):
         known = content.get("similar")  # files of before it was there have full maps of log g
         similar = None if known is None else SimilarClasses.from_dict(known)
         return cls(SoftTemperature(**content["soft"]), maps, similar)
+
+
+def label_logs(answers: list[Floats], codes: Codes) -> Floats:
+    """Return the log probability that each answer, shape (c, n), gives to the labels: (n, K)."""
+    rows, tiny = np.arange(len(codes)), np.finfo(np.float64).tiny
+    return np.log(np.maximum([p[codes, rows] for p in answers], tiny)).T
 
 
 class MembersFit:

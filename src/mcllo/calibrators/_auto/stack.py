@@ -55,11 +55,11 @@ from ..._ground.results import Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._inference.paired_loss import thinning
 from ..._input.predictions import Predictions
-from ..._math.kernel import Terms, softmax
+from ..._math.kernel import Terms
 from ..._math.newton import minimize
 from ...metrics._scores import error_of_mean
 from .._linear_fit import transposed_scores
-from .members import Members, MembersFit
+from .members import Members, MembersFit, label_logs
 from .promise import promise
 
 N_FOLDS = 5
@@ -302,7 +302,8 @@ def fit_stack(predictions: Predictions, enough: int | None = None) -> Stack:
     if groups is None and not counts:
         groups = np.arange(predictions.n_samples)  # each row is one, whatever its weight
     parts = left_out_members(fit, folds)
-    logs = left_out_logs(fit, folds, parts)
+    every = thinning(len(folds.rows), len(scores), SHOWN_CELLS)
+    logs, tables = left_out(fit, folds, parts, every)
     prior = np.where(np.arange(len(names)) < 2, SIMPLE, RICH)
     groups = None if groups is None else groups[folds.rows]
     # the weights for each judge, from the other judges' parts, and last those of all
@@ -317,9 +318,8 @@ def fit_stack(predictions: Predictions, enough: int | None = None) -> Stack:
     if trust > 0.0:
         gains = pooled_logs(logs, pools[judges]) - logs[:, 0]
         gain, spread = _mean_and_error(gains, folds, groups)
-        every = thinning(len(gains), len(scores), SHOWN_CELLS)
-        tables = pooled_parts(fit, folds, parts, pools[judges], every)
-        expected, doubt = promise(gains, *tables, folds.weight, groups, every)
+        pooled = np.einsum("kji,ik->ij", tables, pools[judges][::every])
+        expected, doubt = promise(gains, tables[0].T, pooled, folds.weight, groups, every)
     raw = float(-np.average(logs[:, 0], weights=folds.weight))
     evidence = _log_evidence(logs, folds) if groups is None else 0.0
     weights = dict(zip(names, pools[-1].tolist(), strict=True))
@@ -339,33 +339,22 @@ def left_out_members(fit: MembersFit, folds: Folds) -> list[Members]:
     return fit.parts(weights)
 
 
-def left_out_logs(fit: MembersFit, folds: Folds, parts: list[Members]) -> Floats:
-    """Return L, one row for each part of `folds`."""
-    logs = np.empty((len(folds.rows), len(fit.whole.names)))
+def left_out(
+    fit: MembersFit, folds: Folds, parts: list[Members], every: int
+) -> tuple[Floats, Floats]:
+    """Return L, one row for each part of `folds`, and what the members make of the parts 0,
+    `every`, ..., shape (K, c, m).
+    """
+    shape = len(fit.whole.names), len(fit.rows.scores), -(-len(folds.rows) // every)
+    logs, tables = np.empty((len(folds.rows), shape[0])), np.empty(shape)
     for fold, part in enumerate(parts):
         own = np.flatnonzero(folds.folds == fold)
-        rows = folds.rows[own]
-        logs[own] = part.logs_of_labels(fit.rows.scores.take(rows, axis=1), fit.rows.codes[rows])
-    return logs
-
-
-def pooled_parts(
-    fit: MembersFit, folds: Folds, parts: list[Members], weights: Floats, every: int
-) -> tuple[Floats, Floats]:
-    """Return predictions and pooled probabilities, shape (m, c), of the parts 0, `every`, ...
-
-    `weights`, one row for each part, are those of the members.
-    """
-    shown = np.arange(0, len(folds.rows), every)
-    raw = fit.rows.scores.take(folds.rows[shown], axis=1)
-    softmax(raw)
-    pooled = raw * weights[shown, 0]
-    for fold, part in enumerate(parts):
-        own = np.flatnonzero(folds.folds[shown] == fold)
-        answers = part.probabilities(fit.rows.scores.take(folds.rows[shown[own]], axis=1))
-        for k, answer in enumerate(answers.values(), start=1):
-            pooled[:, own] += answer * weights[shown[own], k]
-    return raw.T, pooled.T
+        answers = part.answers(fit.rows.scores.take(folds.rows[own], axis=1))
+        logs[own] = label_logs(answers, fit.rows.codes[folds.rows[own]])
+        shown = own % every == 0
+        for table, answer in zip(tables, answers, strict=True):
+            table[:, own[shown] // every] = answer[:, shown]
+    return logs, tables
 
 
 def _mean_and_error(gains: Floats, folds: Folds, groups: Rows | None) -> tuple[float, float]:
