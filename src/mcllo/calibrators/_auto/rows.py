@@ -10,7 +10,7 @@ import numpy as np
 from ..._ground.results import Codes, Floats
 from ..._math.kernel import CHUNK_ELEMENTS
 
-FIRST, SPARSEST = 500, 8
+FIRST, SPARSEST = 500, 5
 """A first fit is made to so many rows at least, and to one of so many at least."""
 
 

@@ -114,8 +114,8 @@ class SimilarLoss:
 
     def __init__(self, rows: Rows, alike: Floats) -> None:
         self.rows, self.alike, c = rows, alike, len(alike)
-        self._kept: dict[int, Floats] = {}
-        self._keeps = N_SHARED * rows.scores.size <= MOST_KEPT
+        size = N_SHARED * rows.scores.size  # in one piece: the system hands large ones out faster
+        self._kept, self._known = np.empty(size if size <= MOST_KEPT else 0), set[int]()
         self.ridge = np.repeat([SHARED, OWN * np.sqrt(c)], [N_SHARED, c])
 
     def __call__(self, x: Floats) -> Terms:
@@ -136,11 +136,12 @@ class SimilarLoss:
     def _stretches(self, x: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
         """Return rows, features and eta, stretch by stretch."""
         for part in self.rows.chunks((N_SHARED + 1) * len(self.alike)):
-            scores, features = self.rows.scores[:, part], self._kept.get(part.start)
-            if features is None:
-                features = _features(scores, self.alike)
-            if self._keeps:
-                self._kept[part.start] = features
+            scores = self.rows.scores[:, part]
+            room = self._kept[N_SHARED * len(scores) * part.start :][: N_SHARED * scores.size]
+            features = room.reshape(N_SHARED, *scores.shape) if len(room) else None
+            if features is None or part.start not in self._known:
+                features = _features(scores, self.alike, features)
+                self._known.add(part.start)
             yield part, features, _eta(scores, features, x[:N_SHARED], x[N_SHARED:])
 
     def _sum(self, x: Floats, whole: bool) -> Terms:
@@ -175,9 +176,9 @@ class SimilarLoss:
         hessian[place, place] += weighted.sum(axis=1)
 
 
-def _features(x: Floats, alike: Floats) -> Floats:
-    """Return f, shape (5, c, n), of scores x (c, n)."""
-    features = np.empty((N_SHARED, *x.shape))
+def _features(x: Floats, alike: Floats, room: Floats | None = None) -> Floats:
+    """Return f, shape (5, c, n), of scores x (c, n), in that `room` where some is given."""
+    features = np.empty((N_SHARED, *x.shape)) if room is None else room
     features[2:4] = x
     softmax(features[2])
     np.matmul(alike, x, out=features[0])

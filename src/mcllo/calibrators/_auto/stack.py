@@ -66,10 +66,9 @@ N_FOLDS = 5
 POOLED_AT_ONCE = 2**20
 """Probabilities that are pooled at once: bounds the memory of `Stack.pool`."""
 ENOUGH, MANY, ENOUGH_OF_MANY, MORE, ENOUGH_OF_MORE = 4_000, 20, 500, 50, 120
-"""Parts left out after which further folds would tell little more; the same of more classes than
-`MANY`, where a fold costs as much as all else and there are fewer members to weigh; and of more
-than `MORE`, where half of all parts will do as well: log losses are .003 to .007 higher for it, and
-the time is that of one fit of structured matrix scaling."""
+"""Parts left out after which further folds would tell little more; of more classes than `MANY`,
+where a fold costs as much as all else; and of more than `MORE`, where half of all parts will do as
+well: log losses are .003 to .007 higher, and the time that of structured matrix scaling."""
 WIDEST, GRAIN = 1e5, 2.0**30
 """Gaps are cut at the first and counted in units of one over the second."""
 SHOWN_CELLS = 20_000
