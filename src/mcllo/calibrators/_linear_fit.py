@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.linalg import inverse
 from .._ground.notebook import ticking
 from .._ground.results import Codes, Floats, Result
 from .._ground.statements import warn
@@ -283,8 +284,8 @@ def by_blocks(blocks: Floats, ridge: Floats) -> Product:
     whole, place = blocks.copy(), np.arange(size)
     whole[:, place, place] *= 1.0 + SOFTER
     whole[:, place, place] += ridge.reshape(count, size)
-    inverse = np.linalg.inv(whole)
-    return lambda v: (v.reshape(count, 1, size) @ inverse).ravel()
+    inverses = np.array([inverse(block) for block in whole])
+    return lambda v: (v.reshape(count, 1, size) @ inverses).ravel()
 
 
 def _centred(end: _End, objective: _Objective) -> _End:
