@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import threading
 import warnings
 
 import numpy as np
@@ -18,6 +19,7 @@ from mcllo._cli.options import (
     as_json_text,
     check_model,
     check_order,
+    load_report,
     notes,
     split_names,
 )
@@ -153,3 +155,24 @@ def test_bad_values_are_placed_in_the_file(tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("cat,dog\n0.5,0.5\n0.9,0.3\n")
     assert f"line 3 of {path}" in str(refusal(read_probs, path))
+
+
+@pytest.mark.parametrize(
+    ("out", "loaded"), [(None, []), ("r.md", []), ("r.html", ["matplotlib.figure"])]
+)
+def test_what_draws_is_loaded_ahead_and_its_absence_is_not_said_yet(
+    out, loaded, monkeypatch, capfd
+):
+    asked = []
+
+    def refuse(name):
+        asked.append(name)
+        raise ImportError(name)
+
+    monkeypatch.setattr("mcllo._cli.options.import_module", refuse)
+    before = set(threading.enumerate())
+    load_report(out)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert asked == loaded
+    assert capfd.readouterr() == ("", "")

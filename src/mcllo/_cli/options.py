@@ -13,7 +13,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -272,8 +272,13 @@ def load_report(out: str | None) -> None:
 
     Nothing of mcllo: modules that two threads load at a time must not import each other.
     """
+
+    def load() -> None:
+        with suppress(ImportError):  # whoever needs it says so
+            import_module("matplotlib.figure")
+
     if out is not None and out.endswith((".html", ".htm")):
-        threading.Thread(target=import_module, args=("matplotlib.figure",)).start()
+        threading.Thread(target=load).start()
 
 
 def write_report(
