@@ -166,3 +166,9 @@ def test_captions_say_what_is_drawn():
 def test_an_unknown_curve_is_refused():
     with pytest.raises(InputError, match="curve must be 'bins', 'smooth' or 'isotonic'; got"):
         reliability(assessment(3), curve="loess")
+
+
+@pytest.mark.parametrize(("n_panels", "ticks"), [(3, [0, 0.25, 0.5, 0.75, 1]), (4, [0, 0.5, 1])])
+def test_many_panels_are_small_and_have_few_ticks(n_panels, ticks):
+    for ax in reliability_by_class(assessment(10), max_classes=n_panels):
+        assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == ticks

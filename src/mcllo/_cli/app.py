@@ -176,6 +176,7 @@ def compare(
     from .._workflows.compare import compare as run_compare
 
     options.check_report(html, show)
+    options.load_report(html)
     reading["label"] = label
     given = {**reading}
     with quiet():  # the table says the same in its footnotes

@@ -242,9 +242,9 @@ class MCLLOCalibrator(GatedCalibrator):
 
     def _learn(self, predictions: Predictions) -> None:
         rule, _ = split_baseline(self.baseline, allowed=RESERVED)
-        self.gate_, fit = (
-            (None, None) if self.gate is None else decide(predictions, self.gate, rule)
-        )
+        self.gate_ = fit = None
+        if self.gate is not None:
+            self.gate_, fit = decide(predictions, self.gate, rule)
         self.clip_ = self.clip
         if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
             predictions, self.clip_ = for_recalibration(predictions)

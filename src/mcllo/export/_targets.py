@@ -197,7 +197,6 @@ def check(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from mcllo.calibrators import TemperatureScaling
     >>> X = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
     >>> temperature = TemperatureScaling().fit(X, ["cat", "cat", "dog", "dog"])
