@@ -28,7 +28,7 @@ def alone(odds, statistic, weight=None, **options):
     objective = Restricted(Likelihood(LogPartition(odds, weight), statistic), **options)
     basis = options.get("basis")
     start = np.zeros(len(statistic) if basis is None else basis.shape[1])
-    found = minimize(objective, start, tol=1e-9, settled=True)
+    found = minimize(objective, start, tol=1e-16, settled=True)
     return objective.theta(found.x), found.value, found.terms.hessian
 
 
@@ -41,7 +41,7 @@ def test_each_problem_is_that_of_minimize(k, n, shape, penalty):
     identity = identity_theta(k)
     basis = {"all": None, "some": rng.normal(size=(2 * k, 2)), "one": identity[:, None]}[shape]
     centre = identity + 0.1
-    found = Problems(s, identity, basis, penalty, centre).minima(odds)
+    found = Problems(s, identity, basis, penalty, centre, tol=1e-16).minima(odds)
     assert found.converged.all()
     for b in range(5):
         own = np.ascontiguousarray(odds[:, b])

@@ -26,6 +26,8 @@
 
 #define BLOCK 64
 #define TILE 3
+#define SIDE 4
+#define EACH for (int e = 0; e < SIDE; e++)
 #define LOWEST (-708.0)
 #define LOG2_E 0x1.71547652b82fep+0
 #define LN2_HIGH 0x1.62e42feep-1
@@ -36,6 +38,8 @@
 #define ROUNDING 1e-13
 #define REACH 1e8
 #define MAX_HALVINGS 40
+#define FLATTEST 0.01
+#define STEEPEST 0.98
 #define NEGLIGIBLE 1e-14
 #define NO_CURVATURE 1e-290
 
@@ -82,6 +86,7 @@ static inline double larger(double a, double b) { return b > a ? b : a; }
 #define LEVEL _avx512
 #define LANES 8
 #define TARGET __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma")))
+#define LARGER(top, x) __asm__("vmaxpd %0, %1, %0" : "+v"(top) : "v"(x)) /* top where x is NaN */
 #include "kernel.c"
 #undef LEVEL
 #undef LANES
@@ -99,6 +104,9 @@ static inline double larger(double a, double b) { return b > a ? b : a; }
 #define LEVEL _plain
 #define LANES 2
 #define TARGET
+#undef LARGER
+#define LARGER(top, x) \
+    (top = (V)(((U)x & (U)(x > top)) | ((U)top & ~(U)(x > top))))
 #include "kernel.c"
 
 /* The widest vectors that processor and system have: 2 AVX-512, 1 AVX2, 0 neither. */
@@ -175,24 +183,21 @@ static inline TARGET V NAME(load)(const double *p) {
 
 static inline TARGET void NAME(store)(double *p, V v) { memcpy(p, &v, sizeof v); }
 
-/* exp(x) = 2^n exp(r), |r| <= log(2) / 2, by a polynomial good to 2e-17; x below 709. */
-static inline TARGET V NAME(exp)(V x) {
+/* exp(x) = 2^n exp(r), |r| <= log(2) / 2, by a polynomial good to 2e-17; x below 709. SIDE vectors
+   side by side: while one waits for its last product, the others have theirs. */
+static inline TARGET void NAME(exp)(V *x) {
     const double shift = 0x1.8p52 + 1023; /* adding it rounds; its last bits are 2^n's exponent */
-    V m = x * LOG2_E + shift, n = m - shift;
-    V r = x - n * LN2_HIGH - n * LN2_LOW;
-    V p = r * 0x1.af38a9b0ec855p-26 + 0x1.289185613a3d6p-22;
-    p = p * r + 0x1.71de0dae63bb3p-19;
-    p = p * r + 0x1.a019b90d2ae7ap-16;
-    p = p * r + 0x1.a01a01a7c41d5p-13;
-    p = p * r + 0x1.6c16c1788bd90p-10;
-    p = p * r + 0x1.11111111109b3p-7;
-    p = p * r + 0x1.5555555553d63p-5;
-    p = p * r + 0x1.5555555555556p-3;
-    p = p * r + 0x1.0000000000001p-1;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    p *= (V)((U)m << 52);
-    return (V)((U)p & ~(U)(x < LOWEST));
+    const double by[] = {0x1.289185613a3d6p-22, 0x1.71de0dae63bb3p-19, 0x1.a019b90d2ae7ap-16,
+                         0x1.a01a01a7c41d5p-13, 0x1.6c16c1788bd90p-10, 0x1.11111111109b3p-7,
+                         0x1.5555555553d63p-5,  0x1.5555555555556p-3,  0x1.0000000000001p-1, 1, 1};
+    V m[SIDE], r[SIDE], p[SIDE];
+    EACH m[e] = x[e] * LOG2_E + shift;
+    EACH p[e] = m[e] - shift;
+    EACH r[e] = x[e] - p[e] * LN2_HIGH - p[e] * LN2_LOW;
+    EACH p[e] = (V){0} + 0x1.af38a9b0ec855p-26;
+    for (int d = 0; d < 11; d++) EACH p[e] = p[e] * r[e] + by[d];
+    EACH p[e] *= (V)((U)m[e] << 52);
+    EACH x[e] = (V)((U)p[e] & ~(U)(x[e] < LOWEST));
 }
 
 /* log(x) as in fdlibm: x = 2^n (1 + f), s = f / (2 + f). */
@@ -204,44 +209,35 @@ static inline TARGET V NAME(log)(V x) {
     n -= (V)((U)((V){0} + 54.0) & small);
     V f = (V)((bits & 0xfffffffffffff) + half) - 1.0;
     V s = f / (f + 2.0), z = s * s, h = 0.5 * f * f;
-    V p = z * 1.479819860511658591e-01 + 1.531383769920937332e-01;
-    p = p * z + 1.818357216161805012e-01;
-    p = p * z + 2.222219843214978396e-01;
-    p = p * z + 2.857142874366239149e-01;
-    p = p * z + 3.999999999940941908e-01;
-    p = p * z + 6.666666666666735130e-01;
+    const double by[] = {1.531383769920937332e-01, 1.818357216161805012e-01, 2.222219843214978396e-01,
+                         2.857142874366239149e-01, 3.999999999940941908e-01, 6.666666666666735130e-01};
+    V p = (V){0} + 1.479819860511658591e-01;
+    for (int d = 0; d < 6; d++) p = p * z + by[d];
     V y = n * LN2_HIGH - ((h - (s * (h + z * p) + n * LN2_LOW)) - f);
     U none = (U)((V){0} - INFINITY) | ~(U)(x >= 0.0); /* all bits: NaN */
     return (V)(((U)y & known) | (none & ~known));
 }
 
-/* Write exp(eta - top) of a block to g, and log-sum-exp and r / sum exp(eta - top) of its rows.
-   `base` is the baseline's eta: 0, or -INFINITY where there is none. */
+/* Write exp(eta - top) of a few rows to g, top and sum exp(eta - top). `base` is the baseline's
+   eta: 0, or -INFINITY where there is none. */
 static inline TARGET void NAME(exponentials)(const double *theta, Size k, double base,
-                                             const double *odds, Size stride, Size width,
-                                             const double *root, double *g, double *logs,
-                                             double *scale) {
-    V top[BLOCK / LANES], sum[BLOCK / LANES];
-    Size m = width / LANES;
-    for (Size i = 0; i < m; i++) top[i] = (V){0} + base;
+                                             const double *odds, Size stride, double *g, V *top,
+                                             V *sum) {
+    EACH top[e] = (V){0} + base;
     for (Size j = 0; j < k; j++)
-        for (Size i = 0; i < m; i++) {
-            V eta = NAME(load)(odds + j * stride + i * LANES) * theta[k + j] + theta[j];
-            U above = (U)(eta > top[i]);
-            top[i] = (V)(((U)eta & above) | ((U)top[i] & ~above));
-            NAME(store)(g + j * BLOCK + i * LANES, eta);
-            __builtin_prefetch(odds + j * stride + BLOCK + i * LANES);
+        EACH {
+            V eta = NAME(load)(odds + j * stride + e * LANES) * theta[k + j] + theta[j];
+            LARGER(top[e], eta);
         }
-    for (Size i = 0; i < m; i++) sum[i] = NAME(exp)(base - top[i]);
-    for (Size j = 0; j < k; j++)
-        for (Size i = 0; i < m; i++) {
-            V e = NAME(exp)(NAME(load)(g + j * BLOCK + i * LANES) - top[i]);
-            NAME(store)(g + j * BLOCK + i * LANES, e);
-            sum[i] += e;
-        }
-    for (Size i = 0; i < m; i++) {
-        NAME(store)(logs + i * LANES, NAME(log)(sum[i]) + top[i]);
-        NAME(store)(scale + i * LANES, NAME(load)(root + i * LANES) / sum[i]);
+    EACH sum[e] = base - top[e];
+    NAME(exp)(sum);
+    for (Size j = 0; j < k; j++) {
+        const double *own = odds + j * stride;
+        V x[SIDE];
+        EACH x[e] = NAME(load)(own + e * LANES) * theta[k + j] + theta[j] - top[e];
+        for (int l = 0; l < SIDE * LANES; l += 8) __builtin_prefetch(own + BLOCK + l);
+        NAME(exp)(x);
+        EACH NAME(store)(g + j * BLOCK + e * LANES, x[e]), sum[e] += x[e];
     }
 }
 
@@ -271,7 +267,7 @@ static inline TARGET double NAME(added)(V v) {
 
 /* What a pass needs beside its rows: room for a block, and for sums of LANES rows side by side. */
 typedef struct {
-    double *a, *tail, *root, *logs, *scale;
+    double *a, *tail, *root;
     V *linear, *gram;
     Size tiles, n_sums;
 } NAME(Room);
@@ -287,38 +283,44 @@ static TARGET double NAME(pass)(const Problems *p, const double *all, const doub
     for (Size i = 0; i < BLOCK; i++) room->root[i] = 1.0;
     for (Size first = 0; first < n; first += BLOCK) {
         Size m = n - first < BLOCK ? n - first : BLOCK, width = (m + LANES - 1) / LANES * LANES;
-        Size stride = p->stride;
+        Size stride = p->stride, whole = (m + SIDE * LANES - 1) / (SIDE * LANES) * (SIDE * LANES);
         const double *odds = all + first;
-        if (width > m) {
+        V block = {0}, product = {0};
+        if (whole > m) {
             for (Size j = 0; j < k; j++) COPY(room->tail + j * BLOCK, odds + j * stride, m);
             odds = room->tail, stride = BLOCK;
         }
         if (roots) COPY(room->root, roots + first, m);
-        for (Size i = m; i < width; i++) room->root[i] = 0.0;
-        NAME(exponentials)(theta, k, 0.0, odds, stride, width, room->root, a, room->logs,
-                           room->scale);
-        V block = {0};
-        for (Size i = 0; i < width; i += LANES) {
-            V r = NAME(load)(room->root + i);
-            block += r * r * NAME(load)(room->logs + i);
-        }
-        value += block;
-        for (Size j = 0; j < k; j++) {
-            V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0};
-            for (Size i = 0; i < width; i += LANES) {
-                V r = NAME(load)(room->root + i), l = NAME(load)(odds + j * stride + i);
-                V g = NAME(load)(a + j * BLOCK + i) * NAME(load)(room->scale + i), gl = g * l;
-                s0 += g * r, s1 += gl * r, s2 += gl * l * r;
-                if (light) {
-                    s3 += g * g, s4 += gl * gl;
-                } else {
-                    NAME(store)(a + j * BLOCK + i, g);
-                    NAME(store)(a + (k + j) * BLOCK + i, gl);
+        for (Size i = m; i < whole; i++) room->root[i] = 0.0;
+        product += 1.0;
+        for (Size i = 0; i < whole; i += SIDE * LANES) {
+            V top[SIDE], sum[SIDE], r[SIDE], scale[SIDE];
+            NAME(exponentials)(theta, k, 0.0, odds + i, stride, a + i, top, sum);
+            EACH r[e] = NAME(load)(room->root + i + e * LANES);
+            EACH scale[e] = r[e] / sum[e];
+            if (roots || whole > m)
+                EACH block += r[e] * r[e] * (NAME(log)(sum[e]) + top[e]);
+            else
+                EACH block += top[e], product *= sum[e];
+            for (Size j = 0; j < k; j++) {
+                V s0 = linear[j], s1 = linear[k + j], s2 = linear[2 * k + j], s3 = {0}, s4 = {0};
+                double *own = a + j * BLOCK + i, *times = own + k * BLOCK;
+                EACH {
+                    V l = NAME(load)(odds + j * stride + i + e * LANES);
+                    V g = NAME(load)(own + e * LANES) * scale[e], gl = g * l;
+                    s0 += g * r[e], s1 += gl * r[e], s2 += gl * l * r[e];
+                    if (light) {
+                        s3 += g * g, s4 += gl * gl;
+                    } else {
+                        NAME(store)(own + e * LANES, g);
+                        NAME(store)(times + e * LANES, gl);
+                    }
                 }
+                linear[j] = s0, linear[k + j] = s1, linear[2 * k + j] = s2;
+                if (light) gram[j] += s3, gram[k + j] += s4;
             }
-            linear[j] += s0, linear[k + j] += s1, linear[2 * k + j] += s2;
-            if (light) gram[j] += s3, gram[k + j] += s4;
         }
+        value += block + NAME(log)(product);
         if (!light) NAME(products)(a, room->tiles, width, gram);
     }
     for (Size j = 0; j < size; j++) gradient[j] = NAME(added)(linear[j]);
@@ -430,15 +432,34 @@ static TARGET void NAME(move)(const Problems *p, Size b, NAME(Room) *room, doubl
     }
 }
 
+/* How many of Newton's steps lead to the end of the slope where curvature along them goes on
+   falling as it fell from the last point on, by exp(-fall) a step: that of saturated rows does. */
+static TARGET double NAME(steps)(Size m, const NAME(Point) *at, const NAME(Point) *last,
+                                 const double *direction, double decrement) {
+    double along = 0.0, own = 0.0, before = 0.0;
+    for (Size i = 0; i < m; i++) {
+        double moved = at->x[i] - last->x[i];
+        along -= at->gradient[i] * moved;
+        for (Size l = 0; l < m; l++) {
+            own += moved * at->hessian[i * m + l] * (at->x[l] - last->x[l]);
+            before += direction[i] * last->hessian[i * m + l] * direction[l];
+        }
+    }
+    double fall = NAME(log)((V){0} + before / decrement)[0] * along / own;
+    if (!(fall > FLATTEST)) return 1.0;
+    fall = fall < STEEPEST ? fall : STEEPEST;
+    return -NAME(log)((V){0} + (1.0 - fall))[0] / fall;
+}
+
 /* Halve the step until the value falls enough, as `line_search`; whether it did. */
 static TARGET int NAME(search)(const Problems *p, Size b, NAME(Room) *room, double *whole,
-                               const NAME(Point) *at, double *direction, NAME(Point) *trial) {
+                               const NAME(Point) *at, double *direction, double step,
+                               NAME(Point) *trial) {
     double excess = 1.0, slope = 0.0, rounding = ROUNDING * (1.0 + fabs(at->value));
     for (Size i = 0; i < p->free; i++)
         excess = larger(excess, fabs(direction[i]) / (REACH * (1.0 + fabs(at->x[i]))));
     for (Size i = 0; i < p->free; i++) slope -= at->gradient[i] * (direction[i] /= excess);
-    double step = 1.0;
-    for (int halvings = 0; halvings < MAX_HALVINGS; halvings++, step *= 0.5) {
+    for (int halvings = 0; halvings < MAX_HALVINGS; halvings++, step = step > 1.0 ? 1.0 : 0.5 * step) {
         for (Size i = 0; i < p->free; i++) trial->x[i] = at->x[i] + step * direction[i];
         NAME(move)(p, b, room, whole, NULL, trial);
         double highest = at->value - ENOUGH_DECREASE * step * larger(0.0, slope) + rounding;
@@ -460,7 +481,9 @@ static TARGET void NAME(descend)(const Problems *p, Size b, NAME(Room) *room, do
         decrement = 0.0, n++;
         for (Size i = 0; i < m; i++) decrement -= at.gradient[i] * direction[i];
         done = decrement <= p->tol;
-        if (done || !NAME(search)(p, b, room, whole, &at, direction, &trial)) break;
+        if (done) break;
+        double step = n > 1 ? NAME(steps)(m, &at, &trial, direction, decrement) : 1.0;
+        if (!NAME(search)(p, b, room, whole, &at, direction, step, &trial)) break;
         NAME(Point) last = at;
         at = trial, trial = last;
     }
@@ -476,15 +499,14 @@ static TARGET int NAME(minimize)(const Problems *p) {
     Size k = p->k, size = 2 * k, m = p->free, point = size + 2 * m + m * m;
     NAME(Room) room = {.tiles = (size + TILE - 1) / TILE};
     room.n_sums = 3 * k + (p->light ? size : TILE * TILE * room.tiles * (room.tiles + 1) / 2);
-    Size block = (TILE * room.tiles + k + 3) * BLOCK, rest = size + size * size + size * m;
+    Size block = (TILE * room.tiles + k + 1) * BLOCK, rest = size + size * size + size * m;
     Size numbers = block + LANES * room.n_sums + 2 * point + m * m + 2 * m + rest;
     void *memory = malloc((size_t)(numbers + 8) * sizeof(double));
     if (!memory) return 1;
     room.a = (double *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
     CLEAR(room.a, block); /* what no row fills is no NaN */
     room.tail = room.a + TILE * room.tiles * BLOCK, room.root = room.tail + k * BLOCK;
-    room.logs = room.root + BLOCK, room.scale = room.logs + BLOCK;
-    room.linear = (V *)(room.scale + BLOCK), room.gram = room.linear + 3 * k;
+    room.linear = (V *)(room.root + BLOCK), room.gram = room.linear + 3 * k;
     double *next = (double *)(room.linear + room.n_sums);
     NAME(Point) points[2];
     for (int q = 0; q < 2; q++, next += point)
@@ -498,19 +520,21 @@ static TARGET int NAME(minimize)(const Problems *p) {
 
 /* Replace eta (k, n) by its softmax over k; write log sum exp. */
 static TARGET int NAME(softmax)(double *eta, Size k, Size n, Size stride, double *logs) {
-    double *memory = malloc((size_t)(2 * k * BLOCK + 3 * BLOCK + 2 * k) * sizeof(double));
+    double *memory = malloc((size_t)(2 * k * BLOCK + 2 * BLOCK + 2 * k) * sizeof(double));
     if (!memory) return 1;
-    double *g = memory, *tail = g + k * BLOCK, *root = tail + k * BLOCK, *own = root + BLOCK;
-    double *scale = own + BLOCK, *theta = scale + BLOCK;
-    for (Size i = 0; i < BLOCK; i++) root[i] = 1.0;
+    double *g = memory, *tail = g + k * BLOCK, *own = tail + k * BLOCK, *scale = own + BLOCK;
+    double *theta = scale + BLOCK;
+    CLEAR(tail, k * BLOCK);
     for (Size j = 0; j < k; j++) theta[j] = 0.0, theta[k + j] = 1.0;
-    for (Size first = 0; first < n; first += BLOCK) {
-        Size m = n - first < BLOCK ? n - first : BLOCK, width = (m + LANES - 1) / LANES * LANES;
-        CLEAR(tail, width > m ? k * BLOCK : 0);
-        for (Size j = 0; width > m && j < k; j++)
+    for (Size first = 0; first < n; first += SIDE * LANES) {
+        Size m = n - first < SIDE * LANES ? n - first : SIDE * LANES;
+        V top[SIDE], sum[SIDE];
+        for (Size j = 0; m < SIDE * LANES && j < k; j++)
             COPY(tail + j * BLOCK, eta + j * stride + first, m);
-        NAME(exponentials)(theta, k, -INFINITY, width > m ? tail : eta + first,
-                           width > m ? BLOCK : stride, width, root, g, own, scale);
+        NAME(exponentials)(theta, k, -INFINITY, m < SIDE * LANES ? tail : eta + first,
+                           m < SIDE * LANES ? BLOCK : stride, g, top, sum);
+        EACH NAME(store)(own + e * LANES, NAME(log)(sum[e]) + top[e]);
+        EACH NAME(store)(scale + e * LANES, 1.0 / sum[e]);
         for (Size j = 0; j < k; j++)
             for (Size i = 0; i < m; i++)
                 eta[j * stride + first + i] = g[j * BLOCK + i] * scale[i];

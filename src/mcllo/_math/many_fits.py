@@ -3,7 +3,8 @@
 ====================  ==================================================================
 problem b             ``f_b(x) = A_b(theta) - theta . s_b + r/2 |theta - centre|^2``
 parameters            ``theta = origin_b + basis x``, from x = 0
-minimum               `_math/newton.minimize` of each: the same steps and ends in C
+minimum               `_math/newton.minimize` of each; C goes further at once where curvature
+                      falls from step to step, as it does where rows are saturated
 shared                rows, weights and origins are either those of all problems, as when
                       labels are drawn again and again for the same rows, or each one's own
                       (small tables; rows left out by a weight of 0)
