@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from mcllo import Predictions, load_calibrator
 from mcllo.calibrators import AutoCalibrator, TemperatureScaling
 from mcllo.calibrators._auto.calibrator import describe, reason, shares
-from mcllo.calibrators._auto.members import Members
+from mcllo.calibrators._auto.members import Members, label_logs
 from mcllo.calibrators._auto.soft_temperature import SoftTemperature
 from mcllo.calibrators._auto.stack import Stack
 from mcllo.calibrators._mcllo import GateDecision
@@ -66,7 +66,7 @@ def test_leaking_classes():
     y = (z + 0.8 * np.roll(z, 1, axis=1) + rng.gumbel(size=z.shape)).argmax(axis=1)
     fit = AutoCalibrator(on="logits").fit(z, y)
     assert fit.weights_["full_tight"] + fit.weights_["full_loose"] > 0.5
-    logs = fit.members_.logs_of_labels(z.T, y)
+    logs = label_logs(fit.members_.answers(z.T), y)
     losses = dict(zip(fit.members_.names, -logs.mean(axis=0), strict=True))
     assert losses["full_loose"] < losses["mcllo"] - 0.01
     assert "classes leak into each other" in fit.summary()

@@ -7,7 +7,14 @@ from scipy.special import expit, log_softmax, softmax
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_all_baselines
-from mcllo.calibrators._auto.members import OWN, TRACE, Members, MembersFit, member_names
+from mcllo.calibrators._auto.members import (
+    OWN,
+    TRACE,
+    Members,
+    MembersFit,
+    label_logs,
+    member_names,
+)
 from mcllo.calibrators._auto.rows import Rows
 from mcllo.calibrators._auto.soft_temperature import (
     SoftLoss,
@@ -37,7 +44,7 @@ def test_hand_sized_example():
     # Slip 0, u = 1, p = (0.8, 0.2). Vector map with weights 2: 0.64 : 0.04 = 16/17, 1/17.
     theta = np.array([[2.0, 0.0], [2.0, 0.0]])
     members = Members(SoftTemperature(1.0, 0.0), {"vector": theta})
-    logs = members.logs_of_labels(np.log([[0.8], [0.2]]), np.array([1]))
+    logs = label_logs(members.answers(np.log([[0.8], [0.2]])), np.array([1]))
     np.testing.assert_allclose(np.exp(logs), [[0.2, 0.2, 1.0 / 17.0]], atol=1e-15)
     assert members.names == ("identity", "temperature", "vector")
 
@@ -88,11 +95,11 @@ def test_parts_forget_the_rows_left_out():
     weight = (np.arange(400) % 5 > 0).astype(float)
     out = weight == 0.0
     fit = MembersFit(scores, codes)
-    found = fit.parts([weight])[0].logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    found = label_logs(fit.parts([weight])[0].answers(scores[:, out]), codes[out]).sum(axis=0)
     alone = MembersFit(scores[:, ~out], codes[~out]).whole
-    expected = alone.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    expected = label_logs(alone.answers(scores[:, out]), codes[out]).sum(axis=0)
     assert np.abs(found - expected).max() < 0.5 * TRACE
-    seen = fit.whole.logs_of_labels(scores[:, out], codes[out]).sum(axis=0)
+    seen = label_logs(fit.whole.answers(scores[:, out]), codes[out]).sum(axis=0)
     assert (seen - expected)[4:].min() > 1.0
 
 

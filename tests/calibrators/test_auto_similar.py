@@ -7,7 +7,7 @@ from scipy.optimize import minimize as minimize_by_scipy
 from scipy.special import log_softmax, softmax
 
 from mcllo import AutoCalibrator
-from mcllo.calibrators._auto.members import Members, MembersFit
+from mcllo.calibrators._auto.members import Members, MembersFit, label_logs
 from mcllo.calibrators._auto.rows import Rows
 from mcllo.calibrators._auto.similar_classes import (
     SimilarClasses,
@@ -137,7 +137,9 @@ def test_it_pays_where_classes_look_alike():
     scores, codes = sample(400, c=30)
     fit = MembersFit(scores, codes)
     new, labels = sample(4000, c=30, seed=1)
-    loss = dict(zip(fit.whole.names, -fit.whole.logs_of_labels(new, labels).mean(0), strict=True))
+    loss = dict(
+        zip(fit.whole.names, -label_logs(fit.whole.answers(new), labels).mean(0), strict=True)
+    )
     assert loss["similar"] < loss["temperature"] - 0.03
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcllo import Predictions
-from mcllo.calibrators._auto.members import Members, MembersFit
+from mcllo.calibrators._auto.members import Members, MembersFit, label_logs
 from mcllo.calibrators._auto.soft_temperature import SoftTemperature
 from mcllo.calibrators._auto.stack import (
     EM_STEPS,
@@ -61,11 +61,13 @@ def test_left_out_logs_against_separate_fits():
         row, kept = folds.rows[part], np.ones(60, dtype=bool)
         kept[folds.rows[folds.folds == folds.folds[part]]] = False
         alone = MembersFit(scores[:, kept], predictions.codes[kept]).whole
-        expected = alone.logs_of_labels(scores[:, [row]], predictions.codes[[row]])[0]
+        expected = label_logs(alone.answers(scores[:, [row]]), predictions.codes[[row]])[0]
         # fits to parts stop at a decrement of 2e-4, errors are below 0.05 standard errors
         np.testing.assert_allclose(logs[part], expected, atol=5e-3)
         own = MembersFit(scores, predictions.codes).whole
-        assert np.abs(logs[part] - own.logs_of_labels(scores, predictions.codes)[row]).max() > 0.0
+        assert (
+            np.abs(logs[part] - label_logs(own.answers(scores), predictions.codes)[row]).max() > 0.0
+        )
 
 
 def test_hand_sized_trust():

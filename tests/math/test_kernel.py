@@ -23,7 +23,7 @@ from toy import TOY_X, TOY_Y
 from mcllo._ground.threads import ordered_map
 from mcllo._math import kernel
 from mcllo._math import likelihood as model
-from mcllo._math.kernel import SAFE, LogPartition, Terms, softmax_against_zero
+from mcllo._math.kernel import SAFE, LogPartition, Terms, mapped
 from mcllo._math.likelihood import (
     Likelihood,
     identity_theta,
@@ -52,38 +52,52 @@ def test_terms_add():
     assert_same_terms(one + two, both, rtol=0.0, atol=0.0)
 
 
-def test_softmax_against_zero_by_hand():
+@pytest.mark.usefixtures("both_kernels")
+def test_maps_by_hand():
     # eta = (log 2, log 5) against 0: total 1 + 2 + 5 = 8
-    out, total = np.empty((2, 1)), np.empty(1)
-    log_total = softmax_against_zero(
-        np.array([np.log(2.0), 0.0, 0.0, 1.0]), np.array([[9.0], [np.log(5.0)]]), out, total=total
-    )
-    assert log_total is total
-    np.testing.assert_allclose(out[:, 0], [2.0 / 8.0, 5.0 / 8.0], rtol=1e-14)
-    np.testing.assert_allclose(total, np.log(8.0), rtol=1e-14)
+    theta, odds = np.array([np.log(2.0), 0.0, 0.0, 1.0]), np.array([[9.0], [np.log(5.0)]])
+    g, log_total = mapped(theta, odds)
+    np.testing.assert_allclose(g[:, 0], [2.0 / 8.0, 5.0 / 8.0, 1.0 / 8.0], rtol=1e-14)
+    np.testing.assert_allclose(log_total, np.log(8.0), rtol=1e-14)
+
+
+@pytest.mark.usefixtures("both_kernels")
+@pytest.mark.parametrize("tables", [1, 3])
+def test_maps_of_several_thetas_are_those_of_each(tables):
+    rng = np.random.default_rng(5)
+    theta, odds = rng.normal(size=(6, 3)), rng.normal(size=(3, tables, 7))
+    g, log_total = mapped(theta, odds)
+    assert g.shape == (4, 3, 7)
+    for b in range(3):
+        own, total = mapped(theta[:, b], odds[:, b % tables])
+        np.testing.assert_allclose(g[:, b], own, rtol=1e-14)
+        np.testing.assert_allclose(log_total[b], total, rtol=1e-14)
 
 
 @quick
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 30.0, 650.0, 1e5, 1e100]))
-def test_log_totals_equal_scipy(seed, scale):
+def test_log_totals_equal_scipy(both_kernels, seed, scale):
     rng = np.random.default_rng(seed)
     odds, theta = scale * rng.normal(size=(3, 20)), rng.normal(size=6)
-    out = np.empty((3, 20))
-    log_total = softmax_against_zero(theta, odds, out)
+    g, log_total = mapped(theta, odds)
     eta = np.vstack([theta[:3, None] + theta[3:, None] * odds, np.zeros(20)])
     np.testing.assert_allclose(log_total, logsumexp(eta, axis=0), rtol=1e-14, atol=1e-15)
-    np.testing.assert_allclose(out, np.exp(eta - logsumexp(eta, axis=0))[:3], rtol=1e-11)
+    expected = np.exp(eta - logsumexp(eta, axis=0))
+    np.testing.assert_allclose(g, expected, rtol=1e-11, atol=1e-300)
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("both_kernels")
 def test_a_row_that_would_overflow_changes_no_digit_of_another():
     odds, theta = np.array([[SAFE + 200.0, 2.1], [1.0, 3.3]]), identity_theta(2)
-    both, alone = np.empty((2, 2)), np.empty((2, 1))
-    total = softmax_against_zero(theta, odds, both)
+    both, total = mapped(theta, odds)
     assert total[0] == SAFE + 200.0
-    np.testing.assert_array_equal(both[:, 0], [1.0, np.exp(-SAFE - 199.0)])
-    assert softmax_against_zero(theta, odds[:, 1:], alone)[0] == total[1]
+    np.testing.assert_array_equal(both[:, 0], [1.0, 0.0, 0.0])
+    alone, log_total = mapped(theta, odds[:, 1:])
+    assert log_total[0] == total[1]
     np.testing.assert_array_equal(both[:, 1:], alone)
+    of_both, of_alone = LogPartition(odds)(theta), LogPartition(odds[:, 1:])(theta)
+    np.testing.assert_allclose(of_both.gradient[1::2], of_alone.gradient[1::2], rtol=1e-15)
 
 
 def test_the_range_of_the_log_odds_bounds_eta():

@@ -36,7 +36,7 @@ from .._ground.linalg import exceeds, unit_diagonal
 from .._ground.results import Codes, Floats
 from .._inference.draws import StatisticDraws, draw_labels
 from .._input.predictions import Predictions
-from .._math.kernel import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms, softmax_against_zero
+from .._math.kernel import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms, mapped
 from .._math.likelihood import Likelihood, Restricted, identity_theta, sufficient_statistic
 from .._math.many_fits import Minima, Problems
 from .._math.many_labels import LikelihoodRatio
@@ -87,9 +87,8 @@ class FullPartition:
         gram, blocks = np.zeros((k * d, k * d)), np.zeros((k * d, d))
         for start in range(0, self.n_samples, self._rows):
             x = self.features[:, start : start + self._rows]
-            g = np.empty((k, x.shape[1]))
-            per_row = softmax_against_zero(identity_theta(k), theta.reshape(k, d) @ x, out=g)
-            stack = (g[:, None] * x).reshape(k * d, -1)
+            g, per_row = mapped(identity_theta(k), theta.reshape(k, d) @ x)
+            stack = (g[:k, None] * x).reshape(k * d, -1)
             weight = None if self.weight is None else self.weight[start : start + self._rows]
             scaled = stack if weight is None else stack * weight
             value += float(per_row.sum() if weight is None else per_row @ weight)

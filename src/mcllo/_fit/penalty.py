@@ -44,7 +44,7 @@ from .._ground.linalg import definite_inverse
 from .._ground.results import Floats
 from .._ground.statements import warn
 from .._input.predictions import Predictions
-from .._math.kernel import CHUNK_ELEMENTS, Terms, softmax_against_zero
+from .._math.kernel import CHUNK_ELEMENTS, Terms, mapped
 from .._math.likelihood import Likelihood
 from .._math.newton import Solution, minimize
 from .._math.temperature import inverse_temperature
@@ -213,14 +213,10 @@ def information_slope(
     slope, rows = np.zeros(2 * k), max(256, CHUNK_ELEMENTS // k)
     own = np.diagonal(inverse)
     cross = 2.0 * np.diagonal(inverse[:k, k:])[:, None]
-    stack = np.empty((2 * k, min(rows, n)))
     for start in range(0, n, rows):
         odds = log_odds[:, start : start + rows]
-        both = stack[:, : odds.shape[1]]
-        g = both[:k]
-        softmax_against_zero(theta, odds, out=g)
-        np.multiply(g, odds, out=both[k:])
-        mixed = inverse @ both
+        g = mapped(theta, odds)[0][:k]
+        mixed = inverse @ np.concatenate([g, g * odds])
         a = own[:k, None] + odds * (cross + odds * own[k:, None])
         a -= 2.0 * (mixed[:k] + odds * mixed[k:])
         a -= np.einsum("ji,ji->i", g, a)

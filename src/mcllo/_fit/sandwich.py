@@ -27,7 +27,7 @@ import numpy as np
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._input.weights import written_times
-from .._math.kernel import CHUNK_ELEMENTS, LogPartition, softmax_against_zero
+from .._math.kernel import CHUNK_ELEMENTS, LogPartition, mapped
 from .fit import MCLLOFit
 
 
@@ -115,14 +115,10 @@ def _chunks(
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step)) if order is None else order[start : start + step]
         here, own = odds[:, rows], codes[rows]
-        scores = np.empty((2 * k, len(own)))
-        residual = scores[:k]
-        softmax_against_zero(theta, here, out=residual)
-        np.negative(residual, out=residual)
+        residual = -mapped(theta, here)[0][:k]
         inside = np.flatnonzero(own < k)
         residual[own[inside], inside] += 1.0
-        np.multiply(residual, here, out=scores[k:])
-        yield rows, scores
+        yield rows, np.concatenate([residual, residual * here])
 
 
 def kish(weight: Floats) -> float:

@@ -4,6 +4,7 @@
 `memory`           the least of: the machine's, its container's (cgroup), the process's (ulimit -v)
 ``MCLLO_MEMORY``   gigabytes to go by instead, where that is wrong
 `refuse_beyond`    refuses, before the work, what needs more
+`keep_freed`       for work that makes arrays of the same sizes over and over
 =================  ===============================================================================
 """
 
@@ -13,6 +14,8 @@ import math
 import os
 from contextlib import suppress
 from pathlib import Path
+
+import numpy as np
 
 from ..exceptions import InputError, Phrase, Text
 from .text import format_number
@@ -44,6 +47,16 @@ def refuse_beyond(need: float, message: Text, remedy: Text) -> None:
         says = "{} about {} GB of memory; there are {}."
         more = f"{VARIABLE}={math.ceil(need / 1e9)} says that there is more."
         raise InputError(Phrase(says, message, *sizes), remedy=Phrase("{} {}", remedy, more))
+
+
+def keep_freed() -> None:
+    """Let the C library keep up to 62 MB that were freed, instead of asking for them page by page.
+
+    glibc takes the largest block that was ever given back for the size from which it maps blocks
+    one by one, and keeps twice as much (mallopt(3), M_MMAP_THRESHOLD). An array of almost its
+    most, 32 MB, which nobody touches, costs nothing; elsewhere it does nothing.
+    """
+    np.empty(31 * 2**20, dtype=np.uint8)
 
 
 def _machine() -> float:

@@ -32,7 +32,7 @@ from .._ground.results import Floats, Result
 from .._ground.text import format_number, format_p
 from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.kernel import softmax_against_zero
+from .._math.kernel import mapped
 from .._math.likelihood import identity_theta
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -224,9 +224,7 @@ class _Spread:
         self.weight = np.ones(log_odds.shape[1]) if weight is None else weight
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        k, n = self.log_odds.shape
-        g = np.empty((k + 1, n))
-        np.exp(-softmax_against_zero(theta, self.log_odds, out=g[:k]), out=g[k])
+        g, k = mapped(theta, self.log_odds)[0], len(self.log_odds)
         around = g - (g @ self.weight / self.total)[:, None]
         weight = self.weight / (self.total - 1.0)
         value = 0.5 * float(np.einsum("ji,ji->i", around, around) @ weight)

@@ -47,7 +47,7 @@ from .._ground.results import Floats
 from .._ground.statements import warn
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.kernel import LogPartition, softmax_against_zero
+from .._math.kernel import LogPartition, mapped
 from .._math.likelihood import identity_theta, recalibrate
 from .._math.many_fits import Problems
 from .._math.many_labels import THREADS_PAY
@@ -280,10 +280,7 @@ def quantiles_of_draws(
     order = [*np.delete(np.arange(k + 1), baseline), baseline]
     rows = max(1, held // (len(theta) * (k + 1)))
     for start in range(0, n, rows):
-        block = odds[:, None, None, start : start + rows]
-        g = np.empty((k + 1, 1, len(theta), block.shape[-1]))
-        log_total = softmax_against_zero(theta.T[:, :, None], block, out=g[:k])
-        np.exp(-log_total, out=g[k])
-        found = np.quantile(g[:, 0], [tail, 1.0 - tail], axis=1, method="weibull")
+        g, _ = mapped(theta.T, odds[:, None, start : start + rows])
+        found = np.quantile(g, [tail, 1.0 - tail], axis=1, method="weibull")
         ends[:, start : start + rows, order] = found.transpose(0, 2, 1)
     return ends[0], ends[1]

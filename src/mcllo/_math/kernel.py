@@ -59,37 +59,6 @@ class Terms:
         return Terms(value, gradient, self.hessian + other.hessian)
 
 
-def softmax_against_zero(
-    theta: Floats,
-    odds: NDArray[Any],
-    out: Floats,
-    *,
-    total: Floats | None = None,
-    bounded: bool | None = None,
-) -> Floats:
-    """Write the non-baseline rows of ``softmax(eta, 0)`` to `out`; return ``logsumexp(eta, 0)``.
-
-    The latter is written to `total` where given. ``bounded=True`` promises that every eta is below
-    `SAFE`; by default that is looked up. A row's largest eta is taken off before exp where it is
-    above that, and not elsewhere, so that no row's digits depend on its company.
-    """
-    k, top = len(odds), None
-    np.multiply(odds, theta[k:, None], out=out)
-    out += theta[:k, None]
-    if not (bool(out.max() < SAFE) if bounded is None else bounded):
-        top = out.max(axis=0)
-        top[top < SAFE] = 0.0
-        out -= top
-    np.exp(out, out=out)
-    total = np.add.reduce(out, axis=0, out=total)
-    total += 1.0 if top is None else np.exp(-top)
-    out /= total
-    np.log(total, out=total)
-    if top is not None:
-        total += top
-    return total
-
-
 class LogPartition:
     """``theta -> Terms`` of A(theta) for fixed log odds (K, n).
 
@@ -188,8 +157,19 @@ class LogPartition:
     ) -> tuple[Floats, NDArray[Any], Floats]:
         """Return ``sqrt(w_i) (a_i, log-sum-exp)`` of a chunk, its log odds, and sqrt(w_i)."""
         k, odds = self.n_compared, self.log_odds[:, start : start + self._rows]
-        stack = buffer[:, : odds.shape[1]]
-        softmax_against_zero(theta, odds, stack[:k], total=stack[-1], bounded=bounded)
+        stack, top = buffer[:, : odds.shape[1]], np.zeros(odds.shape[1])
+        g, total = stack[:k], stack[-1]
+        np.multiply(odds, theta[k:, None], out=g)
+        g += theta[:k, None]
+        if not bounded:  # what is taken off does not depend on a row's company
+            g.max(axis=0, out=top)
+            top[top < SAFE] = 0.0
+            g -= top
+        np.exp(g, out=g)
+        np.add(g.sum(axis=0), np.exp(-top), out=total)
+        g /= total
+        np.log(total, out=total)
+        total += top
         if self._root is None:
             root = np.ones(odds.shape[1])
         else:
@@ -214,6 +194,18 @@ def softmax(eta: Floats) -> Floats:
     np.log(total, out=total)
     total += top
     return total
+
+
+def mapped(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:
+    """Return ``softmax(eta, 0)``, the baseline last, and log-sum-exp of the rows.
+
+    Parameters (2K,) and log odds (K, n), or one set for each of B tables: (2K, B) and (K, B, n).
+    """
+    k, (tau, gamma) = len(odds), np.split(theta[..., None], 2)
+    eta = np.zeros((k + 1, *np.broadcast_shapes(odds.shape[1:], tau.shape[1:])))
+    np.multiply(odds, gamma, out=eta[:k])
+    eta[:k] += tau
+    return eta, softmax(eta.reshape(k + 1, -1)).reshape(eta.shape[1:])
 
 
 def log(x: Floats) -> Floats:

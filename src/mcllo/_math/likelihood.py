@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._ground.threads import ordered_map, threads_for
 from .compiled import fill_log_odds
-from .kernel import CHUNK_ELEMENTS, Terms, softmax
+from .kernel import CHUNK_ELEMENTS, Terms, mapped
 
 
 def identity_theta(n_compared: int) -> Floats:
@@ -164,21 +164,12 @@ def _recalibrated(
     baseline: int,
     n_jobs: int | None,
 ) -> Floats:
-    k = len(theta) // 2
-    made, (tau, gamma) = np.empty((n, k + 1)), theta.reshape(2, k, 1)
+    k, b = len(theta) // 2, baseline
+    made = np.empty((n, k + 1))
 
     def work(rows: slice) -> None:
-        odds = odds_of(rows)
-        eta = np.empty((k + 1, odds.shape[1]))
-        eta[baseline] = 0.0
-        for own, part in (
-            (slice(baseline), eta[:baseline]),
-            (slice(baseline, k), eta[baseline + 1 :]),
-        ):
-            np.multiply(odds[own], gamma[own], out=part)
-            part += tau[own]
-        softmax(eta)
-        made[rows] = eta.T
+        g, _ = mapped(theta, odds_of(rows))
+        made[rows, :b], made[rows, b], made[rows, b + 1 :] = g[:b].T, g[k], g[b:k].T
 
     _in_chunks(work, n, k, n_jobs)
     return made

@@ -38,7 +38,7 @@ from .._input.labels import Classes, check_each_named, class_names, find_class
 from .._input.predictions import Predictions, as_predictions
 from .._input.probabilities import clean_probs
 from .._input.zeros import DEFAULT_CLIP
-from .._math.likelihood import recalibrate
+from .._math.kernel import mapped
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]
@@ -80,8 +80,10 @@ class Design:
             logits = None if logits is None else logits[rows]
         drawn = Predictions(probs, unknown, self.classes, self.classes[b], logits, clip=clip)
         order = np.append(np.delete(np.arange(len(self.classes)), b), b)
-        chances = recalibrate(theta, drawn.log_odds, b)[:, order]
-        return replace(drawn, codes=order[labels_at(chances, uniform[None])[0]])
+        chances = mapped(theta, drawn.log_odds)[0]
+        made = replace(drawn, codes=order[labels_at(chances.T, uniform[None])[0]])
+        vars(made)["log_odds"] = drawn.log_odds  # labels change nothing in them
+        return made
 
 
 def part_of(sample: Predictions, rows: slice = slice(None)) -> Predictions:

@@ -33,12 +33,13 @@ import numpy as np
 
 from .._fit.objective import free_parameters
 from .._ground.files import StrPath, check_writable, progress, write_text
+from .._ground.memory import keep_freed
 from .._ground.results import Codes, Floats
 from .._ground.threads import limit_threads, one_blas_thread
 from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES
 from .._inference.likelihood_tests import choose_method, exact_pvalue
 from .._input.predictions import Predictions
-from .._math.kernel import softmax_against_zero
+from .._math.kernel import mapped
 from .._math.likelihood import identity_theta
 from .._math.many_fits import Problems
 from ..exceptions import FileFormatError, InputError
@@ -167,10 +168,7 @@ def _simulated(
 
 def recalibrated(theta: Floats, log_odds: Floats, baseline: int) -> Floats:
     """Return each table's map of its own rows, one table below the other."""
-    k, tables, n = log_odds.shape
-    g = np.empty((k + 1, 1, tables, n))
-    log_total = softmax_against_zero(theta.T[:, :, None], log_odds[:, None], out=g[:k])
-    np.exp(-log_total, out=g[k])
+    g, k = mapped(theta.T, log_odds)[0], len(log_odds)
     return g[np.insert(np.arange(k), baseline, k)].reshape(k + 1, -1).T
 
 
@@ -187,6 +185,7 @@ def top_label_errors(probs: Floats, codes: Codes, tables: int) -> Floats:
 def _workers(plan: Plan, n_jobs: int) -> Iterator[Callable[[Cell, list[range]], Iterable[Floats]]]:
     """Give a function that runs batches of a cell, in order, here or in processes."""
     if n_jobs == 1:
+        keep_freed()
         with one_blas_thread():
             yield lambda cell, parts: map(partial(run_batch, plan, cell), parts)
         return
@@ -211,6 +210,7 @@ def _begin(plan: Plan) -> None:
     """Keep the plan in a worker, which would otherwise get the rows again with every batch."""
     global _planned
     _planned = plan
+    keep_freed()
     limit_threads(1)
 
     def end_with_parent() -> None:  # which may have been killed

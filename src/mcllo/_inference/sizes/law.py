@@ -41,7 +41,7 @@ import numpy as np
 
 from ..._ground.linalg import unit_diagonal
 from ..._ground.results import Floats
-from ..._math.kernel import softmax_against_zero
+from ..._math.kernel import mapped
 from ..._math.likelihood import identity_theta
 
 SIZES = ("change", "top", "gain")
@@ -79,11 +79,7 @@ class Moved:
 
     def repaired(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return g of shape (K + 1, n), the baseline last, and the log partition of each row."""
-        k, n = self.odds.shape
-        g = np.empty((k + 1, n))
-        total = softmax_against_zero(theta, self.odds, out=g[:k])
-        np.exp(-total, out=g[k])
-        return g, total
+        return mapped(theta, self.odds)
 
     def sizes(self, theta: Floats) -> Floats:
         """Return the `SIZES` of a map."""

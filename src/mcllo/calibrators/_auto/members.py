@@ -121,10 +121,6 @@ class Members(Result):
         softmax(same)
         return [same, *self.probabilities(scores).values()]
 
-    def logs_of_labels(self, scores: Floats, codes: Codes) -> Floats:
-        """Return the log probability that each member gives to the labels, shape (n, K)."""
-        return label_logs(self.answers(scores), codes)
-
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Members:
         """Return the members that `to_dict` described."""

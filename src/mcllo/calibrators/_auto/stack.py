@@ -290,7 +290,7 @@ def fit_stack(predictions: Predictions, enough: int | None = None) -> Stack:
     folds = assign_folds(scores, predictions.sample_weight, predictions.groups)
     names = fit.whole.names
     if folds.n_folds == 0:
-        raw = float(-fit.whole.logs_of_labels(scores, codes)[folds.rows, 0].mean())
+        raw = float(-label_logs(fit.whole.answers(scores), codes)[folds.rows, 0].mean())
         weights = dict.fromkeys(names, 0.0) | {"identity": 1.0}
         return Stack(fit.whole, weights, raw, raw, 0.0, np.inf)
     if enough is None:
