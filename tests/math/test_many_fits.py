@@ -67,6 +67,12 @@ def test_toy():
     assert 2.0 * (found.start - found.value)[0] == pytest.approx(1.1462114203, abs=1e-9)
 
 
+def test_the_last_step_is_counted_in_the_value():
+    odds, s = tables(np.random.default_rng(4), 20, 130, 4)
+    early, late = (Problems(s, identity_theta(4), tol=tol).minima(odds) for tol in (1e-2, 1e-16))
+    assert np.abs(early.value - late.value).max() < 1e-4  # the square of the tolerance, about
+
+
 def test_where_curvature_falls_steps_are_longer():
     if compiled.library() is None:
         pytest.skip("only C takes longer steps")
