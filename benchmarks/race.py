@@ -46,7 +46,7 @@ LONG = 5.0
 """Seconds from which a first call counts: what it warms up is little beside them."""
 START_LIMIT = 300.0
 """Seconds for a process to start, import its package and read the table."""
-TURN, MOST_CALLS = 0.2, 25
+TURN, MOST_CALLS = 0.2, 100
 """Seconds and calls of a turn: a call of milliseconds, made once after the other processes had
 theirs, would time how caches are filled."""
 ENOUGH = 20_000

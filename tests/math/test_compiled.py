@@ -183,8 +183,8 @@ def test_addresses_of_all_kinds_of_arrays():
     fixed = np.arange(6.0)
     fixed.setflags(write=False)
     for array in (np.arange(6.0), fixed, np.arange(6.0)[1::2], np.empty((0, 3)), np.eye(3)[:, 1:]):
-        assert compiled._address(array) == array.ctypes.data
-    assert compiled._address(None) is None
+        assert compiled.address(array) == array.ctypes.data
+    assert compiled.address(None) is None
 
 
 @needs_library

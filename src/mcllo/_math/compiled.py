@@ -83,13 +83,14 @@ def _load(path: Path) -> ctypes.CDLL | None:
         return None
     if SOURCE.exists() and made_of != zlib.crc32(SOURCE.read_bytes()):
         return None
-    address, size = ctypes.c_void_p, ctypes.c_ssize_t
+    pointer, size = ctypes.c_void_p, ctypes.c_ssize_t
     found.mcllo_minimize.argtypes = [ctypes.c_int, ctypes.POINTER(_Problems)]
-    found.mcllo_softmax.argtypes = [ctypes.c_int, address, size, size, size, address]
-    found.mcllo_log.argtypes = [ctypes.c_int, address, size]
-    found.mcllo_log_odds.argtypes = [ctypes.c_int, address, *[size] * 4, address, size]
-    found.mcllo_labels.argtypes = [ctypes.c_int, address, address, *[size] * 3, address]
-    found.mcllo_label_sums.argtypes = [address, address, *[size] * 3, address, address]
+    found.mcllo_pass.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, ctypes.c_int, pointer]
+    found.mcllo_softmax.argtypes = [ctypes.c_int, pointer, size, size, size, pointer]
+    found.mcllo_log.argtypes = [ctypes.c_int, pointer, size]
+    found.mcllo_log_odds.argtypes = [ctypes.c_int, pointer, *[size] * 4, pointer, size]
+    found.mcllo_labels.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, pointer]
+    found.mcllo_label_sums.argtypes = [pointer, pointer, *[size] * 3, pointer, pointer]
     return found
 
 
@@ -117,27 +118,21 @@ def is_for(log_odds: NDArray[Any]) -> bool:
 
 
 def terms(
-    log_odds: Floats, root: Floats | None, theta: Floats, light: bool
+    odds: int, root: int | None, theta: Floats, n: int, stride: int, light: bool
 ) -> tuple[float, Floats, Floats]:
-    """Return A(theta), its gradient and its Hessian: a search without steps.
+    """Return A(theta), its gradient and its Hessian, or its diagonal where `light`.
 
-    A `light` one has the Hessian's diagonal.
+    `odds` and `root` are addresses of the first row's; log odds are `stride` numbers apart.
     """
-    (k, n), size = log_odds.shape, 2 * len(log_odds)
-    entries = size if light else size * size
-    made = np.empty(entries + 2 * size + 3)
-    at = _address(made)
-    gradient = at + 8 * entries
-    rest = gradient + 8 * size
-    theta = np.ascontiguousarray(theta, dtype=np.float64)
-    given = (_address(log_odds), _address(root), None, _address(theta), *(None,) * 4)
-    _call(
-        *given,
-        *(rest + 24, rest, rest + 8, gradient, at, rest + 16),
-        *(0.0, 0.0, k, n, log_odds.strides[0] // 8, 1, size, 0, 0, 0, 0, light),
-    )
-    hessian, gradients = made[:entries], made[entries : -size - 3]
-    return float(made[-size - 3]), gradients, hessian if light else hessian.reshape(size, size)
+    found, size = library(), len(theta)
+    made = np.empty(2 * size + 1 + (size if light else size * size))
+    made[:size] = theta
+    assert found is not None
+    given = (odds, root, size // 2, n, stride, light, address(made))
+    if found.mcllo_pass(_level(found), *given):
+        raise MemoryError
+    gradient, hessian = made[size + 1 : 2 * size + 1], made[2 * size + 1 :]
+    return float(made[size]), gradient, hessian if light else hessian.reshape(size, size)
 
 
 def fill(
@@ -157,14 +152,17 @@ def fill(
     k, n, (ridge, tol, n_free, most) = len(log_odds), log_odds.shape[-1], numbers
     arrays = (root, statistic, origin, *others)
     given = [None if array is None else np.ascontiguousarray(array, float) for array in arrays]
-    _call(
-        *(_address(array) for array in (log_odds, *given, *made)),
+    problems = _Problems(
+        *(address(array) for array in (log_odds, *given, *made)),
         *(ridge, tol, k, n, log_odds.strides[0] // 8, len(statistic), n_free, most),
         log_odds.strides[1] // 8 if log_odds.ndim == 3 else 0,
         n if root is not None and root.ndim == 2 else 0,
         2 * k if origin.ndim == 2 else 0,
-        0,
     )
+    found = library()
+    assert found is not None
+    if found.mcllo_minimize(_level(found), problems):
+        raise MemoryError
 
 
 def softmax(eta: Floats) -> Floats | None:
@@ -173,7 +171,7 @@ def softmax(eta: Floats) -> Floats | None:
     if found is None or not plain or eta.dtype != np.float64:
         return None
     logs, stride = np.empty(eta.shape[1]), eta.strides[0] // 8
-    if found.mcllo_softmax(_level(found), _address(eta), *eta.shape, stride, _address(logs)):
+    if found.mcllo_softmax(_level(found), address(eta), *eta.shape, stride, address(logs)):
         raise MemoryError
     return logs
 
@@ -181,7 +179,7 @@ def softmax(eta: Floats) -> Floats | None:
 def log(x: Floats) -> bool:
     """Replace `x` by its logarithms; False where C does not."""
     found, plain = library(), x.dtype == np.float64 and x.flags.c_contiguous
-    return found is not None and plain and not found.mcllo_log(_level(found), _address(x), x.size)
+    return found is not None and plain and not found.mcllo_log(_level(found), address(x), x.size)
 
 
 def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
@@ -191,7 +189,7 @@ def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
     if found is None or rows.dtype != np.float64 or not own:
         return False
     apart, stride = rows.strides[0] // 8, odds.strides[0] // 8
-    given = (_address(rows), n, c, apart, baseline, _address(odds), stride)
+    given = (address(rows), n, c, apart, baseline, address(odds), stride)
     found.mcllo_log_odds(_level(found), *given)
     return True
 
@@ -202,7 +200,7 @@ def labels_at(below: Floats, u: Floats) -> NDArray[np.intp] | None:
     if found is None:
         return None
     below, u = np.ascontiguousarray(below), np.ascontiguousarray(u)
-    given = (_address(below), _address(u), *below.shape, len(u), _address(labels))
+    given = (address(below), address(u), *below.shape, len(u), address(labels))
     found.mcllo_labels(_level(found), *given)
     return labels
 
@@ -213,19 +211,13 @@ def label_sums(labels: NDArray[np.intp], values: Floats) -> tuple[Floats, Floats
     if found is None:
         return None
     labels, values = np.ascontiguousarray(labels, np.intp), np.ascontiguousarray(values)
-    given = (_address(labels), _address(values), *values.shape, len(labels))
-    found.mcllo_label_sums(*given, _address(made[0]), _address(made[1]))
+    given = (address(labels), address(values), *values.shape, len(labels))
+    found.mcllo_label_sums(*given, address(made[0]), address(made[1]))
     return made[0], made[1]
 
 
-def _call(*fields: Any) -> None:
-    found = library()
-    assert found is not None
-    if found.mcllo_minimize(_level(found), _Problems(*fields)):
-        raise MemoryError
-
-
-def _address(array: Any) -> Any:
+def address(array: Any) -> Any:
+    """Return where an array's numbers begin; None of None."""
     if array is None:
         return None
     try:

@@ -138,6 +138,16 @@ PUBLIC int mcllo_minimize(int level, const Problems *problems) {
     return WIDEST(level, minimize, problems);
 }
 
+/* made: theta (2K), which is given, then A(theta), its gradient and its Hessian. */
+PUBLIC int mcllo_pass(int level, const double *odds, const double *root, Size k, Size n, Size stride,
+                      int light, double *made) {
+    double start, *value = made + 2 * k, *gradient = value + 1, *hessian = gradient + 2 * k;
+    int64_t steps;
+    return mcllo_minimize(level, &(Problems){.odds = odds, .root = root, .origin = made,
+        .theta = made, .start = &start, .value = value, .gradient = gradient, .hessian = hessian,
+        .steps = &steps, .k = k, .n = n, .stride = stride, .count = 1, .free = 2 * k, .light = light});
+}
+
 PUBLIC int mcllo_softmax(int level, double *eta, Size k, Size n, Size stride, double *logs) {
     return WIDEST(level, softmax, eta, k, n, stride, logs);
 }

@@ -12,14 +12,14 @@ gram                  ``sum_i w_i a_i a_i'``, the Hessian less its diagonals
 `LogPartition` has them by one of two ways that agree to 1e-12: in C, where it was compiled
 (`_math/compiled`, ``kernel.c``), and as here. A chunk is one buffer ``[G; GL; log-sum-exp]``,
 filled in place and summed by two products. The time goes to exp (two thirds of it where the
-processor has no vector exp for float64) and to the gram product, so eta is not shifted before exp
-unless it is large.
+processor has no vector exp for float64) and to the gram product, so a row's eta is not shifted
+before exp unless it is large; what others have changes no digit of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ class LogPartition:
         self._rows = min(n, max(256, CHUNK_ELEMENTS // k, 2 * k))
         self._root = None if weight is None else np.sqrt(weight)
         self._in_c = compiled.is_for(log_odds)
+        self._at = compiled.address(log_odds), compiled.address(self._root)
         most_groups = (IN_C if self._in_c else GROUP_ELEMENTS) // (k * k)
         most_groups = max(2 * ROUGH if self._in_c else 2, min(MOST_GROUPS, most_groups))
         self._group = self._rows * -(-n // (self._rows * most_groups))
@@ -85,6 +86,9 @@ class LogPartition:
     def __call__(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian at `theta`."""
         return self._sum(theta, range(0, self.n_samples, self._group))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.log_odds, self.weight)  # addresses are this process's
 
     def light(self, theta: Floats) -> Terms:
         """Return value, gradient and the Hessian's diagonal: of many classes, far less work."""
@@ -100,40 +104,28 @@ class LogPartition:
 
     def _sum(self, theta: Floats, groups: range, *, light: bool = False) -> Terms:
         """Return the sum over groups, in order."""
-        if self._in_c:
-            work = partial(self._by_c, theta, light)
-        else:
-            work = partial(self._by_numpy, theta, light, self.is_below(SAFE, theta))
+        work = partial(self._by_c if self._in_c else self._by_numpy, theta, light)
         if len(groups) == 1 and self._in_c:
             return work(0)
         with one_blas_thread(4 * self.n_compared**2 * self._rows):
             first, *others = ordered_map(work, groups, self.n_threads)
         return sum(others, start=first)
 
-    @cached_property
-    def _range(self) -> tuple[Floats, Floats]:
-        return self.log_odds.min(axis=1), self.log_odds.max(axis=1)
-
-    def is_below(self, bound: float, theta: Floats) -> bool:
-        """Whether eta is below `bound` in every row, so that ``exp(eta)`` needs no shift."""
-        k, (low, high) = self.n_compared, self._range
-        top = theta[:k] + np.maximum(theta[k:] * low, theta[k:] * high)
-        return bool(top.max() < bound)
-
     def _by_c(self, theta: Floats, light: bool, first: int) -> Terms:
         """Return the Terms of the group of rows from `first`."""
-        rows = slice(first, first + self._group)
-        root = None if self._root is None else self._root[rows]
-        return Terms(*compiled.terms(self.log_odds[:, rows], root, theta, light))
+        n, (odds, root) = min(self._group, self.n_samples - first), self._at
+        root = None if root is None else root + 8 * first
+        stride = self.log_odds.strides[0] // 8
+        return Terms(*compiled.terms(odds + 8 * first, root, theta, n, stride, light))
 
-    def _by_numpy(self, theta: Floats, light: bool, bounded: bool, first: int) -> Terms:
+    def _by_numpy(self, theta: Floats, light: bool, first: int) -> Terms:
         """Return the same without C."""
         k, value, last = self.n_compared, 0.0, min(self.n_samples, first + self._group)
         linear, own, squares = np.zeros(2 * k), np.zeros(2 * k), np.zeros(k)
         gram = np.zeros((2 * k, 2 * k))
         with borrowed(self._spare, (2 * k + 1, self._rows), np.float64) as buffer:
             for start in range(first, last, self._rows):
-                stack, odds, root = self._filled(theta, bounded, start, buffer)
+                stack, odds, root = self._filled(theta, start, buffer)
                 value += float(stack[-1] @ root)
                 linear += stack[:-1] @ root
                 whole = odds if self._root is None else odds * root
@@ -153,17 +145,17 @@ class LogPartition:
         return Terms(value, linear, hessian)
 
     def _filled(
-        self, theta: Floats, bounded: bool, start: int, buffer: Floats
+        self, theta: Floats, start: int, buffer: Floats
     ) -> tuple[Floats, NDArray[Any], Floats]:
         """Return ``sqrt(w_i) (a_i, log-sum-exp)`` of a chunk, its log odds, and sqrt(w_i)."""
         k, odds = self.n_compared, self.log_odds[:, start : start + self._rows]
-        stack, top = buffer[:, : odds.shape[1]], np.zeros(odds.shape[1])
+        stack = buffer[:, : odds.shape[1]]
         g, total = stack[:k], stack[-1]
         np.multiply(odds, theta[k:, None], out=g)
         g += theta[:k, None]
-        if not bounded:  # what is taken off does not depend on a row's company
-            g.max(axis=0, out=top)
-            top[top < SAFE] = 0.0
+        top = g.max(axis=0)
+        top[top < SAFE] = 0.0
+        if top.any():
             g -= top
         np.exp(g, out=g)
         np.add(g.sum(axis=0), np.exp(-top), out=total)

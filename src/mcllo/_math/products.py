@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._ground.threads import borrowed, one_blas_thread, ordered_map
-from .kernel import SAFE, LogPartition, Terms
+from .kernel import LogPartition, Terms
 
 MOST_KEPT = 2**27
 """Numbers a_i, n times 2 K, beyond which they are computed anew for each product."""
@@ -71,7 +71,7 @@ class LogPartitionOperator(LogPartition):
 
     def value_gradient(self, theta: Floats) -> Terms:
         """Move to `theta` and return A with its gradient, without Hessian."""
-        self._fill = partial(self._filled, np.array(theta), self.is_below(SAFE, theta))
+        self._fill = partial(self._filled, np.array(theta))
         sums = self._over_chunks(self._moments, 1 + 6 * self.n_compared)
         tau, cross, gamma, tau2, cross2, gamma2 = np.split(sums[1:], 6)
         self._diagonal = Blocks(tau, cross, gamma)
