@@ -104,9 +104,9 @@ class LogPartition:
 
     def _sum(self, theta: Floats, groups: range, *, light: bool = False) -> Terms:
         """Return the sum over groups, in order."""
-        work = partial(self._by_c if self._in_c else self._by_numpy, theta, light)
         if len(groups) == 1 and self._in_c:
-            return work(0)
+            return self._by_c(theta, light, 0)
+        work = partial(self._by_c if self._in_c else self._by_numpy, theta, light)
         with one_blas_thread(4 * self.n_compared**2 * self._rows):
             first, *others = ordered_map(work, groups, self.n_threads)
         return sum(others, start=first)
