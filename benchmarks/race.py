@@ -48,8 +48,8 @@ START_LIMIT = 300.0
 """Seconds for a process to start, import its package and read the table."""
 TURN, MOST_CALLS, SHORT = 0.2, 100, 1.0
 """Seconds and calls of a turn: a call of milliseconds, made once after the other processes had
-theirs, would time how caches are filled. Where calls took less than the last seconds a turn before,
-the first is not counted: it brings back pages that a system put aside meanwhile."""
+theirs, would time how caches are filled. Where calls took less than `SHORT` seconds in the last
+turn, one is made ahead and not counted: it brings back pages that a system put aside meanwhile."""
 ENOUGH = 20_000
 """Rows that a map which is to be applied is fitted to."""
 FAILURES = {"over": ("over", "limit"), "missing": ("missing", "reason"),

@@ -10,8 +10,9 @@ from scipy import special
 from mcllo._math import compiled
 from mcllo._math.compiled import kernel_name
 from mcllo._math.kernel import LogPartition, log, softmax
-from mcllo._math.likelihood import identity_theta, sufficient_statistic
+from mcllo._math.likelihood import Likelihood, identity_theta, sufficient_statistic
 from mcllo._math.many_fits import Problems
+from mcllo._math.newton import minimize
 from mcllo.exceptions import InputError
 
 needs_library = pytest.mark.skipif(
@@ -287,3 +288,15 @@ def test_a_library_of_another_source_is_not_used(monkeypatch, tmp_path):
         file.write("/* changed */\n")
     compiled.library.cache_clear()
     assert kernel_name() == "NumPy"
+
+
+@needs_library
+def test_where_curvature_falls_steps_are_longer_than_newtons():
+    # the decrement of separated labels falls by e a Newton step: 23 of them to 1e-9; C took 10
+    odds = np.linspace(-2.0, 2.0, 40)[None]
+    s = sufficient_statistic(odds, (odds[0] < 0.0).astype(int))
+    found = Problems(s[None], identity_theta(1), max_iter=12).minima(odds)
+    assert found.converged.all()
+    assert 0.0 <= found.value[0] < 1e-8
+    plain = minimize(Likelihood(LogPartition(odds), s), identity_theta(1), tol=1e-9, settled=True)
+    assert plain.n_iter > 20

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from independent import direct_nll, draw, log_odds_of, simplex
 from toy import TOY_X, TOY_Y
 
-from mcllo._math import compiled
 from mcllo._math.kernel import LogPartition
 from mcllo._math.likelihood import Likelihood, Restricted, identity_theta, sufficient_statistic
 from mcllo._math.many_fits import Problems
@@ -71,20 +70,6 @@ def test_the_last_step_is_counted_in_the_value():
     odds, s = tables(np.random.default_rng(4), 20, 130, 4)
     early, late = (Problems(s, identity_theta(4), tol=tol).minima(odds) for tol in (1e-2, 1e-16))
     assert np.abs(early.value - late.value).max() < 1e-4  # the square of the tolerance, about
-
-
-def test_where_curvature_falls_steps_are_longer():
-    if compiled.library() is None:
-        pytest.skip("only C takes longer steps")
-    # Newton's decrement of separated labels falls by e a step: 23 of them to 1e-9
-    odds = np.linspace(-2.0, 2.0, 40)[None]
-    s = sufficient_statistic(odds, (odds[0] < 0.0).astype(int))
-    for most in (14, 100):
-        found = Problems(s[None], identity_theta(1), max_iter=most).minima(odds)
-        assert found.converged.all()
-        assert 0.0 <= found.value[0] < 1e-8
-    plain = minimize(Likelihood(LogPartition(odds), s), identity_theta(1), tol=1e-9, settled=True)
-    assert plain.n_iter > 20
 
 
 @pytest.mark.parametrize("own_weights", [False, True])

@@ -4,9 +4,10 @@
 `library`             the library beside this file (``libkernel``), or None
 `kernel_name`         'C (AVX-512)', with other vectors, or 'NumPy': which of them runs
 `is_for`              whether C takes such rows
+`address`             where an array's numbers begin
 `terms`               those of A(theta), for `_math/kernel`
 `fill`                the minima of `_math/many_fits`
-`softmax`             down the columns of a table
+`softmax`, `log`      down the columns of a table, of every number
 `fill_log_odds`       of rows of probabilities
 `labels_at`           where numbers stand among the edges of their rows
 `label_sums`          counts of labels, and sums of what their rows hold for them
