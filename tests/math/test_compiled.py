@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
+from mcllo._ground.linalg import solve_damped
 from mcllo._math import compiled
 from mcllo._math.compiled import kernel_name
 from mcllo._math.kernel import LogPartition, log, softmax
@@ -220,6 +221,23 @@ def test_minima_agree_for_every_width_of_vectors(monkeypatch, level):
     usual = problems.minima(odds)
     monkeypatch.setattr(compiled, "_level", lambda found: level)
     np.testing.assert_allclose(problems.minima(odds).theta, usual.theta, rtol=1e-10, atol=1e-12)
+
+
+@needs_library
+@levels
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.booleans())
+def test_directions_in_c_are_those_of_numpy(level, seed, size, flat):
+    at_level(level)
+    rng = np.random.default_rng(seed)
+    root, unit = rng.normal(size=(size, size + 3)), 10.0 ** rng.uniform(-4.0, 4.0, size)
+    hessian, gradient = root @ root.T * np.outer(unit, unit), rng.normal(size=size) * unit
+    if flat:  # nothing to learn of the first one
+        hessian[0], hessian[:, 0] = 0.0, 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "_level", lambda found: level)
+        found = compiled.direction(hessian.T, gradient)
+    np.testing.assert_allclose(found * unit, -solve_damped(hessian, gradient) * unit, rtol=1e-7)
 
 
 @needs_library

@@ -7,6 +7,7 @@
 `address`             where an array's numbers begin
 `terms`               those of A(theta), for `_math/kernel`
 `fill`                the minima of `_math/many_fits`
+`direction`           a step of `_math/newton`
 `softmax`, `log`      down the columns of a table, of every number
 `fill_log_odds`       of rows of probabilities
 `labels_at`           where numbers stand among the edges of their rows
@@ -42,6 +43,9 @@ LIBRARY = Path(__file__).with_name(f"libkernel.{ENDING}")
 
 MOST_COMPARED = 128
 """Classes beside the baseline up to which C is used; from about 250 BLAS is faster."""
+
+MOST_SOLVED = 60
+"""Parameters up to which a step is solved for in C."""
 
 
 class _Problems(ctypes.Structure):
@@ -87,6 +91,7 @@ def _load(path: Path) -> ctypes.CDLL | None:
     pointer, size = ctypes.c_void_p, ctypes.c_ssize_t
     found.mcllo_minimize.argtypes = [ctypes.c_int, ctypes.POINTER(_Problems)]
     found.mcllo_pass.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, ctypes.c_int, pointer]
+    found.mcllo_direction.argtypes = [ctypes.c_int, size, *[pointer] * 3]
     found.mcllo_softmax.argtypes = [ctypes.c_int, pointer, size, size, size, pointer]
     found.mcllo_log.argtypes = [ctypes.c_int, pointer, size]
     found.mcllo_log_odds.argtypes = [ctypes.c_int, pointer, *[size] * 4, pointer, size]
@@ -164,6 +169,18 @@ def fill(
     assert found is not None
     if found.mcllo_minimize(_level(found), problems):
         raise MemoryError
+
+
+def direction(hessian: Floats, gradient: Floats) -> Floats | None:
+    """Return ``-H^-1 g`` as `_math/newton` wants it; None without C, or where LAPACK is faster."""
+    found, size = library(), len(gradient)
+    if found is None or size > MOST_SOLVED or hessian.dtype != np.float64:
+        return None
+    given, made = map(np.ascontiguousarray, (hessian, gradient)), np.empty(size)
+    arrays = (*given, made)
+    if found.mcllo_direction(_level(found), size, *map(address, arrays)):
+        raise MemoryError
+    return made
 
 
 def softmax(eta: Floats) -> Floats | None:

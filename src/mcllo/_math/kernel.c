@@ -148,6 +148,16 @@ PUBLIC int mcllo_pass(int level, const double *odds, const double *root, Size k,
         .steps = &steps, .k = k, .n = n, .stride = stride, .count = 1, .free = 2 * k, .light = light});
 }
 
+/* made: -(H + d diag H)^-1 gradient (size), H (size, size). */
+PUBLIC int mcllo_direction(int level, Size size, const double *hessian, const double *gradient,
+                           double *made) {
+    double *factor = malloc((size_t)(size * size + size + 1) * sizeof(double));
+    if (!factor) return 1;
+    WIDEST(level, solve, size, hessian, gradient, factor, factor + size * size, made);
+    free(factor);
+    return 0;
+}
+
 PUBLIC int mcllo_softmax(int level, double *eta, Size k, Size n, Size stride, double *logs) {
     return WIDEST(level, softmax, eta, k, n, stride, logs);
 }
@@ -364,7 +374,10 @@ static TARGET void NAME(solve)(Size m, const double *h, const double *gradient, 
     for (Size i = 0; i < m; i++) largest = larger(largest, fabs(h[i * m + i]));
     double least = largest > NO_CURVATURE ? NEGLIGIBLE * largest : 1.0;
     for (Size i = 0; i < m; i++) scale[i] = 1.0 / sqrt(larger(fabs(h[i * m + i]), least));
-    for (double d = 0.0; d < 1e3; d = d > 0.0 ? 10.0 * d : NEGLIGIBLE) {
+    const double dampings[] = {0.0,  1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7,
+                               1e-6, 1e-5,  1e-4,  1e-3,  1e-2,  1e-1,  1.0,  10.0, 100.0};
+    for (int tried = 0; tried < 18; tried++) {
+        double d = dampings[tried];
         Size j = 0, finite = 1;
         for (Size i = 0; i < m; i++)
             for (Size l = i; l < m; l++)

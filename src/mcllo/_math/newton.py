@@ -36,6 +36,7 @@ import numpy as np
 
 from .._ground.linalg import solve_damped
 from .._ground.results import Floats
+from . import compiled
 from .kernel import Terms
 
 TOL = 1e-10
@@ -209,8 +210,11 @@ class Secants:
 
 def newton_direction(terms: Terms) -> Floats:
     """Return ``-H^-1 g``, with the least multiple of the diagonal that makes H definite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return -solve_damped(terms.hessian, terms.gradient)
+    found = compiled.direction(terms.hessian, terms.gradient)
+    if found is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = -solve_damped(terms.hessian, terms.gradient)
+    return found
 
 
 def line_search(
