@@ -1,3 +1,4 @@
+import itertools
 import warnings
 from dataclasses import replace
 
@@ -14,14 +15,17 @@ from mcllo._fit.fit import fit_predictions
 from mcllo._inference.budget import EXCEEDANCES, EXCEEDANCES_LARGE, LARGE_TABLE
 from mcllo._inference.calibration_test import fit_and_test, needs_robust, split_baseline
 from mcllo._inference.likelihood_tests import (
+    EXPONENTS,
     SMALLEST,
     _least_variance,
     chi2_sf,
     choose_method,
     exact_pvalue,
     expected_errors,
+    run_test,
     split_pvalue,
     statistic_value,
+    temperature_bound,
 )
 from mcllo._inference.max_score import best_baseline
 from mcllo._inference.pvalue import Ground, Limit, Note, Reason
@@ -235,6 +239,44 @@ def test_its_expectation_under_calibration_is_at_most_one():
     values = np.array([split_pvalue(rows(60, seed)) for seed in range(2000)])
     for alpha in (0.01, 0.05, 0.2):
         assert np.mean(values <= alpha) <= alpha + 2.6 * np.sqrt(alpha * (1 - alpha) / 2000)
+
+
+def test_the_quick_bound_is_a_mean_of_likelihood_ratios_by_hand():
+    p = rows(30, 1, power=0.5)
+    own, ratios = (np.arange(30), p.codes), []
+    for u in EXPONENTS:
+        raised = p.probs**u
+        ratios.append(np.prod((raised / raised.sum(axis=1, keepdims=True) / p.probs)[own]))
+    assert np.mean(ratios) > 1.0
+    assert temperature_bound(p) == pytest.approx(1.0 / np.mean(ratios), rel=1e-9)
+    assert temperature_bound(rows(20_000, 0, power=0.1)) == SMALLEST
+
+
+def test_the_quick_bound_holds_over_all_labels_of_some_rows():
+    # all 3^6 of them, each with its probability: P(p <= a) <= a, exactly
+    probs = np.random.default_rng(0).dirichlet([0.3, 0.3, 0.3], size=6).clip(1e-5)
+    probs /= probs.sum(axis=1, keepdims=True)
+    chance, bounds = [], []
+    for y in itertools.product(range(3), repeat=6):
+        bounds.append(temperature_bound(Predictions.from_arrays(probs, y, classes=range(3))))
+        chance.append(np.prod(probs[np.arange(6), y]))
+    chance, bounds = np.array(chance), np.array(bounds)
+    assert chance.sum() == pytest.approx(1.0)
+    assert bounds.min() < 1e-6
+    for alpha in np.unique(bounds[bounds < 1.0]):
+        assert chance[bounds <= alpha].sum() <= alpha
+
+
+@pytest.mark.parametrize(("power", "quick"), [(0.3, True), (1.0, False)])
+def test_a_decision_draws_only_what_the_quick_bound_leaves_open(power, quick):
+    p = rows(400, 2, power=power)
+    given = {"n_resamples": 199, "seed": 0, "exceedances": 10}
+    found = run_test(p, fit_predictions(p), **given, quick=True)
+    assert found.method == ("bound" if quick else "exact")
+    if quick:
+        assert found.pvalue == temperature_bound(p) < 1 / 4000
+    else:  # the tenth draw that was as extreme was the last
+        assert found.pvalue == 10 / found.n_resamples
 
 
 TOY = Predictions.from_arrays(TOY_X, TOY_Y)

@@ -5,6 +5,7 @@ from inputs import refusal
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOCalibrator, Predictions, assess, calibration_test, load_calibrator
+from mcllo._fit.fit import fit_predictions
 from mcllo.calibrators import AutoCalibrator, Identity
 from mcllo.exceptions import InputError, SeparationWarning
 from mcllo.metrics import log_loss
@@ -132,15 +133,19 @@ def test_a_rejected_set_is_recalibrated_as_without_a_gate():
     assert free.gate_ is None
 
 
-def test_the_fit_that_was_tested_is_the_map(monkeypatch):
-    def refused(*_, **__):
-        raise AssertionError("a second fit")
+@pytest.mark.parametrize(("penalty", "n_fits"), [(0.0, 1), (1.0, 2)])
+def test_the_fit_that_was_tested_is_the_map(monkeypatch, penalty, n_fits):
+    fitted = []
 
-    monkeypatch.setattr("mcllo.calibrators._mcllo.fit_predictions", refused)
-    sharp = data.sharp().predictions()
-    assert MCLLOCalibrator(gate=0.05).fit(sharp).gate_.recalibrates
-    with pytest.raises(AssertionError, match="a second fit"):
-        MCLLOCalibrator(gate=0.05, penalty=1.0).fit(sharp)
+    def counted(*given, **options):
+        fitted.append(fit_predictions(*given, **options))
+        return fitted[-1]
+
+    monkeypatch.setattr("mcllo.calibrators._mcllo.fit_predictions", counted)
+    made = MCLLOCalibrator(gate=0.05, penalty=penalty).fit(data.sharp().predictions())
+    assert made.gate_.recalibrates
+    assert made.fit_ is fitted[-1]
+    assert len(fitted) == n_fits
 
 
 def test_an_open_gate_warns_of_rows_without_an_estimate():

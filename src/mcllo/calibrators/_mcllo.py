@@ -37,6 +37,7 @@ from .._inference.calibration_test import (
     refuse_choice,
     split_baseline,
 )
+from .._inference.likelihood_tests import run_test
 from .._inference.max_score import likeliest_baseline, max_score_test
 from .._input.labels import RESERVED
 from .._input.predictions import Predictions
@@ -104,18 +105,20 @@ def decide(
     """
     predictions, n_resamples = predictions.weighed(), round(DRAWN_AT_LEVEL / check_gate(alpha)) - 1
     n_resamples, fit = min(max(n_resamples, FEWEST_DRAWN), N_RESAMPLES), None
+    stop_at = max(1, math.floor(alpha * (n_resamples + 1)))
+    drawing: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     refuse_choice(predictions, rule)
     with quiet(*OF_ESTIMATES):
         if rule == "all" and predictions.n_classes > 2:
             columns = np.arange(predictions.n_classes)
-            stop_at = max(1, math.floor(alpha * (n_resamples + 1)))
-            draws = {"n_resamples": n_resamples, "stop_at": stop_at, "seed": seed}
-            p, kind = max_score_test(predictions, columns, **draws)[1].pvalue, "max_score"
+            found = max_score_test(predictions, columns, **drawing, stop_at=stop_at)[1]
+            return GateDecision(found.pvalue <= alpha, found.pvalue, alpha, "max_score"), None
+        if rule or needs_robust(predictions):
+            test = fit_and_test(predictions, rule, **drawing).test
         else:
-            tested = fit_and_test(predictions, rule, n_resamples=n_resamples, seed=seed)
-            p, kind = tested.test.pvalue, tested.test.kind
-            fit = None if rule or needs_robust(predictions) else tested.fit
-    return GateDecision(p <= alpha, p, alpha, kind), fit
+            fit = fit_predictions(predictions)
+            test = run_test(predictions, fit, **drawing, exceedances=stop_at, quick=True)
+    return GateDecision(test.pvalue <= alpha, test.pvalue, alpha, test.kind), fit
 
 
 class GatedCalibrator(PriorCalibrator):
