@@ -55,7 +55,7 @@ class LinearMapLoss:
         if diagonal and classes is not None:
             scores = scores[classes]
         self.scores, self.codes, self.diagonal = scores, codes, diagonal
-        self.n_samples = len(codes)
+        self.n_samples, self.weighted = len(codes), weight is not None
         self.root = np.ones(len(codes)) if weight is None else np.sqrt(weight)
         n_modelled = len(scores) if classes is None else len(classes)
         self.shape = (n_modelled, 2 if diagonal else len(scores) + 1)
@@ -92,7 +92,8 @@ class LinearMapLoss:
             scores, weight = self.scores[:, part], self.root[part] ** 2
             g = self._eta(theta, scores)
             value += float(self._losses(g, part) @ weight)
-            g *= weight
+            if self.weighted:
+                g *= weight
             if self.diagonal:
                 gradient[:, 0] += np.einsum("ji,ji->j", g, scores)
             else:

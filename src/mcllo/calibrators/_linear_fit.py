@@ -59,6 +59,8 @@ ENOUGH, NEARLY, MAX_STEPS = 3e-10, 1e-5, 1000
 that will do."""
 SOFTER = 1e-8
 """What is added to the blocks' diagonals, relatively: features may depend on each other."""
+CHOLESKY_PAYS = 60
+"""Size of blocks, of which there are many, from which they are inverted by their factors."""
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -284,7 +286,7 @@ def by_blocks(blocks: Floats, ridge: Floats) -> Product:
     whole, place = blocks.copy(), np.arange(size)
     whole[:, place, place] *= 1.0 + SOFTER
     whole[:, place, place] += ridge.reshape(count, size)
-    inverses = np.array([inverse(block) for block in whole])
+    inverses = np.array([inverse(block, large=CHOLESKY_PAYS) for block in whole])
     return lambda v: (v.reshape(count, 1, size) @ inverses).ravel()
 
 
