@@ -208,8 +208,7 @@ def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
         return False
     apart, stride = rows.strides[0] // 8, odds.strides[0] // 8
     given = (address(rows), n, c, apart, baseline, address(odds), stride)
-    found.mcllo_log_odds(_level(found), *given)
-    return True
+    return not found.mcllo_log_odds(_level(found), *given)
 
 
 def labels_at(below: Floats, u: Floats) -> NDArray[np.intp] | None:

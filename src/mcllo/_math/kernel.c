@@ -578,21 +578,18 @@ static TARGET int NAME(logs)(double *x, Size n) {
 /* Write log x_ij - log x_ib of rows x (n, c), class after class without b. */
 static TARGET int NAME(log_odds)(const double *x, Size n, Size c, Size apart, Size b, double *odds,
                                  Size stride) {
-    V own, base;
-    for (Size i = 0; i < n; i += LANES) {
-        Size m = n - i < LANES ? n - i : LANES;
-        for (Size e = 0; e < c; e++) { /* the baseline first */
-            Size j = e == 0 ? b : e <= b ? e - 1 : e;
-            for (Size l = 0; l < LANES; l++) own[l] = x[(i + (l < m ? l : 0)) * apart + j];
-            own = NAME(log)(own);
-            if (e == 0) base = own;
-            own -= base;
-            if (e && m == LANES)
-                NAME(store)(odds + (e - 1) * stride + i, own);
-            else if (e)
-                COPY(odds + (e - 1) * stride + i, &own, m);
+    double *rows = malloc((size_t)(BLOCK * c) * sizeof(double));
+    if (!rows) return 1;
+    for (Size first = 0; first < n; first += BLOCK) {
+        Size m = n - first < BLOCK ? n - first : BLOCK;
+        for (Size i = 0; i < m; i++) COPY(rows + i * c, x + (first + i) * apart, c);
+        NAME(logs)(rows, m * c);
+        for (Size j = 0; j < c; j++) {
+            double *own = odds + (j < b ? j : j - 1) * stride + first;
+            for (Size i = 0; j != b && i < m; i++) own[i] = rows[i * c + j] - rows[i * c + b];
         }
     }
+    free(rows);
     return 0;
 }
 
