@@ -329,7 +329,9 @@ atexit.register(lambda: print(seconds, peak()))
 BY_HAND = "from benchmarks import speed; seconds = speed.hand_written_pass(sys.argv[1])"
 BY_MCLLO = "runpy.run_module('mcllo', run_name='__main__')"
 """The seconds of a pass are its own, without the imports; those of ``mcllo`` are all."""
-AS_IT_COMES = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
+UNUSUAL = {*ONE_THREAD, "PYTHONDONTWRITEBYTECODE"}
+AS_IT_COMES = {name: value for name, value in os.environ.items() if name not in UNUSUAL}
+"""What a person's shell has: threads as they come, and a Python that keeps what it compiled."""
 Program = tuple[str, list[str], dict[str, str]]
 
 

@@ -16,6 +16,7 @@ from mcllo._ground.statements import quiet
 from mcllo._inference.size import LARGE, Size, law_rows, sampled, size_of
 from mcllo._inference.sizes.law import Moved, clear_part, covariance_root
 from mcllo._inference.sizes.levels import chosen_levels, width_at
+from mcllo._math.kernel import mapped
 from mcllo._math.likelihood import identity_theta
 from mcllo.exceptions import InputError
 
@@ -85,11 +86,11 @@ def test_the_law_is_that_of_linear_rows():
     p = Predictions.from_arrays(TOY_X, TOY_Y)
     moved, rng = moved_of(p), np.random.default_rng(3)
     noise, step = rng.normal(0.0, 0.3, (7, 4)), 1e-5
-    g = moved.repaired(THETA)[0].copy()
+    g = mapped(THETA, moved.odds)[0].copy()
     slope = np.empty((4, *g.shape))
     for j, unit in enumerate(np.eye(4)):
-        up = moved.repaired(THETA + step * unit)[0].copy()
-        slope[j] = (up - moved.repaired(THETA - step * unit)[0]) / (2 * step)
+        up = mapped(THETA + step * unit, moved.odds)[0].copy()
+        slope[j] = (up - mapped(THETA - step * unit, moved.odds)[0]) / (2 * step)
     apart = np.abs(g + np.einsum("bj,jki->bki", noise, slope) - moved.probs)
     law = moved.law(THETA, noise)
     assert law[:, 0] == pytest.approx(0.5 * apart.sum(axis=1).mean(axis=1), rel=1e-6)

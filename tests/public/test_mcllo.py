@@ -1,3 +1,5 @@
+from importlib import import_module
+
 import data
 import numpy as np
 import pytest
@@ -5,7 +7,6 @@ from inputs import refusal
 from toy import TOY_X, TOY_Y
 
 from mcllo import MCLLOCalibrator, Predictions, assess, calibration_test, load_calibrator
-from mcllo._fit.fit import fit_predictions
 from mcllo.calibrators import AutoCalibrator, Identity
 from mcllo.exceptions import InputError, SeparationWarning
 from mcllo.metrics import log_loss
@@ -135,13 +136,14 @@ def test_a_rejected_set_is_recalibrated_as_without_a_gate():
 
 @pytest.mark.parametrize(("penalty", "n_fits"), [(0.0, 1), (1.0, 2)])
 def test_the_fit_that_was_tested_is_the_map(monkeypatch, penalty, n_fits):
-    fitted = []
+    fitted, module = [], import_module(MCLLOCalibrator.__module__)
+    plain = module.fit_predictions
 
     def counted(*given, **options):
-        fitted.append(fit_predictions(*given, **options))
+        fitted.append(plain(*given, **options))
         return fitted[-1]
 
-    monkeypatch.setattr("mcllo.calibrators._mcllo.fit_predictions", counted)
+    monkeypatch.setattr(module, "fit_predictions", counted)
     made = MCLLOCalibrator(gate=0.05, penalty=penalty).fit(data.sharp().predictions())
     assert made.gate_.recalibrates
     assert made.fit_ is fitted[-1]

@@ -74,7 +74,7 @@ def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
 
 def labels_at(probs: Floats, u: Floats) -> Codes:
     """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
-    below = np.cumsum(probs, axis=1)[:, :-1].T
+    below = np.cumsum(probs.T, axis=0)[:-1]
     found = compiled.labels_at(below, u)
     if found is not None:
         return found
@@ -152,8 +152,7 @@ def monte_carlo_p(
             size = min(size, max(SMALL_BATCH, int(likely)))
         hits = exceeds(done, size)
         if stop_at is not None and n_exceed + hits.sum() >= stop_at:
-            last = int(np.flatnonzero(hits)[stop_at - n_exceed - 1])
-            done += last + 1
+            done += int(np.flatnonzero(hits)[stop_at - n_exceed - 1]) + 1
             return PValue(stop_at / done, "exact", done, seed, n_exceed=stop_at)
         n_exceed += int(hits.sum())
         done += size

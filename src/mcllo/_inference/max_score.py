@@ -183,7 +183,6 @@ def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
     """Return the likeliest fit that exists; of equals the preferred baseline's, else the first."""
     exist = [fit for fit in fits if fit.converged] or list(fits)
     best = max(fit.log_likelihood for fit in exist)
-    equals = [
-        fit for fit in exist if fit.log_likelihood >= best - BASELINE_TIE * max(1.0, abs(best))
-    ]
+    least = best - BASELINE_TIE * max(1.0, abs(best))
+    equals = [fit for fit in exist if fit.log_likelihood >= least]
     return next((fit for fit in equals if fit.baseline == preferred), equals[0])

@@ -177,9 +177,7 @@ class LinearMapLoss:
 
     def _label_sums(self, weight: Floats | None) -> Floats:
         """Return ``sum_i w_i 1[y_i = j] x_ji``, the labels' part of the gradient."""
-        codes = self.codes
-        m, d = self.shape
-        sums = np.empty((m, d))
+        codes, m, sums = self.codes, self.shape[0], np.empty(self.shape)
         sums[:, -1] = np.bincount(codes, weights=weight, minlength=m)
         if self.diagonal:
             own = self.scores[codes, np.arange(len(codes))]

@@ -42,16 +42,9 @@ SHORTEST = 0.5**MAX_HALVINGS
 class Minima:
     """Where the searches ended, of B problems.
 
-    Attributes
-    ----------
-    theta : ndarray of shape (B, P)
-        Estimates, the last step included where one converged.
-    start, value : ndarray of shape (B,)
-        Values at the origins, and minima; where the search ended early, a value on the way.
-    converged : ndarray of shape (B,)
-        Whether a minimum was found.
-    hessian : ndarray of shape (B, n_free, n_free)
-        In x, at the last evaluations.
+    Estimates (B, P), the last step included where one converged; values at the origins, and minima,
+    or where the search ended early a value on the way, (B,); whether a minimum was found; and
+    Hessians in x at the last evaluations, (B, n_free, n_free).
     """
 
     theta: Floats
@@ -65,20 +58,10 @@ class Minima:
 class Problems:
     """What is minimised, but for the rows.
 
-    Attributes
-    ----------
-    statistics : ndarray of shape (B, P)
-        Sufficient statistics.
-    origin : ndarray of shape (P,) or (B, P)
-        Where theta begins.
-    basis : ndarray of shape (P, n_free), optional
-        Directions that are free, by default all.
-    penalty, centre : float, ndarray of shape (P,)
-        The ridge, and where it leads.
-    reach : ndarray of shape (B,), optional
-        A search may end where its value is no larger.
-    first : Terms, optional
-        Those of A at the origin, where all problems share rows and origin and they are known.
+    Sufficient statistics are (B, P), the origin, where theta begins, (P,) or (B, P), and the basis
+    of the directions that are free, by default all, (P, n_free). The ridge leads to the `centre`,
+    by default the origin. A search may end where its value is no larger than its `reach`, (B,).
+    `first` are those of A at the origin, where all share rows and origin and they are known.
     """
 
     statistics: Floats
@@ -93,33 +76,27 @@ class Problems:
 
     def minima(self, log_odds: Floats, weight: Floats | None = None) -> Minima:
         """Return the minima for log odds (K, n) or (K, B, n), and weights (n,) or (B, n)."""
-        made = self._empty()
-        if compiled.is_for(log_odds):
-            root = None if weight is None else np.sqrt(weight)
-            size, steps = made.hessian.shape[1], np.empty(len(made.value), dtype=np.int64)
-            gradient = np.empty_like(made.theta)
-            compiled.fill(
-                log_odds,
-                root,
-                self.statistics,
-                self.origin,
-                (self.basis, self.centre, self.reach, self._first()),
-                (made.theta, made.start, made.value, gradient, made.hessian, steps),
-                *(self.penalty, self.tol, size, self.max_iter),
-            )
-            np.greater(steps, 0, out=made.converged)
-            return made
-        return self._together(partial(_at_each, log_odds, weight))
+        if not compiled.is_for(log_odds):
+            return self._together(partial(_at_each, log_odds, weight))
+        made, at = self._empty(), self.first
+        first = None if at is None else np.hstack([at.value, at.gradient, at.hessian.ravel()])
+        size, steps = made.hessian.shape[1], np.empty(len(made.value), dtype=np.int64)
+        gradient = np.empty_like(made.theta)
+        compiled.fill(
+            log_odds,
+            None if weight is None else np.sqrt(weight),
+            self.statistics,
+            self.origin,
+            (self.basis, self.centre, self.reach, first),
+            (made.theta, made.start, made.value, gradient, made.hessian, steps),
+            *(self.penalty, self.tol, size, self.max_iter),
+        )
+        np.greater(steps, 0, out=made.converged)
+        return made
 
     def one_by_one(self, partition: Callable[[Floats], Terms]) -> Minima:
         """Return the minima for rows that all share, of any A."""
         return self._together(lambda theta, _: _stacked([partition(row) for row in theta]))
-
-    def _first(self) -> Floats | None:
-        """Return value, gradient and Hessian of A at the origin, one after the other."""
-        if self.first is None:
-            return None
-        return np.concatenate([[self.first.value], self.first.gradient, self.first.hessian.ravel()])
 
     def _empty(self) -> Minima:
         count, size = self.statistics.shape
@@ -138,10 +115,9 @@ class Problems:
         if len(active) == 0:
             return made
         made.theta[:] = self.origin
-        first = None if self.first is None else _stacked([self.first] * len(active))
-        made.start[:], gradient, made.hessian[:] = self._terms(
-            made.theta, active, first or partition(made.theta, active)
-        )
+        known = None if self.first is None else _stacked([self.first] * len(active))
+        first = known or partition(made.theta, active)
+        made.start[:], gradient, made.hessian[:] = self._terms(made.theta, active, first)
         made.value[:] = made.start
         step, decrement = self._steps(made.hessian, gradient)
         length = np.ones(len(active))
@@ -199,19 +175,18 @@ def _at_each(log_odds: Floats, weight: Floats | None, theta: Floats, which: Code
     """Return A, its gradients and its Hessians of the problems `which`, small ones together."""
     k, n = len(log_odds), log_odds.shape[-1]
     together = max(1, CHUNK_ELEMENTS // (k * n))
-    own_odds, own_weight = log_odds.ndim == 3, weight is not None and weight.ndim == 2
+    weight = None if weight is None else np.atleast_2d(weight)  # each one's own, or one for all
     parts = []
     for first in range(0, len(which), together):
         part = which[first : first + together]
-        odds = log_odds[:, part].transpose(1, 0, 2) if own_odds else log_odds
-        row_weight = weight[part] if weight is not None and own_weight else weight
+        odds = log_odds[:, part].transpose(1, 0, 2) if log_odds.ndim == 3 else log_odds[None]
+        own = weight if weight is None or len(weight) == 1 else weight[part]
         at = theta[first : first + together]
         if together == 1:
-            single = odds[0] if own_odds else odds
-            counts = row_weight[0] if row_weight is not None and own_weight else row_weight
-            parts.append(_stacked([LogPartition(single, counts, n_jobs=1)(at[0])]))
+            counts = None if own is None else own[0]
+            parts.append(_stacked([LogPartition(odds[0], counts, n_jobs=1)(at[0])]))
         else:
-            parts.append(_block(odds, row_weight, at))
+            parts.append(_block(odds, own, at))
     value, gradient, hessian = (np.concatenate(part) for part in zip(*parts, strict=True))
     return value, gradient, hessian
 
@@ -230,7 +205,7 @@ def _block(odds: Floats, weight: Floats | None, theta: Floats) -> ManyTerms:
     g /= total
     logs = (top + np.log(total))[:, 0]
     np.multiply(g, odds, out=stack[:, k:])
-    own = np.ones((1, n)) if weight is None else np.atleast_2d(weight)
+    own = np.ones((1, n)) if weight is None else weight
     scaled = stack if weight is None else stack * own[:, None]
     gradient = (scaled @ np.ones((n, 1)))[..., 0]
     squares = (scaled[:, k:, None] @ odds[..., None])[..., 0, 0]

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,6 @@ from .._ground.threads import n_threads, ordered_map
 from .kernel import LogPartition, Terms
 from .likelihood import identity_theta
 from .many_fits import TOL, Minima, Problems
-
-Found = TypeVar("Found")
 
 TIE = 1e-6
 """Statistics closer than this (relative) to the threshold count as equal to it: draws repeat, and
@@ -91,8 +89,7 @@ class LikelihoodRatio:
 
     def statistics(self, statistics: Floats) -> Floats:
         """Return lambda of each row of `statistics`."""
-        found = self.in_parts(self.gains, statistics)
-        return 2.0 * np.concatenate(found) if found else np.empty(0)
+        return 2.0 * self.in_parts(self.gains, statistics)
 
     def reaches(self, statistics: Floats, threshold: float) -> NDArray[np.bool_]:
         """Return whether each lambda is at least `threshold`, ties included."""
@@ -101,14 +98,14 @@ class LikelihoodRatio:
         def decide(part: Floats) -> NDArray[np.bool_]:
             return self.gains(part, np.full(len(part), surely), tol) >= need
 
-        found = self.in_parts(decide, statistics)
-        return np.concatenate(found) if found else np.empty(0, dtype=bool)
+        return self.in_parts(decide, statistics)
 
-    def in_parts(self, work: Callable[[Floats], Found], statistics: Floats) -> list[Found]:
+    def in_parts(self, work: Callable[[Floats], NDArray[Any]], statistics: Floats) -> NDArray[Any]:
         """Return ``work`` of the rows of `statistics`, cut into parts that threads share."""
-        parts = [statistics[k : k + TOGETHER] for k in range(0, len(statistics), TOGETHER)]
+        starts = range(0, max(1, len(statistics)), TOGETHER)
+        parts = [statistics[k : k + TOGETHER] for k in starts]
         pays = self.log_odds.size >= THREADS_PAY
-        return list(ordered_map(work, parts, n_threads() if pays else 1))
+        return np.concatenate(list(ordered_map(work, parts, n_threads() if pays else 1)))
 
     def gains(self, statistics: Floats, need: Floats | None = None, tol: float = TOL) -> Floats:
         """Return G of each row of `statistics`; with `need`, a lower bound on the same side of it.
@@ -171,5 +168,4 @@ class NestedRatio:
             lost[able] = self.small.gains(part[np.ix_(able, self.places)])
             return self.large.gains(part, surely + lost, tol) >= need + lost
 
-        found = self.large.in_parts(decide, statistics)
-        return np.concatenate(found) if found else np.empty(0, dtype=bool)
+        return self.large.in_parts(decide, statistics)

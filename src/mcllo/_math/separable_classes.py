@@ -61,7 +61,7 @@ class Peeled:
         for gone in reversed(self.rounds):
             rows |= self.counted & np.isin(codes, gone)
             for j in gone:
-                own = np.flatnonzero(rows & (codes == j))
+                own = rows & (codes == j)
                 floor = _log_total(theta, log_odds[:, own], classes).max()
                 theta[[j, k + j]] = _steep(log_odds[j], rows, own, reach, floor + reach)
             classes[gone] = True
@@ -100,11 +100,9 @@ def _gap(odds: Floats, own: Mask) -> tuple[float, float, float]:
     return low - high - CLEAR * max(1.0, abs(low)), low, high
 
 
-def _steep(odds: Floats, rows: Mask, own: Codes, reach: float, top: float) -> tuple[float, float]:
+def _steep(odds: Floats, rows: Mask, own: Mask, reach: float, top: float) -> tuple[float, float]:
     """Return tau and gamma: eta at least `top` in own rows and at most ``-reach`` in others."""
-    mine = np.zeros(len(odds), dtype=bool)
-    mine[own] = True
-    mine = mine[rows]
+    mine = own[rows]
     if mine.all():
         return top - float(odds[own].min()), 1.0
     for sign in (1.0, -1.0):

@@ -36,6 +36,7 @@ estimate, whose noise moves all rows, and that of what in it is more than noise 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -71,20 +72,16 @@ class Moved:
 
     def __init__(self, odds: Floats, weight: Floats) -> None:
         self.odds, self.weight = odds, weight / weight.sum()
-        self.probs, total = self.repaired(identity_theta(len(odds)))
+        self.probs, total = mapped(identity_theta(len(odds)), odds)
         self._pulls, self._mean_total = odds * self.weight, float(total @ self.weight)
         self.top = self.probs.argmax(axis=0)
         self._own = (self.top, np.arange(len(self.top)))
         self.top_probs = self.probs[self._own]
 
-    def repaired(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return g of shape (K + 1, n), the baseline last, and the log partition of each row."""
-        return mapped(theta, self.odds)
-
     def sizes(self, theta: Floats) -> Floats:
         """Return the `SIZES` of a map."""
         k, weight = len(self.odds), self.weight
-        (g, total), away = self.repaired(theta), theta - identity_theta(k)
+        (g, total), away = mapped(theta, self.odds), theta - identity_theta(k)
         tilt = away[:k] @ (g[:k] @ weight) + away[k:] @ np.einsum("ji,ji->j", g[:k], self._pulls)
         gain = float(tilt) - (float(total @ weight) - self._mean_total)
         apart = np.abs(np.subtract(g, self.probs, out=g), out=g)
@@ -93,16 +90,16 @@ class Moved:
 
     def by_row(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the change of each row, and the repaired probability of its top class."""
-        g, _ = self.repaired(theta)
+        g, _ = mapped(theta, self.odds)
         return 0.5 * np.abs(g - self.probs).sum(axis=0), g[self._own]
 
     def errors(self, theta: Floats) -> float:
         """Return the expected share of rows whose most probable class does not come true."""
-        return float((1.0 - self.repaired(theta)[0].max(axis=0)) @ self.weight)
+        return float((1.0 - mapped(theta, self.odds)[0].max(axis=0)) @ self.weight)
 
     def law(self, theta: Floats, noise: Floats) -> Floats:
         """Return the `SIZES` of the estimate theta + e for each e of `noise`, (draws, 3)."""
-        g, own = self.repaired(theta)[0], theta - identity_theta(len(self.odds))
+        g, own = mapped(theta, self.odds)[0], theta - identity_theta(len(self.odds))
         share, half, moved = self.weight * g, np.tile(0.5 * self.weight, len(g)), g - self.probs
         linear, square = (share * self._centred(g, own[None])[0]).ravel(), 0.5 * share.ravel()
         place = np.ravel_multi_index(self._own, g.shape)
@@ -196,15 +193,12 @@ def limits(
     probabilities = 0.5 + 0.5 * confidence * np.array([-1.0, 0.0, 1.0])
     theta0 = identity_theta(len(theta) // 2)
 
-    def quantiles(place: Floats) -> Floats:
-        return tail_quantiles(moved.law(place, noise), probabilities) ** POWERS
+    def quantiles(v: Floats, t: float) -> Floats:
+        return tail_quantiles(moved.law(theta0 + t * v, noise), probabilities) ** POWERS
 
-    null, observed = quantiles(theta0), moved.sizes(theta) ** POWERS
-    found = []
-    for ray in rays:
-        v = _of_some_size(moved, ray, float(null[1, 0]) ** 0.5)
-        found.append((v, _meet(null, lambda t, v=v: quantiles(theta0 + t * v), observed)))  # type: ignore[misc]
-    return found
+    null, observed = quantiles(theta0, 0.0), moved.sizes(theta) ** POWERS
+    longer = [_of_some_size(moved, ray, float(null[1, 0]) ** 0.5) for ray in rays]
+    return [(v, _meet(null, partial(quantiles, v), observed)) for v in longer]
 
 
 def tail_quantiles(drawn: Floats, probabilities: Floats) -> Floats:

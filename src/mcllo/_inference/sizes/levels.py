@@ -20,6 +20,7 @@ import numpy as np
 
 from ..._ground.results import Floats, Result
 from ..._input.predictions import Predictions
+from ..._math.kernel import mapped
 from .law import Moved, covariance_root
 
 LEVELS = (
@@ -107,7 +108,7 @@ def levels_of(
     reach = float(ndtri(0.5 + 0.5 * confidence))
     root = None if covariance is None else covariance_root(covariance)
     hit = moved.top == rows.model_codes
-    k, odds, (g, _) = len(moved.odds), moved.odds, moved.repaired(theta)
+    k, odds, (g, _) = len(moved.odds), moved.odds, mapped(theta, moved.odds)
     top = g[moved.top, np.arange(len(moved.top))]
     found = []
     for level in chosen_levels(moved.top_probs, moved.weight, times):

@@ -75,14 +75,9 @@ def member_names(n_classes: int) -> tuple[str, ...]:
 class Members(Result):
     """All members, fitted.
 
-    Attributes
-    ----------
-    soft : SoftTemperature
-        The member 'temperature', on which the others build.
-    maps : dict of str to ndarray
-        theta of 'mcllo', 'vector' and the full maps: shape (c, 2) for 'vector', else (c, c + 1).
-    similar : SimilarClasses or None
-        The member 'similar', on which the full maps build; None where there is none.
+    `soft` is 'temperature', on which the others build; `similar`, where there is one, that on which
+    the full maps do; `maps` are theta of 'mcllo', 'vector' and the full maps, shape (c, c + 1), but
+    (c, 2) for 'vector'.
     """
 
     soft: SoftTemperature

@@ -42,17 +42,7 @@ MOST_KEPT = 2**23
 
 @dataclass(frozen=True, eq=False)
 class SimilarClasses(Result):
-    """A fitted map.
-
-    Attributes
-    ----------
-    similarity : ndarray of shape (c, c)
-        A; rows sum to 1, the diagonal is 0.
-    shared : ndarray of shape (5,)
-        b.
-    intercept : ndarray of shape (c,)
-        a.
-    """
+    """A fitted map: A, shape (c, c), rows summing to 1, the diagonal 0; b, (5,); and a, (c,)."""
 
     similarity: Floats
     shared: Floats
@@ -118,13 +108,9 @@ class SimilarLoss:
         self._kept, self._known = np.empty(size if size <= MOST_KEPT else 0), set[int]()
         self.ridge = np.repeat([SHARED, OWN * np.sqrt(c)], [N_SHARED, c])
 
-    def __call__(self, x: Floats) -> Terms:
-        """Return value, gradient and Hessian."""
-        return self._sum(x, True)
-
     def light(self, x: Floats) -> Terms:
         """Return value and gradient alone."""
-        return self._sum(x, False)
+        return self(x, whole=False)
 
     def logs(self, x: Floats) -> Floats:
         """Return what the map makes of the rows: log probabilities, shape (c, n)."""
@@ -144,7 +130,8 @@ class SimilarLoss:
                 self._known.add(part.start)
             yield part, features, _eta(scores, features, x[:N_SHARED], x[N_SHARED:])
 
-    def _sum(self, x: Floats, whole: bool) -> Terms:
+    def __call__(self, x: Floats, *, whole: bool = True) -> Terms:
+        """Return value, gradient and Hessian, empty unless the `whole` is asked for."""
         k, value, gradient = N_SHARED, 0.5 * float(self.ridge @ (x * x)), self.ridge * x
         hessian = np.diag(self.ridge) if whole else NO_HESSIAN
         for part, features, p in self._stretches(x):

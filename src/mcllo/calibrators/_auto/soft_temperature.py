@@ -53,15 +53,7 @@ TOL_OF_MANY = 1e-5
 
 @dataclass(frozen=True)
 class SoftTemperature(Result):
-    """A fitted temperature with its slip.
-
-    Attributes
-    ----------
-    inverse_temperature : float
-        u = 1 / T.
-    slip : float
-        e, between 0 and 1.
-    """
+    """A fitted temperature, as u = 1 / T, with its slip e, between 0 and 1."""
 
     inverse_temperature: float
     slip: float

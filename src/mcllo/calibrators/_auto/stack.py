@@ -87,16 +87,8 @@ CAUTION = 1.0 / 3.0
 class Folds:
     """Which part of which row is left out when; a row of large weight is split.
 
-    Attributes
-    ----------
-    rows, folds : ndarray of shape (m,)
-        Row and fold of each part.
-    weight : ndarray of shape (m,)
-        How much of the row's weight it is; the parts of a row add up to it.
-    places : ndarray of shape (m,)
-        Place in the order, of the group where rows are grouped.
-    n_folds : int
-        0 when there is nothing to leave out.
+    Each part has a row, a fold, so much of the row's weight (the parts of a row add up to it) and a
+    place in the order, of the group where rows are grouped. No folds: nothing to leave out.
     """
 
     rows: Rows
@@ -332,10 +324,8 @@ def _trust(gain: float, spread: float) -> float:
 
 def left_out_members(fit: MembersFit, folds: Folds) -> list[Members]:
     """Return the members fitted without each fold."""
-    n_samples = len(fit.rows.codes)
-    full = np.ones(n_samples) if fit.rows.weight is None else fit.rows.weight
-    weights = [full - folds.left_out(fold, n_samples) for fold in range(folds.n_folds)]
-    return fit.parts(weights)
+    full = np.ones(len(fit.rows.codes)) if fit.rows.weight is None else fit.rows.weight
+    return fit.parts([full - folds.left_out(fold, len(full)) for fold in range(folds.n_folds)])
 
 
 def left_out(
