@@ -283,11 +283,15 @@ def measure_study(quick: bool) -> Record:
             cell["bfgs"].append(_seconds(time.process_time, _loop, n, fewer) / fewer)
     few, many, processes = max(64, count // 40), max(256, count // 10), machine.cores()
     clock = [
-        _seconds(time.perf_counter, power, 1000, many, jobs)
-        - _seconds(time.perf_counter, power, 1000, few, jobs)
-        for jobs in (1, processes)
+        [
+            _seconds(time.perf_counter, power, 1000, many, jobs)
+            - _seconds(time.perf_counter, power, 1000, few, jobs)
+            for jobs in (1, processes)
+        ]
+        for _ in range(rounds)
     ]
-    gain = max(0.1, clock[0] / max(clock[1], 1e-9))
+    one, several = (median(list(each)) for each in zip(*clock, strict=True))
+    gain = max(0.1, one / max(several, 1e-9))
     return {"cells": cells, "processes": processes, "gain": gain}
 
 

@@ -247,10 +247,11 @@ def test_drawn_labels_and_their_sums_are_those_of_numpy(monkeypatch, n, c, size,
     at_level(level)
     monkeypatch.setattr(compiled, "_level", lambda found: level)
     rng = np.random.default_rng(n)
-    below = np.cumsum(rng.dirichlet(np.ones(c), n), axis=1)[:, :-1].T
+    probs = rng.dirichlet(np.ones(c), n)
+    below = np.cumsum(probs, axis=1)[:, :-1].T
     u, values = rng.random((size, n)), rng.normal(size=(c, n))
     u[0, 0] = below[0, 0]  # on an edge: not above it
-    labels = compiled.labels_at(below, u)
+    labels = compiled.labels_at(probs.T, u)
     assert labels.dtype == np.intp
     np.testing.assert_array_equal(labels, (u[:, None] > below).sum(axis=1))
     counts, sums = compiled.label_sums(labels, values)

@@ -74,10 +74,10 @@ def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
 
 def labels_at(probs: Floats, u: Floats) -> Codes:
     """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
-    below = np.cumsum(probs.T, axis=0)[:-1]
-    found = compiled.labels_at(below, u)
+    found = compiled.labels_at(probs.T, u)
     if found is not None:
         return found
+    below = np.cumsum(probs.T, axis=0)[:-1]
     if len(below) > MANY_CLASSES:
         return np.stack([np.searchsorted(*pair) for pair in zip(below.T, u.T, strict=True)], axis=1)
     labels = np.zeros(u.shape, dtype=np.uint8)

@@ -10,7 +10,7 @@
 `direction`           a step of `_math/newton`
 `softmax`, `log`      down the columns of a table, of every number
 `fill_log_odds`       of rows of probabilities
-`labels_at`           where numbers stand among the edges of their rows
+`labels_at`           the classes that numbers stand for
 `label_sums`          counts of labels, and sums of what their rows hold for them
 ``MCLLO_KERNEL``      in the environment: ``numpy`` turns C off, ``c`` insists on it
 ====================  ==================================================================
@@ -211,14 +211,15 @@ def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
     return not found.mcllo_log_odds(_level(found), *given)
 
 
-def labels_at(below: Floats, u: Floats) -> NDArray[np.intp] | None:
-    """Return how many of the edges `below` (k, n) are under each of `u` (B, n); None without C."""
+def labels_at(probs: Floats, u: Floats) -> NDArray[np.intp] | None:
+    """Return the class that each of `u` (B, n) stands for, by probabilities (c, n); None without C."""
     found, labels = library(), np.empty(u.shape, dtype=np.intp)
     if found is None:
         return None
-    below, u = np.ascontiguousarray(below), np.ascontiguousarray(u)
-    given = (address(below), address(u), *below.shape, len(u), address(labels))
-    found.mcllo_labels(_level(found), *given)
+    probs, u = np.ascontiguousarray(probs), np.ascontiguousarray(u)
+    given = (address(probs), address(u), *probs.shape, len(u), address(labels))
+    if found.mcllo_labels(_level(found), *given):
+        raise MemoryError
     return labels
 
 

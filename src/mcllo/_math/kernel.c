@@ -169,9 +169,9 @@ PUBLIC int mcllo_log_odds(int level, const double *x, Size n, Size c, Size apart
     return WIDEST(level, log_odds, x, n, c, apart, b, odds, stride);
 }
 
-PUBLIC int mcllo_labels(int level, const double *below, const double *u, Size k, Size n, Size count,
+PUBLIC int mcllo_labels(int level, const double *probs, const double *u, Size c, Size n, Size count,
                         Size *labels) {
-    return WIDEST(level, labels, below, u, k, n, count, labels);
+    return WIDEST(level, labels, probs, u, c, n, count, labels);
 }
 
 /* Add up, for each class, the labels (count, n) and the values (c, n) of the rows that have it. */
@@ -585,26 +585,36 @@ static TARGET int NAME(log_odds)(const double *x, Size n, Size c, Size apart, Si
         for (Size i = 0; i < m; i++) COPY(rows + i * c, x + (first + i) * apart, c);
         NAME(logs)(rows, m * c);
         for (Size j = 0; j < c; j++) {
+            if (j == b) continue;
             double *own = odds + (j < b ? j : j - 1) * stride + first;
-            for (Size i = 0; j != b && i < m; i++) own[i] = rows[i * c + j] - rows[i * c + b];
+            for (Size i = 0; i < m; i++) own[i] = rows[i * c + j] - rows[i * c + b];
         }
     }
     free(rows);
     return 0;
 }
 
-/* Write how many of a row's edges, below (k, n), are under its number, u (count, n). */
-static TARGET int NAME(labels)(const double *below, const double *u, Size k, Size n, Size count,
+/* Write the class of each row that its number u (count, n) stands for, by probabilities (c, n): how
+   many of their sums up to a class are below it. */
+static TARGET int NAME(labels)(const double *probs, const double *u, Size c, Size n, Size count,
                                Size *labels) {
-    for (Size b = 0; b < count; b++)
-        for (Size first = 0; first < n; first += BLOCK) {
-            Size m = n - first < BLOCK ? n - first : BLOCK;
+    double *edges = malloc((size_t)(c * BLOCK) * sizeof(double));
+    if (!edges) return 1;
+    for (Size first = 0; first < n; first += BLOCK) {
+        Size m = n - first < BLOCK ? n - first : BLOCK;
+        COPY(edges, probs + first, m);
+        for (Size j = 1; j < c - 1; j++)
+            for (Size i = 0; i < m; i++)
+                edges[j * BLOCK + i] = edges[(j - 1) * BLOCK + i] + probs[j * n + first + i];
+        for (Size b = 0; b < count; b++) {
             const double *own = u + b * n + first;
             Size found[BLOCK] = {0};
-            for (Size j = 0; j < k; j++)
-                for (Size i = 0; i < m; i++) found[i] += own[i] > below[j * n + first + i];
+            for (Size j = 0; j < c - 1; j++)
+                for (Size i = 0; i < m; i++) found[i] += own[i] > edges[j * BLOCK + i];
             memcpy(labels + b * n + first, found, (size_t)m * sizeof(Size));
         }
+    }
+    free(edges);
     return 0;
 }
 

@@ -169,7 +169,9 @@ def _simulated(
 def recalibrated(theta: Floats, log_odds: Floats, baseline: int) -> Floats:
     """Return each table's map of its own rows, one table below the other."""
     g, k = mapped(theta.T, log_odds)[0], len(log_odds)
-    return g[np.insert(np.arange(k), baseline, k)].reshape(k + 1, -1).T
+    if baseline < k:  # else it is where it belongs
+        g = g[np.insert(np.arange(k), baseline, k)]
+    return g.reshape(k + 1, -1).T
 
 
 def top_label_errors(probs: Floats, codes: Codes, tables: int) -> Floats:
