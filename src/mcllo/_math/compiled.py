@@ -212,7 +212,7 @@ def fill_log_odds(rows: NDArray[Any], baseline: int, odds: Floats) -> bool:
 
 
 def labels_at(probs: Floats, u: Floats) -> NDArray[np.intp] | None:
-    """Return the class that each of `u` (B, n) stands for, by probabilities (c, n); None without C."""
+    """Return the class that each of `u` (B, n) stands for by `probs` (c, n); None without C."""
     found, labels = library(), np.empty(u.shape, dtype=np.intp)
     if found is None:
         return None
