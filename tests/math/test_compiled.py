@@ -238,6 +238,8 @@ def test_directions_in_c_are_those_of_numpy(level, seed, size, flat):
         patch.setattr(compiled, "_level", lambda found: level)
         found = compiled.direction(hessian.T, gradient)
     np.testing.assert_allclose(found * unit, -solve_damped(hessian, gradient) * unit, rtol=1e-7)
+    whole = compiled.direction(2 * np.eye(size, dtype=int), np.full(size, 6))  # of any numbers
+    np.testing.assert_allclose(whole, -3.0, rtol=1e-14)
 
 
 @needs_library

@@ -69,6 +69,7 @@ METHODS = get_args(Method)
 ENOUGH_ERRORS = 20.0
 ENOUGH_VARIANCE = 20.0
 EXPONENTS = (0.25, 0.5, 0.75, 1.33, 2.0)
+"""Too bold, and too cautious: alternatives that see no labels."""
 BEYOND = 20.0
 """How many times smaller than any simulated p-value the bound must be to be reported."""
 NAMES = {

@@ -45,7 +45,7 @@ MOST_COMPARED = 128
 """Classes beside the baseline up to which C is used; from about 250 BLAS is faster."""
 
 MOST_SOLVED = 60
-"""Parameters up to which a step is solved for in C."""
+"""Parameters up to which a step is solved for in C; fits of more take one such step or two."""
 
 
 class _Problems(ctypes.Structure):
@@ -172,12 +172,12 @@ def fill(
 
 
 def direction(hessian: Floats, gradient: Floats) -> Floats | None:
-    """Return ``-H^-1 g`` as `_math/newton` wants it; None without C, or where LAPACK is faster."""
+    """Return ``-H^-1 g`` as `_math/newton` wants it; None without C, or of many numbers."""
     found, size = library(), len(gradient)
-    if found is None or size > MOST_SOLVED or hessian.dtype != np.float64:
+    if found is None or size > MOST_SOLVED:
         return None
-    given, made = map(np.ascontiguousarray, (hessian, gradient)), np.empty(size)
-    arrays = (*given, made)
+    arrays = [np.ascontiguousarray(each, np.float64) for each in (hessian, gradient)]
+    arrays.append(made := np.empty(size))
     if found.mcllo_direction(_level(found), size, *map(address, arrays)):
         raise MemoryError
     return made
