@@ -52,8 +52,9 @@ from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
 
 FLOOR = 1e-10
 MOVED = 1e-3
-FEW_PARAMETERS, NEWTON_PARAMETERS = 100, 500
-"""Up to the first Newton's method begins at the start; up to the second it ends the search."""
+FEW_PARAMETERS, NEWTON_PARAMETERS, FAST = 200, 500, 0.9
+"""Up to the first Newton's method begins at the start; up to the second it ends the search, which
+is left to it where decrements do not fall as fast: blocks say little of sharp rows."""
 ENOUGH, NEARLY, MAX_STEPS = 3e-10, 1e-5, 1000
 """Decrements for each parameter: where a search without Hessian ends (2e-5 standard errors), and
 that will do."""
@@ -254,7 +255,7 @@ def newton(objective: _Objective, start: Floats) -> _End:
     """Minimise with the exact Hessian, which also tells what the floor moves."""
     loss, near = objective.loss, start
     if len(start) > FEW_PARAMETERS:
-        near = _approached(objective, start).x
+        near = _approached(objective, start, fast=FAST).x
     solution = minimize(objective, near)
     pull = objective.floor * (solution.x - objective.identity)
     moved = newton_direction(Terms(0.0, pull, solution.terms.hessian))
@@ -272,12 +273,13 @@ def secant(objective: _Objective, start: Floats, max_iter: int = MAX_STEPS) -> _
     return _End(theta, solution.n_iter, converged, False)
 
 
-def _approached(objective: _Objective, start: Floats, max_iter: int = MAX_STEPS) -> Solution:
+def _approached(
+    objective: _Objective, start: Floats, max_iter: int = MAX_STEPS, fast: float = np.inf
+) -> Solution:
     """Return where BFGS ends that begins with the Hessian's blocks on single classes."""
     blocks = objective.loss.class_blocks(start, objective.gram)
-    inverse = by_blocks(blocks, objective.ridge)
-    enough = ENOUGH * len(start)
-    return approach(objective.light, start, Secants(inverse), enough=enough, max_iter=max_iter)
+    secants, enough = Secants(by_blocks(blocks, objective.ridge)), ENOUGH * len(start)
+    return approach(objective.light, start, secants, enough=enough, max_iter=max_iter, fast=fast)
 
 
 def by_blocks(blocks: Floats, ridge: Floats) -> Product:
