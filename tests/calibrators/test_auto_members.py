@@ -51,7 +51,7 @@ def test_hand_sized_example():
 
 def test_mcllo_against_the_fits_of_single_baselines():
     scores, codes = sample()
-    fit = MembersFit(scores, codes)
+    fit = MembersFit(scores, codes, tol=1e-12)
     logs = fit.whole.soft.logs(scores)
     soft = Predictions.from_arrays(np.exp(logs).T, codes, classes=range(3))
     expected = fit_all_baselines(soft, penalty=OWN * 3).recalibrate(np.exp(logs).T)

@@ -32,11 +32,12 @@ def sample(n=300, c=6, seed=0):
 
 
 def rows_of(scores, codes, weight=None):
-    return Rows(SOFT.logs(scores), codes, weight)
+    g, logs = SOFT.both(scores)
+    return g, Rows(logs, codes, weight)
 
 
 def fitted(scores, codes, weight=None):
-    return fit_similar(rows_of(scores, codes, weight), 1e-12)[0]
+    return fit_similar(*rows_of(scores, codes, weight), 1e-12)[0]
 
 
 def slow(scores, codes, weight, b, a):
@@ -60,7 +61,7 @@ def test_value_gradient_and_hessian():
     scores, codes = sample(60)
     weight = np.random.default_rng(1).exponential(size=60)
     rows = rows_of(scores, codes, weight)
-    loss = SimilarLoss(rows, similarity(rows))
+    loss = SimilarLoss(*rows)
     x = 0.3 * np.random.default_rng(2).normal(size=11)
 
     def value(x):
@@ -86,11 +87,13 @@ def test_the_fit_against_scipy():
 
 def test_hand_sized_similarity():
     # One row (0.5, 0.3, 0.2): of the rest, class 0 sees 0.3 : 0.2, class 1 0.5 : 0.2.
-    rows = Rows(np.log([[0.5], [0.3], [0.2]]), np.array([0]))
+    g = np.array([[0.5], [0.3], [0.2]])
     expected = [[0.0, 0.6, 0.4], [5 / 7, 0.0, 2 / 7], [5 / 8, 3 / 8, 0.0]]
-    np.testing.assert_allclose(similarity(rows), expected, atol=1e-15)
-    nothing = SimilarClasses(similarity(rows), np.zeros(5), np.zeros(3))
-    np.testing.assert_allclose(nothing.logs(rows.scores), rows.scores, atol=1e-15)
+    np.testing.assert_allclose(similarity(g), expected, atol=1e-15)
+    nothing = SimilarClasses(similarity(g), np.zeros(5), np.zeros(3))
+    probs, logs = nothing.both(g, np.log(g))
+    np.testing.assert_allclose(logs, np.log(g), atol=1e-15)
+    np.testing.assert_allclose(probs, g, atol=1e-15)
 
 
 def test_classes_may_be_permuted():
@@ -114,21 +117,21 @@ def test_a_weight_is_a_number_of_rows():
 
 def test_a_fit_that_begins_elsewhere_ends_at_the_same_place():
     scores, codes = sample(200)
-    near, _, inverse = fit_similar(rows_of(scores, codes), 1e-12)
+    near, _, inverses = fit_similar(*rows_of(scores, codes), 1e-12)
     part = rows_of(scores[:, ::2], codes[::2])
-    alone, told, _ = fit_similar(part, 1e-12)
-    found, again, _ = fit_similar(part, 1e-12, near, inverse)
+    alone, told, _ = fit_similar(*part, 1e-12)
+    found, again, _ = fit_similar(*part, 1e-12, near, inverses(0.5))
     np.testing.assert_allclose(found.shared, alone.shared, atol=1e-5)
     np.testing.assert_allclose(again, told, atol=1e-5)
-    np.testing.assert_allclose(told, alone.logs(part.scores), atol=1e-12)
+    np.testing.assert_allclose(told, alone.both(part[0], part[1].scores)[1], atol=1e-12)
     np.testing.assert_allclose(np.exp(told).sum(axis=0), 1.0, atol=1e-12)
 
 
 def test_many_rows_are_fitted_after_some_of_them():
     scores, codes = sample(4000)
     rows = rows_of(scores, codes)
-    found, _, _ = fit_similar(rows, 1e-10)
-    gradient = SimilarLoss(rows, similarity(rows)).light(np.r_[found.shared, found.intercept])
+    found, _, _ = fit_similar(*rows, 1e-10)
+    gradient = SimilarLoss(*rows).light(np.r_[found.shared, found.intercept])
     assert np.abs(gradient.gradient).max() < 1e-3  # of 4000 rows
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.results import Floats
+from .._ground.results import Codes, Floats
 from .._ground.threads import borrowed, one_blas_thread, ordered_map, threads_for
 from . import compiled
 
@@ -65,11 +65,17 @@ class LogPartition:
     Rows are worked through in chunks that stay in cache, with buffers that are made once. Chunks
     are gathered in groups that depend on the shape alone, and groups are added in order: the number
     of threads changes no bit of the result. Several threads may call at the same time. `n_jobs` is
-    the number of threads over the rows, -1 for as many as CPUs; by default as many as pay.
+    the number of threads over the rows, -1 for as many as CPUs; by default as many as pay. Tables
+    of one shape may share `buffers`.
     """
 
     def __init__(
-        self, log_odds: NDArray[Any], weight: Floats | None = None, *, n_jobs: int | None = None
+        self,
+        log_odds: NDArray[Any],
+        weight: Floats | None = None,
+        *,
+        n_jobs: int | None = None,
+        buffers: list[Floats] | None = None,
     ) -> None:
         self.log_odds, self.weight = log_odds, weight
         self.n_compared, self.n_samples = k, n = log_odds.shape
@@ -81,7 +87,7 @@ class LogPartition:
         most_groups = (IN_C if self._in_c else GROUP_ELEMENTS) // (k * k)
         most_groups = max(2 * ROUGH if self._in_c else 2, min(MOST_GROUPS, most_groups))
         self._group = self._rows * -(-n // (self._rows * most_groups))
-        self._spare: list[Floats] = []
+        self._spare: list[Floats] = [] if buffers is None else buffers
 
     def __call__(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian at `theta`."""
@@ -150,18 +156,10 @@ class LogPartition:
         """Return ``sqrt(w_i) (a_i, log-sum-exp)`` of a chunk, its log odds, and sqrt(w_i)."""
         k, odds = self.n_compared, self.log_odds[:, start : start + self._rows]
         stack = buffer[:, : odds.shape[1]]
-        g, total = stack[:k], stack[-1]
+        g = stack[:k]
         np.multiply(odds, theta[k:, None], out=g)
         g += theta[:k, None]
-        top = g.max(axis=0)
-        top[top < SAFE] = 0.0
-        if top.any():
-            g -= top
-        np.exp(g, out=g)
-        np.add(g.sum(axis=0), np.exp(-top), out=total)
-        g /= total
-        np.log(total, out=total)
-        total += top
+        stack[-1] = against_zero(g)
         if self._root is None:
             root = np.ones(odds.shape[1])
         else:
@@ -172,6 +170,22 @@ class LogPartition:
         return stack, odds, root
 
 
+def against_zero(eta: Floats, axis: int = 0) -> Floats:
+    """Replace eta by ``softmax(eta, 0)`` less its last; return log-sum-exp. NumPy's way."""
+    top: Any = 0.0
+    if eta.max() >= SAFE:
+        top = eta.max(axis=axis, keepdims=True)
+        top[top < SAFE] = 0.0
+        eta -= top
+    np.exp(eta, out=eta)
+    total = eta.sum(axis=axis, keepdims=True)
+    total += np.exp(-top)
+    eta /= total
+    logs = np.log(total, out=total)
+    logs += top
+    return logs.squeeze(axis)
+
+
 def softmax(eta: Floats) -> Floats:
     """Replace `eta` by its softmax over classes, the first axis; return its ``log sum exp``."""
     found = compiled.softmax(eta)
@@ -179,13 +193,21 @@ def softmax(eta: Floats) -> Floats:
         return found
     top = eta.max(axis=0)
     eta -= top
-    eta[eta < LOWEST] = -np.inf
+    if eta.min() < LOWEST:
+        eta[eta < LOWEST] = -np.inf
     np.exp(eta, out=eta)
     total: Floats = eta.sum(axis=0)
     eta /= total
     np.log(total, out=total)
     total += top
     return total
+
+
+def of_labels(table: Floats, codes: Codes) -> Floats:
+    """Return, of each row of a (c, n) table in one piece, what its label has; indexing by two
+    arrays takes twice as long.
+    """
+    return table.take(codes * len(codes) + np.arange(len(codes)))
 
 
 def mapped(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:

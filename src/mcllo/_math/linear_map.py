@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .kernel import CHUNK_ELEMENTS, Terms, softmax
+from .kernel import CHUNK_ELEMENTS, Terms, of_labels, softmax
 
 TINY = 1e-300
 """Probability of a label down to which its loss is known better from it than from eta."""
@@ -72,7 +72,7 @@ class LinearMapLoss:
         for part in self._parts(self._rows):
             features, root = self._design(part), self.root[part]
             g = self._eta(theta, self.scores[:, part])
-            value += float(self._losses(g, part) @ (root * root))
+            value += float(self._losses(theta, g, part) @ (root * root))
             g *= root
             stack = self._products[: m * d * len(root)].reshape(m, d, -1)
             np.multiply(g[:, None, :], features, out=stack)
@@ -86,12 +86,12 @@ class LinearMapLoss:
         return Terms(value, gradient.ravel(), hessian)
 
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
-        """Return what `__call__` does, without the Hessian."""
-        value, gradient = 0.0, -self.statistic
+        """Return what `__call__` does, without the Hessian; labels enter by their sums alone."""
+        value, gradient = -float(theta @ self.statistic.ravel()), -self.statistic
         for part in self._parts(self._light):
             scores, weight = self.scores[:, part], self.root[part] ** 2
             g = self._eta(theta, scores)
-            value += float(self._losses(g, part) @ weight)
+            value += float(softmax(g) @ weight)
             if self.weighted:
                 g *= weight
             if self.diagonal:
@@ -156,13 +156,13 @@ class LinearMapLoss:
         eta += theta[:, -1:]
         return eta
 
-    def _losses(self, eta: Floats, part: slice) -> Floats:
+    def _losses(self, theta: Floats, eta: Floats, part: slice) -> Floats:
         """Replace eta by the probabilities; return the rows' negative log likelihoods."""
-        codes, place = self.codes[part], np.arange(eta.shape[1])
-        own = eta[codes, place]
-        logs = softmax(eta)
-        p = eta[codes, place]
-        return -np.log(p) if p.min() > TINY else logs - own  # small losses keep their digits
+        logs, codes = softmax(eta), self.codes[part]
+        p = of_labels(eta, codes)
+        if p.min() > TINY:  # small losses keep their digits
+            return -np.log(p)
+        return logs - of_labels(self._eta(theta, self.scores[:, part]), codes)
 
     def _blocks(self, stack: Floats, features: Floats, root: Floats) -> Floats:
         """Return ``sum_i w_i g_ji x_ji x_ji'`` of a chunk, shape (m, d, d)."""

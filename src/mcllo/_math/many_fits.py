@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from .._ground.linalg import solve_each
 from .._ground.results import Codes, Floats
 from . import compiled
-from .kernel import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms
+from .kernel import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms, against_zero
 from .newton import ENOUGH_DECREASE, MAX_HALVINGS, MAX_ITER, ROUNDING
 
 ManyTerms = tuple[Floats, Floats, Floats]
@@ -77,7 +77,7 @@ class Problems:
     def minima(self, log_odds: Floats, weight: Floats | None = None) -> Minima:
         """Return the minima for log odds (K, n) or (K, B, n), and weights (n,) or (B, n)."""
         if not compiled.is_for(log_odds):
-            return self._together(partial(_at_each, log_odds, weight))
+            return self._together(each_partition(log_odds, weight))
         made, at = self._empty(), self.first
         first = None if at is None else np.hstack([at.value, at.gradient, at.hessian.ravel()])
         size, steps = made.hessian.shape[1], np.empty(len(made.value), dtype=np.int64)
@@ -171,24 +171,35 @@ def _stacked(terms: Sequence[Terms]) -> ManyTerms:
     return np.array(value), np.array(gradient), np.array(hessian)
 
 
-def _at_each(log_odds: Floats, weight: Floats | None, theta: Floats, which: Codes) -> ManyTerms:
-    """Return A, its gradients and its Hessians of the problems `which`, small ones together."""
+def each_partition(log_odds: Floats, weight: Floats | None) -> Partitions:
+    """Return A of each problem, small ones together, large ones one by one in the same buffer."""
     k, n = len(log_odds), log_odds.shape[-1]
-    together = max(1, CHUNK_ELEMENTS // (k * n))
-    weight = None if weight is None else np.atleast_2d(weight)  # each one's own, or one for all
-    parts = []
-    for first in range(0, len(which), together):
-        part = which[first : first + together]
-        odds = log_odds[:, part].transpose(1, 0, 2) if log_odds.ndim == 3 else log_odds[None]
-        own = weight if weight is None or len(weight) == 1 else weight[part]
-        at = theta[first : first + together]
+    together, buffers = max(1, CHUNK_ELEMENTS // (k * n)), list[Floats]()
+    together = 1 if compiled.is_for(log_odds) else together
+    odds = log_odds.reshape(k, -1, n)
+    counts = None if weight is None else weight.reshape(-1, n)  # each one's own, or one for all
+
+    def rows(which: Codes) -> tuple[Floats, Floats | None]:
+        own = odds[:, which] if odds.shape[1] > 1 else odds
+        return own, counts[which] if counts is not None and len(counts) > 1 else counts
+
+    @cache
+    def alone(b: int) -> LogPartition:
+        own = None if counts is None else counts[b % len(counts)]
+        return LogPartition(odds[:, b % odds.shape[1]], own, n_jobs=1, buffers=buffers)
+
+    def at(theta: Floats, which: Codes) -> ManyTerms:
         if together == 1:
-            counts = None if own is None else own[0]
-            parts.append(_stacked([LogPartition(odds[0], counts, n_jobs=1)(at[0])]))
-        else:
-            parts.append(_block(odds, own, at))
-    value, gradient, hessian = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return value, gradient, hessian
+            return _stacked([alone(b)(x) for x, b in zip(theta, which.tolist(), strict=True)])
+        parts = []
+        for first in range(0, len(which), together):
+            part = slice(first, first + together)
+            own, unit = rows(which[part])
+            parts.append(_block(own.transpose(1, 0, 2), unit, theta[part]))
+        value, gradient, hessian = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return value, gradient, hessian
+
+    return at
 
 
 def _block(odds: Floats, weight: Floats | None, theta: Floats) -> ManyTerms:
@@ -197,13 +208,7 @@ def _block(odds: Floats, weight: Floats | None, theta: Floats) -> ManyTerms:
     stack = np.empty((len(theta), 2 * k, n))
     g = np.multiply(odds, theta[:, k:, None], out=stack[:, :k])
     g += theta[:, :k, None]
-    top = np.maximum(g.max(axis=1, keepdims=True), 0.0)
-    g -= top
-    np.exp(g, out=g)
-    total = g.sum(axis=1, keepdims=True)
-    total += np.exp(-top)
-    g /= total
-    logs = (top + np.log(total))[:, 0]
+    logs = against_zero(g, axis=1)
     np.multiply(g, odds, out=stack[:, k:])
     own = np.ones((1, n)) if weight is None else weight
     scaled = stack if weight is None else stack * own[:, None]

@@ -62,7 +62,10 @@ FAST, RENEWED, MEMORY = 0.5, 2, 20
 for the last step's correction; the steps that correct it."""
 MAX_HALVINGS = 40
 LEFT = 0.1
-"""Part of a decrement that the last step leaves."""
+"""Part of a decrement that the last step leaves, where H is not exact."""
+LEFT_OF_SQUARE, LARGEST_LAST = 0.01, 0.1
+"""What it leaves of the square of a decrement, where H is exact and rows are not a handful: less in
+all tables looked at. The largest decrement for which that is believed."""
 TINY = 1e-300
 ROUNDING = 1e-13
 """Relative error of a value: no smaller fall is looked for."""
@@ -206,6 +209,11 @@ class Secants:
         for (step, change, curvature), part in zip(self.pairs, reversed(parts), strict=True):
             found = found + (part - float(change @ found) / curvature) * step
         return found
+
+
+def last_decrement(left: float) -> float:
+    """Return the decrement from which a step with the exact H leaves so much."""
+    return min(LARGEST_LAST, math.sqrt(left / LEFT_OF_SQUARE))
 
 
 def newton_direction(terms: Terms) -> Floats:

@@ -8,21 +8,49 @@ mean                  of all ``theta_b``: the geometric mean of the maps
 ====================  ==========================================================================
 
 Labels enter only through sums that all baselines share. ``gamma_bb`` and ``tau_bb`` do nothing and
-stay 1 and 0.
+stay 1 and 0. Without some of the rows, of gradients g and Hessians H_o at theta_b, a fit begins at
+``theta_b + (H - H_o)^-1 g``, which costs a look at these rows alone: one Newton step is left to do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
-from ..._ground.results import Floats
+from ..._ground.linalg import solve_each
+from ..._ground.results import Codes, Floats
 from ..._math.likelihood import identity_theta
 from ..._math.linear_map import LinearMapLoss
-from ..._math.many_fits import Problems
+from ..._math.many_fits import Problems, each_partition
+from ..._math.newton import last_decrement
 from .rows import Rows
 
 MOST_TOGETHER = 2**21
 """Log odds of the baselines that are fitted at once: bounds their memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineMaps:
+    """(tau, gamma) of each baseline, shape (c, 2c), and the Hessians there, (c, 2c - 2, 2c - 2)."""
+
+    theta: Floats
+    hessian: Floats
+
+    def without(self, rows: Rows) -> Floats:
+        """Return (tau, gamma), about, had these rows not been there."""
+        found = self.theta.copy()
+        for part, places, odds, statistics in _together(rows, MOST_TOGETHER):
+            theta = np.take_along_axis(found[part], places, axis=1)
+            _, slopes, hessians = each_partition(odds, rows.weight)(theta, np.arange(len(theta)))
+            theta += solve_each(self.hessian[part] - hessians, slopes - statistics)
+            np.put_along_axis(found[part], places, theta, axis=1)
+        return found
+
+    def mean(self) -> Floats:
+        """Return theta of the mean map, shape (c, c + 1)."""
+        return map_of(self.theta).mean(axis=0)
 
 
 def fit_baselines(
@@ -31,15 +59,33 @@ def fit_baselines(
     tol: float,
     start: Floats | None = None,
     most_together: int = MOST_TOGETHER,
-) -> Floats:
-    """Return (tau, gamma) of each baseline, shape (c, 2c), from those of `start`."""
+) -> BaselineMaps:
+    """Return the best maps, found from (tau, gamma) of `start`; `tol` is what may be left."""
     few = rows.first() if start is None else None
     if few is not None:
-        start = fit_baselines(few, ridge, tol)
-    c, n = rows.scores.shape
+        start = fit_baselines(few, ridge, tol).theta
+    c = len(rows.scores)
     found = np.tile(np.repeat([0.0, 1.0], c), (c, 1)) if start is None else start.copy()
+    hessians = np.empty((c, 2 * c - 2, 2 * c - 2))
+    for part, places, odds, statistics in _together(rows, most_together):
+        problems = Problems(
+            statistics,
+            np.take_along_axis(found[part], places, axis=1),
+            penalty=ridge,
+            centre=identity_theta(c - 1),
+            tol=last_decrement(tol),
+        )
+        minima = problems.minima(odds, rows.weight)
+        np.put_along_axis(found[part], places, minima.theta, axis=1)
+        hessians[part] = minima.hessian
+    return BaselineMaps(found, hessians)
+
+
+def _together(rows: Rows, most: int) -> Iterator[tuple[slice, Codes, Floats, Floats]]:
+    """Yield which baselines, the places of their numbers, log odds (K, B, n) and labels' sums."""
+    c, n = rows.scores.shape
     *sums, counts = LinearMapLoss(rows.scores, rows.codes, rows.weight).statistic.T
-    own, together = np.diagonal(sums), max(1, most_together // (c * n))
+    own, together = np.diagonal(sums), max(1, most // (c * n))
     everyone = np.array([np.delete(np.arange(c), b) for b in range(c)])
     for first in range(0, c, together):
         part = slice(first, first + together)
@@ -47,16 +93,7 @@ def fit_baselines(
         odds = rows.scores[others.T]
         odds -= rows.scores[baselines]
         shared = own[others] - np.array(sums)[baselines[:, None], others]
-        places = np.hstack([others, others + c])
-        problems = Problems(
-            np.hstack([counts[others], shared]),
-            np.take_along_axis(found[part], places, axis=1),
-            penalty=ridge,
-            centre=identity_theta(c - 1),
-            tol=tol,
-        )
-        np.put_along_axis(found[part], places, problems.minima(odds, rows.weight).theta, axis=1)
-    return found
+        yield part, np.hstack([others, others + c]), odds, np.hstack([counts[others], shared])
 
 
 def map_of(baselines: Floats) -> Floats:

@@ -32,8 +32,8 @@ from ..._ground.threads import one_blas_thread
 from ..._math.kernel import softmax
 from ..._math.newton import Product
 from .._linear_fit import by_blocks, identity_map
-from .baseline_maps import fit_baselines, map_of
-from .ridge_map import by_factors, curvature, fit_ridge, structured_ridge
+from .baseline_maps import BaselineMaps, fit_baselines
+from .ridge_map import OfShare, by_factors, curvature, fit_ridge, of_share, structured_ridge
 from .rows import Rows
 from .similar_classes import SimilarClasses, fit_similar
 from .soft_temperature import SoftTemperature, fit_soft_temperature
@@ -96,12 +96,11 @@ class Members(Result):
     @one_blas_thread()
     def probabilities(self, scores: Floats) -> dict[str, Floats]:
         """Return what each member but the identity makes of scores, all of shape (c, n)."""
-        logs = self.soft.logs(scores)
-        answers = {"temperature": np.exp(logs)}
+        g, logs = self.soft.both(scores)
+        answers = {"temperature": g}
         for name in self.names[2:]:
             if name == "similar" and self.similar is not None:
-                logs = self.similar.logs(logs)
-                answers[name] = np.exp(logs)
+                answers[name], logs = self.similar.both(g, logs)
                 continue
             theta = self.maps[name]
             eta = theta[:, :1] * logs if theta.shape[1] == 2 else theta[:, :-1] @ logs
@@ -157,36 +156,59 @@ class MembersFit:
             for name in member_names(c)
             if name in wide or name in OFF_DIAGONAL
         }
-        self.inverses: dict[str, Product] = {}
-        self.baselines: Floats | None = None
+        self.inverses: dict[str, OfShare] = {}
+        self.baselines: BaselineMaps | None = None
         self.whole = self._fit(self.rows, tol)
 
     def parts(self, weights: list[Floats], tol: float = TOL_OF_PARTS) -> list[Members]:
         """Return the members fitted with other weights; rows of weight 0 are left out."""
-        return [self._fit(self.rows.kept(weight), tol, self.whole) for weight in weights]
+        left_out = (self.rows.kept(self.rows.unit - weight) for weight in weights)
+        parts = zip(map(self.rows.kept, weights), left_out, strict=True)
+        return [self._fit(rows, tol, self.whole, without) for rows, without in parts]
 
-    def _fit(self, rows: Rows, tol: float, near: Members | None = None) -> Members:
-        """Return the members; `near` are those of all rows, where these are but a part of them."""
+    def _fit(
+        self, rows: Rows, tol: float, near: Members | None = None, left_out: Rows | None = None
+    ) -> Members:
+        """Return the members; `near` are those of all rows, where some are left out."""
         names = member_names(len(rows.scores))
         if near is None:
             trace, soft = np.inf, fit_soft_temperature(rows)
         else:
             trace, soft = TRACE, fit_soft_temperature(rows, near.soft, tol, TRACE)
-        rows = told = replace(rows, scores=soft.logs(rows.scores))
+        g, logs = soft.both(rows.scores)
+        rows = told = replace(rows, scores=logs)
         maps: dict[str, Floats] = {}
         if "mcllo" in names:
-            baselines = fit_baselines(rows, OWN * len(rows.scores), tol, self.baselines)
-            self.baselines = baselines if self.baselines is None else self.baselines
-            maps["mcllo"] = map_of(baselines).mean(axis=0)
+            start = None if left_out is None else self._without(left_out, soft)
+            baselines = fit_baselines(rows, OWN * len(rows.scores), tol, start)
+            self.baselines = self.baselines or baselines
+            maps["mcllo"] = baselines.mean()
         similar = None
         if "similar" in names:
             known = None if near is None else near.similar
-            inverse = self._inverse("similar", rows.total / self.rows.total)
+            inverse = self._inverse("similar", rows)
             enough = TOL_OF_MANY if "full" in names and tol >= TOL else tol
-            similar, logs, inverse = fit_similar(rows, enough, known, inverse, trace)
-            self.inverses.setdefault("similar", inverse)
+            similar, logs, inverses = fit_similar(g, rows, enough, known, inverse, trace)
+            if inverses is not None:
+                self.inverses["similar"] = inverses
             told = replace(rows, scores=logs)
         return Members(soft, maps | self._ridge_maps(rows, told, tol, near), similar)
+
+    def _without(self, left_out: Rows, soft: SoftTemperature) -> Floats:
+        """Return where baselines' maps begin without these rows, of log g by their own `soft`.
+
+        As log g changes, by u and slip, gamma does: by the slope of the old ones on the new.
+        """
+        assert self.baselines is not None
+        if len(left_out.codes) == 0:
+            return self.baselines.theta
+        old, new = (each.logs(left_out.scores) for each in (self.whole.soft, soft))
+        start, g = self.baselines.without(replace(left_out, scores=old)), np.exp(new)
+        new -= (g * new).sum(axis=0)
+        spread = float((g * new * new).sum())
+        if spread > 0.0:
+            start[:, len(g) :] *= float((g * new * old).sum()) / spread
+        return start
 
     def _ridge_maps(
         self, rows: Rows, told: Rows, tol: float, near: Members | None
@@ -200,20 +222,27 @@ class MembersFit:
                 start, trace = near.maps[name], TRACE
             if name == "full" and tol >= TOL:
                 enough = TOL_OF_WIDE
-            inverse = self._inverse(name, own.total / self.rows.total)
+            inverse = self._inverse(name, own)
             if inverse is None and name == "full":
-                inverse = self.inverses[name] = by_factors(own, start, OWN * len(ridge))
+                inverse = by_factors(own, start, OWN * len(ridge))
+                self.inverses[name] = divided(inverse)
             elif inverse is None:
                 blocks = curvature(own, start) if blocks is None else blocks
                 inverse = by_blocks(blocks, ridge)
             start, learned = fit_ridge(own, ridge, start, inverse, enough, trace)
             if near is None and start.size <= MOST_CHEAP:
-                learned = by_blocks(curvature(own, start), ridge)
-            self.inverses.setdefault(name, learned)
+                blocks = curvature(own, start)
+                self.inverses[name] = of_share(blocks, ridge)
+            self.inverses.setdefault(name, divided(learned))
             maps[name] = start
         return maps
 
-    def _inverse(self, name: str, share: float) -> Product | None:
+    def _inverse(self, name: str, rows: Rows) -> Product | None:
         """Return that of a share of all rows, about, once the member was fitted to all."""
         known = self.inverses.get(name)
-        return None if known is None else lambda v: known(v) / share
+        return None if known is None else known(round(rows.total / self.rows.total, 3))
+
+
+def divided(inverse: Product) -> OfShare:
+    """Return the same where it is not known apart from the ridge."""
+    return lambda share: lambda v: inverse(v) / share

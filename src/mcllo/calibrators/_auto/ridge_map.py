@@ -20,14 +20,20 @@ off-diagonal weights are c (c - 1) chances to fit noise (structured matrix scali
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from ..._ground.results import Floats
 from ..._math.kernel import softmax
 from ..._math.linear_map import LinearMapLoss
 from ..._math.newton import Product, Secants, approach
-from .._linear_fit import PenalizedLoss, identity_map
+from .._linear_fit import PenalizedLoss, by_blocks, identity_map
 from .rows import Rows
+
+OfShare = Callable[[float], Product]
+"""Products with the inverse of a Hessian, for a share of all rows."""
 
 MOST_WHOLE = 420
 """Parameters up to which the whole Hessian is inverted; beyond, one block for each class."""
@@ -72,6 +78,11 @@ def curvature(rows: Rows, theta: Floats, most_whole: int = MOST_WHOLE) -> Floats
     some = rows.every(max(1, len(rows.codes) // enough))
     loss = LinearMapLoss(some.scores, some.codes, some.weight, diagonal=diagonal)
     return loss(theta.ravel()).hessian[None]
+
+
+def of_share(blocks: Floats, ridge: Floats) -> OfShare:
+    """Return inverses of blocks on the diagonal, those of all rows, and of the ridge."""
+    return cache(lambda share: by_blocks(share * blocks, ridge))
 
 
 def by_factors(rows: Rows, theta: Floats, ridge: float) -> Product:

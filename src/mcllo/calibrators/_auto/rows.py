@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,6 +28,11 @@ class Rows:
         """Weight of all rows."""
         return float(len(self.codes) if self.weight is None else self.weight.sum())
 
+    @cached_property
+    def unit(self) -> Floats:
+        """The weights, also where all are 1."""
+        return np.ones(len(self.codes)) if self.weight is None else self.weight
+
     def chunks(self, per_row: int) -> Iterator[slice]:
         """Return stretches of rows of which `per_row` numbers each stay in cache."""
         size = max(64, CHUNK_ELEMENTS // per_row)
@@ -35,8 +41,8 @@ class Rows:
     def every(self, stride: int) -> Rows:
         """Return every `stride`-th row, its weight so many times as large."""
         few = slice(None, None, stride)
-        unit = np.ones(len(self.codes[few])) if self.weight is None else self.weight[few]
-        return Rows(np.ascontiguousarray(self.scores[:, few]), self.codes[few], stride * unit)
+        weight = stride * self.unit[few]
+        return Rows(np.ascontiguousarray(self.scores[:, few]), self.codes[few], weight)
 
     def first(self) -> Rows | None:
         """Return some of the rows for a first fit, where there are many, else None."""

@@ -29,11 +29,13 @@ import numpy as np
 
 from ..._ground.results import Floats, Result
 from ..._math.kernel import Terms, log, softmax
-from ..._math.newton import Product, Secants, approach, minimize
+from ..._math.newton import Product, Secants, approach, last_decrement, minimize
 from ..._math.products import NO_HESSIAN
+from .ridge_map import OfShare, of_share
 from .rows import Rows
 
-N_SHARED = 5
+N_SHARED, SAME = 5, 3
+"""Features, and which of them is x."""
 SHARED, OWN = 2.0, 3.0
 """Ridge on the shared numbers, and on intercepts for each root of c."""
 MOST_KEPT = 2**23
@@ -48,11 +50,12 @@ class SimilarClasses(Result):
     shared: Floats
     intercept: Floats
 
-    def logs(self, x: Floats) -> Floats:
-        """Return log probabilities, shape (c, n), of scores ``x = log g``."""
-        eta = _eta(x, _features(x, self.similarity), self.shared, self.intercept)
-        eta -= softmax(eta.copy())
-        return eta
+    def both(self, g: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """Return probabilities and their logarithms, shape (c, n), of g and ``x = log g``."""
+        eta = _eta(_features(x, g, self.similarity), self.shared, self.intercept)
+        p = eta.copy()
+        eta -= softmax(p)
+        return p, eta
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> SimilarClasses:
@@ -61,52 +64,55 @@ class SimilarClasses(Result):
         return cls(*(np.array(content[name], dtype=float) for name in names))
 
 
-def similarity(rows: Rows) -> Floats:
-    """Return A of the rows x, shape (c, c)."""
-    c = len(rows.scores)
-    gram = np.zeros((c, c))
-    for part in rows.chunks(c):
-        g = rows.scores[:, part].copy()
-        softmax(g)
-        gram += (g if rows.weight is None else g * rows.weight[part]) @ g.T
+def similarity(g: Floats, weight: Floats | None = None) -> Floats:
+    """Return A of the probabilities g (c, n), shape (c, c)."""
+    gram: Floats = (g if weight is None else g * weight) @ g.T
     np.fill_diagonal(gram, 0.0)
     gram /= gram.sum(axis=1, keepdims=True)
     return gram
 
 
 def fit_similar(
+    g: Floats,
     rows: Rows,
     tol: float,
     near: SimilarClasses | None = None,
     inverse: Product | None = None,
     trace: float = np.inf,
-) -> tuple[SimilarClasses, Floats, Product]:
-    """Return the best map of rows x, what it makes of them, and products with the inverse of its
-    Hessian, about.
+) -> tuple[SimilarClasses, Floats, OfShare | None]:
+    """Return the best map of g and rows x, its log probabilities, and inverses of its Hessian.
 
     `near` is a map to begin with, and `inverse` such a product there; by default it is the map that
-    does nothing. `tol` and `trace` are those of `approach`.
+    does nothing, and inverses become known. `tol` and `trace` are those of `approach`.
     """
-    loss, few = SimilarLoss(rows, similarity(rows)), rows.first()
+    loss, few, known = SimilarLoss(g, rows), rows.first(), None
     if near is not None and inverse is not None:
         x = np.concatenate([near.shared, near.intercept])
     else:
-        first = loss if few is None else SimilarLoss(few, loss.alike)
-        found = minimize(first, np.zeros(len(loss.ridge)), tol=tol, settled=True)
-        x, inverse = found.x, np.linalg.inv(found.terms.hessian).__matmul__
+        first = loss if few is None else SimilarLoss(np.exp(few.scores), few, loss.alike)
+        start, last = np.zeros(len(loss.ridge)), last_decrement(tol)
+        found = minimize(first, start, tol=last, settled=True)
+        known = of_share(found.terms.hessian[None] - np.diag(loss.ridge), loss.ridge)
+        x, inverse = found.x, known(1.0)
     if near is not None or few is not None:
         x = approach(loss.light, x, Secants(inverse), enough=tol, trace=trace).x
-    return SimilarClasses(loss.alike, x[:N_SHARED], x[N_SHARED:]), loss.logs(x), inverse
+    return SimilarClasses(loss.alike, x[:N_SHARED], x[N_SHARED:]), loss.logs(x), known
 
 
 class SimilarLoss:
-    """``(b, a) -> Terms`` of the penalised negative log likelihood of rows x; `alike` is A."""
+    """``(b, a) -> Terms`` of the penalised negative log likelihood of g and rows x.
 
-    def __init__(self, rows: Rows, alike: Floats) -> None:
-        self.rows, self.alike, c = rows, alike, len(alike)
+    A may be that of other rows. Labels enter through their features' sums, made once.
+    """
+
+    def __init__(self, g: Floats, rows: Rows, alike: Floats | None = None) -> None:
+        self.g, self.rows, c = g, rows, len(rows.scores)
+        self.alike = similarity(g, rows.weight) if alike is None else alike
         size = N_SHARED * rows.scores.size  # in one piece: the system hands large ones out faster
         self._kept, self._known = np.empty(size if size <= MOST_KEPT else 0), set[int]()
         self.ridge = np.repeat([SHARED, OWN * np.sqrt(c)], [N_SHARED, c])
+        self.statistic = np.zeros(N_SHARED + c)
+        self.statistic[N_SHARED:] = np.bincount(rows.codes, weights=rows.weight, minlength=c)
 
     def light(self, x: Floats) -> Terms:
         """Return value and gradient alone."""
@@ -126,27 +132,28 @@ class SimilarLoss:
             room = self._kept[N_SHARED * len(scores) * part.start :][: N_SHARED * scores.size]
             features = room.reshape(N_SHARED, *scores.shape) if len(room) else None
             if features is None or part.start not in self._known:
-                features = _features(scores, self.alike, features)
+                features = _features(scores, self.g[:, part], self.alike, features)
+            if part.start not in self._known:
+                codes = self.rows.codes[part]
+                own = features[:, codes, np.arange(len(codes))]
+                self.statistic[:N_SHARED] += own @ self.rows.unit[part]
                 self._known.add(part.start)
-            yield part, features, _eta(scores, features, x[:N_SHARED], x[N_SHARED:])
+            yield part, features, _eta(features, x[:N_SHARED], x[N_SHARED:])
 
     def __call__(self, x: Floats, *, whole: bool = True) -> Terms:
         """Return value, gradient and Hessian, empty unless the `whole` is asked for."""
         k, value, gradient = N_SHARED, 0.5 * float(self.ridge @ (x * x)), self.ridge * x
         hessian = np.diag(self.ridge) if whole else NO_HESSIAN
         for part, features, p in self._stretches(x):
-            codes, place = self.rows.codes[part], np.arange(p.shape[1])
-            logs = -p[codes, place]
-            logs += softmax(p)
-            weight = 1.0 if self.rows.weight is None else self.rows.weight[part]
-            value += float((logs * weight).sum())
-            away = p * weight
+            weight = self.rows.unit[part]
+            value += float(softmax(p) @ weight)
+            weighted = p if self.rows.weight is None else p * weight
             if whole:
-                self._add_hessian(hessian, features, p, away)
-            away[codes, place] -= weight
-            gradient[:k] += features.reshape(k, -1) @ away.ravel()
-            gradient[k:] += away.sum(axis=1)
-        return Terms(value, gradient, hessian)
+                self._add_hessian(hessian, features, p, weighted)
+            gradient[:k] += features.reshape(k, -1) @ weighted.ravel()
+            gradient[k:] += weighted.sum(axis=1)
+        value -= float(x @ self.statistic) + self.statistic[SAME]
+        return Terms(value, gradient - self.statistic, hessian)
 
     @staticmethod
     def _add_hessian(hessian: Floats, features: Floats, p: Floats, weighted: Floats) -> None:
@@ -163,20 +170,21 @@ class SimilarLoss:
         hessian[place, place] += weighted.sum(axis=1)
 
 
-def _features(x: Floats, alike: Floats, room: Floats | None = None) -> Floats:
-    """Return f, shape (5, c, n), of scores x (c, n), in that `room` where some is given."""
+def _features(x: Floats, g: Floats, alike: Floats, room: Floats | None = None) -> Floats:
+    """Return f, shape (5, c, n), of ``x = log g`` (c, n), in that `room` where some is given."""
     features = np.empty((N_SHARED, *x.shape)) if room is None else room
-    features[2:4] = x
-    softmax(features[2])
     np.matmul(alike, x, out=features[0])
-    np.matmul(alike, features[2], out=features[1])
-    features[4] = log(features[1].copy())
+    np.matmul(alike, g, out=features[1])
+    features[2], features[SAME] = g, x
+    features[4] = features[1]
+    log(features[4])
     return features
 
 
-def _eta(x: Floats, features: Floats, shared: Floats, intercept: Floats) -> Floats:
-    """Return eta, shape (c, n)."""
-    eta: Floats = (shared @ features.reshape(len(shared), -1)).reshape(x.shape)
-    eta += x
+def _eta(features: Floats, shared: Floats, intercept: Floats) -> Floats:
+    """Return eta, shape (c, n); x, which is a feature, counts once more."""
+    weights = shared.copy()
+    weights[SAME] += 1.0
+    eta: Floats = (weights @ features.reshape(N_SHARED, -1)).reshape(features.shape[1:])
     eta += intercept[:, None]
     return eta

@@ -29,8 +29,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._ground.results import Floats, Result
-from ..._math.kernel import Terms, log, softmax
-from ..._math.newton import minimize
+from ..._math.kernel import Terms, log, of_labels, softmax
+from ..._math.newton import last_decrement, minimize
 from ..._math.temperature import inverse_temperature
 from .rows import Rows
 
@@ -48,7 +48,7 @@ TOL = 1e-10
 """Newton decrement, in nats, at which a fit ends. A handful of rows curves the objective by a tenth
 or less: there 1e-8 left errors of 2e-5 in log g, this leaves 3e-7."""
 TOL_OF_MANY = 1e-5
-"""The same for rows of which some are fitted first."""
+"""What may be left where some rows are fitted first: these are no handful."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,17 @@ class SoftTemperature(Result):
     inverse_temperature: float
     slip: float
 
-    def logs(self, scores: Floats) -> Floats:
-        """Return ``log g``, shape (c, n), of transposed scores."""
+    def both(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return g and ``log g``, shape (c, n), of transposed scores."""
         g = self.inverse_temperature * scores
         softmax(g)
         g *= 1.0 - self.slip
         g += self.slip / len(g)
-        return log(g)
+        return g, log(g.copy())
+
+    def logs(self, scores: Floats) -> Floats:
+        """Return ``log g``."""
+        return self.both(scores)[1]
 
 
 def fit_soft_temperature(
@@ -78,7 +82,8 @@ def fit_soft_temperature(
         few = gaps.first()
         x = _start(few or gaps)
         if few is not None:
-            x, tol = _search(few, x, TOL_OF_MANY), TOL_OF_MANY
+            tol = last_decrement(TOL_OF_MANY)
+            x = _search(few, x, tol)
     v, s = _search(gaps, x, tol, trace)
     return SoftTemperature(math.exp(v), 1.0 / (1.0 + math.exp(-s)))
 
@@ -108,6 +113,7 @@ class SoftLoss:
 
     def __init__(self, gaps: Rows) -> None:
         self.gaps, self.total = gaps, gaps.total
+        self.own = gaps.scores[gaps.codes, np.arange(len(gaps.codes))]
 
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and Hessian; the value is infinite out of bounds."""
@@ -128,18 +134,16 @@ class SoftLoss:
 
     def _sums(self, part: slice, u: float, e: float) -> Floats:
         """Return sums over rows: value, slopes in u and s, curvatures uu, us and ss."""
-        z, codes = self.gaps.scores[:, part], self.gaps.codes[part]
-        place = np.arange(len(codes))
+        z = self.gaps.scores[:, part]
         g = u * z
         softmax(g)
-        q = (1.0 - e) * g[codes, place]
+        q = (1.0 - e) * of_labels(g, self.gaps.codes[part])
         g *= z
         mean = g.sum(axis=0)
         variance = np.einsum("ji,ji->i", g, z) - mean * mean
-        a = z[codes, place] - mean
+        a = self.own[part] - mean
         mixed = q + e / len(z)
         r = q / mixed
         both = r * (1.0 - r)
         rows = (-np.log(mixed), -r * a, r + e - 1.0, r * variance - both * a * a, both * a, -both)
-        weight = np.ones(len(codes)) if self.gaps.weight is None else self.gaps.weight[part]
-        return np.asarray(np.array(rows) @ weight)
+        return np.asarray(np.array(rows) @ self.gaps.unit[part])
