@@ -41,6 +41,7 @@ import numpy as np
 from .._ground.results import Floats, Result
 from .._ground.statements import warn
 from .._ground.text import format_p
+from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
 from .._input.weights import WeightKind
 from .._math.kernel import Terms
@@ -246,9 +247,11 @@ def shift_test(learned: Learned, probs: Floats) -> ShiftTest:
     """Return the test of the module's card."""
     from scipy.special import ndtr
 
-    n, mean = len(probs), probs.mean(axis=0)
-    away = probs - mean
-    variances = np.einsum("ij,ij->j", away, away) / max(n, 1)  # a third of the time of `var`
+    n = len(probs)
+    each = np.full(n, 1.0 / max(n, 1))
+    with one_blas_thread(probs.size):  # products take a fifth of the time of `mean` and `var`
+        mean, square = each @ probs, each @ (probs * probs)
+    variances = np.maximum(square - mean * mean, 0.0)
     spread = variances / max(n, 1) + learned.variances / learned.weight
     enough = np.minimum(learned.predicted * learned.weight, mean * n) >= EXPECTED
     with np.errstate(divide="ignore", invalid="ignore"):
