@@ -6,6 +6,7 @@
 ``python -m benchmarks quality``  make prediction sets and run the cases that have not been run
 ``python -m benchmarks harmless`` the same for the do-no-harm simulation
 ``python -m benchmarks shifted``  the same for rows whose labels have other frequencies
+``python -m benchmarks against``  without the C kernel beside an earlier revision, in turn
 ``python -m benchmarks page``     pages and figures from the results; nothing is timed or fitted
 ================================  ==================================================================
 """
@@ -22,7 +23,7 @@ os.environ.update(ONE_THREAD)
 
 
 def main(words: list[str]) -> None:
-    from benchmarks import pages, quality, speed
+    from benchmarks import against, pages, quality, speed
 
     warnings.simplefilter("ignore")
     command, *rest = words or [""]
@@ -33,6 +34,8 @@ def main(words: list[str]) -> None:
             print(f"\n{found}\n\n{QUICK}: not on the page")
         else:
             pages.write_speed(results)
+    elif command == "against":
+        against.main(rest)
     elif command in ("quality", "harmless", "shifted"):
         quality.main(rest, drawn=command == "harmless", shifted=command == "shifted")
     elif command == "page":

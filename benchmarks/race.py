@@ -56,6 +56,8 @@ FAILURES = {"over": ("over", "limit"), "missing": ("missing", "reason"),
             "error": ("failed", "reason")}  # fmt: skip
 """What an answer may hold instead of seconds: the status of the record, and where it is kept."""
 KINDS = {"probs": np.float64, "y": np.int32}
+WITHOUT_C = "numpy"
+"""What stands behind ``@`` in a method's name: this, or a folder whose ``mcllo`` is run instead."""
 
 
 class Rows(NamedTuple):
@@ -97,13 +99,15 @@ class Race(contextlib.AbstractContextManager["Race"]):
 
     def _start(self, name: str) -> None:
         """Start a process and a thread that puts its answers, and its end, into a queue."""
-        command = [sys.executable, "-m", "benchmarks.race", name]
+        method, _, tree = name.partition("@")
+        command = [sys.executable, "-m", "benchmarks.race", method]
         if name.startswith("r-"):
             command = ["Rscript", str(HERE / "optim.R"), name.removeprefix("r-")]
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         pipes |= {"stderr": subprocess.DEVNULL, "bufsize": 1}
-        kernel = {"MCLLO_KERNEL": "numpy"} if "numpy" in METHODS[name].process else {}
-        child = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD | kernel, **pipes)
+        plain = tree == WITHOUT_C or "numpy" in METHODS[method].process
+        other = {"MCLLO_KERNEL": "numpy"} if plain else {"PYTHONPATH": tree} if tree else {}
+        child = subprocess.Popen(command, cwd=ROOT, env=os.environ | ONE_THREAD | other, **pipes)
         answers: queue.Queue[str] = queue.Queue()
 
         def listen() -> None:
