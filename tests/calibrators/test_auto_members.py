@@ -7,6 +7,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_all_baselines
+from mcllo._math import compiled
 from mcllo.calibrators._auto.members import (
     OWN,
     TRACE,
@@ -112,6 +113,25 @@ def test_first_fits_change_little():
         assert np.abs(answers[name] - expected).max() < 1e-3, name
     assert np.abs(answers["full_loose"] - expected).max() > 0.0
     assert rough.soft.slip == pytest.approx(exact.soft.slip, rel=1e-3)
+
+
+@pytest.mark.parametrize("c", [3, 8, 25])
+def test_many_rows_are_of_single_precision_without_c_and_say_the_same(c, monkeypatch):
+    scores, codes = sample(20_000 // c, c)
+    weight = np.ones(scores.shape[1])
+    weight[::5] = 0.0
+    answers = []
+    for tol, kernel in ((None, compiled.library), (2e-4, lambda: None), (None, lambda: None)):
+        monkeypatch.setattr(compiled, "library", kernel)
+        fit = MembersFit(scores, codes, tol=tol)
+        answers.append([each.probabilities(scores) for each in (fit.whole, *fit.parts([weight]))])
+    assert fit.rows.scores.dtype == np.float32
+    for plain, single in zip(answers[1], answers[2], strict=True):
+        for name, expected in plain.items():
+            np.testing.assert_allclose(single[name], expected, atol=2e-4, err_msg=name)
+    for in_c, single in zip(answers[0], answers[2], strict=True):
+        for name, expected in in_c.items():
+            np.testing.assert_allclose(single[name], expected, atol=2e-3, err_msg=name)
 
 
 @given(st.integers(0, 1000), st.integers(1, 40), st.floats(-20.0, 20.0))

@@ -142,6 +142,20 @@ def test_a_light_pass_has_value_gradient_and_diagonal_of_the_whole_one(k, weight
     np.testing.assert_allclose(light.hessian, diagonal, rtol=1e-12, atol=1e-12 * diagonal.max())
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_of_single_precision_have_the_same_terms_but_for_rounding(weighted):
+    rng = np.random.default_rng(5)
+    odds, theta = rng.normal(scale=3.0, size=(4, 3000)), rng.normal(size=8)
+    weight = rng.uniform(0.1, 3.0, size=3000) if weighted else None
+    whole = LogPartition(odds, weight)(theta)
+    single = LogPartition(odds.astype(np.float32), weight, dtype=np.float32)(theta)
+    assert single.value == pytest.approx(whole.value, rel=1e-6)
+    for own, expected in ((single.gradient, whole.gradient), (single.hessian, whole.hessian)):
+        assert own.dtype == np.float64
+        np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+    assert single.value != whole.value
+
+
 def test_a_rough_hessian_is_that_of_some_rows_where_they_are_many_and_exact_where_not():
     k = 30
     rng = np.random.default_rng(1)

@@ -10,6 +10,7 @@ from mcllo._math.newton import (
     MAX_HALVINGS,
     Secants,
     approach,
+    last_decrement,
     minimize,
     newton_direction,
 )
@@ -451,3 +452,37 @@ def test_secants_learn_for_others():
     near = approach(after, np.array([1.0, 2.0, 3.0]), Secants(known), enough=1e-12)
     np.testing.assert_allclose(near.x**3 + near.x, b + 0.1, atol=1e-5)
     assert after.calls < alone.calls
+
+
+def test_the_last_decrement_leaves_what_may_be_left():
+    # A hundredth of the square: 0.01 * 0.01 ** 2 = 1e-6; never from more than 0.1.
+    assert last_decrement(1e-6) == pytest.approx(0.01)
+    assert last_decrement(1.0) == 0.1
+    found = minimize(log_cosh, np.full(3, 0.5), tol=last_decrement(1e-8), settled=True)
+    # log cosh falls to 0 from x by about x^2 / 2, and its decrement is x^2: what is left of it
+    assert 0.0 < float(found.x @ found.x) < 1e-8
+
+
+@pytest.mark.parametrize("light", [False, True], ids=["minimize", "approach"])
+def test_values_need_not_fall_below_their_noise(light):
+    calls = []
+
+    def rising(x):  # each value is a little larger than the one before
+        calls.append(x)
+        terms = quadratic(2.0 * np.eye(2), np.ones(2))(x)
+        return Terms(terms.value + 1e-4 * len(calls), terms.gradient, np.eye(2))
+
+    def search(noise):
+        calls.clear()
+        start = np.full(2, 1.0 + 1e-3)
+        if light:
+            approach(rising, start, Secants(lambda v: 0.4 * v), enough=1e-9, noise=noise)
+        else:
+            minimize(rising, start, tol=1e-9, settled=True, noise=noise, solve=by_less)
+        return len(calls)
+
+    def by_less(terms):
+        return -0.4 * terms.gradient
+
+    assert search(1e-3) < 15
+    assert search(0.0) >= MAX_HALVINGS

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .kernel import CHUNK_ELEMENTS, Terms, of_labels, softmax
+from .kernel import CHUNK_ELEMENTS, Terms, softmax
 
 TINY = 1e-300
 """Probability of a label down to which its loss is known better from it than from eta."""
@@ -151,18 +151,18 @@ class LinearMapLoss:
         return np.concatenate([scores, np.ones((len(scores), 1, scores.shape[2]))], axis=1)
 
     def _eta(self, theta: Floats, scores: Floats) -> Floats:
-        theta = theta.reshape(self.shape)
+        theta = theta.reshape(self.shape).astype(scores.dtype)
         eta: Floats = theta[:, :1] * scores if self.diagonal else theta[:, :-1] @ scores
         eta += theta[:, -1:]
         return eta
 
     def _losses(self, theta: Floats, eta: Floats, part: slice) -> Floats:
         """Replace eta by the probabilities; return the rows' negative log likelihoods."""
-        logs, codes = softmax(eta), self.codes[part]
-        p = of_labels(eta, codes)
+        logs, own = softmax(eta), (self.codes[part], np.arange(eta.shape[1]))
+        p = eta[own]
         if p.min() > TINY:  # small losses keep their digits
             return -np.log(p)
-        return logs - of_labels(self._eta(theta, self.scores[:, part]), codes)
+        return logs - self._eta(theta, self.scores[:, part])[own]
 
     def _blocks(self, stack: Floats, features: Floats, root: Floats) -> Floats:
         """Return ``sum_i w_i g_ji x_ji x_ji'`` of a chunk, shape (m, d, d)."""

@@ -186,7 +186,9 @@ def each_partition(log_odds: Floats, weight: Floats | None) -> Partitions:
     @cache
     def alone(b: int) -> LogPartition:
         own = None if counts is None else counts[b % len(counts)]
-        return LogPartition(odds[:, b % odds.shape[1]], own, n_jobs=1, buffers=buffers)
+        return LogPartition(
+            odds[:, b % odds.shape[1]], own, n_jobs=1, buffers=buffers, dtype=odds.dtype
+        )
 
     def at(theta: Floats, which: Codes) -> ManyTerms:
         if together == 1:
@@ -205,18 +207,18 @@ def each_partition(log_odds: Floats, weight: Floats | None) -> Partitions:
 def _block(odds: Floats, weight: Floats | None, theta: Floats) -> ManyTerms:
     """The formulas of `LogPartition`, with a leading axis over problems."""
     k, n = odds.shape[-2:]
-    stack = np.empty((len(theta), 2 * k, n))
+    stack, theta = np.empty((len(theta), 2 * k, n), odds.dtype), theta.astype(odds.dtype)
     g = np.multiply(odds, theta[:, k:, None], out=stack[:, :k])
     g += theta[:, :k, None]
     logs = against_zero(g, axis=1)
     np.multiply(g, odds, out=stack[:, k:])
-    own = np.ones((1, n)) if weight is None else weight
+    own = np.ones((1, n), odds.dtype) if weight is None else weight.astype(odds.dtype)
     scaled = stack if weight is None else stack * own[:, None]
-    gradient = (scaled @ np.ones((n, 1)))[..., 0]
+    gradient = (scaled @ np.ones((n, 1), odds.dtype))[..., 0].astype(np.float64)
     squares = (scaled[:, k:, None] @ odds[..., None])[..., 0, 0]
-    hessian, j = -(scaled @ stack.transpose(0, 2, 1)), np.arange(k)
+    hessian, j = -(scaled @ stack.transpose(0, 2, 1)).astype(np.float64), np.arange(k)
     hessian[:, j, j] += ROUNDED_UP * gradient[:, :k]
     hessian[:, j + k, j + k] += ROUNDED_UP * squares
     hessian[:, j, j + k] += gradient[:, k:]
     hessian[:, j + k, j] += gradient[:, k:]
-    return (logs * own).sum(axis=1), gradient, hessian
+    return (logs * own).sum(axis=1, dtype=np.float64), gradient, hessian

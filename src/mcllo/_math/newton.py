@@ -114,12 +114,13 @@ def minimize(
     endless: bool = False,
     reach: float = -np.inf,
     trace: float = np.inf,
+    noise: float = 0.0,
 ) -> Solution:
     """Minimise `objective` from `start`; see the module's steps.
 
     `first` are the terms there, where they are known. `solve` gives directions in another way than
     by the Hessian. `settled` where the search need not wait for the Hessian: the value is all that
-    is asked for, or the start is near.
+    is asked for, or the start is near. `noise` is in the values, from which they need not fall.
     """
     solve = solve or newton_direction
     x = np.array(start, dtype=np.float64)
@@ -138,7 +139,7 @@ def minimize(
         if slow or decrement <= tol * (1.0 if sure else SURELY_SETTLED):
             slow = slow and n_iter > 1
             return Solution(x + direction, first, terms, decrement, n_iter, True, slow)
-        found = line_search(objective, x, terms, direction)
+        found = line_search(objective, x, terms, direction, noise)
         if found is None:
             break
         x, terms = found
@@ -156,6 +157,7 @@ def approach(
     fast: float = np.inf,
     max_iter: int = MAX_ITER,
     trace: float = np.inf,
+    noise: float = 0.0,
 ) -> Solution:
     """Return a place near the minimum; see the module's last formula.
 
@@ -176,7 +178,9 @@ def approach(
             enough = min(enough, trace**2 / LEFT / max(decrement, TINY))
         if 0.0 <= decrement <= enough:
             return Solution(x + direction, first, terms, decrement, n_iter, True)
-        found = line_search(light, x, terms, direction) if decrement <= fast * previous else None
+        found = None
+        if decrement <= fast * previous:
+            found = line_search(light, x, terms, direction, noise)
         if found is None:
             return Solution(x, first, terms, decrement, n_iter, False)
         halved = not np.array_equal(found[0], x + direction)
@@ -226,7 +230,11 @@ def newton_direction(terms: Terms) -> Floats:
 
 
 def line_search(
-    objective: Callable[[Floats], Terms], x: Floats, terms: Terms, direction: Floats
+    objective: Callable[[Floats], Terms],
+    x: Floats,
+    terms: Terms,
+    direction: Floats,
+    noise: float = 0.0,
 ) -> tuple[Floats, Terms] | None:
     """Halve the step until the value falls by a part of what the slope promises.
 
@@ -234,10 +242,11 @@ def line_search(
     coordinate would grow more than `REACH` times. A trial so far out that its value overflows is
     not an error: it is not lower, so halve on.
     """
-    excess = float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max())
-    direction = direction / max(1.0, excess)
+    if not np.abs(direction).max() <= REACH:
+        excess = float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max())
+        direction = direction / max(1.0, excess)
     slope = max(0.0, -float(terms.gradient @ direction))
-    step, rounding = 1.0, ROUNDING * (1.0 + abs(terms.value))
+    step, rounding = 1.0, noise + ROUNDING * (1.0 + abs(terms.value))
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(MAX_HALVINGS):
             point = x + step * direction

@@ -29,6 +29,7 @@ import numpy as np
 from ..._ground.notebook import ticking
 from ..._ground.results import Codes, Floats, Result
 from ..._ground.threads import one_blas_thread
+from ..._math import compiled
 from ..._math.kernel import softmax
 from ..._math.newton import Product
 from .._linear_fit import by_blocks, identity_map
@@ -45,9 +46,9 @@ OFF_DIAGONAL = {"full_tight": 0.3, "full_loose": 0.01}
 SCALED = ("mcllo", "vector")
 """Members that are linear in ``log g``, and not in ``log s``."""
 MOST_AVERAGED, MOST_STRUCTURED, MOST_FULL = 12, 20, 100
-TOL, TOL_OF_PARTS, MANY_SCORES = 1e-6, 2e-4, 2**14
+TOL, TOL_OF_PARTS, MANY_SCORES = 1e-6, 2e-4, 2**13
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
-rows, and fits to parts of them or to so many scores."""
+rows, and fits to parts of them or to so many scores, which without C are of single precision."""
 TOL_OF_WIDE, TOL_OF_MANY = 8.0, 0.1
 """The same for 'full' and its thousands of parameters: what is left of them then is below what rows
 can tell. Its fits to parts begin at the identity, which knows of no labels. And for the look-alike
@@ -145,9 +146,12 @@ class MembersFit:
         *,
         tol: float | None = None,
     ) -> None:
-        self.rows, c = Rows(scores, codes, weight), len(scores)
+        c, many = len(scores), scores.size >= MANY_SCORES
+        if many and tol is None and compiled.library() is None:
+            scores = scores.astype(np.float32)
+        self.rows = Rows(scores, codes, weight)
         if tol is None:
-            tol = TOL if scores.size < MANY_SCORES else TOL_OF_PARTS
+            tol = TOL_OF_PARTS if many else TOL
         wide = {"vector": 2, "full": c + 1}
         self.ridges = {
             name: np.full((c, wide[name]), OWN * c)
@@ -200,8 +204,8 @@ class MembersFit:
         As log g changes, by u and slip, gamma does: by the slope of the old ones on the new.
         """
         assert self.baselines is not None
-        if len(left_out.codes) == 0:
-            return self.baselines.theta
+        if len(left_out.codes) == 0 or self.rows.scores.size < MANY_SCORES:
+            return self.baselines.theta  # a pass over few rows costs no more than this
         old, new = (each.logs(left_out.scores) for each in (self.whole.soft, soft))
         start, g = self.baselines.without(replace(left_out, scores=old)), np.exp(new)
         new -= (g * new).sum(axis=0)
@@ -216,10 +220,12 @@ class MembersFit:
         """Return theta of the vector map (of `rows`) and of full maps (of `told`)."""
         maps: dict[str, Floats] = {}
         start, blocks = identity_map(len(rows.scores), "vector" in self.ridges), None
+        before = ""
         for name, ridge in self.ridges.items():
             own, enough, trace = rows if name == "vector" else told, tol, np.inf
             if near is not None and name != "full":
-                start, trace = near.maps[name], TRACE
+                moved = start - near.maps[before] if before else 0.0
+                start, trace, before = near.maps[name] + moved, TRACE, name
             if name == "full" and tol >= TOL:
                 enough = TOL_OF_WIDE
             inverse = self._inverse(name, own)

@@ -30,7 +30,7 @@ from ..._math.kernel import softmax
 from ..._math.linear_map import LinearMapLoss
 from ..._math.newton import Product, Secants, approach
 from .._linear_fit import PenalizedLoss, by_blocks, identity_map
-from .rows import Rows
+from .rows import NOISE, Rows
 
 OfShare = Callable[[float], Product]
 """Products with the inverse of a Hessian, for a share of all rows."""
@@ -62,7 +62,7 @@ def fit_ridge(
     loss = LinearMapLoss(rows.scores, rows.codes, rows.weight, diagonal=diagonal)
     objective = PenalizedLoss(loss, identity_map(len(ridge), diagonal), ridge)
     secants = Secants(inverse)
-    found = approach(objective.light, start.ravel(), secants, enough=tol, trace=trace)
+    found = approach(objective.light, start.ravel(), secants, enough=tol, trace=trace, noise=NOISE)
     return found.x.reshape(ridge.shape), secants
 
 

@@ -11,6 +11,9 @@ import numpy as np
 from ..._ground.results import Codes, Floats
 from ..._math.kernel import CHUNK_ELEMENTS
 
+NOISE = 1e-3
+"""Of values, in nats: many rows may be of single precision. Near the end a step is not asked for
+more."""
 FIRST, SPARSEST = 500, 5
 """A first fit is made to so many rows at least, and to one of so many at least."""
 

@@ -32,7 +32,7 @@ from ..._math.kernel import Terms, log, softmax
 from ..._math.newton import Product, Secants, approach, last_decrement, minimize
 from ..._math.products import NO_HESSIAN
 from .ridge_map import OfShare, of_share
-from .rows import Rows
+from .rows import NOISE, Rows
 
 N_SHARED, SAME = 5, 3
 """Features, and which of them is x."""
@@ -91,11 +91,11 @@ def fit_similar(
     else:
         first = loss if few is None else SimilarLoss(np.exp(few.scores), few, loss.alike)
         start, last = np.zeros(len(loss.ridge)), last_decrement(tol)
-        found = minimize(first, start, tol=last, settled=True)
+        found = minimize(first, start, tol=last, settled=True, noise=NOISE)
         known = of_share(found.terms.hessian[None] - np.diag(loss.ridge), loss.ridge)
         x, inverse = found.x, known(1.0)
     if near is not None or few is not None:
-        x = approach(loss.light, x, Secants(inverse), enough=tol, trace=trace).x
+        x = approach(loss.light, x, Secants(inverse), enough=tol, trace=trace, noise=NOISE).x
     return SimilarClasses(loss.alike, x[:N_SHARED], x[N_SHARED:]), loss.logs(x), known
 
 
@@ -109,7 +109,7 @@ class SimilarLoss:
         self.g, self.rows, c = g, rows, len(rows.scores)
         self.alike = similarity(g, rows.weight) if alike is None else alike
         size = N_SHARED * rows.scores.size  # in one piece: the system hands large ones out faster
-        self._kept, self._known = np.empty(size if size <= MOST_KEPT else 0), set[int]()
+        self._kept, self._known = np.empty(size if size <= MOST_KEPT else 0, g.dtype), set[int]()
         self.ridge = np.repeat([SHARED, OWN * np.sqrt(c)], [N_SHARED, c])
         self.statistic = np.zeros(N_SHARED + c)
         self.statistic[N_SHARED:] = np.bincount(rows.codes, weights=rows.weight, minlength=c)
@@ -172,7 +172,8 @@ class SimilarLoss:
 
 def _features(x: Floats, g: Floats, alike: Floats, room: Floats | None = None) -> Floats:
     """Return f, shape (5, c, n), of ``x = log g`` (c, n), in that `room` where some is given."""
-    features = np.empty((N_SHARED, *x.shape)) if room is None else room
+    features = np.empty((N_SHARED, *x.shape), x.dtype) if room is None else room
+    alike = alike.astype(x.dtype)
     np.matmul(alike, x, out=features[0])
     np.matmul(alike, g, out=features[1])
     features[2], features[SAME] = g, x
@@ -183,8 +184,8 @@ def _features(x: Floats, g: Floats, alike: Floats, room: Floats | None = None) -
 
 def _eta(features: Floats, shared: Floats, intercept: Floats) -> Floats:
     """Return eta, shape (c, n); x, which is a feature, counts once more."""
-    weights = shared.copy()
+    weights = shared.astype(features.dtype)
     weights[SAME] += 1.0
     eta: Floats = (weights @ features.reshape(N_SHARED, -1)).reshape(features.shape[1:])
-    eta += intercept[:, None]
+    eta += intercept[:, None].astype(eta.dtype)
     return eta

@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._ground.results import Floats, Result
-from ..._math.kernel import Terms, log, of_labels, softmax
+from ..._math.kernel import Terms, log, softmax
 from ..._math.newton import last_decrement, minimize
 from ..._math.temperature import inverse_temperature
-from .rows import Rows
+from .rows import NOISE, Rows
 
 SHARPENS, SOFTENS = 4.0, 0.05
 """k(v): weight of the penalty on log u above and below 0."""
@@ -90,7 +90,7 @@ def fit_soft_temperature(
 
 def _search(gaps: Rows, x: Floats, tol: float, trace: float = np.inf) -> Floats:
     loss = SoftLoss(gaps)
-    return minimize(loss, x, tol=tol, trace=trace, solve=_direction, settled=True).x
+    return minimize(loss, x, tol=tol, trace=trace, solve=_direction, settled=True, noise=NOISE).x
 
 
 def _start(gaps: Rows) -> Floats:
@@ -100,11 +100,14 @@ def _start(gaps: Rows) -> Floats:
 
 
 def _direction(terms: Terms) -> Floats:
-    """Return the Newton direction, curvatures made positive."""
-    values, vectors = np.linalg.eigh(terms.hessian)
-    values = np.abs(values)
-    values = np.maximum(values, 1e-10 * max(1.0, float(values.max())))
-    direction: Floats = -vectors @ ((vectors.T @ terms.gradient) / values)
+    """Return the Newton direction, curvatures made positive: those along the two main axes."""
+    (vv, vs, _, ss), (v, s) = terms.hessian.ravel().tolist(), terms.gradient.tolist()
+    angle, mean, half = 0.5 * math.atan2(2.0 * vs, vv - ss), 0.5 * (vv + ss), 0.5 * (vv - ss)
+    radius, x, y = math.hypot(half, vs), math.cos(angle), math.sin(angle)
+    least = 1e-10 * max(1.0, abs(mean) + radius)
+    one = (x * v + y * s) / max(abs(mean + radius), least)
+    other = (x * s - y * v) / max(abs(mean - radius), least)
+    direction = np.array([y * other - x * one, -y * one - x * other])
     return direction / max(1.0, float(np.abs(direction / LONGEST).max()))
 
 
@@ -137,7 +140,7 @@ class SoftLoss:
         z = self.gaps.scores[:, part]
         g = u * z
         softmax(g)
-        q = (1.0 - e) * of_labels(g, self.gaps.codes[part])
+        q = (1.0 - e) * g[self.gaps.codes[part], np.arange(g.shape[1])]
         g *= z
         mean = g.sum(axis=0)
         variance = np.einsum("ji,ji->i", g, z) - mean * mean
