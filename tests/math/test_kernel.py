@@ -156,6 +156,15 @@ def test_rows_of_single_precision_have_the_same_terms_but_for_rounding(weighted)
     assert single.value != whole.value
 
 
+def test_single_precision_does_not_overflow():
+    odds = np.array([[88.0, 89.0, 1e4, -1e4, 0.0], [88.0, 88.5, 50.0, -90.0, 0.0]])
+    theta = np.array([0.0, 0.0, 1.0, 1.0])
+    whole = LogPartition(odds)(theta)
+    single = LogPartition(odds.astype(np.float32), dtype=np.float32)(theta)
+    assert single.value == pytest.approx(whole.value, rel=1e-6)
+    np.testing.assert_allclose(single.gradient, whole.gradient, rtol=1e-5)
+
+
 def test_a_rough_hessian_is_that_of_some_rows_where_they_are_many_and_exact_where_not():
     k = 30
     rng = np.random.default_rng(1)

@@ -38,6 +38,7 @@ GROUP_ELEMENTS, IN_C = 2**22, 2**16
 ROUGH, ENOUGH_ROWS = 4, 10
 """One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
 SAFE = 600.0
+SAFE_SINGLE = 80.0
 """Largest eta whose exponentials, thousands of them, can be added without overflow."""
 LOWEST = -708.0
 """exp of less is 0, as in C: what comes next would be numbers of fewer and fewer digits."""
@@ -176,9 +177,10 @@ class LogPartition:
 def against_zero(eta: Floats, axis: int = 0) -> Floats:
     """Replace eta by ``softmax(eta, 0)`` less its last; return log-sum-exp. NumPy's way."""
     top: Any = 0.0
-    if eta.max() >= SAFE:
+    safe = SAFE if eta.dtype == np.float64 else SAFE_SINGLE
+    if eta.max() >= safe:
         top = eta.max(axis=axis, keepdims=True)
-        top[top < SAFE] = 0.0
+        top[top < safe] = 0.0
         eta -= top
     np.exp(eta, out=eta)
     total = eta.sum(axis=axis, keepdims=True)
