@@ -158,16 +158,16 @@ def _estimate_lightly(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
     free, partition = likelihood.free, likelihood.whole.partition
     assert isinstance(partition, LogPartition)
 
-    def light(x: Floats) -> Terms:
+    def light(x: Floats, diagonal: bool = False) -> Terms:
         theta = likelihood.theta(x)
-        terms = likelihood.whole.of(theta, partition.light(theta))
+        terms = likelihood.whole.of(theta, partition.light(theta, diagonal=diagonal))
         return Terms(terms.value, terms.gradient[free], terms.hessian[free])
 
     def rough(x: Floats) -> Floats:
         return partition.rough(likelihood.theta(x))[np.ix_(free, free)]
 
     identity = likelihood.identity[free]
-    null, hessian = light(identity), rough(identity)
+    null, hessian = light(identity, diagonal=True), rough(identity)
     start, first = _start(likelihood, Terms(null.value, null.gradient, hessian))
     if first is None:
         first, hessian = light(start), rough(start)

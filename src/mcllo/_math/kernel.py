@@ -37,6 +37,7 @@ GROUP_ELEMENTS, IN_C = 2**22, 2**16
 """K times K of all of them together, about; in C, which needs no small chunks, fewer."""
 ROUGH, ENOUGH_ROWS = 4, 10
 """One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
+LIGHT, LIGHTER = 1, 2
 SAFE = 600.0
 SAFE_SINGLE = 80.0
 """Largest eta whose exponentials, thousands of them, can be added without overflow."""
@@ -100,9 +101,13 @@ class LogPartition:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.log_odds, self.weight)  # addresses are this process's
 
-    def light(self, theta: Floats) -> Terms:
-        """Return value, gradient and the Hessian's diagonal: of many classes, far less work."""
-        return self._sum(theta, range(0, self.n_samples, self._group), light=True)
+    def light(self, theta: Floats, *, diagonal: bool = True) -> Terms:
+        """Return value, gradient and the Hessian's diagonal: of many classes, far less work.
+
+        NumPy leaves out the diagonal where it is not asked for.
+        """
+        light = LIGHT if diagonal else LIGHTER
+        return self._sum(theta, range(0, self.n_samples, self._group), light)
 
     def rough(self, theta: Floats) -> Floats:
         """Return the Hessian, about: from some of the rows, where they are many."""
@@ -112,7 +117,7 @@ class LogPartition:
         n_rows = sum(min(self._group, self.n_samples - first) for first in few)
         return self._sum(theta, few).hessian * (self.n_samples / n_rows)
 
-    def _sum(self, theta: Floats, groups: range, *, light: bool = False) -> Terms:
+    def _sum(self, theta: Floats, groups: range, light: int = 0) -> Terms:
         """Return the sum over groups, in order."""
         if len(groups) == 1 and self._in_c:
             return self._by_c(theta, light, 0)
@@ -121,14 +126,14 @@ class LogPartition:
             first, *others = ordered_map(work, groups, self.n_threads)
         return sum(others, start=first)
 
-    def _by_c(self, theta: Floats, light: bool, first: int) -> Terms:
+    def _by_c(self, theta: Floats, light: int, first: int) -> Terms:
         """Return the Terms of the group of rows from `first`."""
         n, (odds, root) = min(self._group, self.n_samples - first), self._at
         root = None if root is None else root + 8 * first
         stride = self.log_odds.strides[0] // 8
-        return Terms(*compiled.terms(odds + 8 * first, root, theta, n, stride, light))
+        return Terms(*compiled.terms(odds + 8 * first, root, theta, n, stride, light > 0))
 
-    def _by_numpy(self, theta: Floats, light: bool, first: int) -> Terms:
+    def _by_numpy(self, theta: Floats, light: int, first: int) -> Terms:
         """Return the same without C."""
         k, value, last = self.n_compared, 0.0, min(self.n_samples, first + self._group)
         linear, own, squares = np.zeros(2 * k), np.zeros(2 * k), np.zeros(k)
@@ -138,6 +143,8 @@ class LogPartition:
                 stack, odds, root = self._filled(theta, start, buffer)
                 value += float(stack[-1] @ root.astype(np.float64))
                 linear += stack[:-1] @ root
+                if light == LIGHTER:
+                    continue
                 whole = odds if self._root is None else odds * root
                 squares += np.einsum("ji,ji->j", stack[k:-1], whole)
                 if light:
@@ -213,7 +220,7 @@ def mapped(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:
 
     Parameters (2K,) and log odds (K, n), or one set for each of B tables: (2K, B) and (K, B, n).
     """
-    k, (tau, gamma) = len(odds), np.split(theta[..., None], 2)
+    k, tau, gamma = len(odds), theta[: len(odds), ..., None], theta[len(odds) :, ..., None]
     eta = np.zeros((k + 1, *np.broadcast_shapes(odds.shape[1:], tau.shape[1:])))
     np.multiply(odds, gamma, out=eta[:k])
     eta[:k] += tau

@@ -251,14 +251,11 @@ def shift_test(learned: Learned, probs: Floats) -> ShiftTest:
     each = np.full(n, 1.0 / max(n, 1))
     with one_blas_thread(probs.size):  # products take a fifth of the time of `mean` and `var`
         mean, square = each @ probs, each @ (probs * probs)
-    variances = np.maximum(square - mean * mean, 0.0)
-    spread = variances / max(n, 1) + learned.variances / learned.weight
+    spread = np.maximum(square - mean * mean, 0.0) / max(n, 1) + learned.variances / learned.weight
     enough = np.minimum(learned.predicted * learned.weight, mean * n) >= EXPECTED
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(enough & (spread > 0.0), (mean - learned.predicted) / np.sqrt(spread), np.nan)
-    tested = np.isfinite(z)
-    p = np.nan
+    tested, z, p = enough & (spread > 0.0), np.full(len(mean), np.nan), np.nan
     if tested.any():
+        z[tested] = (mean - learned.predicted)[tested] / np.sqrt(spread[tested])
         p = min(1.0, 2.0 * tested.sum() * float(ndtr(-np.abs(z[tested]).max())))
     return ShiftTest(float(p), z, learned.predicted, mean)
 
