@@ -115,7 +115,7 @@ def test_first_fits_change_little():
     assert rough.soft.slip == pytest.approx(exact.soft.slip, rel=1e-3)
 
 
-@pytest.mark.parametrize("c", [3, 8, 25])
+@pytest.mark.parametrize("c", [3, 12])
 def test_many_rows_are_of_single_precision_without_c_and_say_the_same(c, monkeypatch):
     scores, codes = sample(20_000 // c, c)
     weight = np.ones(scores.shape[1])

@@ -246,12 +246,11 @@ class _Search:
     """Maximise V where ``slack >= 0``, in the coordinates u of the free parameters."""
 
     def __init__(self, predictions: Predictions, fit: MCLLOFit, total: float, kappa: float) -> None:
-        self.kappa, self.lowest = kappa, -fit.log_likelihood
+        self.kappa, self.lowest, self.origin = kappa, -fit.log_likelihood, fit.theta
         self.likelihood = likelihood_of(predictions)
         self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
         free = ~np.isnan(np.diagonal(fit.cov_theta))
         factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
-        self.origin = fit.theta
         self.axes = np.zeros((len(free), int(free.sum())))
         self.axes[free] = math.sqrt(2.0 * kappa) * factor
         self.scale = max(self.spread(self.theta(u))[0] for u in self.starts())
@@ -274,8 +273,7 @@ class _Search:
         key = u.tobytes()
         if self._last is None or self._last[0] != key:
             theta = self.theta(u)
-            value, gradient = self.spread(theta)
-            terms = self.likelihood(theta)
+            (value, gradient), terms = self.spread(theta), self.likelihood(theta)
             point = _Point(
                 value / self.scale,
                 self.axes.T @ gradient / self.scale,
@@ -295,13 +293,11 @@ class _Search:
     def _solve(self, start: Floats) -> Floats:
         from scipy.optimize import minimize
 
-        def timidity(u: Floats) -> tuple[float, Floats]:
-            return -self.at(u).spread, -self.at(u).spread_gradient
-
+        given: Any = {"method": "SLSQP", "options": {"ftol": 1e-11, "maxiter": 500}, "x0": start}
+        given |= {"fun": lambda u: -self.at(u).spread, "jac": lambda u: -self.at(u).spread_gradient}
         constraint: Any = {"type": "ineq", "fun": lambda u: self.at(u).slack}
         constraint |= {"jac": lambda u: self.at(u).slack_gradient}
-        options: Any = {"method": "SLSQP", "options": {"ftol": 1e-11, "maxiter": 500}}
-        found = np.asarray(minimize(timidity, start, jac=True, constraints=constraint, **options).x)
+        found = np.asarray(minimize(**given, constraints=constraint).x)
         return found if np.isfinite(found).all() else np.zeros_like(start)
 
     def _inside(self, u: Floats) -> Floats:

@@ -43,7 +43,7 @@ from .._fit.penalty import Center, FirthObjective, Penalty, centre_of
 from .._fit.repaired import RepairedProbabilities, check_level
 from .._ground.linalg import least_eigenvalue
 from .._ground.notebook import ticking
-from .._ground.results import Floats
+from .._ground.results import Floats, plain
 from .._ground.statements import warn
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
@@ -119,19 +119,12 @@ class BootstrapFits:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
-        return {
-            "n_resamples": self.n_resamples,
-            "n_separated": self.n_separated,
-            "seed": self.seed,
-            "theta": self.theta.tolist(),
-            "fit": self.fit.to_dict(),
-        }
+        names = ("n_resamples", "n_separated", "seed", "theta", "fit")
+        return {name: plain(getattr(self, name)) for name in names}
 
     def __repr__(self) -> str:
-        return (
-            f"BootstrapFits(n_resamples={self.n_resamples}, n_separated={self.n_separated}, "
-            f"seed={self.seed})"
-        )
+        draws = f"n_resamples={self.n_resamples}, n_separated={self.n_separated}"
+        return f"BootstrapFits({draws}, seed={self.seed})"
 
 
 @ticking("resampling")
@@ -202,11 +195,15 @@ def refits_of(
     draws = StatisticDraws(fitted, entropy_of(seed))
     refits, batch = Refits(predictions, fit), batch or draws.batch
     parts = [(k, min(batch, n_resamples - k)) for k in range(0, n_resamples, batch)]
-    workers = n_threads() if predictions.log_odds.size >= THREADS_PAY else 1
+    workers = n_threads() if odds.size >= THREADS_PAY else 1
     found = list(ordered_map(lambda part: refits.estimates(draws(*part)), parts, workers))
     theta = np.concatenate([estimates for estimates, _ in found])
     faded = np.flatnonzero(np.concatenate([left for _, left in found]) < COLLAPSED)
-    n_separated = sum(_is_separated(predictions, draws, int(i)) for i in faded)
+    n_separated = 0
+    for index in faded:  # their information has vanished: is there an estimate?
+        [labels] = draw_labels(draws.probs, draws.seed, int(index), 1)
+        rows = replace(predictions.written_out(), codes=labels)
+        n_separated += separating_direction(rows.log_odds, rows.model_codes) is not None
     return BootstrapFits(fit, theta, n_separated, draws.seed)
 
 
@@ -262,13 +259,6 @@ def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
             "fit must be the fit of these predictions; their likelihood is not largest at its "
             "estimate. Pass the predictions that it was fitted to."
         )
-
-
-def _is_separated(predictions: Predictions, draws: StatisticDraws, index: int) -> bool:
-    """Whether draw `index`, whose information has vanished, has no estimate."""
-    [labels] = draw_labels(draws.probs, draws.seed, index, 1)
-    rows = replace(predictions.written_out(), codes=labels)
-    return separating_direction(rows.log_odds, rows.model_codes) is not None
 
 
 def quantiles_of_draws(

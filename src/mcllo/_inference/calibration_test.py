@@ -119,15 +119,14 @@ def fit_and_test(
 ) -> FittedTest:
     """Fit and test validated predictions; `rule` is that of `split_baseline`."""
     refuse_choice(predictions, rule)
+    draws: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     if rule == "auto":
-        fit, test = best_baseline(predictions, n_resamples=n_resamples, seed=seed)
+        fit, test = best_baseline(predictions, **draws)
         return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
     fit = fit_predictions(predictions)
     if needs_robust(predictions):
-        return robustly_tested(predictions, fit, n_resamples=n_resamples, seed=seed)
-    test = run_test(
-        predictions, fit, statistic=statistic, method=method, n_resamples=n_resamples, seed=seed
-    )
+        return robustly_tested(predictions, fit, **draws)
+    test = run_test(predictions, fit, statistic=statistic, method=method, **draws)
     return FittedTest(predictions, fit, test)
 
 
@@ -149,8 +148,7 @@ def refuse_choice(predictions: Predictions, rule: str) -> None:
             "{found} must not be combined with groups or weights that are no counts: the p-value "
             "that pays for the choice needs independent rows."
         )
-        remedy = "Name the baseline."
-        raise InputError(message, argument="baseline", value=rule, remedy=remedy)
+        raise InputError(message, argument="baseline", value=rule, remedy="Name the baseline.")
 
 
 def robustly_tested(

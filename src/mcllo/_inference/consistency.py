@@ -81,8 +81,7 @@ class IsotonicCurve(Result, Shown):
     @property
     def outside(self) -> NDArray[np.bool_]:
         """Values at which the curve lies outside the band."""
-        rounding = 1e-12
-        low, high = self.band_low - rounding, self.band_high + rounding
+        low, high = self.band_low - 1e-12, self.band_high + 1e-12  # but for rounding
         return np.asarray((self.observed < low) | (self.observed > high))
 
     def at(self, predicted: Any) -> Floats:
@@ -150,8 +149,8 @@ def isotonic_curve(
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
     pooled, entropy = pooled_predictions(predictions, label), entropy_of(seed)
     curve, points = pooled.curve(), spread_points(pooled)
-    total = int(pooled.weight.sum())
     if n_resamples is None:
+        total = int(pooled.weight.sum())
         affordable = max(FEWEST_NULL_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
         n_resamples = min(N_RESAMPLES_CONSISTENCY, affordable)
     check_resamples(n_resamples)
@@ -160,20 +159,10 @@ def isotonic_curve(
         drawn, missed = _drawn_curves(pooled, points, n_resamples, entropy)
         low, high = central_band(drawn, level)
         null = MetricNull.of(_gain(pooled, pooled.frequency, curve), missed, level, entropy)
-    return IsotonicCurve(
-        label=label,
-        predicted=pooled.values[points],
-        observed=curve[points],
-        band_low=low,
-        band_high=high,
-        level=level,
-        blocks=_blocks(pooled, curve),
-        brier=pooled.decomposed("brier"),
-        log_loss=pooled.decomposed("log_loss"),
-        null=null,
-        n_resamples=n_resamples if null is not None else 0,
-        seed=entropy,
-    )
+    band = (pooled.values[points], curve[points], low, high, level)
+    scores = pooled.decomposed("brier"), pooled.decomposed("log_loss")
+    drawn_from = (0 if null is None else n_resamples, entropy)
+    return IsotonicCurve(label, *band, _blocks(pooled, curve), *scores, null, *drawn_from)
 
 
 def spread_points(pooled: Pooled) -> Codes:
@@ -197,16 +186,14 @@ def central_band(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     return ordered[k - 1], ordered[n_draws - k]
 
 
-def _drawn_curves(
-    pooled: Pooled, points: Codes, n_resamples: int, seed: int
-) -> tuple[Floats, Floats]:
+def _drawn_curves(pooled: Pooled, points: Codes, n_draws: int, seed: int) -> tuple[Floats, Floats]:
     """Return the curves of drawn labels at `points`, and the miscalibration of each draw."""
     counts = written_times(pooled.weight, 1)
     chances, starts = np.repeat(pooled.values, counts), np.cumsum(counts) - counts
-    curves, missed = np.empty((n_resamples, len(points))), np.empty(n_resamples)
+    curves, missed = np.empty((n_draws, len(points))), np.empty(n_draws)
     batch = max(1, BATCH_ENTRIES // len(chances))
-    for start in range(0, n_resamples, batch):
-        size = min(batch, n_resamples - start)
+    for start in range(0, n_draws, batch):
+        size = min(batch, n_draws - start)
         hits = (uniforms(seed, start, size, len(chances)) < chances).astype(np.float64)
         if len(chances) > len(counts):
             hits = np.add.reduceat(hits, starts, axis=1)
@@ -228,12 +215,7 @@ def _blocks(pooled: Pooled, curve: Floats) -> Table:
     first = np.flatnonzero(np.append(True, np.diff(curve) > 0.0))
     last = np.append(first[1:], len(curve)) - 1
     counts = np.add.reduceat(pooled.weight, first)
-    whole = bool((counts == np.floor(counts)).all())
-    return Table(
-        {
-            "from": pooled.values[first].tolist(),
-            "to": pooled.values[last].tolist(),
-            "counts": (counts.astype(np.int64) if whole else counts).tolist(),
-            "observed": curve[first].tolist(),
-        }
-    )
+    counts = counts.astype(np.int64) if (counts == np.floor(counts)).all() else counts
+    columns = {"from": pooled.values[first], "to": pooled.values[last], "counts": counts}
+    columns["observed"] = curve[first]
+    return Table({name: column.tolist() for name, column in columns.items()})

@@ -180,21 +180,10 @@ class LabelStatistic(Protocol):
 class MetricNull(Result):
     """A metric beside what calibrated predictions of the same values would show.
 
-    Attributes
-    ----------
-    observed : float
-        The metric for the labels at hand.
-    mean, low, high : float
-        Mean and central range of the metric when labels are drawn from the predictions.
-    level : float
-        Probability of the range.
-    pvalue : float
-        Exact; never 0.
-    n_resamples, seed : int
-        Draws made, and what they were made from.
-    critical : float
-        What the metric exceeds exactly where ``pvalue <= 1 - level``; infinite where so few draws
-        show no such p-value.
+    `observed` is that of the labels at hand; `mean`, and `low` to `high` with probability `level`,
+    are those of `n_resamples` draws from the predictions, made from `seed`. The p-value is exact
+    and never 0. `critical` is what the metric exceeds exactly where ``pvalue <= 1 - level``;
+    infinite where so few draws show no such p-value.
     """
 
     observed: float

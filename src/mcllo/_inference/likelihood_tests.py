@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,11 +237,9 @@ def run_test(
             bound = temperature_bound(predictions) if quick else split_pvalue(predictions)
         found = PValue(bound, "bound")
         if bound * BEYOND * (n_resamples + 1) >= 1.0:
-            given = (predictions, statistic, value, chosen)
             entropy, sequential = entropy_of(seed), chosen == "sequential"
-            found = exact_pvalue(
-                *given, n_resamples=n_resamples, seed=entropy, exceedances=exceedances
-            )
+            how: Any = {"n_resamples": n_resamples, "seed": entropy, "exceedances": exceedances}
+            found = exact_pvalue(predictions, statistic, value, chosen, **how)
     found = replace(found, why=why)
     return CalibrationTest.of(value, fit.df, statistic, found, sequential=sequential)
 

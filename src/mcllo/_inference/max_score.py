@@ -146,12 +146,11 @@ def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Float
     c = predictions.n_classes
     moved = predictions.with_baseline(predictions.classes[baseline])
     free = free_parameters(moved.log_odds)
-    partition = LogPartition(moved.log_odds, moved.sample_weight)
-    hessian = partition(identity_theta(c - 1)).hessian[np.ix_(free, free)]
+    hessian = LogPartition(moved.log_odds, moved.sample_weight)(identity_theta(c - 1)).hessian
     compared = np.delete(np.arange(c), baseline)
     place = np.concatenate([compared, compared + c])[free]
     inverse = np.zeros((2 * c, 2 * c))
-    inverse[np.ix_(place, place)] = pseudo_inverse(hessian)
+    inverse[np.ix_(place, place)] = pseudo_inverse(hessian[np.ix_(free, free)])
     return inverse, int(free.sum())
 
 

@@ -80,8 +80,7 @@ class NullRows:
         self.free = free_parameters(rows.log_odds)
         table, self.hangs = np.zeros(self.probs.shape), False
         if not rows.counts_rows:
-            logs = np.log(weight)
-            table, self.hangs = label_effects(self.probs, self.odds, self.codes, logs)
+            table, self.hangs = label_effects(self.probs, self.odds, self.codes, np.log(weight))
         own = weight * np.exp(-table[np.arange(self.n), self.codes])
         self.weight, self.chance = own[:, None] * np.exp(table), self.probs * np.exp(-table)
         if self.hangs:
@@ -262,6 +261,5 @@ def dependent_pvalue(
             within = spread <= observed[0] * (1.0 + TIE)
             counts[:, k] += beyond.sum(), alike.sum(), within.sum()
     n_far, n_alike, n_small = counts
-    possible = np.flatnonzero(n_small >= RULED_OUT * n_resamples)
-    last = int(possible[-1]) if len(possible) else 0
+    last = np.flatnonzero(n_small >= RULED_OUT * n_resamples).max(initial=0)
     return float(((1.0 + n_far) / (1.0 + n_alike))[: last + 1].max())

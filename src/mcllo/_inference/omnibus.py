@@ -176,9 +176,8 @@ class HosmerLemeshow:
     def _inverse(self) -> Floats:
         """The inverse covariance of each group's counts, the last class left out."""
         pairs = [(v, large_inverse(v, 1e-13)) for v in self.spread[:, :-1, :-1]]
-        return np.array(
-            [np.linalg.pinv(v, 1e-13, hermitian=True) if w is None else w for v, w in pairs]
-        )
+        found = [np.linalg.pinv(v, 1e-13, hermitian=True) if w is None else w for v, w in pairs]
+        return np.array(found)
 
     def of_labels(self, labels: NDArray[np.intp]) -> Floats:
         """Return the statistic of each row of `labels`, shape (n_draws, n_samples)."""
@@ -244,15 +243,13 @@ def omnibus_test(
     return OmnibusTest.from_null(kind, null[kind])
 
 
-def kernel_companion(
-    predictions: Predictions, n_resamples: int, seed: int
-) -> dict[str, MetricNull]:
+def kernel_companion(rows: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
     """Return the kernel test where the rows are few enough for all pairs, else nothing."""
-    total = float(predictions.class_weight.sum())
-    many = total > MOST_KERNEL_ROWS or total * predictions.n_classes > MOST_KERNEL_ENTRIES
-    if many or not predictions.has_whole_weights:
+    total = float(rows.class_weight.sum())
+    many = total > MOST_KERNEL_ROWS or total * rows.n_classes > MOST_KERNEL_ENTRIES
+    if many or not rows.has_whole_weights:
         return {}
-    return metric_nulls(predictions, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)
+    return metric_nulls(rows, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)
 
 
 def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:

@@ -127,19 +127,10 @@ def posterior_of_fit(fit: MCLLOFit, total: float, prior: float) -> CalibrationPo
     statistic, df = fit.statistic, fit.df
     evidence = log_bayes_factor(statistic, df, total)
     posterior, pvalue = posterior_probability(evidence, prior), chi2_sf(statistic, df)
-    return CalibrationPosterior(
-        posterior=posterior,
-        log_bayes_factor=evidence,
-        bic_calibrated=-2.0 * fit.log_likelihood_null,
-        bic_uncalibrated=df * math.log(total) - 2.0 * fit.log_likelihood,
-        prior=prior,
-        statistic=statistic,
-        df=df,
-        pvalue=pvalue,
-        n_samples=fit.n_samples,
-        total_weight=total,
-        warning=bic_warning(posterior, pvalue, df, total),
-    )
+    bic = -2.0 * fit.log_likelihood_null, df * math.log(total) - 2.0 * fit.log_likelihood
+    test = (statistic, df, pvalue, fit.n_samples)
+    warning = bic_warning(posterior, pvalue, df, total)
+    return CalibrationPosterior(posterior, evidence, *bic, prior, *test, total, warning)
 
 
 def log_bayes_factor(statistic: float, df: int, total: float) -> float:
@@ -161,14 +152,11 @@ def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyl
     if not contradiction and df <= MANY_PARAMETERS:
         return ""
     charge = f"BIC charges d ln n = {format_number(df * math.log(total))} for d = {df} parameters"
+    effect = "and can favour calibration although the test rejects it"
     if contradiction:
         effect = f"and so favours calibration although the test rejects it (p {p(pvalue)})"
-    else:
-        effect = "and can favour calibration although the test rejects it"
-    return (
-        f"{charge} {effect}; read the posterior beside the p-value, it is no evidence of "
-        "calibration by itself."
-    )
+    advice = "read the posterior beside the p-value, it is no evidence of calibration by itself"
+    return f"{charge} {effect}; {advice}."
 
 
 def format_posterior(posterior: float) -> str:

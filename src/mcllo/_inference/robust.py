@@ -135,8 +135,7 @@ def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) ->
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         signs = np.where(uniforms(seed, start, size, len(white)) < 0.5, -1.0, 1.0)
-        drawn = ((signs @ white) ** 2).sum(axis=1)
-        return drawn >= observed * (1.0 - TIE)
+        return ((signs @ white) ** 2).sum(axis=1) >= observed * (1.0 - TIE)
 
     batch = max(1, min(512, budget.BATCH_ENTRIES // len(white)))
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
@@ -207,9 +206,8 @@ class RobustTest(Tested):
         if self.method != "f" and 2.0 ** (1.0 - self.n_groups) <= alpha:
             found, needed = f"{format_count(self.n_resamples)} draws", 1.0 / alpha - 1.0
         words = f"{found} give no p-value below {format_number(self.smallest_pvalue)}"
-        if self.method == "f":
-            return words
-        return f"{words}; level {alpha:g} needs at least {math.ceil(needed)}"
+        more = f"; level {alpha:g} needs at least {math.ceil(needed)}"
+        return words if self.method == "f" else words + more
 
     def statements(self, alpha: float = 0.05) -> list[Statement]:
         """Return what the test rests on, and why it cannot reject at level `alpha` if so."""
@@ -235,9 +233,8 @@ class RobustTest(Tested):
     def units(self) -> str:
         """How many independent units there are, and how many equal ones that makes."""
         words = f"{format_count(self.n_groups)} {self.unit}"
-        if self.n_effective > EVEN * self.n_groups:
-            return words
-        return f"{words}, effectively {format_number(self.n_effective)}"
+        even = self.n_effective > EVEN * self.n_groups
+        return words if even else f"{words}, effectively {format_number(self.n_effective)}"
 
     def __str__(self) -> str:
         words = (
@@ -317,25 +314,14 @@ def robust_test(
         both = (sums.covariance, row_sums(predictions, theta).covariance)
         by_groups, by_rows = (float(np.trace(root.T @ v @ root)) for v in both)
         design_effect = by_groups / by_rows if by_rows > 0.0 else float("nan")
-    test = RobustTest(
-        statistic=null.statistic,
-        df=root.shape[1],
-        pvalue=pvalue,
-        method=chosen,
-        kind="cluster" if grouped else "sandwich",
-        n_groups=round(sums.n_units),
-        n_effective=effective,
-        design_effect=design_effect,
-        smallest_pvalue=smallest,
-        n_resamples=0,
-        seed=entropy,
-        reason=reason,
-    )
+    found = (null.statistic, root.shape[1], pvalue, chosen, "cluster" if grouped else "sandwich")
+    units = (round(sums.n_units), effective, design_effect)
+    test = RobustTest(*found, *units, smallest, n_resamples=0, seed=entropy, reason=reason)
     if chosen == "flip" and entropy is not None:
         scores, shown = unit_scores(predictions, theta), 1.0 / (n_resamples + 1.0)
-        found = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
+        flipped = flip_pvalue(scores, root, n_resamples=n_resamples, seed=entropy)
         least = max(2.0 ** (1.0 - sums.n_units), shown)
-        floored = max(found.pvalue, least)  # random flips of few groups can fall below all
+        floored = max(flipped.pvalue, least)  # random flips of few groups can fall below all
         test = replace(test, pvalue=floored, n_resamples=n_resamples, smallest_pvalue=least)
         if least > shown:
             test = replace(test, limits=(f"so few can give no p-value below {least:.2g}",))
@@ -413,8 +399,7 @@ def _floored(
         test = _at_least(test, found.pvalue, alone)
     if not asks or test.pvalue > UNLIKELY or not (skew := Skew(rows, root)).misleads:
         return test
-    options = {"n_resamples": draws, "seed": entropy + 2}
-    largest = dependent_pvalue(rows, root, skew.towards, **options)
+    largest = dependent_pvalue(rows, root, skew.towards, n_resamples=draws, seed=entropy + 2)
     test = replace(test, smallest_pvalue=max(test.smallest_pvalue, 1.0 / (draws + 1.0)))
     return _at_least(test, largest, SKEWED_NOTE)
 

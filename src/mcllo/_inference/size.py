@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -42,9 +41,8 @@ from .sizes.law import SIZES, Moved, clear_part, covariance_root, limits
 from .sizes.levels import RightAt, levels_of
 
 NAMES = (
-    ("mean_change", "low", "high"),
-    ("top_mean_change", "top_low", "top_high"),
-    ("gain", "gain_low", "gain_high"),
+    *("mean_change", "low", "high", "top_mean_change", "top_low", "top_high"),
+    *("gain", "gain_low", "gain_high"),
 )
 """What estimate, low and high of each of the `SIZES` are called."""
 LARGE = 0.10
@@ -160,7 +158,7 @@ def size_of(
             known, effect = steadied(known, moved, fit, counted)
         draws *= counted.spread(fit.df, moved.errors(fit.theta), chances)[:, None]
         found = _of_rays(moved, fit.theta, known, draws, confidence)
-    ends = dict(zip(chain(*NAMES), found.ends.ravel().tolist(), strict=True))
+    ends = dict(zip(NAMES, found.ends.ravel().tolist(), strict=True))
     return Size(
         **ends,
         p95_change=found.p95[0],
@@ -189,15 +187,13 @@ class _Found(NamedTuple):
     reason: str = ""
 
 
-def _of_rays(
-    moved: Moved, theta: Floats, known: Floats, draws: Floats, confidence: float
-) -> _Found:
+def _of_rays(moved: Moved, theta: Floats, known: Floats, draws: Floats, level: float) -> _Found:
     """Return the wider limits of both rays, and the mean of their middles."""
     theta0 = identity_theta(len(theta) // 2)
     clear = clear_part(theta - theta0, known)
     rays = [theta - theta0] if clear is None else [theta - theta0, clear]
     noise = draws @ covariance_root(known).T
-    found = limits(law_rows(moved), theta, rays, noise, confidence)
+    found = limits(law_rows(moved), theta, rays, noise, level)
     most = np.array([1.0, 1.0, math.inf])  # of each size, where a ray does not end
 
     def at(v: Floats, t: float, j: int) -> float:
@@ -313,23 +309,21 @@ class Counted:
         return np.asarray(np.sqrt(freedom / chdtri(freedom, chances)))
 
 
-def steadied(
-    covariance: Floats, moved: Moved, fit: MCLLOFit, counted: Counted
-) -> tuple[Floats, float]:
+def steadied(known: Floats, moved: Moved, fit: MCLLOFit, counted: Counted) -> tuple[Floats, float]:
     """Return a robust covariance that few groups cannot make too small, and the design effect.
 
     So many rows are worth one independent row. The covariance is mixed with that of independent
     rows times the design effect, the mean over parameters, as if one more group for each parameter
     had shown this.
     """
-    free = np.flatnonzero(~np.isnan(np.diagonal(covariance)))
+    free = np.flatnonzero(~np.isnan(np.diagonal(known)))
     own = np.ix_(free, free)
     hessian = LogPartition(moved.odds, moved.weight * counted.total)(fit.theta).hessian[own]
-    effect = float(np.einsum("ij,ji->", hessian, covariance[own])) / len(free)
+    effect = float(np.einsum("ij,ji->", hessian, known[own])) / len(free)
     units = counted.units(moved.errors(fit.theta))
     share = units / (units + len(free))
-    mixed = covariance.copy()
-    mixed[own] = share * covariance[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
+    mixed = known.copy()
+    mixed[own] = share * known[own] + (1.0 - share) * effect * pseudo_inverse(hessian)
     return mixed, effect
 
 
@@ -348,8 +342,7 @@ def power_of(moved: Moved, df: int, counted: Counted, effect: float) -> float:
     if not counted.dependent:
         return 1.0 - float(chndtr(chdtri(df, ALPHA), df, away))
     others = df * max(counted.units() - 1.0, 1.0)
-    critical = float(fdtri(df, others, 1.0 - ALPHA))
-    return 1.0 - float(ncfdtr(df, others, away, critical))
+    return 1.0 - float(ncfdtr(df, others, away, float(fdtri(df, others, 1.0 - ALPHA))))
 
 
 def _gain_at(moved: Moved, sign: float) -> float:

@@ -157,8 +157,7 @@ def power(
     plan = Plan(design, "exact" if exact else "chi2", int(n_resamples), whole(reps, "reps"))
     level, workers, tried = check_alpha(alpha), n_workers(n_jobs), shifts(delta_1)
     if power is not None and (len(tried) > 1 or resume is not None):
-        names = map(Option, ("power", "delta_1", "resume"))
-        message = Phrase("{} needs one {} and no {}.", *names)
+        message = Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume")))
         raise InputError(message, argument="power", value=power)
     finished = FinishedCells(resume)
     entropy = entropy_of(finished.settings.get("seed") if seed is None else seed)

@@ -93,25 +93,21 @@ def part_of(sample: Predictions, rows: slice = slice(None)) -> Predictions:
     return replace(part, clip=DEFAULT_CLIP if n_clipped else None, n_clipped=n_clipped)
 
 
-def _dirichlet(concentration: Floats, stream: np.random.Generator, n_samples: int) -> Floats:
-    return stream.dirichlet(concentration, n_samples)
+def _dirichlet(concentration: Floats, stream: np.random.Generator, n: int) -> Floats:
+    return stream.dirichlet(concentration, n)
 
 
-def _softmax_normal(
-    scale: float, n_classes: int, stream: np.random.Generator, n_samples: int
-) -> Floats:
-    z = stream.normal(0.0, scale, (n_samples, n_classes))
+def _softmax_normal(scale: float, n_classes: int, stream: np.random.Generator, n: int) -> Floats:
+    z = stream.normal(0.0, scale, (n, n_classes))
     z = np.exp(z - z.max(axis=1, keepdims=True))
     return z / z.sum(axis=1, keepdims=True)
 
 
-def _picked(
-    n_rows: int, reach: Floats | None, stream: np.random.Generator, n_samples: int
-) -> Codes:
+def _picked(n_rows: int, reach: Floats | None, stream: np.random.Generator, n: int) -> Codes:
     """Return rows drawn with replacement, by their weights, which add up to `reach`."""
     if reach is None:
-        return stream.integers(n_rows, size=n_samples)
-    picked = np.searchsorted(reach, stream.random(n_samples) * reach[-1], side="right")
+        return stream.integers(n_rows, size=n)
+    picked = np.searchsorted(reach, stream.random(n) * reach[-1], side="right")
     return np.minimum(picked, n_rows - 1)
 
 
@@ -122,11 +118,9 @@ def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: An
         raise InputError(message, argument="distribution", value=name)
     c = whole(n_classes, "n_classes", least=2)
     check_sizes([], c)
-    for own, given, argument in (
-        ("dirichlet", concentration, "concentration"),
-        ("softmax_normal", scale, "scale"),
-    ):
-        if given is not None and name != own:
+    given = (("dirichlet", concentration, "concentration"), ("softmax_normal", scale, "scale"))
+    for own, parameter, argument in given:
+        if parameter is not None and name != own:
             raise InputError(f"{argument}= belongs to distribution={own!r}; got {name!r}.")
     parameters = per_class(1.0 if concentration is None else concentration, "concentration", c)
     if name == "dirichlet_heavy":

@@ -58,9 +58,8 @@ class RowsNeeded(Result):
     def __str__(self) -> str:
         ends = f"{format_count(self.low)} to {format_count(self.high)}"
         text = f"A power of {100 * self.power:g} % takes about {format_count(self.n)} rows ({ends})"
-        if self.extrapolated:
-            return f"{text}, by extrapolation: so many were not simulated."
-        return f"{text}."
+        more = ", by extrapolation: so many were not simulated" if self.extrapolated else ""
+        return f"{text}{more}."
 
 
 def solve(
@@ -70,8 +69,7 @@ def solve(
     from scipy.special import chdtri, chndtr
 
     noncentral = np.concatenate([[0.0], np.exp(np.linspace(np.log(1e-3), np.log(1e4), 4000))])
-    powers = 1.0 - chndtr(float(chdtri(df, alpha)), float(df), noncentral)
-    powers = np.maximum.accumulate(powers)
+    powers = np.maximum.accumulate(1.0 - chndtr(float(chdtri(df, alpha)), float(df), noncentral))
     target = float(np.interp(power, powers, noncentral))
     tried: dict[int, tuple[int, int]] = {}
     guess = FIRST
@@ -89,7 +87,6 @@ def solve(
             break
         guess = new
     inside = GRID[2.0 * (likely.max() - likely) <= DEVIANCE]
-    n, low, high = (
-        int(min(np.ceil(target / k), 1e12)) for k in (target / wanted, inside[-1], inside[0])
-    )
+    found = (target / wanted, inside[-1], inside[0])
+    n, low, high = (int(min(np.ceil(target / k), 1e12)) for k in found)
     return RowsNeeded(power, n, low, high, wanted > 2.0 * max(tried))

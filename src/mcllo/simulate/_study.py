@@ -89,17 +89,9 @@ class PowerCell:
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values; ECE as means."""
         shift = {} if self.delta_1 is None else {"delta_1": self.delta_1}
-        return {
-            "n": self.n,
-            **shift,
-            "power": self.power,
-            "low": self.low,
-            "high": self.high,
-            "power_chi2": self.power_chi2,
-            "ece_before": float(self.ece_before.mean()),
-            "ece_after": float(self.ece_after.mean()),
-            "reps": self.reps,
-        }
+        rates = {name: getattr(self, name) for name in ("power", "low", "high", "power_chi2")}
+        errors = {name: float(getattr(self, name).mean()) for name in ("ece_before", "ece_after")}
+        return {"n": self.n, **shift, **rates, **errors, "reps": self.reps}
 
     def __repr__(self) -> str:
         shift = "" if self.delta_1 is None else f", delta_1={self.delta_1:g}"

@@ -131,8 +131,7 @@ class Moved:
 def covariance_root(covariance: Floats) -> Floats:
     """Return F with ``F F'`` the covariance; parameters without variance count as known."""
     known = np.isnan(np.diagonal(covariance))
-    filled = np.where(known[:, None] | known, 0.0, covariance)
-    unit, scale = unit_diagonal(filled)
+    unit, scale = unit_diagonal(np.where(known[:, None] | known, 0.0, covariance))
     try:
         factor = np.linalg.cholesky(unit)
     except np.linalg.LinAlgError:
@@ -156,8 +155,7 @@ def clear_part(away: Floats, covariance: Floats) -> Floats | None:
         factor = np.linalg.cholesky(covariance[np.ix_(free, free)])
     except np.linalg.LinAlgError:
         return None
-    slope, shift = np.repeat([0.0, 1.0], k), np.repeat([1.0, 0.0], k)
-    atoms = np.column_stack([slope, shift])
+    atoms = np.repeat([[0.0, 1.0], [1.0, 0.0]], k, axis=0)  # the slope, the shift
     if len(free) <= MOST_SELECTED_FROM:
         atoms = np.column_stack([atoms, np.eye(2 * k)[:, free]])
     x, rest = np.linalg.solve(factor, atoms[free]), np.linalg.solve(factor, away[free])
@@ -253,15 +251,9 @@ def _meet(null: Floats, at: Callable[[float], Floats], observed: Floats) -> Floa
         curves[t] = at(t)
     squares = np.array(sorted(curves)) ** 2
     rising = np.maximum.accumulate(np.array([curves[t] for t in sorted(curves)]), axis=0)
-    levels = (least, observed, observed)
-    found = [
-        [_crossing(rising[:, row, j], squares, levels[row][j]) for row in (2, 1, 0)]
-        for j in range(len(SIZES))
-    ]
-    return np.array(found)
-
-
-def _crossing(rising: Floats, squares: Floats, level: float) -> float:
-    """Return the t at which a rising curve meets the level: 0 where it begins above, else inf."""
-    found = np.interp(level, rising, squares, right=np.inf)
-    return 0.0 if rising[0] >= level else float(np.sqrt(found))
+    found = np.zeros((len(SIZES), 3))  # 0 where a curve begins above the level
+    for j, row in np.ndindex(found.shape):
+        curve, level = rising[:, 2 - row, j], (observed, observed, least)[row][j]
+        if not curve[0] >= level:
+            found[j, row] = np.sqrt(np.interp(level, curve, squares, right=np.inf))
+    return found

@@ -38,18 +38,10 @@ CERTAIN = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class RightAt(Result):
-    """How often predictions near a level are right.
+    """How often rows near a level are `right` by the fitted map, and how often they were.
 
-    Attributes
-    ----------
-    says : float
-        The predicted probability of the top class.
-    right : float
-        How often rows near it are right, by the fitted map.
-    low, high : float
-        Interval of `right`; NaN where there is none.
-    observed, n_samples : float, int
-        How often rows near it were right, and how many there are.
+    It `says` how probable the top class is; `low` and `high`, the interval of `right`, are NaN
+    where there is none. There are `n_samples` rows.
     """
 
     says: float
@@ -72,13 +64,9 @@ def chosen_levels(top: Floats, weight: Floats, times: Floats) -> list[float]:
     """
     from scipy.special import logit
 
-    near = {p: np.abs(top - p) <= width_at(p) for p in LEVELS}
-    enough = FEWEST_SHARE * weight.sum()
-    fit = [
-        p
-        for p, rows in near.items()
-        if times[rows].sum() >= FEWEST_ROWS and weight[rows].sum() >= enough
-    ]
+    near = [(p, np.abs(top - p) <= width_at(p)) for p in LEVELS]
+    many = [(p, weight[rows].sum()) for p, rows in near if times[rows].sum() >= FEWEST_ROWS]
+    fit = [p for p, found in many if found >= FEWEST_SHARE * weight.sum()]
     if not fit:
         return []
     order = np.argsort(top, kind="stable")
@@ -115,17 +103,14 @@ def levels_of(
         near = np.flatnonzero(np.abs(moved.top_probs - level) <= width_at(level))
         share = moved.weight[near] / moved.weight[near].sum()
         moves = level - float(moved.top_probs[near] @ share)
-        right, observed = (
-            min(max(float(values[near] @ share) + moves, CERTAIN), 1.0 - CERTAIN)
-            for values in (top, hit)
-        )
+        shares = [float(values[near] @ share) + moves for values in (top, hit)]
+        right, observed = np.clip(shares, CERTAIN, 1.0 - CERTAIN).tolist()
         low = high = float("nan")
         if root is not None:
             own, by_class = (moved.top[near], np.arange(len(near))), -g[:, near] * top[near]
             by_class[own] += top[near]
             slope = np.concatenate([by_class[:k] @ share, (by_class[:k] * odds[:, near]) @ share])
-            spread = np.linalg.norm(slope @ root)
-            error = reach * float(spread) / (right * (1.0 - right))
+            error = reach * float(np.linalg.norm(slope @ root)) / (right * (1.0 - right))
             low, high = (float(expit(logit(right) + step)) for step in (-error, error))
         found.append(RightAt(level, right, low, high, observed, round(float(times[near].sum()))))
     return tuple(found)

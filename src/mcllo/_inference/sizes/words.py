@@ -55,9 +55,9 @@ def size_statements(size: Size) -> list[Statement]:
         value, low, high = (float(getattr(size, name)) for name in names)
         if math.isnan(value):
             return []
-        amount, sure = _amount(value, low, high, unit, size.confidence)
+        amount = _amount(value, low, high, unit, f"{100.0 * size.confidence:g} % confidence")
         numbers = {name: known[name] for name in (*names, "confidence")}
-        return [Statement(kind, words.format(amount, sure), numbers=numbers)]
+        return [Statement(kind, words.format(*amount), numbers=numbers)]
 
     average = "On average {} of probability stand on the wrong classes{}."
     found = said("size", average, POINTS, "mean_change", "low", "high")
@@ -79,11 +79,8 @@ def size_statements(size: Size) -> list[Statement]:
     return found
 
 
-def _amount(
-    value: float, low: float, high: float, unit: Unit, confidence: float
-) -> tuple[str, str]:
+def _amount(value: float, low: float, high: float, unit: Unit, sure: str) -> tuple[str, str]:
     """Return a number in words, and what is known of it, to stand in brackets after it."""
-    sure = f"{100.0 * confidence:g} % confidence"
     if not high < (NO_BOUND if unit is POINTS else math.inf):
         some = _number(value, unit, _decimals(value, unit))
         return f"about {some}{unit.name}", ", but these rows set no bounds"
@@ -107,8 +104,7 @@ def shown_level(level: RightAt) -> tuple[str, str, str]:
 
 def points(share: float, width: float = math.nan) -> str:
     """Return a change in percentage points, as a number; `width` is that of its interval."""
-    decimals = _decimals(share if math.isnan(width) else width, POINTS)
-    return _number(share, POINTS, decimals)
+    return _number(share, POINTS, _decimals(share if math.isnan(width) else width, POINTS))
 
 
 def _decimals(width: float, unit: Unit) -> int:

@@ -48,7 +48,8 @@ SCALED = ("mcllo", "vector")
 MOST_AVERAGED, MOST_STRUCTURED, MOST_FULL = 12, 20, 100
 TOL, TOL_OF_PARTS, MANY_SCORES = 1e-6, 2e-4, 2**13
 """Newton decrements, in nats of all rows together, at which fits take their last step: fits to all
-rows, and fits to parts of them or to so many scores, which without C are of single precision."""
+rows, and fits to parts of them or to so many scores. Without C these are of single precision where
+there is a map for each baseline."""
 TOL_OF_WIDE, TOL_OF_MANY = 8.0, 0.1
 """The same for 'full' and its thousands of parameters: what is left of them then is below what rows
 can tell. Its fits to parts begin at the identity, which knows of no labels. And for the look-alike
@@ -147,8 +148,8 @@ class MembersFit:
         tol: float | None = None,
     ) -> None:
         c, many = len(scores), scores.size >= MANY_SCORES
-        if many and tol is None and compiled.library() is None:
-            scores = scores.astype(np.float32)
+        if many and c <= MOST_AVERAGED and tol is None and compiled.library() is None:
+            scores = scores.astype(np.float32)  # a map for each baseline: so many exponentials
         self.rows = Rows(scores, codes, weight)
         if tol is None:
             tol = TOL_OF_PARTS if many else TOL
