@@ -2,8 +2,8 @@
 
 The sources of the revision are taken from git into a temporary folder. Each method has one process
 there and one here with ``MCLLO_KERNEL=numpy``, on one thread, timed in turn as in `race`; all of it
-is done again with new processes, because where a process lies in memory alone makes a tenth or
-more. Printed are medians and by how many times this revision is slower. Nothing is written.
+is done again with new processes, because where one lies in memory alone makes a tenth or more.
+Printed are medians and by how many times this revision is slower. Nothing is written.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ SIZES = (*SMALL, "8000x10", "8000x10-large", "10000x3", "10000x20", "10000x50", 
 EXACT, MOST_EXACT = "exact-1", 20_000
 """Exact p-values are simulated for so many elements at most."""
 APPLIED = "apply-mcllo-1"
+WORDS = {EXACT: "exact p-value", APPLIED: "applying MCLLO", "mcllo-1": "MCLLO"}
+WORDS |= {"mcllo-gate": "MCLLO, gate=0.05"}
 
 
 def methods(size: str) -> list[str]:
@@ -54,7 +56,7 @@ def line(size: str, method: str, found: Record) -> str:
     >>> line("1000x10", "auto", {k: v | {"status": "ok"} for k, v in took.items()})
     '| 1000 x 10 | AutoCalibrator | 200.0 ms | 300.0 ms | 1.50 |'
     """
-    title = METHODS[method].timed or METHODS[method].title
+    title = WORDS.get(method) or METHODS[method].timed or METHODS[method].title
     times, _ = ratio(found, "before", "now")
     took = [median(record["seconds"]) if record["seconds"] else None for record in found.values()]
     words = ["none" if seconds is None else f"{1e3 * seconds:.1f} ms" for seconds in took]
@@ -76,19 +78,24 @@ def main(arguments: list[str]) -> None:
     chosen = parser.parse_args(arguments)
     print(f"{machine.now()}, load {machine.load()}\n\n| rows | | before | now | times |")
     print("|---|---|---|---|---|", flush=True)
+    taken: dict[tuple[str, str], list[float]] = {}
     with TemporaryDirectory(prefix="mcllo-bench-") as folder:
-        before = sources(chosen.revision, folder)
-        for size in chosen.sizes:
-            names = [m for m in chosen.methods or methods(size) if m in methods(size)]
-            table, taken = rows(size), dict[str, list[float]]()
-            for _ in range(chosen.again):
-                pairs = [f"{m}@{where}" for m in names for where in (before, WITHOUT_C)]
-                with Race() as race:
-                    for name, record in race.run(table, pairs, chosen.rounds, 8.0, 60.0).items():
-                        taken.setdefault(name, []).extend(record["seconds"])
-            for method in names:
-                found = {
-                    key: {"status": "ok", "seconds": taken[f"{method}@{where}"]}
-                    for key, where in (("before", before), ("now", WITHOUT_C))
-                }
-                print(line(size, method, found), flush=True)
+        trees = {"before": sources(chosen.revision, folder), "now": WITHOUT_C}
+        chosen_for = {
+            size: [m for m in chosen.methods or methods(size) if m in methods(size)]
+            for size in chosen.sizes
+        }
+        for _ in range(chosen.again):
+            with Race() as race:
+                for size, names in chosen_for.items():
+                    pairs = [f"{m}@{tree}" for m in names for tree in trees.values()]
+                    found = race.run(rows(size), pairs, chosen.rounds, 8.0, 60.0)
+                    for name, record in found.items():
+                        taken.setdefault((size, name), []).extend(record["seconds"])
+    for size, names in chosen_for.items():
+        for method in names:
+            found = {
+                when: {"status": "ok", "seconds": taken[size, f"{method}@{tree}"]}
+                for when, tree in trees.items()
+            }
+            print(line(size, method, found), flush=True)

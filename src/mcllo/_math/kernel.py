@@ -38,6 +38,7 @@ GROUP_ELEMENTS, IN_C = 2**22, 2**16
 ROUGH, ENOUGH_ROWS = 4, 10
 """One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
 LIGHT, LIGHTER = 1, 2
+"""Passes without Hessian, of many classes far less work: with its diagonal, and without."""
 SAFE = 600.0
 SAFE_SINGLE = 80.0
 """Largest eta whose exponentials, thousands of them, can be added without overflow."""
@@ -102,12 +103,9 @@ class LogPartition:
         return type(self), (self.log_odds, self.weight)  # addresses are this process's
 
     def light(self, theta: Floats, *, diagonal: bool = True) -> Terms:
-        """Return value, gradient and the Hessian's diagonal: of many classes, far less work.
-
-        NumPy leaves out the diagonal where it is not asked for.
-        """
-        light = LIGHT if diagonal else LIGHTER
-        return self._sum(theta, range(0, self.n_samples, self._group), light)
+        """Return value, gradient and, but for NumPy where it is not asked for, H's diagonal."""
+        groups = range(0, self.n_samples, self._group)
+        return self._sum(theta, groups, LIGHT if diagonal else LIGHTER)
 
     def rough(self, theta: Floats) -> Floats:
         """Return the Hessian, about: from some of the rows, where they are many."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,21 +174,14 @@ def _stacked(terms: Sequence[Terms]) -> ManyTerms:
 def each_partition(log_odds: Floats, weight: Floats | None) -> Partitions:
     """Return A of each problem, small ones together, large ones one by one in the same buffer."""
     k, n = len(log_odds), log_odds.shape[-1]
-    together, buffers = max(1, CHUNK_ELEMENTS // (k * n)), list[Floats]()
-    together = 1 if compiled.is_for(log_odds) else together
-    odds = log_odds.reshape(k, -1, n)
+    together = 1 if compiled.is_for(log_odds) else max(1, CHUNK_ELEMENTS // (k * n))
+    odds, large = log_odds.reshape(k, -1, n), partial(LogPartition, n_jobs=1, buffers=[])
     counts = None if weight is None else weight.reshape(-1, n)  # each one's own, or one for all
-
-    def rows(which: Codes) -> tuple[Floats, Floats | None]:
-        own = odds[:, which] if odds.shape[1] > 1 else odds
-        return own, counts[which] if counts is not None and len(counts) > 1 else counts
 
     @cache
     def alone(b: int) -> LogPartition:
         own = None if counts is None else counts[b % len(counts)]
-        return LogPartition(
-            odds[:, b % odds.shape[1]], own, n_jobs=1, buffers=buffers, dtype=odds.dtype
-        )
+        return large(odds[:, b % odds.shape[1]], own, dtype=odds.dtype)
 
     def at(theta: Floats, which: Codes) -> ManyTerms:
         if together == 1:
@@ -196,7 +189,8 @@ def each_partition(log_odds: Floats, weight: Floats | None) -> Partitions:
         parts = []
         for first in range(0, len(which), together):
             part = slice(first, first + together)
-            own, unit = rows(which[part])
+            own = odds[:, which[part]] if odds.shape[1] > 1 else odds
+            unit = counts[which[part]] if counts is not None and len(counts) > 1 else counts
             parts.append(_block(own.transpose(1, 0, 2), unit, theta[part]))
         value, gradient, hessian = (np.concatenate(part) for part in zip(*parts, strict=True))
         return value, gradient, hessian

@@ -64,8 +64,8 @@ MAX_HALVINGS = 40
 LEFT = 0.1
 """Part of a decrement that the last step leaves, where H is not exact."""
 LEFT_OF_SQUARE, LARGEST_LAST = 0.01, 0.1
-"""What it leaves of the square of a decrement, where H is exact and rows are not a handful: less in
-all tables looked at. The largest decrement for which that is believed."""
+"""What it leaves of a decrement's square, where H is exact and rows are not a handful: about so
+much on sharp rows, less on others. The largest decrement for which that is believed."""
 TINY = 1e-300
 ROUNDING = 1e-13
 """Relative error of a value: no smaller fall is looked for."""
@@ -178,9 +178,8 @@ def approach(
             enough = min(enough, trace**2 / LEFT / max(decrement, TINY))
         if 0.0 <= decrement <= enough:
             return Solution(x + direction, first, terms, decrement, n_iter, True)
-        found = None
-        if decrement <= fast * previous:
-            found = line_search(light, x, terms, direction, noise)
+        falls = decrement <= fast * previous
+        found = line_search(light, x, terms, direction, noise) if falls else None
         if found is None:
             return Solution(x, first, terms, decrement, n_iter, False)
         halved = not np.array_equal(found[0], x + direction)

@@ -86,7 +86,7 @@ def _together(rows: Rows, most: int) -> Iterator[tuple[slice, Codes, Floats, Flo
     c, n = rows.scores.shape
     *sums, counts = LinearMapLoss(rows.scores, rows.codes, rows.weight).statistic.T
     own, together = np.diagonal(sums), max(1, most // (c * n))
-    everyone = np.array([np.delete(np.arange(c), b) for b in range(c)])
+    everyone = np.arange(c - 1) + (np.arange(c - 1) >= np.arange(c)[:, None])  # but the baseline
     for first in range(0, c, together):
         part = slice(first, first + together)
         others, baselines = everyone[part], np.arange(c)[part]

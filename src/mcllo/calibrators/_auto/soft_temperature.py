@@ -120,7 +120,7 @@ class SoftLoss:
 
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and Hessian; the value is infinite out of bounds."""
-        v, s = np.clip(x, -FARTHEST, FARTHEST).tolist()
+        v, s = (min(max(each, -FARTHEST), FARTHEST) for each in x.tolist())
         u, e = math.exp(v), 1.0 / (1.0 + math.exp(-s))
         sums = np.zeros(6)
         for part in self.gaps.chunks(len(self.gaps.scores)):
@@ -131,7 +131,7 @@ class SoftLoss:
         in_s -= PRIOR * (1.0 - 2.0 * e)
         us, ss = u * us, ss + (PRIOR * 2.0 + self.total) * e * (1.0 - e)
         hessian = np.array([[u * u * uu + u * in_u + k, us], [us, ss]])
-        inside = bool((np.abs(x) <= FARTHEST).all())
+        inside = [v, s] == x.tolist()
         gradient = np.array([u * in_u + k * v, in_s])
         return Terms(value if inside else math.inf, gradient, hessian)
 
