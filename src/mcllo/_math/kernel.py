@@ -38,7 +38,6 @@ GROUP_ELEMENTS, IN_C = 2**22, 2**16
 ROUGH, ENOUGH_ROWS = 4, 10
 """One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
 LIGHT, LIGHTER = 1, 2
-"""Passes without Hessian, of many classes far less work: with its diagonal, and without."""
 SAFE = 600.0
 SAFE_SINGLE = 80.0
 """Largest eta whose exponentials, thousands of them, can be added without overflow."""
@@ -179,8 +178,8 @@ class LogPartition:
         return stack, odds, root
 
 
-def against_zero(eta: Floats, axis: int = 0) -> Floats:
-    """Replace eta by ``softmax(eta, 0)`` less its last; return log-sum-exp. NumPy's way."""
+def against_zero(eta: Floats, axis: int = 0, rest: Floats | None = None) -> Floats:
+    """Replace eta by ``softmax(eta, 0)``, less its last, the `rest`; return log-sum-exp."""
     top: Any = 0.0
     safe = SAFE if eta.dtype == np.float64 else SAFE_SINGLE
     if eta.max() >= safe:
@@ -191,6 +190,8 @@ def against_zero(eta: Floats, axis: int = 0) -> Floats:
     total = eta.sum(axis=axis, keepdims=True)
     total += np.exp(-top)
     eta /= total
+    if rest is not None:
+        np.divide(np.exp(-top), total, out=rest)
     logs = np.log(total, out=total)
     logs += top
     return logs.squeeze(axis)
@@ -222,6 +223,10 @@ def mapped(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:
     eta = np.zeros((k + 1, *np.broadcast_shapes(odds.shape[1:], tau.shape[1:])))
     np.multiply(odds, gamma, out=eta[:k])
     eta[:k] += tau
+    if compiled.library() is None:
+        logs = against_zero(eta[:k], rest=eta[k:])
+        eta[eta < np.exp(LOWEST)] = 0.0
+        return eta, logs
     return eta, softmax(eta.reshape(k + 1, -1)).reshape(eta.shape[1:])
 
 

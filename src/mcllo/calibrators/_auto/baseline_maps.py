@@ -48,10 +48,6 @@ class BaselineMaps:
             np.put_along_axis(found[part], places, theta, axis=1)
         return found
 
-    def mean(self) -> Floats:
-        """Return theta of the mean map, shape (c, c + 1)."""
-        return map_of(self.theta).mean(axis=0)
-
 
 def fit_baselines(
     rows: Rows,

@@ -33,7 +33,7 @@ from ..._math import compiled
 from ..._math.kernel import softmax
 from ..._math.newton import Product
 from .._linear_fit import by_blocks, identity_map
-from .baseline_maps import BaselineMaps, fit_baselines
+from .baseline_maps import BaselineMaps, fit_baselines, map_of
 from .ridge_map import OfShare, by_factors, curvature, fit_ridge, of_share, structured_ridge
 from .rows import Rows
 from .similar_classes import SimilarClasses, fit_similar
@@ -187,7 +187,7 @@ class MembersFit:
             start = None if left_out is None else self._without(left_out, soft)
             baselines = fit_baselines(rows, OWN * len(rows.scores), tol, start)
             self.baselines = self.baselines or baselines
-            maps["mcllo"] = baselines.mean()
+            maps["mcllo"] = map_of(baselines.theta).mean(axis=0)
         similar = None
         if "similar" in names:
             known = None if near is None else near.similar
