@@ -207,8 +207,8 @@ class MembersFit:
         assert self.baselines is not None
         if len(left_out.codes) == 0 or self.rows.scores.size < MANY_SCORES:
             return self.baselines.theta  # a pass over few rows costs no more than this
-        old, new = (each.logs(left_out.scores) for each in (self.whole.soft, soft))
-        start, g = self.baselines.without(replace(left_out, scores=old)), np.exp(new)
+        old, (g, new) = self.whole.soft.logs(left_out.scores), soft.both(left_out.scores)
+        start = self.baselines.without(replace(left_out, scores=old))
         new -= (g * new).sum(axis=0)
         spread = float((g * new * new).sum())
         if spread > 0.0:
