@@ -202,9 +202,11 @@ def softmax(eta: Floats) -> Floats:
     found = compiled.softmax(eta)
     if found is not None:
         return found
-    top = eta.max(axis=0)
-    eta -= top
-    if eta.min() < LOWEST:
+    top: Any = 0.0
+    safe = SAFE if eta.dtype == np.float64 else SAFE_SINGLE
+    if eta.max(initial=0.0) >= safe or eta.min(initial=0.0) <= -safe:
+        top = eta.max(axis=0)
+        eta -= top
         eta[eta < LOWEST] = -np.inf
     np.exp(eta, out=eta)
     total: Floats = eta.sum(axis=0)

@@ -89,11 +89,13 @@ class LinearMapLoss:
         """Return what `__call__` does, without the Hessian; labels enter by their sums alone."""
         value, gradient = -float(theta @ self.statistic.ravel()), -self.statistic
         for part in self._parts(self._light):
-            scores, weight = self.scores[:, part], self.root[part] ** 2
-            g = self._eta(theta, scores)
-            value += float(softmax(g) @ weight)
+            scores, g = self.scores[:, part], self._eta(theta, self.scores[:, part])
             if self.weighted:
+                weight = self.root[part] ** 2
+                value += float(softmax(g) @ weight)
                 g *= weight
+            else:
+                value += float(softmax(g).sum(dtype=np.float64))
             if self.diagonal:
                 gradient[:, 0] += np.einsum("ji,ji->j", g, scores)
             else:

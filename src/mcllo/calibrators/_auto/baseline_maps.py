@@ -22,7 +22,6 @@ import numpy as np
 from ..._ground.linalg import solve_each
 from ..._ground.results import Codes, Floats
 from ..._math.likelihood import identity_theta
-from ..._math.linear_map import LinearMapLoss
 from ..._math.many_fits import Problems, each_partition
 from ..._math.newton import last_decrement
 from .rows import Rows
@@ -80,7 +79,7 @@ def fit_baselines(
 def _together(rows: Rows, most: int) -> Iterator[tuple[slice, Codes, Floats, Floats]]:
     """Yield which baselines, the places of their numbers, log odds (K, B, n) and labels' sums."""
     c, n = rows.scores.shape
-    *sums, counts = LinearMapLoss(rows.scores, rows.codes, rows.weight).statistic.T
+    *sums, counts = rows.loss.statistic.T
     own, together = np.diagonal(sums), max(1, most // (c * n))
     everyone = np.arange(c - 1) + (np.arange(c - 1) >= np.arange(c)[:, None])  # but the baseline
     for first in range(0, c, together):

@@ -247,7 +247,7 @@ class MembersFit:
     def _inverse(self, name: str, rows: Rows) -> Product | None:
         """Return that of a share of all rows, about, once the member was fitted to all."""
         known = self.inverses.get(name)
-        return None if known is None else known(round(rows.total / self.rows.total, 3))
+        return None if known is None else known(round(rows.total / self.rows.total, 2))
 
 
 def divided(inverse: Product) -> OfShare:

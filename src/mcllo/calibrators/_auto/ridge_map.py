@@ -59,8 +59,7 @@ def fit_ridge(
     begins, and `tol` and `trace` are those of `approach`.
     """
     diagonal = ridge.shape[1] == 2
-    loss = LinearMapLoss(rows.scores, rows.codes, rows.weight, diagonal=diagonal)
-    objective = PenalizedLoss(loss, identity_map(len(ridge), diagonal), ridge)
+    objective = PenalizedLoss(_loss(rows, diagonal), identity_map(len(ridge), diagonal), ridge)
     secants = Secants(inverse)
     found = approach(objective.light, start.ravel(), secants, enough=tol, trace=trace, noise=NOISE)
     return found.x.reshape(ridge.shape), secants
@@ -72,12 +71,18 @@ def curvature(rows: Rows, theta: Floats, most_whole: int = MOST_WHOLE) -> Floats
     """
     diagonal = theta.shape[1] == 2
     if theta.size > most_whole:
-        loss = LinearMapLoss(rows.scores, rows.codes, rows.weight, diagonal=diagonal)
+        loss = _loss(rows, diagonal)
         return loss.class_blocks(theta, loss.feature_gram())
     enough = min(ROWS_OF_WHOLE * theta.size, int(MOST_PRODUCTS / theta.size**2))
-    some = rows.every(max(1, len(rows.codes) // enough))
-    loss = LinearMapLoss(some.scores, some.codes, some.weight, diagonal=diagonal)
-    return loss(theta.ravel()).hessian[None]
+    stride = max(1, len(rows.codes) // enough)
+    some = rows if stride == 1 else rows.every(stride)
+    return _loss(some, diagonal)(theta.ravel()).hessian[None]
+
+
+def _loss(rows: Rows, diagonal: bool) -> LinearMapLoss:
+    if not diagonal:
+        return rows.loss
+    return LinearMapLoss(rows.scores, rows.codes, rows.weight, diagonal=True)
 
 
 def of_share(blocks: Floats, ridge: Floats) -> OfShare:

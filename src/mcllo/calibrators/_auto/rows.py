@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._ground.results import Codes, Floats
 from ..._math.kernel import CHUNK_ELEMENTS
+from ..._math.linear_map import LinearMapLoss
 
 NOISE = 1e-3
 """Of values, in nats: many rows may be of single precision. Near the end a step is not asked for
@@ -35,6 +36,11 @@ class Rows:
     def unit(self) -> Floats:
         """The weights, also where all are 1."""
         return np.ones(len(self.codes)) if self.weight is None else self.weight
+
+    @cached_property
+    def loss(self) -> LinearMapLoss:
+        """That of full maps."""
+        return LinearMapLoss(self.scores, self.codes, self.weight)
 
     def chunks(self, per_row: int) -> Iterator[slice]:
         """Return stretches of rows of which `per_row` numbers each stay in cache."""

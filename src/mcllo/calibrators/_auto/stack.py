@@ -28,7 +28,7 @@ The pseudo-counts ``a_k`` are 1/2 for the identity and the temperature and 1/10 
 can overfit: a Dirichlet prior with parameters ``1 + a_k``, so that no member is left without any
 weight. The form over w > 0 needs no constraint, because its minimum has sum 1, and is convex: a few
 steps of EM, then Newton's method, where EM alone would creep. Several weightings v of the same
-rows, as when folds are left out, share every product and start where their mean leads.
+rows, as when folds are left out, are one problem, the sum of theirs, and share every product.
 
 Where G is no gain, or with fewer than two rows nothing can be left out, the identity has
 weight 1: a repair that does not pay on rows it has not seen is not made.
@@ -161,18 +161,17 @@ def _split_rows(order: Rows, counts: Rows) -> Folds:
 def pool_weights(logs: Floats, prior: Floats, weight: Floats | None = None) -> Floats:
     """Return w, shape (K,), or (S, K) for S weightings v, from ``log P_ik`` and ``a_k``."""
     v = np.ones(len(logs)) if weight is None else weight
-    w: Floats = prior / prior.sum()
+    w: Floats = np.broadcast_to(prior / prior.sum(), (*v.shape[:-1], len(prior)))
     if len(logs) > 0 and len(prior) > 1:
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
-        first = _Barrier(likelihoods, prior, np.atleast_2d(v).mean(axis=0))
+        barrier = _Barrier(likelihoods, prior, np.atleast_2d(v))
         for _ in range(EM_STEPS):
-            shares = (first.weight / (likelihoods @ w)) @ likelihoods
-            w = (prior + w * shares) / first.total
-        w = first.least(w)
-        if v.ndim == 2:
-            w = np.array([_Barrier(likelihoods, prior, own).least(w) for own in v])
-        w /= w.sum(axis=-1, keepdims=True)
-    return np.broadcast_to(w, (len(v), len(prior))) if v.ndim == 2 else w
+            shares = (barrier.weight / (w @ likelihoods.T)) @ likelihoods
+            w = (prior + w * shares) / barrier.total
+        w = minimize(barrier, w.ravel(), tol=TOL, solve=barrier.direction, settled=True).x
+        w = w.reshape(-1, len(prior))
+        w /= w.sum(axis=1, keepdims=True)
+    return w.reshape(*v.shape[:-1], len(prior))
 
 
 def pooled_logs(logs: Floats, weights: Floats) -> Floats:
@@ -183,30 +182,34 @@ def pooled_logs(logs: Floats, weights: Floats) -> Floats:
 
 
 class _Barrier:
-    """``w -> Terms`` of the form without a constraint, for one weighting."""
+    """``w -> Terms`` of the form without a constraint, summed over S weightings v, shape (S, n).
+
+    w holds theirs one after the other; the Hessian is one block for each, shape (S, K, K).
+    """
 
     def __init__(self, likelihoods: Floats, prior: Floats, weight: Floats) -> None:
         self.likelihoods, self.prior, self.weight = likelihoods, prior, weight
-        self.total = float(weight.sum() + prior.sum())
+        self.total = weight.sum(axis=1, keepdims=True) + prior.sum()
 
     def __call__(self, x: Floats) -> Terms:
         """Return value, gradient and Hessian."""
-        self.w, mixed = x, self.likelihoods @ x
-        ratio = self.weight / mixed
-        hessian = (self.likelihoods.T * (ratio / mixed)) @ self.likelihoods
-        value = self.total * x.sum() - np.log(x) @ self.prior - self.weight @ np.log(mixed)
-        gradient = self.total - ratio @ self.likelihoods - self.prior / x
-        return Terms(float(value), gradient, hessian + np.diag(self.prior / x**2))
+        self.w = w = x.reshape(len(self.weight), -1)
+        mixed = w @ self.likelihoods.T
+        ratio, pull = self.weight / mixed, self.prior / w
+        value = (self.total * w).sum() - (np.log(w) @ self.prior).sum()
+        value -= np.vdot(self.weight, np.log(mixed))
+        gradient = self.total - ratio @ self.likelihoods - pull
+        hessian = (self.likelihoods.T * (ratio / mixed)[:, None]) @ self.likelihoods
+        np.einsum("sjj->sj", hessian)[:] += pull / w
+        return Terms(float(value), gradient.ravel(), hessian)
 
-    def least(self, start: Floats) -> Floats:
-        """Return where it is least."""
-        return minimize(self, start, tol=TOL, solve=self._direction, settled=True).x
-
-    def _direction(self, terms: Terms) -> Floats:
-        """Return the Newton direction, found in units of the weights, which stay positive."""
-        curved = terms.hessian * np.outer(self.w, self.w)
-        shares = np.asarray(np.linalg.solve(curved, self.w * terms.gradient), np.float64)
-        return -self.w * shares / max(1.0, float(shares.max()) / NEAREST)
+    def direction(self, terms: Terms) -> Floats:
+        """Return the Newton directions, found in units of the weights, which stay positive."""
+        curved = terms.hessian * (self.w[:, :, None] * self.w[:, None])
+        slopes = self.w * terms.gradient.reshape(self.w.shape)
+        shares = np.linalg.solve(curved, slopes[..., None])[..., 0]
+        shares /= np.maximum(1.0, shares.max(axis=1, keepdims=True) / NEAREST)
+        return np.asarray(-self.w * shares, np.float64).ravel()
 
 
 @dataclass(frozen=True, eq=False)
