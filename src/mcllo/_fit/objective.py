@@ -23,7 +23,7 @@ from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._math.kernel import LogPartition, Terms
 from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
-from .._math.many_fits import Problems
+from .._math.temperature import inverse_temperature
 
 Objective = Callable[[Floats], Terms]
 Whole = TypeVar("Whole", bound=Objective)
@@ -59,12 +59,10 @@ def most_information(total: float, squares: Floats) -> Floats:
 def one_exponent(predictions: Predictions) -> Floats:
     """Return theta of the best map ``(0, u)``, one exponent for all, by some of the rows."""
     few = slice(None, None, max(1, predictions.n_samples // FEW))
-    odds, weight = predictions.log_odds[:, few].copy(), predictions.sample_weight
-    weight = None if weight is None else weight[few]
-    statistic = sufficient_statistic(odds, predictions.model_codes[few], weight)
-    identity = identity_theta(len(odds))
-    found = Problems(statistic[None], identity, identity[:, None]).minima(odds, weight)
-    return found.theta[0] if found.converged[0] else identity
+    odds, weight = predictions.log_odds[:, few], predictions.sample_weight
+    scores, weight = np.vstack([odds, np.zeros(odds.shape[1])]), None if weight is None else weight[few]
+    root = inverse_temperature(scores, predictions.model_codes[few], weight)
+    return identity_theta(len(odds)) * (1.0 if root.bound else root.value)
 
 
 class FreeLikelihood(Generic[Whole]):

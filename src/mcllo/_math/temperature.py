@@ -101,13 +101,13 @@ def _central_moments(u: float, scores: Floats, weight: Floats | None) -> Floats:
         z = scores[:, start : start + rows]
         powers = np.multiply(z, u, out=buffer[:, : z.shape[1]])
         softmax(powers)
-        raw = []
-        for _ in range(3):
+        raw = np.empty((3, z.shape[1]))
+        for power in raw:
             powers *= z
-            raw.append(powers.sum(axis=0))
+            np.add.reduce(powers, axis=0, out=power)
         mean, square, cube = raw
-        variance = square - mean * mean
-        moments = (mean, variance, cube - mean * (square + 2.0 * variance))
-        w = None if weight is None else weight[start : start + rows]
-        sums += [moment.sum() if w is None else moment @ w for moment in moments]
+        cube -= mean * square
+        square -= mean * mean
+        cube -= 2.0 * mean * square
+        sums += raw.sum(axis=1) if weight is None else raw @ weight[start : start + rows]
     return sums
