@@ -194,6 +194,24 @@ def test_the_warning_and_where_it_is_off():
     assert auto.shift_test(new).pvalue < 1e-6
 
 
+@pytest.mark.parametrize(("n_learned", "n_new"), [(300, 20_000), (20_000, 300)])
+def test_it_warns_where_the_test_says(n_learned, n_new):
+    # Rows that are no shift at first sight are not tested further: none of them has p < 1e-5.
+    calibrator = MCLLOCalibrator().fit(*labelled(n_learned, SHARES, 20)[:2])
+    said, tested = [], []
+    for moved in np.linspace(0.0, 0.3, 61):
+        new = labelled(n_new, SHARES + moved * np.array([-1.0, 0.0, 1.0]), 21)[0]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            calibrator.predict_proba(new)
+        said.append(any(issubclass(w.category, LabelShiftWarning) for w in caught))
+        tested.append(calibrator.shift_test(new).pvalue)
+    assert said == [p < 1e-5 for p in tested]
+    assert 10 < sum(said) < 55
+    if n_new > n_learned:  # where the rows learned from are all that is uncertain
+        assert any(2e-6 < p < 1e-5 for p in tested), "none so near that a laxer look would miss it"
+
+
 @pytest.mark.slow
 def test_size_of_the_shift_test():
     # The same kind of rows comes: at level 0.05 it rejects in at most 5 % (se 1 % of 500 pairs).

@@ -203,12 +203,13 @@ def softmax(eta: Floats) -> Floats:
     if found is not None:
         return found
     top: Any = 0.0
-    safe = SAFE if eta.dtype == np.float64 else SAFE_SINGLE
+    single = eta.dtype != np.float64  # errors of exp add up over many rows; that of exp(0) is 0
     # of few rows the methods `max`, `min` and `sum` would take half of the time
-    if np.maximum.reduce(eta, axis=None) >= safe or np.minimum.reduce(eta, axis=None) <= -safe:
+    if single or max(np.maximum.reduce(eta, None), -np.minimum.reduce(eta, None)) > SAFE:
         top = eta.max(axis=0)
         eta -= top
-        eta[eta < LOWEST] = -np.inf
+        if eta.min() < LOWEST:
+            eta[eta < LOWEST] = -np.inf
     np.exp(eta, out=eta)
     total: Floats = np.add.reduce(eta, axis=0)
     eta /= total

@@ -29,7 +29,8 @@ other sign, is known but for so much. With the decrements D at the start and d a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +76,13 @@ Product = Callable[[Floats], Floats]
 Pair = tuple[Floats, Floats, float]
 
 
+@contextmanager
+def far_out() -> Iterator[None]:
+    """A trial whose value overflows is not an error: it is not lower, so halve on."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        yield
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Where `minimize` stopped."""
@@ -102,6 +110,7 @@ class Solution:
         return self.terms.value - (left * self.decrement if self.converged else 0.0)
 
 
+@far_out()
 def minimize(
     objective: Callable[[Floats], Terms],
     start: Floats,
@@ -129,8 +138,7 @@ def minimize(
     tol = max(tol, LOST * abs(first.value))
     while n_iter < max_iter and not terms.value <= reach:
         direction, previous = solve(terms), decrement
-        with np.errstate(over="ignore"):
-            decrement = max(0.0, -float(terms.gradient @ direction))
+        decrement = max(0.0, -float(terms.gradient @ direction))
         n_iter += 1
         if n_iter == 1:
             tol = min(tol, trace**2 / LEFT / max(decrement, TINY))
@@ -142,10 +150,11 @@ def minimize(
         found = line_search(objective, x, terms, direction, noise)
         if found is None:
             break
-        x, terms = found
+        x, terms, _ = found
     return Solution(x, first, terms, decrement, n_iter, False)
 
 
+@far_out()
 def approach(
     light: Callable[[Floats], Terms],
     start: Floats,
@@ -182,9 +191,9 @@ def approach(
         found = line_search(light, x, terms, direction, noise) if falls else None
         if found is None:
             return Solution(x, first, terms, decrement, n_iter, False)
-        halved = not np.array_equal(found[0], x + direction)
-        secants.learn(found[0] - x, found[1].gradient - terms.gradient, halved)
-        x, terms = found
+        point, trial, part = found
+        secants.learn(point - x, trial.gradient - terms.gradient, part < 1.0)
+        x, terms = point, trial
     return Solution(x, first, terms, decrement, max_iter, False)
 
 
@@ -223,7 +232,7 @@ def newton_direction(terms: Terms) -> Floats:
     """Return ``-H^-1 g``, with the least multiple of the diagonal that makes H definite."""
     found = compiled.direction(terms.hessian, terms.gradient)
     if found is None:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with far_out():
             found = -solve_damped(terms.hessian, terms.gradient)
     return found
 
@@ -234,24 +243,24 @@ def line_search(
     terms: Terms,
     direction: Floats,
     noise: float = 0.0,
-) -> tuple[Floats, Terms] | None:
+) -> tuple[Floats, Terms, float] | None:
     """Halve the step until the value falls by a part of what the slope promises.
 
-    Return the point and its terms, or None where no step helps. A direction is cut where a
-    coordinate would grow more than `REACH` times. A trial so far out that its value overflows is
-    not an error: it is not lower, so halve on.
+    Return the point, its terms and how much of the direction that is, or None where no step helps.
+    A direction is cut where a coordinate would grow more than `REACH` times.
     """
+    cut = 1.0
     if not np.abs(direction).max() <= REACH:
         excess = float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max())
-        direction = direction / max(1.0, excess)
+        cut = max(1.0, excess)
+        direction = direction / cut
     slope = max(0.0, -float(terms.gradient @ direction))
     step, rounding = 1.0, noise + ROUNDING * (1.0 + abs(terms.value))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(MAX_HALVINGS):
-            point = x + step * direction
-            trial = objective(point)
-            highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
-            if math.isfinite(trial.value) and trial.value <= highest:
-                return point, trial
-            step *= 0.5
+    for _ in range(MAX_HALVINGS):
+        point = x + step * direction
+        trial = objective(point)
+        highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
+        if math.isfinite(trial.value) and trial.value <= highest:
+            return point, trial, step / cut
+        step *= 0.5
     return None

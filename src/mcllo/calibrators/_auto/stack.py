@@ -199,7 +199,7 @@ class _Barrier:
         value = (self.total * w).sum() - (np.log(w) @ self.prior).sum()
         value -= np.vdot(self.weight, np.log(mixed))
         gradient = self.total - ratio @ self.likelihoods - pull
-        hessian = (self.likelihoods.T * (ratio / mixed)[:, None]) @ self.likelihoods
+        hessian = np.array([(self.likelihoods.T * r) @ self.likelihoods for r in ratio / mixed])
         np.einsum("sjj->sj", hessian)[:] += pull / w
         return Terms(float(value), gradient.ravel(), hessian)
 
