@@ -42,7 +42,7 @@ def test_identity():
     theta = map_of(np.tile(np.repeat([0.0, 1.0], 4), (4, 1)))
     for b in range(4):
         np.testing.assert_allclose((theta[b] @ np.vstack([x, np.ones(150)])), x - x[b], atol=1e-12)
-    held = fit_baselines(Rows(x, y, weight), 1e12, 1e-5).theta
+    held = fit_baselines(Rows(x, y, weight), 1e12, 1e-12).theta
     np.testing.assert_allclose(held, np.tile(np.repeat([0.0, 1.0], 4), (4, 1)), atol=1e-9)
 
 
@@ -57,7 +57,7 @@ def test_hand_sized_map():
 @pytest.mark.parametrize("most", [10**6, 1], ids=["together", "one by one"])
 def test_fits_against_single_baselines(weighted, most):
     x, y, weight = sample(weighted=weighted)
-    found = fit_baselines(Rows(x, y, weight), 3.0, 1e-5, most_together=most).theta
+    found = fit_baselines(Rows(x, y, weight), 3.0, 1e-12, most_together=most).theta
     for b in range(4):
         others = np.delete(np.arange(8), [b, b + 4])
         expected = minimize(single(x, y, weight, b), identity_theta(3)).x
@@ -67,9 +67,9 @@ def test_fits_against_single_baselines(weighted, most):
 
 @pytest.mark.parametrize("n", [150, 4000], ids=["few rows", "some rows first"])
 def test_the_start_of_a_fit_does_not_matter(n):
-    start = fit_baselines(Rows(*sample(seed=1)), 3.0, 1e-5).theta
+    start = fit_baselines(Rows(*sample(seed=1)), 3.0, 1e-12).theta
     kept, rows = start.copy(), Rows(*sample(n))
-    found, alone = (fit_baselines(rows, 3.0, 1e-5, begin).theta for begin in (start, None))
+    found, alone = (fit_baselines(rows, 3.0, 1e-12, begin).theta for begin in (start, None))
     np.testing.assert_allclose(found, alone, atol=1e-6)
     np.testing.assert_array_equal(start, kept)
 
@@ -77,13 +77,13 @@ def test_the_start_of_a_fit_does_not_matter(n):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_without_some_rows_is_a_newton_step_of_the_others(weighted):
     x, y, weight = sample(weighted=weighted)
-    whole, last = fit_baselines(Rows(x, y, weight), 3.0, 1e-9), np.arange(len(y)) < 20
+    whole, last = fit_baselines(Rows(x, y, weight), 3.0, 1e-20), np.arange(len(y)) < 20
     out, kept = (
         Rows(x[:, own].copy(), y[own], None if weight is None else weight[own])
         for own in (last, ~last)
     )
     found = whole.without(out)
-    alone = fit_baselines(kept, 3.0, 1e-6).theta
+    alone = fit_baselines(kept, 3.0, 1e-14).theta
     for b in range(4):
         others, theta = np.delete(np.arange(8), [b, b + 4]), whole.theta[b]
         terms = single(kept.scores, kept.codes, kept.weight, b)(theta[others])

@@ -53,7 +53,7 @@ def test_hand_sized_example():
 def test_mcllo_against_the_fits_of_single_baselines():
     scores, codes = sample()
     fit = MembersFit(scores, codes, tol=1e-12)
-    logs = fit.whole.soft.logs(scores)
+    logs = fit.whole.soft.both(scores)[1]
     soft = Predictions.from_arrays(np.exp(logs).T, codes, classes=range(3))
     expected = fit_all_baselines(soft, penalty=OWN * 3).recalibrate(np.exp(logs).T)
     answer = fit.whole.probabilities(scores)["mcllo"].T
@@ -173,14 +173,14 @@ def loss_of(scores, codes, weight=None):
 
 def test_no_slip_and_no_change_is_the_softmax():
     scores = sample_soft_temperature(20, 3, 1.0, 0.0)[0]
-    logs = SoftTemperature(1.0, 0.0).logs(scores)
+    logs = SoftTemperature(1.0, 0.0).both(scores)[1]
     np.testing.assert_allclose(logs, log_softmax(scores, axis=0), atol=1e-13)
 
 
 def test_hand_sized_example_soft_temperature():
     # u = 2 turns odds 1 : 1/2 into 1 : 1/4, that is 0.8 and 0.2; a slip of 0.1 adds 0.05 to 0.9
     # times these: 0.77 and 0.23.
-    logs = SoftTemperature(2.0, 0.1).logs(np.log([[2.0], [1.0]]))
+    logs = SoftTemperature(2.0, 0.1).both(np.log([[2.0], [1.0]]))[1]
     np.testing.assert_allclose(np.exp(logs), [[0.77], [0.23]], atol=1e-15)
 
 
@@ -232,7 +232,7 @@ def test_rows_without_an_error_do_not_sharpen_without_limit():
 def test_labels_worse_than_chance_give_a_flat_answer():
     scores = np.log([[0.98] * 200, [0.01] * 200, [0.01] * 200])
     found = fitted(scores, np.full(200, 2))
-    assert np.abs(np.exp(found.logs(scores)) - 1.0 / 3.0).max() < 0.02
+    assert np.abs(np.exp(found.both(scores)[1]) - 1.0 / 3.0).max() < 0.02
 
 
 @given(st.integers(0, 1000), st.integers(1, 30), st.floats(-50.0, 50.0))
@@ -244,7 +244,7 @@ def test_shifts_permutations_and_starts_do_not_matter(seed, n, shift):
     found = fitted(scores, codes)
     order = np.array([2, 0, 1])
     other = fitted(scores[order] + shift, np.argsort(order)[codes])
-    logs = found.logs(scores)
-    np.testing.assert_allclose(other.logs(scores[order] + shift), logs[order], atol=1e-5)
+    logs = found.both(scores)[1]
+    np.testing.assert_allclose(other.both(scores[order] + shift)[1], logs[order], atol=1e-5)
     again = fitted(scores, codes, start=found)
-    np.testing.assert_allclose(again.logs(scores), logs, atol=1e-5)
+    np.testing.assert_allclose(again.both(scores)[1], logs, atol=1e-5)

@@ -41,7 +41,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .._ground.results import Codes, Floats
-from .._math.kernel import softmax
+from .._math.kernel import Terms, softmax
+from .._math.newton import minimize
+from .._math.temperature import central_moments
 from ..metrics._scores import error_of_mean
 
 MOST_CELLS, FEWEST_ROWS = 400_000, 500
@@ -138,37 +140,28 @@ class PairedLoss:
         """Return the family at t, here in units of ``1 / scale``."""
         p = self.base + t * self.gains
         value = float(softmax(p) @ self.weight)
-        raw = []
-        for _ in range(3):
-            p *= self.gains
-            raw.append(p.sum(axis=0))
-        means, squares, cubes = raw
-        variances = np.maximum(squares - means**2, 0.0)
-        thirds = cubes - means * (squares + 2.0 * variances)
+        means, variances, thirds = central_moments(p, self.gains)
+        np.maximum(variances, 0.0, out=variances)
         slope, curvature, bend = (float(m @ self.weight) for m in (means, variances, thirds))
         return _Point(t, value, slope, curvature, bend, means, variances)
 
     def _most_likely(self, here: _Point, events: float) -> _Point:
         """Return the estimate, from `here`, with ``log(A'')`` times `events` as a prior."""
 
-        def loss(at: _Point) -> float:
-            prior = events * np.log(max(at.curvature, 1e-300)) if events else 0.0
-            return at.value - at.t * self._observed - float(prior)
-
-        for _ in range(MAX_ITER):
+        def loss(x: Floats) -> Terms:
+            nonlocal here
+            here = self._at(float(x[0]))
             curvature = max(here.curvature, 1e-300)
+            value = here.value - here.t * self._observed - events * float(np.log(curvature))
             slope = here.slope - self._observed - events * here.bend / curvature
-            step = -slope / curvature
-            if -slope * step <= TOL or abs(here.t) >= FARTHEST:
-                break
-            for _ in range(MAX_ITER):
-                there = self._at(float(np.clip(here.t + step, -FARTHEST, FARTHEST)))
-                most = loss(here) + 1e-4 * slope * (there.t - here.t) + 1e-12 * abs(here.value)
-                if loss(there) <= most:
-                    break
-                step *= 0.5
-            here = there
-        return here
+            return Terms(value, np.array([slope]), np.array([[curvature]]))
+
+        def direction(terms: Terms) -> Floats:
+            there = here.t - terms.gradient / terms.hessian[0]
+            return np.asarray(np.clip(there, -FARTHEST, FARTHEST) - here.t, np.float64)
+
+        found = minimize(loss, np.array([here.t]), tol=TOL, solve=direction, settled=True)
+        return self._at(float(found.x[0]))
 
     @cached_property
     def typical(self) -> _Point:

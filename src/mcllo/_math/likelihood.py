@@ -23,6 +23,7 @@ powers and stays finite for any finite log odds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,32 +140,20 @@ def recalibrate(
 
 
 def recalibrate_rows(
-    theta: Floats,
-    rows: NDArray[Any],
-    baseline: int,
-    *,
-    logarithms: bool = False,
-    n_jobs: int | None = None,
+    theta: Floats, rows: NDArray[Any], baseline: int, *, logarithms: bool = False
 ) -> Floats:
     """Return g for probabilities (or `logarithms` of them, or logits) of shape (n, c).
 
     As `recalibrate`, but log odds are made chunk by chunk, while the rows are in cache.
     """
-
-    def odds(chunk: slice) -> Floats:
-        return log_odds_of_rows(rows[chunk], baseline, logarithms=logarithms, n_jobs=1)
-
-    return _recalibrated(theta, odds, len(rows), baseline, n_jobs)
+    odds = partial(log_odds_of_rows, baseline=baseline, logarithms=logarithms, n_jobs=1)
+    return _recalibrated(theta, lambda chunk: odds(rows[chunk]), len(rows), baseline)
 
 
 def _recalibrated(
-    theta: Floats,
-    odds_of: Callable[[slice], NDArray[Any]],
-    n: int,
-    baseline: int,
-    n_jobs: int | None,
+    theta: Floats, odds_of: Callable[[slice], Floats], n: int, b: int, n_jobs: int | None = None
 ) -> Floats:
-    k, b = len(theta) // 2, baseline
+    k = len(theta) // 2
     made = np.empty((n, k + 1))
 
     def work(rows: slice) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .kernel import Terms
-from .newton import MAX_ITER, Solution, far_out, minimize
+from .newton import MAX_ITER, Solution, minimize
 from .products import Blocks, LikelihoodOperator, LogPartitionOperator
 
 ROUGHEST, FINEST = 0.1, 1e-5
@@ -142,7 +142,7 @@ def fit_many(
     """
     partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
     objective = LikelihoodOperator(partition, statistic, penalty=penalty, centre=centre, free=free)
-    with far_out():  # on the way to a limit; never at the end
+    with np.errstate(over="ignore", invalid="ignore"):  # on the way to a limit; never at the end
         solution = minimize_pcg(objective, start)
     wanted = hessian and has_whole_hessian(len(statistic))
     whole = objective.hessian(solution.x) if wanted else None

@@ -27,7 +27,7 @@ from .._ground.linalg import solve_each
 from .._ground.results import Codes, Floats
 from . import compiled
 from .kernel import CHUNK_ELEMENTS, ROUNDED_UP, LogPartition, Terms, against_zero
-from .newton import ENOUGH_DECREASE, MAX_HALVINGS, MAX_ITER, ROUNDING, far_out
+from .newton import ENOUGH_DECREASE, MAX_HALVINGS, MAX_ITER, ROUNDING
 
 ManyTerms = tuple[Floats, Floats, Floats]
 """Values, gradients and Hessians, with a leading axis."""
@@ -132,7 +132,7 @@ class Problems:
             if len(active) == 0 or self.max_iter == 0:
                 break
             trial = made.theta[active] + length[active, None] * step[active]
-            with far_out():
+            with np.errstate(over="ignore", invalid="ignore"):
                 value, gradient, hessian = self._terms(trial, active, partition(trial, active))
             before = made.value[active]
             enough = before - ENOUGH_DECREASE * length[active] * decrement[active]

@@ -29,8 +29,7 @@ other sign, is known but for so much. With the decrements D at the start and d a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,13 +75,6 @@ Product = Callable[[Floats], Floats]
 Pair = tuple[Floats, Floats, float]
 
 
-@contextmanager
-def far_out() -> Iterator[None]:
-    """A trial whose value overflows is not an error: it is not lower, so halve on."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        yield
-
-
 @dataclass(frozen=True, eq=False)
 class Solution:
     """Where `minimize` stopped."""
@@ -110,7 +102,6 @@ class Solution:
         return self.terms.value - (left * self.decrement if self.converged else 0.0)
 
 
-@far_out()
 def minimize(
     objective: Callable[[Floats], Terms],
     start: Floats,
@@ -138,7 +129,8 @@ def minimize(
     tol = max(tol, LOST * abs(first.value))
     while n_iter < max_iter and not terms.value <= reach:
         direction, previous = solve(terms), decrement
-        decrement = max(0.0, -float(terms.gradient @ direction))
+        with np.errstate(over="ignore"):
+            decrement = max(0.0, -float(terms.gradient @ direction))
         n_iter += 1
         if n_iter == 1:
             tol = min(tol, trace**2 / LEFT / max(decrement, TINY))
@@ -154,7 +146,6 @@ def minimize(
     return Solution(x, first, terms, decrement, n_iter, False)
 
 
-@far_out()
 def approach(
     light: Callable[[Floats], Terms],
     start: Floats,
@@ -232,7 +223,7 @@ def newton_direction(terms: Terms) -> Floats:
     """Return ``-H^-1 g``, with the least multiple of the diagonal that makes H definite."""
     found = compiled.direction(terms.hessian, terms.gradient)
     if found is None:
-        with far_out():
+        with np.errstate(over="ignore", invalid="ignore"):
             found = -solve_damped(terms.hessian, terms.gradient)
     return found
 
@@ -247,20 +238,21 @@ def line_search(
     """Halve the step until the value falls by a part of what the slope promises.
 
     Return the point, its terms and how much of the direction that is, or None where no step helps.
-    A direction is cut where a coordinate would grow more than `REACH` times.
+    A direction is cut where a coordinate would grow more than `REACH` times. A trial so far out
+    that its value overflows is not an error: it is not lower, so halve on.
     """
-    cut = 1.0
+    step = cut = 1.0
     if not np.abs(direction).max() <= REACH:
-        excess = float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max())
-        cut = max(1.0, excess)
+        cut = max(1.0, float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max()))
         direction = direction / cut
     slope = max(0.0, -float(terms.gradient @ direction))
-    step, rounding = 1.0, noise + ROUNDING * (1.0 + abs(terms.value))
-    for _ in range(MAX_HALVINGS):
-        point = x + step * direction
-        trial = objective(point)
-        highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
-        if math.isfinite(trial.value) and trial.value <= highest:
-            return point, trial, step / cut
-        step *= 0.5
+    rounding = noise + ROUNDING * (1.0 + abs(terms.value))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(MAX_HALVINGS):
+            point = x + step * direction
+            trial = objective(point)
+            highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
+            if math.isfinite(trial.value) and trial.value <= highest:
+                return point, trial, step / cut
+            step *= 0.5
     return None

@@ -65,7 +65,7 @@ def _solve(scores: Floats, codes: NDArray[np.intp], weight: Floats | None, start
     low, high, v = -math.inf, math.inf, start
     for n_iter in range(1, MAX_ITER + 1):
         u = math.exp(v)
-        mean, variance, skew = _central_moments(u, scores, weight)
+        mean, variance, skew = _sums_of_moments(u, scores, weight)
         h, slope, bend = mean - target, u * variance, u * variance + u * u * skew
         if h == 0.0:
             break
@@ -92,22 +92,28 @@ def _halley(h: float, slope: float, bend: float) -> float:
     return newton / min(max(1.0 + 0.5 * bent, 0.5), 2.0)
 
 
-def _central_moments(u: float, scores: Floats, weight: Floats | None) -> Floats:
+def _sums_of_moments(u: float, scores: Floats, weight: Floats | None) -> Floats:
     """Return the sums over rows of the mean, variance and third moment under ``softmax(u z)``."""
     n_classes, n_samples = scores.shape
     rows = min(n_samples, max(256, CHUNK_ELEMENTS // n_classes))
     buffer, sums = np.empty((n_classes, rows)), np.zeros(3)
     for start in range(0, n_samples, rows):
         z = scores[:, start : start + rows]
-        powers = np.multiply(z, u, out=buffer[:, : z.shape[1]])
-        softmax(powers)
-        raw = np.empty((3, z.shape[1]))
-        for power in raw:
-            powers *= z
-            np.add.reduce(powers, axis=0, out=power)
-        mean, square, cube = raw
-        cube -= mean * square
-        square -= mean * mean
-        cube -= 2.0 * mean * square
-        sums += raw.sum(axis=1) if weight is None else raw @ weight[start : start + rows]
+        p = np.multiply(z, u, out=buffer[:, : z.shape[1]])
+        softmax(p)
+        moments = central_moments(p, z)
+        sums += moments.sum(axis=1) if weight is None else moments @ weight[start : start + rows]
     return sums
+
+
+def central_moments(p: Floats, z: Floats) -> Floats:
+    """Return mean, variance and third moment of z under p, down the columns; p is overwritten."""
+    found = np.empty((3, z.shape[1]))
+    for power in found:
+        p *= z
+        np.add.reduce(p, axis=0, out=power)
+    mean, variance, third = found
+    third -= mean * variance
+    variance -= mean * mean
+    third -= 2.0 * mean * variance
+    return found

@@ -23,12 +23,11 @@ from ..._ground.linalg import solve_each
 from ..._ground.results import Codes, Floats
 from ..._math.likelihood import identity_theta
 from ..._math.many_fits import Problems, each_partition
+from ..._math.newton import last_decrement
 from .rows import Rows
 
 MOST_TOGETHER = 2**21
 """Log odds of the baselines that are fitted at once: bounds their memory."""
-LAST_OF_FIRST = 1.0
-"""Decrement of the last step of a first fit to some of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +51,14 @@ class BaselineMaps:
 def fit_baselines(
     rows: Rows,
     ridge: float,
-    last: float,
+    tol: float,
     start: Floats | None = None,
     most_together: int = MOST_TOGETHER,
 ) -> BaselineMaps:
-    """Return the best maps, from (tau, gamma) of `start`; `last` is the last step's decrement."""
+    """Return the best maps, found from (tau, gamma) of `start`; `tol` is what may be left."""
     few = rows.first() if start is None else None
     if few is not None:
-        start = fit_baselines(few, ridge, LAST_OF_FIRST).theta
+        start = fit_baselines(few, ridge, tol).theta
     c = len(rows.scores)
     found = np.tile(np.repeat([0.0, 1.0], c), (c, 1)) if start is None else start.copy()
     hessians = np.empty((c, 2 * c - 2, 2 * c - 2))
@@ -69,7 +68,7 @@ def fit_baselines(
             np.take_along_axis(found[part], places, axis=1),
             penalty=ridge,
             centre=identity_theta(c - 1),
-            tol=last,
+            tol=last_decrement(tol),
         )
         minima = problems.minima(odds, rows.weight)
         np.put_along_axis(found[part], places, minima.theta, axis=1)
@@ -78,20 +77,15 @@ def fit_baselines(
 
 
 def _together(rows: Rows, most: int) -> Iterator[tuple[slice, Codes, Floats, Floats]]:
-    """Yield which baselines, the places of their numbers, log odds (K, B, n) and labels' sums.
-
-    Log odds lie where the last ones lay.
-    """
+    """Yield which baselines, the places of their numbers, log odds (K, B, n) and labels' sums."""
     c, n = rows.scores.shape
     *sums, counts = rows.loss.statistic.T
     own, together = np.diagonal(sums), max(1, most // (c * n))
     everyone = np.arange(c - 1) + (np.arange(c - 1) >= np.arange(c)[:, None])  # but the baseline
-    room = np.empty((c - 1) * min(c, together) * n, rows.scores.dtype)
     for first in range(0, c, together):
         part = slice(first, first + together)
         others, baselines = everyone[part], np.arange(c)[part]
-        odds = room[: others.size * n].reshape(c - 1, -1, n)
-        np.take(rows.scores, others.T, axis=0, out=odds, mode="clip")
+        odds = rows.scores[others.T]
         odds -= rows.scores[baselines]
         shared = own[others] - np.array(sums)[baselines[:, None], others]
         yield part, np.hstack([others, others + c]), odds, np.hstack([counts[others], shared])

@@ -31,7 +31,7 @@ from ..._ground.results import Codes, Floats, Result
 from ..._ground.threads import one_blas_thread
 from ..._math import compiled
 from ..._math.kernel import softmax
-from ..._math.newton import Product, last_decrement
+from ..._math.newton import Product
 from .._linear_fit import by_blocks, identity_map
 from .baseline_maps import BaselineMaps, fit_baselines, map_of
 from .ridge_map import OfShare, by_factors, curvature, fit_ridge, of_share, structured_ridge
@@ -185,7 +185,7 @@ class MembersFit:
         maps: dict[str, Floats] = {}
         if "mcllo" in names:
             start = None if left_out is None else self._without(left_out, soft)
-            baselines = fit_baselines(rows, OWN * len(g), last_decrement(tol), start)
+            baselines = fit_baselines(rows, OWN * len(g), tol, start)
             self.baselines = self.baselines or baselines
             maps["mcllo"] = map_of(baselines.theta).mean(axis=0)
         similar = None
@@ -207,7 +207,7 @@ class MembersFit:
         assert self.baselines is not None
         if len(left_out.codes) == 0 or self.rows.scores.size < MANY_SCORES:
             return self.baselines.theta  # a pass over few rows costs no more than this
-        old, (g, new) = self.whole.soft.logs(left_out.scores), soft.both(left_out.scores)
+        (_, old), (g, new) = (each.both(left_out.scores) for each in (self.whole.soft, soft))
         start = self.baselines.without(replace(left_out, scores=old))
         new -= (g * new).sum(axis=0)
         spread = float((g * new * new).sum())

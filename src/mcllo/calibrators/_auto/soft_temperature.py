@@ -66,10 +66,6 @@ class SoftTemperature(Result):
         g += self.slip / len(g)
         return g, log(g.copy())
 
-    def logs(self, scores: Floats) -> Floats:
-        """Return ``log g``."""
-        return self.both(scores)[1]
-
 
 def fit_soft_temperature(
     rows: Rows, near: SoftTemperature | None = None, tol: float = TOL, trace: float = np.inf

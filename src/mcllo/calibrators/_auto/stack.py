@@ -8,8 +8,8 @@ fold                  the place in that order, modulo the number of folds. A row
 left-out logs         ``L_ik = log P_ik``: of row i's label, by member k fitted without i
 weights w             maximise ``sum_i v_i log p_i + sum_k a_k log w_k`` on the simplex,
                       ``p_i = sum_k w_k P_ik``; members are then fitted to all rows
-EM                    ``w_k <- (a_k + sum_i v_i w_k P_ik / p_i) / (A + V)``;  A = sum a, V = sum v
-the same w minimises  ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k``  over w > 0
+the same w minimises  ``(V + A) sum_k w_k - sum_i v_i log p_i - sum_k a_k log w_k``  over w > 0;
+                      A = sum a, V = sum v
 gain of row i         ``log(sum_k w_k exp L_ik) - L_i,identity`` with weights from the *other*
                       folds; its weighted mean G, and the standard error of that, s (over groups
                       where rows are grouped)
@@ -26,9 +26,9 @@ in the end one; the others are always fitted to.
 
 The pseudo-counts ``a_k`` are 1/2 for the identity and the temperature and 1/10 for the members that
 can overfit: a Dirichlet prior with parameters ``1 + a_k``, so that no member is left without any
-weight. The form over w > 0 needs no constraint, because its minimum has sum 1, and is convex: a few
-steps of EM, then Newton's method, where EM alone would creep. Several weightings v of the same
-rows, as when folds are left out, are one problem, the sum of theirs, and share every product.
+weight. The form over w > 0 needs no constraint, because its minimum has sum 1, and is convex: by
+Newton's method, from the prior. Several weightings v of the same rows, as when folds are left out,
+are one problem, the sum of theirs, and share every product.
 
 Where G is no gain, or with fewer than two rows nothing can be left out, the identity has
 weight 1: a repair that does not pay on rows it has not seen is not made.
@@ -73,7 +73,6 @@ WIDEST, GRAIN = 1e5, 2.0**30
 """Gaps are cut at the first and counted in units of one over the second."""
 SHOWN_CELLS = 20_000
 """Probabilities left out from which the promise takes its shape."""
-EM_STEPS = 5
 TOL = 1e-7
 NEAREST = 0.95
 """Part of a weight that one step may take away."""
@@ -164,14 +163,11 @@ def pool_weights(logs: Floats, prior: Floats, weight: Floats | None = None) -> F
     w: Floats = np.broadcast_to(prior / prior.sum(), (*v.shape[:-1], len(prior)))
     if len(logs) > 0 and len(prior) > 1:
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
-        barrier = _Barrier(likelihoods, prior, np.atleast_2d(v))
-        for _ in range(EM_STEPS):
-            shares = (barrier.weight / (w @ likelihoods.T)) @ likelihoods
-            w = (prior + w * shares) / barrier.total
-        w = minimize(barrier, w.ravel(), tol=TOL, solve=barrier.direction, settled=True).x
-        w = w.reshape(-1, len(prior))
-        w /= w.sum(axis=1, keepdims=True)
-    return w.reshape(*v.shape[:-1], len(prior))
+        sums = _Barrier(likelihoods, prior, np.atleast_2d(v))
+        found = minimize(sums, w.ravel(), tol=TOL, solve=sums.direction, settled=True).x
+        w = found.reshape(w.shape)
+        w /= w.sum(axis=-1, keepdims=True)
+    return w
 
 
 def pooled_logs(logs: Floats, weights: Floats) -> Floats:
