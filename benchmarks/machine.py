@@ -15,6 +15,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -26,6 +27,8 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 LATEST, QUICK = RESULTS / "latest.json", RESULTS / "quick.json"
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+BUSY = 0.25
+"""Load for each processor above which something else is running."""
 ONE_THREAD = dict.fromkeys(_THREADS, "1")
 PACKAGES = ["numpy", "scipy", "scikit-learn", "netcal", "probmetrics", "torch", "numba", "pyarrow"]
 
@@ -48,6 +51,22 @@ def cores() -> int:
 def load() -> list[float] | None:
     """Return the load averages over 1, 5 and 15 minutes; None where the system does not tell."""
     return [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
+
+
+def is_busy(loads: Sequence[float] | None, n_cores: int) -> bool:
+    """Whether load averages say that something else is running.
+
+    >>> is_busy([0.6, 0.1, 0.1], 2), is_busy([0.4, 3.0, 3.0], 2), is_busy(None, 2)
+    (True, False, False)
+    """
+    return bool(loads) and loads[0] > BUSY * n_cores
+
+
+def settle(limit: float = 300.0) -> None:
+    """Wait until what ran before has faded from the load average, but no longer than `limit`."""
+    until = time.monotonic() + limit
+    while is_busy(load(), cores()) and time.monotonic() < until:
+        time.sleep(5.0)
 
 
 def now() -> str:

@@ -14,7 +14,7 @@ from studies.pages import between, count, digits, fill, grid, say, signed, time_
 
 from benchmarks import figures, quality, targets
 from benchmarks import methods as m
-from benchmarks.machine import HERE, ROOT, Record, median, quartiles, ratio
+from benchmarks.machine import HERE, ROOT, Record, is_busy, median, quartiles, ratio
 from benchmarks.methods import NOTHING, OURS, REFERENCE, full_title, timed_title
 from benchmarks.quality import GROUPS, Mean, View, counted
 from benchmarks.speed import (
@@ -61,7 +61,7 @@ def write_quality() -> None:
 def speed_facts(results: Record) -> Facts:
     here, given, exact = results["machine"], results.get, results.get("exact", {})
     begun = [run["load_at_begin"] for run in results["runs"].values()]
-    busy = any(load and load[0] > 0.25 * here["cores"] for load in begun)
+    busy = any(is_busy(loads, here["cores"]) for loads in begun)
     versions, drawn, limits = here["versions"], figures.has_sweeps(results), given("limits")
     study, study_times = given("study"), []
     for n, took in study["cells"].items() if study else ():

@@ -502,6 +502,8 @@ def main(arguments: list[str]) -> Record:
     """Measure all or some parts; write each to the file at once, and return the results."""
     chosen = options(arguments)
     quick, path = chosen.quick, machine.QUICK if chosen.quick else machine.LATEST
+    if not quick:
+        machine.settle()
     begin = {"begun": machine.now(), "load_at_begin": machine.load()}
     results = kept(chosen, path, machine.rounded(machine.machine()))
     sizes = [part for part in chosen.parts if part not in PARTS]
