@@ -60,11 +60,9 @@ def one_exponent(predictions: Predictions) -> Floats:
     """Return theta of the best map ``(0, u)``, one exponent for all, by some of the rows."""
     few = slice(None, None, max(1, predictions.n_samples // FEW))
     odds, weight = predictions.log_odds[:, few], predictions.sample_weight
-    scores, own = (
-        np.vstack([odds, np.zeros(odds.shape[1])]),
-        None if weight is None else weight[few],
-    )
-    root = inverse_temperature(scores, predictions.model_codes[few], own)
+    weight = None if weight is None else weight[few]
+    scores = np.vstack([odds, np.zeros(odds.shape[1])])
+    root = inverse_temperature(scores, predictions.model_codes[few], weight)
     return identity_theta(len(odds)) * (1.0 if root.bound else root.value)
 
 

@@ -54,7 +54,8 @@ LEVEL, EXPECTED, CHANCE = 1e-5, 5.0, 0.01
 """Level of the warning; rows of a class expected below which it is not tested; chance of no label
 below which, for all classes together, a class counts as removed."""
 SURE = 4.4
-"""Standard errors of the rows learned from alone below which no p is below `LEVEL`."""
+"""Standard errors of the rows learned from alone below which no p is below `LEVEL`: one class, were
+it the only one, would need 4.417."""
 RIDGE = 1e-9
 """Holds offsets at sum 0; part of the rows' weight."""
 OWN, HALF = 3.0, 0.5
