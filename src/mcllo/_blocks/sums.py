@@ -229,7 +229,7 @@ class Scores:
     def of(cls, rows: Predictions) -> Scores:
         """Return the sums of a block."""
         probs, every = rows.probs, np.arange(rows.n_samples)
-        weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
+        weight = rows.row_weight
         top, most = top_label(probs)
         own = probs[every, rows.codes]
         squares = np.einsum("ik,ik->i", probs, probs)

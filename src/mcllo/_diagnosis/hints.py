@@ -207,7 +207,7 @@ class Together(NamedTuple):
         p, weight = predictions, predictions.class_weight * worth
         total = float(weight.sum())
         shares = weight / total
-        own = np.ones(p.n_samples) if p.sample_weight is None else p.sample_weight
+        own = p.row_weight
         own = own * (worth / total)
         means = own @ p.probs
         spread = (p.probs.T * own) @ p.probs - np.outer(means, means)
@@ -245,7 +245,7 @@ def _worth(predictions: Predictions) -> float:
     p = predictions
     if p.groups is None and p.has_whole_weights:
         return 1.0
-    weight = np.ones(p.n_samples) if p.sample_weight is None else p.sample_weight
+    weight = p.row_weight
     parts = weight if p.groups is None else np.bincount(p.groups, weight)
     return float(weight.sum() / (parts**2).sum())
 

@@ -71,7 +71,7 @@ class NullRows:
 
     def __init__(self, predictions: Predictions) -> None:
         rows = predictions.written_out() if predictions.counts_rows else predictions
-        weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
+        weight = rows.row_weight
         b = rows.baseline_index
         probs = np.column_stack([np.delete(rows.probs, b, axis=1), rows.probs[:, b]])
         order, self.starts = _ordered(rows, probs, weight)

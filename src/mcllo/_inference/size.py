@@ -145,7 +145,7 @@ def size_of(
     check_resamples(n_resamples)
     entropy, size, known = entropy_of(seed), len(fit.theta), fit.cov_theta
     rows = sampled(predictions.with_baseline(fit.baseline), entropy)
-    moved = Moved(rows.log_odds, _weight(rows))
+    moved = Moved(rows.log_odds, rows.row_weight)
     counted, effect = Counted(predictions, fit.n_samples), 1.0
     rng = np.random.default_rng(entropy)
     draws, chances = rng.standard_normal((n_resamples, size)), rng.random(n_resamples)
@@ -246,7 +246,7 @@ def sampled(predictions: Predictions, seed: int) -> Predictions:
     if predictions.n_samples <= most:
         return predictions
     places = (np.arange(most) + np.random.default_rng([seed, 1]).random(most)) / most
-    upto = np.cumsum(_weight(predictions))
+    upto = np.cumsum(predictions.row_weight)
     picked = np.searchsorted(upto, places * upto[-1], side="right")
     taken = predictions.take(np.minimum(picked, predictions.n_samples - 1))
     return replace(taken, sample_weight=None)
@@ -262,11 +262,6 @@ def law_rows(moved: Moved) -> Moved:
     upto = np.cumsum(moved.weight[order])
     picked = order[np.searchsorted(upto, (np.arange(most) + 0.5) / most * upto[-1])]
     return Moved(np.ascontiguousarray(moved.odds[:, picked]), np.ones(most))
-
-
-def _weight(predictions: Predictions) -> Floats:
-    weight = predictions.sample_weight
-    return np.ones(predictions.n_samples) if weight is None else weight
 
 
 def _p95(moved: Moved, theta: Floats) -> list[float]:
@@ -290,7 +285,7 @@ class Counted:
 
     def __init__(self, predictions: Predictions, n_samples: int) -> None:
         grouped, times = predictions.groups is not None, n_samples / predictions.n_samples
-        self.total = times * float(_weight(predictions).sum())
+        self.total = times * float(predictions.row_weight.sum())
         self.rows = times * n_effective(replace(predictions, groups=None))
         self.groups = n_effective(predictions) if grouped else math.inf
         self.dependent = grouped or not predictions.counts_rows

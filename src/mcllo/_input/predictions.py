@@ -322,11 +322,14 @@ class Predictions:
         return weight
 
     @property
+    def row_weight(self) -> Floats:
+        """The weights, also where all are 1."""
+        return np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
+
+    @property
     def absent(self) -> Classes:
         """Classes that never occur in the labels."""
-        return tuple(
-            label for label, w in zip(self.classes, self.class_weight, strict=True) if w == 0.0
-        )
+        return tuple(self.classes[k] for k in np.flatnonzero(self.class_weight == 0.0))
 
     @cached_property
     def log_odds(self) -> Floats:
@@ -374,10 +377,8 @@ class Predictions:
 
     def with_baseline(self, baseline: Hashable) -> Predictions:
         """Return the same predictions with log odds against another class."""
-        index = find_class(baseline, self.classes, "baseline")
-        if index == self.baseline_index:
-            return self
-        return replace(self, baseline=self.classes[index])
+        label = self.classes[find_class(baseline, self.classes, "baseline")]
+        return self if label == self.baseline else replace(self, baseline=label)
 
     def with_probs(self, probs: Any) -> Predictions:
         """Return other probabilities for the same rows and labels, say a recalibration of these.

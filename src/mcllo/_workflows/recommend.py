@@ -248,7 +248,7 @@ def recommend(
 
     losses = {name: row_losses(predictions) for name, predictions in sets.items()}
     rows, k = sets[NOTHING], len(sets) - 1
-    weight = np.ones(rows.n_samples) if rows.sample_weight is None else rows.sample_weight
+    weight = rows.row_weight
     groups = rows.groups
     if groups is None and not rows.counts_rows:
         groups = np.arange(rows.n_samples)

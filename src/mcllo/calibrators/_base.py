@@ -182,6 +182,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_options(self) -> None:
         """Refuse parameters that are none."""
+        if hasattr(self, "on"):
+            check_choice("on", self.on, ("log_probs", "logits"))
 
     def _check_prior(self) -> None:
         """Refuse class frequencies that are none."""

@@ -21,7 +21,7 @@ import numpy as np
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from ._base import Calibrator, check_choice
+from ._base import Calibrator
 from ._linear_fit import LinearMap, check_penalty, fit_map
 
 
@@ -93,7 +93,7 @@ class Scaling(LinearCalibrator):
         self.clip = clip
 
     def _check_options(self) -> None:
-        check_choice("on", self.on, ("logits", "log_probs"))
+        super()._check_options()
         check_penalty("penalty", self.penalty)
 
     def _ridge(self, predictions: Predictions) -> Floats:

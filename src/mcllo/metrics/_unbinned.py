@@ -96,7 +96,7 @@ def kernel_calibration_error(
     if estimator == "linear":
         return _linear(p, width, distance)
     residual = residuals(p.probs, p.codes)
-    own = np.ones(p.n_samples) if p.sample_weight is None else p.sample_weight
+    own = p.row_weight
     pairs = _sum_of_pairs(p.probs, residual * own[:, None], width, distance)
     if estimator == "biased":
         return pairs / total**2

@@ -17,7 +17,6 @@ from ..._ground.results import Floats
 from ..._inference.calibration_test import needs_robust
 from ..._input.predictions import Predictions
 from ..._input.probabilities import Simplex
-from .._base import check_choice
 from .._linear_fit import transposed_scores
 from .._mcllo import GatedCalibrator, GateDecision, check_gate, decide
 from .members import Members
@@ -194,9 +193,6 @@ class AutoCalibrator(GatedCalibrator):
     def expected_gain_se_(self) -> float:
         """Standard error of `expected_gain_`."""
         return self.stack_.promise_se
-
-    def _check_options(self) -> None:
-        check_choice("on", self.on, ("log_probs", "logits"))
 
     def _learn(self, predictions: Predictions) -> None:
         stack, self.gate_ = fit_stack(predictions), None
