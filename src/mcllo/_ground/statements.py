@@ -152,7 +152,8 @@ def quiet(*categories: type[Warning]) -> Iterator[None]:
 @contextmanager
 def once() -> Iterator[None]:
     """Issue the first warning of each kind when the block ends; it holds the others (`also`)."""
-    with heard() as found:
+    found: list[MclloWarning] = []
+    with listening((*_ears.get(), ((Warning,), found))):
         yield
     issue_once(found)
 

@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .kernel import CHUNK_ELEMENTS, softmax
+from . import compiled
+from .kernel import CHUNK_ELEMENTS
 
 LOG_BOUND = 16.0
 """Largest ``|log u|``: 1 / T is sought between 1.1e-7 and 8.9e6."""
 STEEPEST = 1e-6
 """Slope, relative to the value, below which Newton's step would leave the bounds anyway."""
-CLOSE = 1e-4
+CLOSE = 1e-3
 """Step in log u that is the last: it leaves an error of the order ``CLOSE ** 3``."""
 MAX_ITER = 100
 STRIDE = 8
@@ -100,18 +101,21 @@ def _sums_of_moments(u: float, scores: Floats, weight: Floats | None) -> Floats:
     for start in range(0, n_samples, rows):
         z = scores[:, start : start + rows]
         p = np.multiply(z, u, out=buffer[:, : z.shape[1]])
-        softmax(p)
+        if compiled.softmax(p) is None:
+            np.exp(p, out=p)  # of no positive number
         moments = central_moments(p, z)
-        sums += moments.sum(axis=1) if weight is None else moments @ weight[start : start + rows]
+        own = None if weight is None else weight[start : start + rows]
+        sums += np.add.reduce(moments, axis=1) if own is None else moments @ own
     return sums
 
 
 def central_moments(p: Floats, z: Floats) -> Floats:
-    """Return mean, variance and third moment of z under p, down the columns; p is overwritten."""
-    found = np.empty((3, z.shape[1]))
+    """Return mean, variance and third moment of z under p over its sum; p is overwritten."""
+    found, total = np.empty((3, z.shape[1])), np.add.reduce(p, axis=0)
     for power in found:
         p *= z
         np.add.reduce(p, axis=0, out=power)
+    found /= total
     mean, variance, third = found
     third -= mean * variance
     variance -= mean * mean

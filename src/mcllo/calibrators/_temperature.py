@@ -13,7 +13,6 @@ from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from .._math.temperature import inverse_temperature
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
-from ._base import check_choice
 from ._linear_fit import LinearMap, transposed_scores
 from ._prior import PriorCalibrator
 
@@ -76,9 +75,6 @@ class TemperatureScaling(PriorCalibrator):
     def temperature_(self) -> float:
         """T."""
         return 1.0 / self.inverse_temperature_
-
-    def _check_options(self) -> None:
-        check_choice("on", self.on, ("log_probs", "logits"))
 
     def _learn(self, predictions: Predictions) -> None:
         scores = transposed_scores(predictions)
