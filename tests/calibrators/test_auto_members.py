@@ -3,7 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit, log_softmax, logit, softmax
 
 from mcllo import Predictions
 from mcllo._fit.fit import fit_all_baselines
@@ -209,8 +209,7 @@ def test_value_and_gradient_against_the_card(x):
 def test_curvature_against_differences_where_it_is_positive():
     scores, codes = sample_soft_temperature(400, 4, 0.6, 0.1)
     loss, found = loss_of(scores, codes), fitted(scores, codes)
-    logit = np.log(found.slip / (1.0 - found.slip))
-    x = np.array([np.log(found.inverse_temperature), logit])
+    x = np.array([np.log(found.inverse_temperature), logit(found.slip)])
     slopes = [loss(x + h).gradient - loss(x - h).gradient for h in 1e-5 * np.eye(2)]
     np.testing.assert_allclose(loss(x).hessian, np.array(slopes) / 2e-5, rtol=1e-5)
 

@@ -14,7 +14,6 @@ from mcllo.calibrators._auto.stack import (
     assign_folds,
     fit_stack,
     left_out,
-    left_out_members,
     pooled_logs,
 )
 from mcllo.calibrators._linear_fit import transposed_scores
@@ -66,16 +65,15 @@ def test_tables_of_parts_are_what_the_gains_come_from():
     predictions = sample(80)
     scores, codes = transposed_scores(predictions), predictions.codes
     fit, folds = MembersFit(scores, codes), assign_folds(scores)
-    parts = left_out_members(fit, folds)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(fit.whole.names)), 80)
-    logs, tables = left_out(fit, folds, parts, 1)
+    logs, tables = left_out(fit, folds, 1)
     rows = np.arange(80)
     np.testing.assert_allclose(tables[0].T, predictions.probs[folds.rows], atol=1e-12)
     np.testing.assert_allclose(tables.sum(axis=1), 1.0, atol=1e-12)
     pooled = (tables.T * weights[:, None, :]).sum(axis=2)
     own = np.log(pooled[rows, codes[folds.rows]])
     np.testing.assert_allclose(own, pooled_logs(logs, weights), atol=1e-10)
-    again, some = left_out(fit, folds, parts, 3)
+    again, some = left_out(fit, folds, 3)
     np.testing.assert_array_equal(some, tables[:, :, ::3])
     np.testing.assert_array_equal(again, logs)
 

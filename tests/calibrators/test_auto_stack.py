@@ -16,7 +16,6 @@ from mcllo.calibrators._auto.stack import (
     assign_folds,
     fit_stack,
     left_out,
-    left_out_members,
     pool_weights,
     pooled_logs,
 )
@@ -31,7 +30,7 @@ def sample(n=300, c=3, power=2.0, seed=0, **facts):
 
 def left_out_logs(fit, folds):
     """Return the left-out logs of members fitted without each fold."""
-    return left_out(fit, folds, left_out_members(fit, folds), 1)[0]
+    return left_out(fit, folds, 1)[0]
 
 
 @pytest.mark.parametrize(("share", "expected"), [(1.0, [0.9, 0.1]), (0.5, [0.7, 0.3])])

@@ -91,26 +91,25 @@ class LogPartition:
         most_groups = (IN_C if self._in_c else GROUP_ELEMENTS) // (k * k)
         most_groups = max(2 * ROUGH if self._in_c else 2, min(MOST_GROUPS, most_groups))
         self._group = self._rows * -(-n // (self._rows * most_groups))
+        self._groups = range(0, n, self._group)
         self._spare: list[Floats] = [] if buffers is None else buffers
         self._dtype = dtype
 
     def __call__(self, theta: Floats) -> Terms:
         """Return value, gradient and Hessian at `theta`."""
-        return self._sum(theta, range(0, self.n_samples, self._group))
+        return self._sum(theta, self._groups)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.log_odds, self.weight)  # addresses are this process's
 
     def light(self, theta: Floats, *, diagonal: bool = True) -> Terms:
         """Return value, gradient and, but for NumPy where it is not asked for, H's diagonal."""
-        groups = range(0, self.n_samples, self._group)
-        return self._sum(theta, groups, LIGHT if diagonal else LIGHTER)
+        return self._sum(theta, self._groups, LIGHT if diagonal else LIGHTER)
 
     def rough(self, theta: Floats) -> Floats:
         """Return the Hessian, about: from some of the rows, where they are many."""
-        groups = range(0, self.n_samples, self._group)
         enough = 2 * ENOUGH_ROWS * self.n_compared * ROUGH <= self.n_samples
-        few = groups[::ROUGH] if enough else groups
+        few = self._groups[::ROUGH] if enough else self._groups
         n_rows = sum(min(self._group, self.n_samples - first) for first in few)
         return self._sum(theta, few).hessian * (self.n_samples / n_rows)
 
@@ -178,8 +177,8 @@ class LogPartition:
         return stack, odds, root
 
 
-def against_zero(eta: Floats, axis: int = 0, rest: Floats | None = None) -> Floats:
-    """Replace eta by ``softmax(eta, 0)``, less its last, the `rest`; return log-sum-exp."""
+def against_zero(eta: Floats, axis: int = 0) -> Floats:
+    """Replace eta by ``softmax(eta, 0)``, less its last; return log-sum-exp."""
     top: Any = 0.0
     safe = SAFE if eta.dtype == np.float64 else SAFE_SINGLE
     if eta.max() >= safe:
@@ -190,8 +189,6 @@ def against_zero(eta: Floats, axis: int = 0, rest: Floats | None = None) -> Floa
     total = eta.sum(axis=axis, keepdims=True)
     total += np.exp(-top)
     eta /= total
-    if rest is not None:
-        np.divide(np.exp(-top), total, out=rest)
     logs = np.log(total, out=total)
     logs += top
     return logs.squeeze(axis)
@@ -204,9 +201,11 @@ def softmax(eta: Floats) -> Floats:
         return found
     top: Any = 0.0
     single = eta.dtype != np.float64  # errors of exp add up over many rows; that of exp(0) is 0
-    # of few rows the methods `max`, `min` and `sum` would take half of the time
-    if single or max(np.maximum.reduce(eta, None), -np.minimum.reduce(eta, None)) > SAFE:
+    some = single or np.vdot(eta, eta) > SAFE**2  # a quick look, enough of few rows
+    if single or (some and max(np.maximum.reduce(eta, None), -np.minimum.reduce(eta, None)) > SAFE):
         top = eta.max(axis=0)
+        if not single:  # what other rows have changes no digit
+            top[(top <= SAFE) & (eta.min(axis=0) >= -SAFE)] = 0.0
         eta -= top
         if eta.min() < LOWEST:
             eta[eta < LOWEST] = -np.inf
@@ -227,10 +226,6 @@ def mapped(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:
     eta = np.zeros((k + 1, *np.broadcast_shapes(odds.shape[1:], tau.shape[1:])))
     np.multiply(odds, gamma, out=eta[:k])
     eta[:k] += tau
-    if compiled.library() is None:
-        logs = against_zero(eta[:k], rest=eta[k:])
-        eta[eta < np.exp(LOWEST)] = 0.0
-        return eta, logs
     return eta, softmax(eta.reshape(k + 1, -1)).reshape(eta.shape[1:])
 
 

@@ -87,7 +87,8 @@ class LinearMapLoss:
 
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return what `__call__` does, without the Hessian; labels enter by their sums alone."""
-        value, gradient = -float(theta @ self.statistic.ravel()), -self.statistic
+        rounded = theta.astype(self.scores.dtype)  # as in eta: else values err by as much
+        value, gradient = -float(rounded @ self.statistic.ravel()), -self.statistic
         for part in self._parts(self._light):
             scores, g = self.scores[:, part], self._eta(theta, self.scores[:, part])
             if self.weighted:

@@ -142,8 +142,7 @@ def fit_many(
     """
     partition = LogPartitionOperator(log_odds, weight, n_jobs=n_jobs)
     objective = LikelihoodOperator(partition, statistic, penalty=penalty, centre=centre, free=free)
-    with np.errstate(over="ignore", invalid="ignore"):  # on the way to a limit; never at the end
-        solution = minimize_pcg(objective, start)
+    solution = minimize_pcg(objective, start)
     wanted = hessian and has_whole_hessian(len(statistic))
     whole = objective.hessian(solution.x) if wanted else None
     assert objective.first_blocks is not None

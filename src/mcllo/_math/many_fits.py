@@ -17,8 +17,9 @@ about the square of the tolerance, the estimate to its root, in standard errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,10 +75,15 @@ class Problems:
     tol: float = TOL
     max_iter: int = MAX_ITER
 
-    def minima(self, log_odds: Floats, weight: Floats | None = None) -> Minima:
-        """Return the minima for log odds (K, n) or (K, B, n), and weights (n,) or (B, n)."""
+    def minima(
+        self, log_odds: Floats, weight: Floats | None = None, about: Floats | None = None
+    ) -> Minima:
+        """Return the minima for log odds (K, n) or (K, B, n), and weights (n,) or (B, n).
+
+        `about` are Hessians of A, (B, P, P), near enough for searches of many rows without C.
+        """
         if not compiled.is_for(log_odds):
-            return self._together(each_partition(log_odds, weight))
+            return self._together(each_partition(log_odds, weight, about))
         made, at = self._empty(), self.first
         first = None if at is None else np.hstack([at.value, at.gradient, at.hessian.ravel()])
         size, steps = made.hessian.shape[1], np.empty(len(made.value), dtype=np.int64)
@@ -101,13 +107,9 @@ class Problems:
     def _empty(self) -> Minima:
         count, size = self.statistics.shape
         n_free = size if self.basis is None else self.basis.shape[1]
-        return Minima(
-            np.empty((count, size)),
-            np.empty(count),
-            np.empty(count),
-            np.zeros(count, dtype=bool),
-            np.empty((count, n_free, n_free)),
-        )
+        theta, hessian = np.empty((count, size)), np.empty((count, n_free, n_free))
+        start, value = np.empty((2, count))
+        return Minima(theta, start, value, np.zeros(count, dtype=bool), hessian)
 
     def _together(self, partition: Partitions) -> Minima:
         """Return the minima without C, by steps that all problems take at once."""
@@ -131,14 +133,15 @@ class Problems:
             active = active[(decrement[active] > self.tol) & (length[active] > SHORTEST)]
             if len(active) == 0 or self.max_iter == 0:
                 break
-            trial = made.theta[active] + length[active, None] * step[active]
+            own: Any = active if len(active) < len(length) else slice(None)  # no copies of all
+            trial = made.theta[own] + length[own, None] * step[own]
             with np.errstate(over="ignore", invalid="ignore"):
                 value, gradient, hessian = self._terms(trial, active, partition(trial, active))
-            before = made.value[active]
-            enough = before - ENOUGH_DECREASE * length[active] * decrement[active]
-            fell = value <= enough + ROUNDING * (1.0 + np.abs(before))
+            before = made.value[own]
+            enough = before - ENOUGH_DECREASE * length[own] * decrement[own]
+            fell: Any = value <= enough + ROUNDING * (1.0 + np.abs(before))
             length[active[~fell]] *= 0.5
-            moved = active[fell]
+            moved, fell = (own, slice(None)) if fell.all() else (active[fell], fell)
             made.theta[moved], made.value[moved], length[moved] = trial[fell], value[fell], 1.0
             made.hessian[moved] = hessian[fell]
             step[moved], decrement[moved] = self._steps(hessian[fell], gradient[fell])
@@ -171,28 +174,42 @@ def _stacked(terms: Sequence[Terms]) -> ManyTerms:
     return np.array(value), np.array(gradient), np.array(hessian)
 
 
-def each_partition(log_odds: Floats, weight: Floats | None) -> Partitions:
-    """Return A of each problem, small ones together, large ones one by one in the same buffer."""
+def each_partition(
+    log_odds: Floats, weight: Floats | None, about: Floats | None = None
+) -> Partitions:
+    """Return A of each problem, small ones together, large ones one by one in the same buffer.
+
+    Of large ones the Hessian is that of `about`, where it is given.
+    """
     k, n = len(log_odds), log_odds.shape[-1]
     together = 1 if compiled.is_for(log_odds) else max(1, CHUNK_ELEMENTS // (k * n))
     odds, large = log_odds.reshape(k, -1, n), partial(LogPartition, n_jobs=1, buffers=[])
     counts = None if weight is None else weight.reshape(-1, n)  # each one's own, or one for all
 
     @cache
-    def alone(b: int) -> LogPartition:
+    def alone(b: int) -> Callable[[Floats], Terms]:
         own = None if counts is None else counts[b % len(counts)]
-        return large(odds[:, b % odds.shape[1]], own, dtype=odds.dtype)
+        whole = large(odds[:, b % odds.shape[1]], own, dtype=odds.dtype)
+        if about is None:
+            return whole
+        return lambda x: replace(whole.light(x, diagonal=False), hessian=about[b])
+
+    def block(theta: Floats, which: Codes) -> ManyTerms:
+        own = odds if odds.shape[1] in (1, len(which)) else odds[:, which]
+        unit = counts[which] if counts is not None and len(counts) > 1 else counts
+        return _block(own.transpose(1, 0, 2), unit, theta)
 
     def at(theta: Floats, which: Codes) -> ManyTerms:
         if together == 1:
-            return _stacked([alone(b)(x) for x, b in zip(theta, which.tolist(), strict=True)])
-        parts = []
-        for first in range(0, len(which), together):
-            part = slice(first, first + together)
-            own = odds[:, which[part]] if odds.shape[1] > 1 else odds
-            unit = counts[which[part]] if counts is not None and len(counts) > 1 else counts
-            parts.append(_block(own.transpose(1, 0, 2), unit, theta[part]))
-        value, gradient, hessian = (np.concatenate(part) for part in zip(*parts, strict=True))
+            parts = [_stacked([alone(b)(x) for x, b in zip(theta, which.tolist(), strict=True)])]
+        else:
+            starts = range(0, len(which), together)
+            parts = [block(theta[i : i + together], which[i : i + together]) for i in starts]
+        value, gradient, hessian = (
+            parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        )
+        if odds.dtype != np.float64:  # so far that of rounded numbers
+            value += np.einsum("bi,bi->b", gradient, theta - theta.astype(odds.dtype))
         return value, gradient, hessian
 
     return at

@@ -127,22 +127,22 @@ def minimize(
     first = terms = objective(x) if first is None else first
     decrement, n_iter = 0.0, 0
     tol = max(tol, LOST * abs(first.value))
-    while n_iter < max_iter and not terms.value <= reach:
-        direction, previous = solve(terms), decrement
-        with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        while n_iter < max_iter and not terms.value <= reach:
+            direction, previous = solve(terms), decrement
             decrement = max(0.0, -float(terms.gradient @ direction))
-        n_iter += 1
-        if n_iter == 1:
-            tol = min(tol, trace**2 / LEFT / max(decrement, TINY))
-        sure = settled or decrement <= SETTLED * previous
-        slow = endless and AS_BEFORE * previous < decrement <= SLOW
-        if slow or decrement <= tol * (1.0 if sure else SURELY_SETTLED):
-            slow = slow and n_iter > 1
-            return Solution(x + direction, first, terms, decrement, n_iter, True, slow)
-        found = line_search(objective, x, terms, direction, noise)
-        if found is None:
-            break
-        x, terms, _ = found
+            n_iter += 1
+            if n_iter == 1:
+                tol = min(tol, trace**2 / LEFT / max(decrement, TINY))
+            sure = settled or decrement <= SETTLED * previous
+            slow = endless and AS_BEFORE * previous < decrement <= SLOW
+            if slow or decrement <= tol * (1.0 if sure else SURELY_SETTLED):
+                slow = slow and n_iter > 1
+                return Solution(x + direction, first, terms, decrement, n_iter, True, slow)
+            found = line_search(objective, x, terms, direction, noise)
+            if found is None:
+                break
+            x, terms, _ = found
     return Solution(x, first, terms, decrement, n_iter, False)
 
 
@@ -169,22 +169,23 @@ def approach(
     x, decrement = start, np.inf
     first = terms = light(start) if first is None else first
     enough = max(enough, LOST * abs(first.value))
-    for n_iter in range(max_iter):
-        if n_iter == RENEWED and renew is not None:
-            secants = Secants(renew(x), secants.pairs[-1:])
-        direction, previous = -secants(terms.gradient), decrement
-        decrement = -float(terms.gradient @ direction)
-        if n_iter == 0:
-            enough = min(enough, trace**2 / LEFT / max(decrement, TINY))
-        if 0.0 <= decrement <= enough:
-            return Solution(x + direction, first, terms, decrement, n_iter, True)
-        falls = decrement <= fast * previous
-        found = line_search(light, x, terms, direction, noise) if falls else None
-        if found is None:
-            return Solution(x, first, terms, decrement, n_iter, False)
-        point, trial, part = found
-        secants.learn(point - x, trial.gradient - terms.gradient, part < 1.0)
-        x, terms = point, trial
+    with np.errstate(over="ignore", invalid="ignore"):
+        for n_iter in range(max_iter):
+            if n_iter == RENEWED and renew is not None:
+                secants = Secants(renew(x), secants.pairs[-1:])
+            direction, previous = -secants(terms.gradient), decrement
+            decrement = -float(terms.gradient @ direction)
+            if n_iter == 0:
+                enough = min(enough, trace**2 / LEFT / max(decrement, TINY))
+            if 0.0 <= decrement <= enough:
+                return Solution(x + direction, first, terms, decrement, n_iter, True)
+            falls = decrement <= fast * previous
+            found = line_search(light, x, terms, direction, noise) if falls else None
+            if found is None:
+                return Solution(x, first, terms, decrement, n_iter, False)
+            point, trial, part = found
+            secants.learn(point - x, trial.gradient - terms.gradient, part < 1.0)
+            x, terms = point, trial
     return Solution(x, first, terms, decrement, max_iter, False)
 
 
@@ -242,17 +243,16 @@ def line_search(
     that its value overflows is not an error: it is not lower, so halve on.
     """
     step = cut = 1.0
-    if not np.abs(direction).max() <= REACH:
+    if not float(direction @ direction) <= REACH**2:
         cut = max(1.0, float((np.abs(direction) / (REACH * (1.0 + np.abs(x)))).max()))
         direction = direction / cut
     slope = max(0.0, -float(terms.gradient @ direction))
     rounding = noise + ROUNDING * (1.0 + abs(terms.value))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(MAX_HALVINGS):
-            point = x + step * direction
-            trial = objective(point)
-            highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
-            if math.isfinite(trial.value) and trial.value <= highest:
-                return point, trial, step / cut
-            step *= 0.5
+    for _ in range(MAX_HALVINGS):
+        point = x + step * direction
+        trial = objective(point)
+        highest = terms.value - ENOUGH_DECREASE * step * slope + rounding
+        if math.isfinite(trial.value) and trial.value <= highest:
+            return point, trial, step / cut
+        step *= 0.5
     return None

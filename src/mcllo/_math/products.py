@@ -98,8 +98,7 @@ class LogPartitionOperator(LogPartition):
             return total
 
         with one_blas_thread():
-            groups = range(0, self.n_samples, self._group)
-            return np.sum(list(ordered_map(work, groups, self.n_threads)), axis=0)
+            return np.sum(list(ordered_map(work, self._groups, self.n_threads)), axis=0)
 
     def _moments(self, start: int, buffer: Floats) -> Floats:
         """Return the value and the sums that make gradient, D and blocks; keep the a_i."""

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Codes, Floats
+from .kernel import softmax
 
 Mask = NDArray[np.bool_]
 
@@ -117,5 +118,4 @@ def _log_total(theta: Floats, odds: Floats, classes: Mask) -> Floats:
     """Return ``log(1 + sum exp eta)`` of each row over these classes."""
     k = len(odds)
     eta = theta[:k, None][classes] + theta[k:, None][classes] * odds[classes]
-    top = eta.max(axis=0, initial=0.0)
-    return top + np.log(np.exp(-top) + np.exp(eta - top).sum(axis=0))
+    return softmax(np.vstack([eta, np.zeros(odds.shape[1])]))

@@ -7,9 +7,9 @@ minimised             ``nll(theta_b) + r/2 (|tau_b|^2 + |gamma_b - 1|^2)`` for e
 mean                  of all ``theta_b``: the geometric mean of the maps
 ====================  ==========================================================================
 
-Labels enter only through sums that all baselines share. ``gamma_bb`` and ``tau_bb`` do nothing and
-stay 1 and 0. Without some of the rows, of gradients g and Hessians H_o at theta_b, a fit begins at
-``theta_b + (H - H_o)^-1 g``, which costs a look at these rows alone: one Newton step is left to do.
+Labels enter only through sums that all baselines share. Without some of the rows, of gradients g
+and Hessians H_o at theta_b, a fit begins at ``theta_b + (H - H_o)^-1 g``, which costs a look at
+these rows alone: one Newton step is left to do.
 """
 
 from __future__ import annotations
@@ -28,75 +28,77 @@ from .rows import Rows
 
 MOST_TOGETHER = 2**21
 """Log odds of the baselines that are fitted at once: bounds their memory."""
+ENOUGH_FOR_MORE = 10_000
+"""Rows whose Hessians will do for a search of all."""
 
 
 @dataclass(frozen=True, eq=False)
 class BaselineMaps:
-    """(tau, gamma) of each baseline, shape (c, 2c), and the Hessians there, (c, 2c - 2, 2c - 2)."""
+    """(tau, gamma) of each baseline, shape (c, 2c - 2), and the Hessians there."""
 
     theta: Floats
     hessian: Floats
 
-    def without(self, rows: Rows) -> Floats:
-        """Return (tau, gamma), about, had these rows not been there."""
-        found = self.theta.copy()
-        for part, places, odds, statistics in _together(rows, MOST_TOGETHER):
-            theta = np.take_along_axis(found[part], places, axis=1)
-            _, slopes, hessians = each_partition(odds, rows.weight)(theta, np.arange(len(theta)))
-            theta += solve_each(self.hessian[part] - hessians, slopes - statistics)
-            np.put_along_axis(found[part], places, theta, axis=1)
-        return found
+    def without(self, rows: Rows) -> BaselineMaps:
+        """Return the maps, about, had these rows not been there."""
+        theta, hessian = self.theta.copy(), self.hessian.copy()
+        for part, odds, statistics in _together(rows, MOST_TOGETHER):
+            at = each_partition(odds, rows.weight)
+            _, slopes, lost = at(theta[part], np.arange(odds.shape[1]))
+            hessian[part] -= lost
+            theta[part] += solve_each(hessian[part], slopes - statistics)
+        return BaselineMaps(theta, hessian)
 
 
 def fit_baselines(
     rows: Rows,
     ridge: float,
     tol: float,
-    start: Floats | None = None,
+    near: BaselineMaps | None = None,
     most_together: int = MOST_TOGETHER,
 ) -> BaselineMaps:
-    """Return the best maps, found from (tau, gamma) of `start`; `tol` is what may be left."""
-    few = rows.first() if start is None else None
+    """Return the best maps, found from those `near`; `tol` is what may be left.
+
+    Without C, Hessians of many rows are only about theirs: those of maps near, or of fewer rows.
+    """
+    few = rows.first() if near is None else None
     if few is not None:
-        start = fit_baselines(few, ridge, tol).theta
-    c = len(rows.scores)
-    found = np.tile(np.repeat([0.0, 1.0], c), (c, 1)) if start is None else start.copy()
-    hessians = np.empty((c, 2 * c - 2, 2 * c - 2))
-    for part, places, odds, statistics in _together(rows, most_together):
-        problems = Problems(
-            statistics,
-            np.take_along_axis(found[part], places, axis=1),
-            penalty=ridge,
-            centre=identity_theta(c - 1),
-            tol=last_decrement(tol),
-        )
-        minima = problems.minima(odds, rows.weight)
-        np.put_along_axis(found[part], places, minima.theta, axis=1)
-        hessians[part] = minima.hessian
-    return BaselineMaps(found, hessians)
+        near = fit_baselines(few, ridge, tol)
+    c, size = len(rows.scores), 2 * len(rows.scores) - 2
+    identity, about = identity_theta(c - 1), None
+    theta = np.tile(identity, (c, 1)) if near is None else near.theta.copy()
+    if near is not None and (few is None or len(few.codes) >= ENOUGH_FOR_MORE):
+        about = near.hessian - ridge * np.eye(size)
+    hessian, last = np.empty((c, size, size)), last_decrement(tol)
+    for part, odds, statistics in _together(rows, most_together):
+        problems = Problems(statistics, theta[part], penalty=ridge, centre=identity, tol=last)
+        minima = problems.minima(odds, rows.weight, None if about is None else about[part])
+        theta[part], hessian[part] = minima.theta, minima.hessian
+    return BaselineMaps(theta, hessian)
 
 
-def _together(rows: Rows, most: int) -> Iterator[tuple[slice, Codes, Floats, Floats]]:
-    """Yield which baselines, the places of their numbers, log odds (K, B, n) and labels' sums."""
+def _together(rows: Rows, most: int) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Yield which baselines, their log odds (K, B, n) and labels' sums."""
     c, n = rows.scores.shape
-    *sums, counts = rows.loss.statistic.T
-    own, together = np.diagonal(sums), max(1, most // (c * n))
-    everyone = np.arange(c - 1) + (np.arange(c - 1) >= np.arange(c)[:, None])  # but the baseline
+    sums, together = rows.loss.statistic, max(1, most // (c * n))
     for first in range(0, c, together):
         part = slice(first, first + together)
-        others, baselines = everyone[part], np.arange(c)[part]
+        others, baselines = _others(c)[part], np.arange(c)[part]
         odds = rows.scores[others.T]
         odds -= rows.scores[baselines]
-        shared = own[others] - np.array(sums)[baselines[:, None], others]
-        yield part, np.hstack([others, others + c]), odds, np.hstack([counts[others], shared])
+        shared = sums[others, others] - sums[others, baselines[:, None]]
+        yield part, odds, np.concatenate([sums[others, -1], shared], axis=1)
+
+
+def _others(c: int) -> Codes:
+    """Return the classes that are not the baseline, for each baseline."""
+    return np.arange(c - 1) + (np.arange(c - 1) >= np.arange(c)[:, None])
 
 
 def map_of(baselines: Floats) -> Floats:
     """Return theta of every map, shape (c, c, c + 1), from (tau, gamma)."""
     c = len(baselines)
-    tau, gamma, j = baselines[:, :c], baselines[:, c:], np.arange(c)
-    theta = np.zeros((c, c, c + 1))
-    theta[:, j, j] = gamma
-    theta[j, :, j] -= gamma
-    theta[..., -1] = tau
+    b, j, theta = np.arange(c)[:, None], _others(c), np.zeros((c, c, c + 1))
+    theta[b, j, -1], theta[b, j, j] = baselines[:, : c - 1], baselines[:, c - 1 :]
+    theta[b, j, b] = -baselines[:, c - 1 :]
     return theta

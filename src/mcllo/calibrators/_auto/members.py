@@ -199,20 +199,20 @@ class MembersFit:
             told = replace(rows, scores=logs)
         return Members(soft, maps | self._ridge_maps(rows, told, tol, near), similar)
 
-    def _without(self, left_out: Rows, soft: SoftTemperature) -> Floats:
+    def _without(self, left_out: Rows, soft: SoftTemperature) -> BaselineMaps:
         """Return where baselines' maps begin without these rows, of log g by their own `soft`.
 
         As log g changes, by u and slip, gamma does: by the slope of the old ones on the new.
         """
         assert self.baselines is not None
         if len(left_out.codes) == 0 or self.rows.scores.size < MANY_SCORES:
-            return self.baselines.theta  # a pass over few rows costs no more than this
+            return self.baselines  # a pass over few rows costs no more than this
         (_, old), (g, new) = (each.both(left_out.scores) for each in (self.whole.soft, soft))
         start = self.baselines.without(replace(left_out, scores=old))
         new -= (g * new).sum(axis=0)
         spread = float((g * new * new).sum())
         if spread > 0.0:
-            start[:, len(g) :] *= float((g * new * old).sum()) / spread
+            start.theta[:, len(g) - 1 :] *= float((g * new * old).sum()) / spread
         return start
 
     def _ridge_maps(

@@ -52,7 +52,9 @@ class SimilarClasses(Result):
 
     def both(self, g: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return probabilities and their logarithms, shape (c, n), of g and ``x = log g``."""
-        eta = _eta(_features(x, g, self.similarity), self.shared, self.intercept)
+        weights = np.concatenate([self.shared, self.intercept])
+        weights[SAME] += 1.0
+        eta = _eta(_features(x, g, self.similarity), weights)
         p = eta.copy()
         eta -= softmax(p)
         return p, eta
@@ -111,7 +113,7 @@ class SimilarLoss:
         size = N_SHARED * rows.scores.size  # in one piece: the system hands large ones out faster
         self._kept, self._known = np.empty(size if size <= MOST_KEPT else 0, g.dtype), set[int]()
         self.ridge = np.repeat([SHARED, OWN * np.sqrt(c)], [N_SHARED, c])
-        self.statistic = np.zeros(N_SHARED + c)
+        self.plain, self.statistic = np.eye(N_SHARED + c)[SAME], np.zeros(N_SHARED + c)
         self.statistic[N_SHARED:] = np.bincount(rows.codes, weights=rows.weight, minlength=c)
 
     def light(self, x: Floats) -> Terms:
@@ -127,6 +129,7 @@ class SimilarLoss:
 
     def _stretches(self, x: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
         """Return rows, features and eta, stretch by stretch."""
+        weights = (x + self.plain).astype(self.g.dtype)
         for part in self.rows.chunks((N_SHARED + 1) * len(self.alike)):
             scores = self.rows.scores[:, part]
             room = self._kept[N_SHARED * len(scores) * part.start :][: N_SHARED * scores.size]
@@ -138,7 +141,7 @@ class SimilarLoss:
                 own = features[:, codes, np.arange(len(codes))]
                 self.statistic[:N_SHARED] += own @ self.rows.unit[part]
                 self._known.add(part.start)
-            yield part, features, _eta(features, x[:N_SHARED], x[N_SHARED:])
+            yield part, features, _eta(features, weights)
 
     def __call__(self, x: Floats, *, whole: bool = True) -> Terms:
         """Return value, gradient and Hessian, empty unless the `whole` is asked for."""
@@ -152,7 +155,7 @@ class SimilarLoss:
                 self._add_hessian(hessian, features, p, weighted)
             gradient[:k] += features.reshape(k, -1) @ weighted.ravel()
             gradient[k:] += weighted.sum(axis=1)
-        value -= float(x @ self.statistic) + self.statistic[SAME]
+        value -= float((x + self.plain).astype(self.g.dtype) @ self.statistic)  # as in eta
         return Terms(value, gradient - self.statistic, hessian)
 
     @staticmethod
@@ -182,10 +185,9 @@ def _features(x: Floats, g: Floats, alike: Floats, room: Floats | None = None) -
     return features
 
 
-def _eta(features: Floats, shared: Floats, intercept: Floats) -> Floats:
-    """Return eta, shape (c, n); x, which is a feature, counts once more."""
-    weights = shared.astype(features.dtype)
-    weights[SAME] += 1.0
-    eta: Floats = (weights @ features.reshape(N_SHARED, -1)).reshape(features.shape[1:])
-    eta += intercept[:, None].astype(eta.dtype)
+def _eta(features: Floats, weights: Floats) -> Floats:
+    """Return eta, shape (c, n), of (b, a); x, which is a feature, counts once more in b."""
+    shared, intercept = weights[:N_SHARED], weights[N_SHARED:]
+    eta: Floats = (shared @ features.reshape(N_SHARED, -1)).reshape(features.shape[1:])
+    eta += intercept[:, None]
     return eta

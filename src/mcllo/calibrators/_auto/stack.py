@@ -291,9 +291,8 @@ def fit_stack(predictions: Predictions, enough: int | None = None) -> Stack:
     counts = predictions.weight_kind == "frequency" and predictions.has_whole_weights
     if groups is None and not counts:
         groups = np.arange(predictions.n_samples)  # each row is one, whatever its weight
-    parts = left_out_members(fit, folds)
     every = thinning(len(folds.rows), len(scores), SHOWN_CELLS)
-    logs, tables = left_out(fit, folds, parts, every)
+    logs, tables = left_out(fit, folds, every)
     prior = np.where(np.arange(len(names)) < 2, SIMPLE, RICH)
     groups = None if groups is None else groups[folds.rows]
     # the weights for each judge, from the other judges' parts, and last those of all
@@ -321,21 +320,15 @@ def _trust(gain: float, spread: float) -> float:
     return gain**2 / (gain**2 + (CAUTION * spread) ** 2) if gain > 0.0 else 0.0
 
 
-def left_out_members(fit: MembersFit, folds: Folds) -> list[Members]:
-    """Return the members fitted without each fold."""
-    full = np.ones(len(fit.rows.codes)) if fit.rows.weight is None else fit.rows.weight
-    return fit.parts([full - folds.left_out(fold, len(full)) for fold in range(folds.n_folds)])
-
-
-def left_out(
-    fit: MembersFit, folds: Folds, parts: list[Members], every: int
-) -> tuple[Floats, Floats]:
-    """Return L, one row for each part of `folds`, and what the members make of the parts 0,
-    `every`, ..., shape (K, c, m).
+def left_out(fit: MembersFit, folds: Folds, every: int) -> tuple[Floats, Floats]:
+    """Return L, one row for each part of `folds`, by members that were fitted without its fold; and
+    what these make of the parts 0, `every`, ..., shape (K, c, m).
     """
+    full = fit.rows.unit
+    kept = [full - folds.left_out(fold, len(full)) for fold in range(folds.n_folds)]
     shape = len(fit.whole.names), len(fit.rows.scores), -(-len(folds.rows) // every)
     logs, tables = np.empty((len(folds.rows), shape[0])), np.empty(shape)
-    for fold, part in enumerate(parts):
+    for fold, part in enumerate(fit.parts(kept)):
         own = np.flatnonzero(folds.folds == fold)
         answers = part.answers(fit.rows.scores.take(folds.rows[own], axis=1))
         logs[own] = label_logs(answers, fit.rows.codes[folds.rows[own]])
