@@ -35,7 +35,7 @@ MOST_GROUPS = 32
 """Groups of chunks whose sums are kept apart and added in order."""
 GROUP_ELEMENTS, IN_C = 2**22, 2**16
 """K times K of all of them together, about; in C, which needs no small chunks, fewer."""
-ROUGH, ENOUGH_ROWS = 4, 10
+ROUGH, ENOUGH_ROWS = 7, 5
 """One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
 LIGHT, LIGHTER = 1, 2
 SAFE = 600.0
@@ -89,7 +89,7 @@ class LogPartition:
         self._in_c = compiled.is_for(log_odds)
         self._at = compiled.address(log_odds), compiled.address(self._root)
         most_groups = (IN_C if self._in_c else GROUP_ELEMENTS) // (k * k)
-        most_groups = max(2 * ROUGH if self._in_c else 2, min(MOST_GROUPS, most_groups))
+        most_groups = max(ROUGH + 1 if self._in_c else 2, min(MOST_GROUPS, most_groups))
         self._group = self._rows * -(-n // (self._rows * most_groups))
         self._groups = range(0, n, self._group)
         self._spare: list[Floats] = [] if buffers is None else buffers
