@@ -148,6 +148,14 @@ def test_softmax_of_scores_that_are_all_low():
     np.testing.assert_allclose(eta, 0.5)
 
 
+def test_probabilities_of_less_than_c_knows_are_0():
+    # exp(-400) / exp(320) is a number of few digits, which C calls 0; 1e-6 stands for a 0 later on
+    eta = np.array([[320.0, 1.0], [-400.0, 2.0]])
+    softmax(eta)
+    assert eta[1, 0] == 0.0
+    assert eta[0, 1] == pytest.approx(1.0 / (1.0 + np.e), rel=1e-15)
+
+
 def test_errors_of_single_precision_do_not_add_up():
     # exp of float32 may err to one side: without a largest term of exactly 1 that was 9e-4 here.
     eta = np.log(np.random.default_rng(0).dirichlet(np.ones(10), size=100_000).T).astype("f4")

@@ -39,8 +39,9 @@ ROUGH, ENOUGH_ROWS = 7, 5
 """One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
 LIGHT, LIGHTER = 1, 2
 SAFE = 600.0
-SAFE_SINGLE = 80.0
-"""Largest eta whose exponentials, thousands of them, can be added without overflow."""
+SAFE_SINGLE, SAFE_BOTH = 80.0, 300.0
+"""Largest eta whose exponentials, thousands of them, can be added without overflow; and of either
+sign, where no probability comes near exp(LOWEST)."""
 LOWEST = -708.0
 """exp of less is 0, as in C: what comes next would be numbers of fewer and fewer digits."""
 ROUNDED_UP = 1.0 + 2e-15
@@ -201,11 +202,11 @@ def softmax(eta: Floats) -> Floats:
         return found
     top: Any = 0.0
     single = eta.dtype != np.float64  # errors of exp add up over many rows; that of exp(0) is 0
-    some = single or np.vdot(eta, eta) > SAFE**2  # a quick look, enough of few rows
-    if single or (some and max(np.maximum.reduce(eta, None), -np.minimum.reduce(eta, None)) > SAFE):
+    some = single or np.vdot(eta, eta) > SAFE_BOTH**2  # a quick look, enough of few rows
+    if some and (single or max(eta.max(), -eta.min()) > SAFE_BOTH):
         top = eta.max(axis=0)
         if not single:  # what other rows have changes no digit
-            top[(top <= SAFE) & (eta.min(axis=0) >= -SAFE)] = 0.0
+            top[(top <= SAFE_BOTH) & (eta.min(axis=0) >= -SAFE_BOTH)] = 0.0
         eta -= top
         if eta.min() < LOWEST:
             eta[eta < LOWEST] = -np.inf

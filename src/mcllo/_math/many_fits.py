@@ -205,9 +205,7 @@ def each_partition(
         else:
             starts = range(0, len(which), together)
             parts = [block(theta[i : i + together], which[i : i + together]) for i in starts]
-        value, gradient, hessian = (
-            parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        )
+        value, gradient, hessian = (np.concatenate(part) for part in zip(*parts, strict=True))
         if odds.dtype != np.float64:  # so far that of rounded numbers
             value += np.einsum("bi,bi->b", gradient, theta - theta.astype(odds.dtype))
         return value, gradient, hessian
