@@ -75,7 +75,6 @@ def test_value_gradient_and_hessian():
     np.testing.assert_array_equal(light.gradient, terms.gradient)
     steps = [loss(x + d).gradient - terms.gradient for d in 1e-6 * np.eye(11)]
     np.testing.assert_allclose(terms.hessian, np.array(steps) / 1e-6, atol=2e-3)
-
     assert np.linalg.eigvalsh(terms.hessian).min() > 0.0  # convex
 
 

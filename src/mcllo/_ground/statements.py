@@ -152,8 +152,7 @@ def quiet(*categories: type[Warning]) -> Iterator[None]:
 @contextmanager
 def once() -> Iterator[None]:
     """Issue the first warning of each kind when the block ends; it holds the others (`also`)."""
-    found: list[MclloWarning] = []
-    with listening((*_ears.get(), ((Warning,), found))):
+    with heard() as found:
         yield
     issue_once(found)
 

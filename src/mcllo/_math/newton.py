@@ -240,7 +240,7 @@ def line_search(
 
     Return the point, its terms and how much of the direction that is, or None where no step helps.
     A direction is cut where a coordinate would grow more than `REACH` times. A trial so far out
-    that its value overflows is not an error: it is not lower, so halve on.
+    that its value overflows is no error, which callers see to: it is not lower, so halve on.
     """
     step = cut = 1.0
     if not float(direction @ direction) <= REACH**2:
