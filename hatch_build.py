@@ -133,7 +133,10 @@ def find_compiler() -> list[str] | None:
     if wanted_target():
         return [sys.executable, *("-m", "ziglang", "cc", "-s", "-target", wanted_target())]
     if "CC" in os.environ:
-        return shlex.split(os.environ["CC"]) or None
+        given = os.environ["CC"]
+        if shutil.which(given):  # a path with spaces in it, which shell words would cut
+            return [given]
+        return shlex.split(given) or None
     own = shlex.split(sysconfig.get_config_var("CC") or "")[:1]
     for name in (*own, "cc", "gcc", "clang"):
         if shutil.which(name):
