@@ -1,4 +1,5 @@
-"""mcllo: are these class probabilities calibrated, which classes are wrong, and what is the repair?
+"""mcllo: are these class probabilities calibrated, which classes are wrong, and how are they
+recalibrated?
 
 The public names, nothing else; each loads its module when first used.
 """
@@ -21,7 +22,7 @@ _NAMES = {
     "_fit.map": "MCLLOMap",
     "_fit.fit": "Intervals MCLLOFit",
     "_fit.profile": "profile_intervals",
-    "_fit.repaired": "RepairedProbabilities",
+    "_fit.recalibrated": "RecalibratedProbabilities",
     "metrics._reliability": "ReliabilityCurve reliability_curve",
     "metrics._smooth": "SmoothCurve smooth_curve",
     "_inference.likelihood_tests": "CalibrationTest",
@@ -29,19 +30,19 @@ _NAMES = {
     "_inference.robust": "RobustTest robust_test",
     "_inference.consistency": "IsotonicCurve isotonic_curve",
     "_inference.omnibus": "OmnibusTest omnibus_test",
-    "_inference.size": "Size",
+    "_inference.effect_size": "EffectSize",
     "_inference.posterior": "CalibrationPosterior calibration_posterior",
     "_inference.boldness": "BoldRecalibration boldness_recalibrate",
     "_inference.bootstrap": "BootstrapFits bootstrap_fits",
-    "_diagnosis.ladder": "Ladder ladder",
+    "_diagnosis.nested_models": "NestedModels nested_models",
     "_diagnosis.class_tests": "ClassTests class_tests",
-    "_diagnosis.culprits": "Culprits",
+    "_diagnosis.attribution": "ClassAttribution",
     "_diagnosis.baseline_sensitivity": "BaselineSensitivity baseline_sensitivity",
     "_diagnosis.calibration_table": "CalibrationTable calibration_table",
     "_diagnosis.zero_sensitivity": "ZeroSensitivity zero_sensitivity",
     "_assessment.verdict": "Verdict",
     "_assessment.assessment": "Assessment",
-    "_assessment.subgroups": "Subgroups subgroups",
+    "_assessment.subgroup_results": "Subgroups subgroups",
     "_assessment.details": "Details",
     "calibrators": "AutoCalibrator CALIBRATORS MCLLOCalibrator load_calibrator",
     "_monitor.monitor": "Monitor",
@@ -70,18 +71,18 @@ if TYPE_CHECKING:
     from . import simulate as simulate
     from ._assessment.assessment import Assessment as Assessment
     from ._assessment.details import Details as Details
-    from ._assessment.subgroups import Subgroups as Subgroups
-    from ._assessment.subgroups import subgroups as subgroups
+    from ._assessment.subgroup_results import Subgroups as Subgroups
+    from ._assessment.subgroup_results import subgroups as subgroups
     from ._assessment.verdict import Verdict as Verdict
+    from ._diagnosis.attribution import ClassAttribution as ClassAttribution
     from ._diagnosis.baseline_sensitivity import BaselineSensitivity as BaselineSensitivity
     from ._diagnosis.baseline_sensitivity import baseline_sensitivity as baseline_sensitivity
     from ._diagnosis.calibration_table import CalibrationTable as CalibrationTable
     from ._diagnosis.calibration_table import calibration_table as calibration_table
     from ._diagnosis.class_tests import ClassTests as ClassTests
     from ._diagnosis.class_tests import class_tests as class_tests
-    from ._diagnosis.culprits import Culprits as Culprits
-    from ._diagnosis.ladder import Ladder as Ladder
-    from ._diagnosis.ladder import ladder as ladder
+    from ._diagnosis.nested_models import NestedModels as NestedModels
+    from ._diagnosis.nested_models import nested_models as nested_models
     from ._diagnosis.zero_sensitivity import ZeroSensitivity as ZeroSensitivity
     from ._diagnosis.zero_sensitivity import zero_sensitivity as zero_sensitivity
     from ._files.read import read_predictions as read_predictions
@@ -89,7 +90,7 @@ if TYPE_CHECKING:
     from ._fit.fit import MCLLOFit as MCLLOFit
     from ._fit.map import MCLLOMap as MCLLOMap
     from ._fit.profile import profile_intervals as profile_intervals
-    from ._fit.repaired import RepairedProbabilities as RepairedProbabilities
+    from ._fit.recalibrated import RecalibratedProbabilities as RecalibratedProbabilities
     from ._ground.statements import Statement as Statement
     from ._inference.boldness import BoldRecalibration as BoldRecalibration
     from ._inference.boldness import boldness_recalibrate as boldness_recalibrate
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from ._inference.calibration_test import calibration_test as calibration_test
     from ._inference.consistency import IsotonicCurve as IsotonicCurve
     from ._inference.consistency import isotonic_curve as isotonic_curve
+    from ._inference.effect_size import EffectSize as EffectSize
     from ._inference.likelihood_tests import CalibrationTest as CalibrationTest
     from ._inference.omnibus import OmnibusTest as OmnibusTest
     from ._inference.omnibus import omnibus_test as omnibus_test
@@ -105,7 +107,6 @@ if TYPE_CHECKING:
     from ._inference.posterior import calibration_posterior as calibration_posterior
     from ._inference.robust import RobustTest as RobustTest
     from ._inference.robust import robust_test as robust_test
-    from ._inference.size import Size as Size
     from ._input.predictions import Predictions as Predictions
     from ._monitor.monitor import Monitor as Monitor
     from ._monitor.status import MonitorStatus as MonitorStatus

@@ -2,7 +2,7 @@
 
 ====  ===========================================================================================
 0     done
-1     miscalibrated, and it matters (``--gate``; with ``--strict`` also by little)
+1     miscalibrated (``--gate``; with ``--strict`` also negligibly)
 2     bad input, one line on standard error
 3     these rows cannot tell (``--gate``)
 70    a mistake in mcllo itself: one line, how to report it (``MCLLO_TRACEBACK=1`` shows more)
@@ -25,7 +25,11 @@ import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from ._ground.optional import CLI_EXTRA, check_installed
 from .exceptions import MclloError
+
+NEEDED = ("typer", "rich", "pyarrow", "jinja2", "matplotlib")
+"""The packages of the extra ``cli``: a verb is refused before it works, not half-way."""
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Threads work on different rows here. Those that BLAS starts by itself wait for each other on a
@@ -55,7 +59,11 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Return the exit code of a command line."""
-    from ._cli.app import Abort, UsageError, command
+    try:
+        check_installed(NEEDED, CLI_EXTRA, "the command")
+    except MclloError as error:
+        return _fail(str(error))
+    from ._cli.commands import Abort, UsageError, command
     from ._cli.options import FLAG_WORDS
 
     output = sys.stdout

@@ -4,18 +4,19 @@ A message is a `Phrase`: a template, written in the source, and the parts that f
 another name elsewhere is a part of its own, and `Words` say the name; names of classes, columns and
 files are parts too, so that nobody ever reads a finished sentence again.
 
-==========================  ===================  ========================  =====================
-part                        Python               a file                    the command line
-==========================  ===================  ========================  =====================
-``Option("clip", 0)``       ``clip=0``                                     ``--clip 0``
-``{argument}``              ``clip``, ``probs``  ``probabilities``         ``--clip``
-``{row}``                   ``row 6``            ``line 8 of b.csv``
-``{found}`` at a row        ``probs[6, 0]=2``    ``2 in column 'cat',      ``--clip 2`` without
-                                                 line 8 of b.csv``         a row
-``{gap}``                   ``y[6] is missing``  ``column 'y' is empty
-                                                 in line 8 of b.csv``
-``Either(...)``             words of its own for each of them
-==========================  ===================  ========================  =====================
+=====================  ========================  ========================  =========================
+part                   Python                    a file                    the command line
+=====================  ========================  ========================  =========================
+``Option("clip", 0)``  ``clip=0``                ``--clip 0``
+``{argument}``         ``clip``, ``probs``       ``probabilities``         ``--clip``
+``{row}``              ``row 6``                 ``line 8 of b.csv``
+``{found}`` at a row   ``probs[6, 0]=2``         ``2 in column 'cat',      ``--clip 2`` without a
+                                                 line 8 of b.csv``         row
+``{gap}``              ``y[6] is missing``       ``column 'y' is empty in
+                                                 line 8 of b.csv``
+``Either(...)``        words of its own for
+                       each of them
+=====================  ========================  ========================  =========================
 
 Names in braces are the fields of the error, ``{value}`` among them; ``{}`` are the other parts.
 """
@@ -158,7 +159,27 @@ def _said(part: object, words: Words, fields: dict[str, str]) -> object:
 
 
 class MclloError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose.
+
+    Parameters
+    ----------
+    message : str or Phrase
+        What must hold, and what was found.
+    remedy : str or Phrase, optional
+        What to do; follows the message.
+
+    See Also
+    --------
+    InputError : Data or an argument breaks a rule.
+    FileFormatError : A file cannot be read.
+    mcllo.export.ExportError : A calibrator has no such form.
+    MclloWarning : Base of the warnings.
+
+    Examples
+    --------
+    >>> print(MclloError("the store is locked.", remedy="Close the other monitor."))
+    the store is locked. Close the other monitor.
+    """
 
     def __init__(self, message: Text = "", *, remedy: Text | None = None) -> None:
         self.message, self.remedy = message, remedy
@@ -184,16 +205,26 @@ class MclloError(Exception):
 class InputError(MclloError, ValueError):
     """The data or an argument breaks a rule; the message is one sentence with the remedy.
 
+    Nothing was computed. It is a `ValueError` too, as scikit-learn expects.
+
     Parameters
     ----------
     message : str or Phrase, optional
-        What must hold, and what was found. Default: ``argument must rule; got value.``
-    argument, rule, remedy : str or Phrase, optional
-        The name of the argument at fault, what must hold of it, and what to do.
+        What must hold, and what was found. Default: a sentence made of the other arguments.
+    argument, rule : str or Phrase, optional
+        The name of the argument at fault, and what must hold of it.
     value : object, optional
         What was found; a `Phrase` says it in words.
     row, column : int, optional
         Zero-based place of the offending value; a column may also be a name.
+    remedy : str or Phrase, optional
+        What to do; follows the message.
+
+    See Also
+    --------
+    FileFormatError : A file cannot be read.
+    MclloError : Its base.
+    mcllo.Predictions : Where rows are checked.
 
     Examples
     --------
@@ -246,7 +277,32 @@ class InputError(MclloError, ValueError):
 
 
 class FileFormatError(MclloError, ValueError):
-    """A file cannot be read, or is not what its use needs."""
+    """A file cannot be read, or is not what its use needs.
+
+    Nothing of it was used. It is a `ValueError` too.
+
+    Parameters
+    ----------
+    message : str or Phrase
+        What is wrong with the file.
+    column : str, optional
+        The column that is missing or wrong.
+    remedy : str or Phrase, optional
+        What to do; follows the message.
+
+    See Also
+    --------
+    mcllo.read_predictions : Raises it.
+    mcllo.load_calibrator : Raises it.
+    InputError : Values break a rule.
+    MclloError : Its base.
+
+    Examples
+    --------
+    >>> error = FileFormatError("a.csv has no column 'y'.", column="y", remedy="Name it by label=.")
+    >>> print(error)
+    a.csv has no column 'y'. Name it by label=.
+    """
 
     def __init__(
         self, message: Text = "", *, column: str | None = None, remedy: Text | None = None
@@ -272,6 +328,13 @@ class MclloWarning(UserWarning):
     ----------
     also : tuple of MclloWarning
         Further warnings of the same kind in the same call, which were not issued.
+
+    See Also
+    --------
+    SeparationWarning : No finite estimate.
+    ZeroProbabilityWarning : Zeros were clipped.
+    ConvergenceWarning : Numbers are approximate.
+    MclloError : Base of the errors.
 
     Examples
     --------
@@ -299,20 +362,188 @@ class MclloWarning(UserWarning):
 
 
 class ZeroProbabilityWarning(MclloWarning):
-    """Probabilities of 0 were raised to a floor; statistics that use log odds depend on it."""
+    """Probabilities of 0 were clipped; statistics that use log odds depend on the bound.
+
+    The message has the floor, `detail` and `numbers` how many there were. p-values and parameters
+    depend on the floor, most of all where a class of probability 0 came true.
+
+    Parameters
+    ----------
+    message : str or Phrase
+        What Python prints: the same words for the same kind of trouble, so that its filters can
+        tell a repetition.
+    detail : str or Phrase, optional
+        The whole sentence, with counts. Default: the message.
+    numbers : mapping, optional
+        The counts and names in it, as values.
+
+    See Also
+    --------
+    mcllo.zero_sensitivity : The test under several floors.
+    mcllo.Predictions : Takes `clip`, and counts what was clipped.
+    MclloWarning : Its base.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import mcllo
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     p = mcllo.Predictions.from_arrays([[1.0, 0.0], [0.2, 0.8]], [0, 1])
+    >>> caught[0].category.__name__, p.n_zeros, p.clip
+    ('ZeroProbabilityWarning', 1, 1e-06)
+    """
 
 
 class SeparationWarning(MclloWarning):
-    """The maximum likelihood estimate does not exist: no finite parameters are best."""
+    """The maximum likelihood estimate does not exist: no finite parameters are best.
+
+    The predictions separate the labels of some classes. Estimates drift to infinity, have no
+    standard errors, and give new rows probabilities near 0 and 1; a penalty gives finite estimates.
+
+    Parameters
+    ----------
+    message : str or Phrase
+        What Python prints: the same words for the same kind of trouble, so that its filters can
+        tell a repetition.
+    detail : str or Phrase, optional
+        The whole sentence, with counts. Default: the message.
+    numbers : mapping, optional
+        The counts and names in it, as values.
+
+    See Also
+    --------
+    mcllo.MCLLOCalibrator : Its `penalty` gives finite estimates.
+    ConvergenceWarning : A maximum exists but was not reached.
+    MclloWarning : Its base.
+
+    Notes
+    -----
+    When the estimate exists is the subject of [1]_; penalties that make it exist are studied in
+    [2]_.
+
+    References
+    ----------
+    .. [1] A. Albert, J. A. Anderson (1984). On the existence of maximum likelihood estimates in
+           logistic regression models. Biometrika 71.
+    .. [2] G. Heinze, M. Schemper (2002). A solution to the problem of separation in logistic
+           regression. Statistics in Medicine 21:2409-2419.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import mcllo
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     fit = mcllo.MCLLOCalibrator().fit([[0.9, 0.1], [0.2, 0.8]], [0, 1]).fit_
+    >>> caught[0].category.__name__, fit.separated
+    ('SeparationWarning', True)
+    """
 
 
 class ConvergenceWarning(MclloWarning):
-    """The solver stopped before it reached its tolerance; the numbers are approximate."""
+    """The solver stopped before it reached its tolerance; the numbers are approximate.
+
+    Estimates, standard errors and p-values of that fit are approximate; ``MCLLOFit.gradient_norm``
+    says how far it is from a maximum.
+
+    Parameters
+    ----------
+    message : str or Phrase
+        What Python prints: the same words for the same kind of trouble, so that its filters can
+        tell a repetition.
+    detail : str or Phrase, optional
+        The whole sentence, with counts. Default: the message.
+    numbers : mapping, optional
+        The counts and names in it, as values.
+
+    See Also
+    --------
+    SeparationWarning : No maximum exists.
+    mcllo.MCLLOFit : Has `converged` and `gradient_norm`.
+    MclloWarning : Its base.
+
+    Examples
+    --------
+    >>> warning = ConvergenceWarning("the solver stopped early.", numbers={"n_iter": 100})
+    >>> str(warning), warning.numbers["n_iter"]
+    ('the solver stopped early.', 100)
+    """
 
 
 class AbsentClassWarning(MclloWarning):
-    """A class has no row in the labels, so nothing can be learned about it."""
+    """A class has no row in the labels, so nothing can be learned about it.
+
+    The message says what the method makes of it: some methods leave such a class as predicted, of
+    others its estimates do not exist. Whether its predictions are right cannot be told.
+
+    Parameters
+    ----------
+    message : str or Phrase
+        What Python prints: the same words for the same kind of trouble, so that its filters can
+        tell a repetition.
+    detail : str or Phrase, optional
+        The whole sentence, with counts. Default: the message.
+    numbers : mapping, optional
+        The counts and names in it, as values.
+
+    See Also
+    --------
+    LabelShiftWarning : Class shares differ between rows.
+    SeparationWarning : Another reason why no estimate exists.
+    MclloWarning : Its base.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mcllo.calibrators import TemperatureScaling
+    >>> rows = [[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.5, 0.4, 0.1]]
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     calibrator = TemperatureScaling(classes=[0, 1, 2]).fit(rows, [0, 1, 1])
+    >>> caught[0].category.__name__, caught[0].message.numbers["classes"]
+    ('AbsentClassWarning', (2,))
+    """
 
 
 class LabelShiftWarning(MclloWarning):
-    """Rows to repair have other class shares than the rows that the repair was learned from."""
+    """Rows to recalibrate have other class shares than those learned from, or nobody can tell.
+
+    A recalibration with ``prior="fit"`` carries the class shares it was learned from over to rows
+    where they are wrong.
+
+    Parameters
+    ----------
+    message : str or Phrase
+        What Python prints: the same words for the same kind of trouble, so that its filters can
+        tell a repetition.
+    detail : str or Phrase, optional
+        The whole sentence, with counts. Default: the message.
+    numbers : mapping, optional
+        The counts and names in it, as values.
+
+    See Also
+    --------
+    mcllo.MCLLOCalibrator : Its `prior` says which class shares to expect.
+    AbsentClassWarning : A class without a row.
+    MclloWarning : Its base.
+
+    Notes
+    -----
+    Mean predictions of these rows are compared with those of the rows learned from.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from mcllo import MCLLOCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.dirichlet([1, 1], size=500)
+    >>> y = (rng.random(500) < rows[:, 1]).astype(int)
+    >>> calibrator = MCLLOCalibrator().fit(rows, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     recalibrated = calibrator.predict_proba(rng.dirichlet([4, 1], size=500))
+    >>> [each.category.__name__ for each in caught]
+    ['LabelShiftWarning']
+    """

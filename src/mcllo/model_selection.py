@@ -12,10 +12,10 @@ F_1 .. F_k of the rows:
                      the rows given, which must not be those it was trained on
 ===================  =============================================================================
 
-What a calibrator reads of a classifier is in `calibrators/_scores`. Metadata (weights, groups,
-other parameters of ``fit``) go where scikit-learn's routing sends them when it is enabled. When it
-is not: ``groups`` to the folds, ``sample_weight`` to the classifier (to a pipeline's last step) and
-to the calibrator, all else to the classifier.
+What a calibrator reads of a classifier is in `calibrators/_classifier_scores`. Metadata (weights,
+groups, other parameters of ``fit``) go where scikit-learn's routing sends them when it is enabled.
+When it is not: ``groups`` to the folds, ``sample_weight`` to the classifier (to a pipeline's last
+step) and to the calibrator, all else to the classifier.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from sklearn.utils.validation import (
 )
 
 from ._ground.results import Floats
-from ._ground.statements import heard, issue_once, once, warn
+from ._ground.statements import catch_warnings, issue_each_once, warn, warn_once
 from ._input.weights import clean_weight
 from .calibrators import CALIBRATORS
-from .calibrators._choice import Fold, chosen, held_out_once
-from .calibrators._scores import Scores, scores_of
+from .calibrators._choice import Fold, check_folds, make_calibrator
+from .calibrators._classifier_scores import ClassifierScores, classifier_scores
 from .exceptions import InputError, MclloWarning
 
 __all__ = ["FittedPair", "RecalibratedClassifierCV"]
@@ -72,6 +72,23 @@ class FittedPair:
         The fitted calibrator.
     classes : ndarray
         Labels in column order.
+
+    See Also
+    --------
+    RecalibratedClassifierCV : Has them as ``calibrated_classifiers_``.
+    mcllo.MCLLOCalibrator : One of the calibrators.
+    mcllo.compare : Which calibrator to take.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RecalibratedClassifierCV(LogisticRegression(max_iter=1000), "temperature", cv=2)
+    >>> model = model.fit(X, y)
+    >>> pair = model.calibrated_classifiers_[0]
+    >>> pair.predict_proba(X).shape
+    (150, 3)
     """
 
     estimator: Any
@@ -79,8 +96,19 @@ class FittedPair:
     classes: Array
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes`."""
-        return scores_of(self.estimator, X, self.classes, self.calibrator).predicted(
+        """Return recalibrated probabilities, columns in the order of `classes`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows as the classifier takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
+        return classifier_scores(self.estimator, X, self.classes, self.calibrator).predicted(
             self.calibrator
         )
 
@@ -94,9 +122,9 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         Any scikit-learn classifier with ``predict_proba`` or ``decision_function``; for a
         calibrator that reads logits, the latter is used where it has a column per class. Default:
         ``LinearSVC(random_state=0)``, as in `sklearn.calibration.CalibratedClassifierCV`. A fitted
-        classifier wrapped in `sklearn.frozen.FrozenEstimator` is not fitted again: the
-        calibrator is fitted on its predictions for the rows given to `fit`, so give rows that the
-        classifier was not trained on.
+        classifier wrapped in `sklearn.frozen.FrozenEstimator` is not fitted again: the calibrator
+        is fitted on its predictions for the rows given to `fit`, so give rows that the classifier
+        was not trained on.
     calibrator : str or calibrator, optional
         A key of `mcllo.CALIBRATORS`, such as "auto", or a calibrator, not fitted; its `classes` is
         set to `classes_`. Default: "mcllo". To search over its parameters, give an object.
@@ -115,8 +143,21 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         Labels in column order: those in `y`, sorted; those of a frozen classifier.
     calibrated_classifiers_ : list of FittedPair
         A classifier with its calibrator for each fold, or the only one.
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_ : int, ndarray of str
         Those of the first classifier, where it has them.
+
+    See Also
+    --------
+    mcllo.model_selection.FittedPair : A classifier with its calibrator.
+    MCLLOCalibrator : The default calibrator.
+    compare : Which calibrator to take.
+    CALIBRATORS : All of them by name.
+
+    Notes
+    -----
+    The counterpart of `sklearn.calibration.CalibratedClassifierCV` with the calibrators of this
+    package. The calibrator never sees predictions for rows that its classifier was trained on,
+    which would be too sure.
 
     Examples
     --------
@@ -147,7 +188,7 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         self.ensemble = ensemble
         self.n_jobs = n_jobs
 
-    @once()
+    @warn_once()
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any
     ) -> RecalibratedClassifierCV:
@@ -186,12 +227,14 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         if len(classes) < 2:
             found = classes.tolist()
             raise InputError(f"y must hold at least two classes; got {len(found)} class: {found}.")
-        calibrator = chosen("mcllo" if self.calibrator is None else self.calibrator, CALIBRATORS)
+        calibrator = make_calibrator(
+            "mcllo" if self.calibrator is None else self.calibrator, CALIBRATORS
+        )
         if "classes" in calibrator.get_params(deep=False):
             calibrator.set_params(classes=classes.tolist())
         weight = clean_weight(sample_weight, len(labels))
         given, splitting = self._routed(X, weight, fit_params)
-        rows = _Rows(X, labels, weight, given)
+        rows = _TrainingRows(X, labels, weight, given)
         recipe = _Recipe(estimator, calibrator, classes)
         recipe.warn_of_unused_weights(rows)
         if frozen and self.ensemble is not True:
@@ -211,13 +254,35 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return recalibrated probabilities, columns in the order of `classes_`."""
+        """Return recalibrated probabilities, columns in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows as the classifier takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
         check_is_fitted(self)
         each = [pair.predict_proba(X) for pair in self.calibrated_classifiers_]
         return np.mean(each, axis=0)
 
     def predict(self, X: Any) -> Array:
-        """Return the most probable class of each row."""
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows as the classifier takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
 
@@ -268,25 +333,30 @@ class RecalibratedClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                 given[name] = weight
         return _check_method_params(X, given), splitting
 
-    def _each_fold(self, do: Any, rows: _Rows, folds: list[Fold]) -> list[Any]:
+    def _each_fold(self, do: Any, rows: _TrainingRows, folds: list[Fold]) -> list[Any]:
         """Return ``do(training rows, held-out rows)`` of each fold."""
-        jobs = (delayed(_heard)(do, rows.take(train), rows.take(test)) for train, test in folds)
+        jobs = (
+            delayed(_call_and_catch_warnings)(do, rows.take(train), rows.take(test))
+            for train, test in folds
+        )
         found = list(Parallel(n_jobs=self.n_jobs)(jobs))
-        issue_once(warning for _, warnings in found for warning in warnings)
+        issue_each_once(warning for _, warnings in found for warning in warnings)
         return [result for result, _ in found]
 
-    def _cross_predicted(self, recipe: _Recipe, rows: _Rows, folds: list[Fold]) -> FittedPair:
+    def _cross_predicted(
+        self, recipe: _Recipe, rows: _TrainingRows, folds: list[Fold]
+    ) -> FittedPair:
         """Return a classifier of all rows and a calibrator of all out-of-fold predictions."""
         when, remedy = " when ensemble=False", "Use ensemble=True or another cv."
-        pairs = held_out_once(folds, len(rows.y), when, remedy)
-        scores = Scores.joined(self._each_fold(recipe.scores, rows, pairs))
+        pairs = check_folds(folds, len(rows.y), when, remedy)
+        scores = ClassifierScores.join(self._each_fold(recipe.scores, rows, pairs))
         held_out = rows.take(np.concatenate([test for _, test in pairs]))
         calibrator = recipe.calibrated(scores, held_out)
         return FittedPair(recipe.classifier(rows), calibrator, recipe.classes)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _TrainingRows:
     """Features, labels, weights and what else the classifier is given, to be indexed together."""
 
     X: Any
@@ -294,10 +364,10 @@ class _Rows:
     weight: Floats | None
     given: dict[str, Any] = field(default_factory=dict)
 
-    def take(self, index: NDArray[np.intp]) -> _Rows:
+    def take(self, index: NDArray[np.intp]) -> _TrainingRows:
         weight = None if self.weight is None else self.weight[index]
         given = _check_method_params(self.X, self.given, indices=index)
-        return _Rows(_safe_indexing(self.X, index), self.y[index], weight, given)
+        return _TrainingRows(_safe_indexing(self.X, index), self.y[index], weight, given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,11 +378,11 @@ class _Recipe:
     calibrator: Any
     classes: Array
 
-    def classifier(self, rows: _Rows) -> Any:
+    def classifier(self, rows: _TrainingRows) -> Any:
         """Return a classifier fitted on these rows."""
         return clone(self.estimator).fit(rows.X, rows.y, **rows.given)
 
-    def calibrated(self, scores: Scores, rows: _Rows) -> Any:
+    def calibrated(self, scores: ClassifierScores, rows: _TrainingRows) -> Any:
         """Return a calibrator fitted on the scores of these rows."""
         weights = {}
         if rows.weight is not None and _takes_weights(self.calibrator):
@@ -320,17 +390,17 @@ class _Recipe:
         given = scores.given_to(self.calibrator)
         return clone(self.calibrator).fit(**given, y=rows.y, **weights)
 
-    def pair(self, train: _Rows, held_out: _Rows) -> FittedPair:
+    def pair(self, train: _TrainingRows, held_out: _TrainingRows) -> FittedPair:
         """Fit a classifier on some rows and a calibrator on its predictions for others."""
         classifier = self.classifier(train)
-        scores = scores_of(classifier, held_out.X, self.classes, self.calibrator)
+        scores = classifier_scores(classifier, held_out.X, self.classes, self.calibrator)
         return FittedPair(classifier, self.calibrated(scores, held_out), self.classes)
 
-    def scores(self, train: _Rows, held_out: _Rows) -> Scores:
+    def scores(self, train: _TrainingRows, held_out: _TrainingRows) -> ClassifierScores:
         """Return the scores of held-out rows by a classifier fitted on others."""
-        return scores_of(self.classifier(train), held_out.X, self.classes, self.calibrator)
+        return classifier_scores(self.classifier(train), held_out.X, self.classes, self.calibrator)
 
-    def warn_of_unused_weights(self, rows: _Rows) -> None:
+    def warn_of_unused_weights(self, rows: _TrainingRows) -> None:
         """Say who does without the weights that were given."""
         if rows.weight is None:
             return
@@ -343,9 +413,9 @@ class _Recipe:
             warn(MclloWarning(f"{name} {told} the classifier uses the weights."))
 
 
-def _heard(do: Any, *args: Any) -> tuple[Any, list[MclloWarning]]:
+def _call_and_catch_warnings(do: Any, *args: Any) -> tuple[Any, list[MclloWarning]]:
     """Return what a job returns and what it warned of, wherever it ran."""
-    with heard() as found:
+    with catch_warnings() as found:
         return do(*args), found
 
 

@@ -4,4 +4,4 @@ Imports all rooms above it.
 """
 
 TOLERANCE = 0.01
-"""Mean change of the probabilities that is worth no repair: one percentage point."""
+"""Mean change of the probabilities that is worth no recalibration: one percentage point."""

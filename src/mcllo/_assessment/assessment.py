@@ -2,38 +2,43 @@
 
 The verdict (`_assessment/verdict`) rests on one test, chosen for the rows and the baseline
 (`_inference/calibration_test`), and on the size of the departure; beside it stand omnibus tests,
-metrics with what they would show under calibration, each class's share, and the `Details`: whose
-fault it is, which kind of miscalibration, and what the answer hangs on. `DataFacts` are all that is
-kept of rows that are not in memory; everything an assessment says of its data is in them.
+metrics with what they would show under calibration, each class's share, and the `Details`: which
+classes are miscalibrated, which kind of miscalibration, and what the answer hangs on. What is said
+of the data comes from `DataFacts` (`_input/data_facts`), all that is kept of rows that are not in
+memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .._diagnosis.attribution import ClassAttribution
 from .._diagnosis.calibration_models import Interval
-from .._diagnosis.calibration_table import CalibrationTable, Versus, calibration_table_of
+from .._diagnosis.calibration_table import CalibrationTable, Versus, build_calibration_table
 from .._diagnosis.class_tests import in_the_large
-from .._diagnosis.culprits import Culprits
 from .._fit.fit import MCLLOFit
-from .._ground.notebook import Shown, ticking
-from .._ground.results import Codes, Floats, none_for_nan
+from .._ground.formatting import Table
+from .._ground.memory import row_blocks
+from .._ground.notebook import NotebookResult, show_progress
+from .._ground.results import none_for_nan
 from .._ground.statements import Statement
-from .._ground.text import Table
 from .._ground.threads import one_blas_thread
-from .._inference.budget import FEWEST_NULL_DRAWS, MOST_NULLS_ENTRIES, N_RESAMPLES, NULLS_WORK
+from .._inference.budget import MAX_NULLS_ENTRIES, MIN_NULL_DRAWS, N_RESAMPLES, NULLS_WORK
 from .._inference.calibration_test import fit_and_test, needs_robust
-from .._inference.draws import MetricNull, Seed, entropy_of, metric_nulls
+from .._inference.effect_size import EffectSize
+from .._inference.goodness_of_fit import GoodnessOfFit
 from .._inference.likelihood_tests import CalibrationTest, Method, Statistic
-from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_companion
-from .._inference.size import Size
+from .._inference.monte_carlo import MetricNull, Seed, metric_nulls, seed_entropy
+from .._inference.omnibus import HosmerLemeshow, OmnibusTest, kernel_omnibus_test
+from .._input.data_facts import DataFacts
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from .._input.zeros import zeros_raised
-from ..exceptions import PYTHON, InputError, Phrase, Words
+from .._input.rounded import before_rounding
+from .._stacking.gain import CrossFittedGain
+from ..exceptions import PYTHON, InputError, Words
 from ..metrics import (
     accuracy,
     brier_score,
@@ -43,83 +48,14 @@ from ..metrics import (
 )
 from ..metrics._binned import ClasswiseECE, TopLabelECE
 from .details import Details
-from .subgroups import Subgroups, check_by
-from .text import assessment_text
+from .report_text import assessment_text
+from .sentences import assessment_statements, names_classes, rejecting_omnibus_tests
+from .subgroup_results import Subgroups, check_by
 from .verdict import TOLERANCE, Verdict, decide
-from .words import rejecting, statements_of
-
-
-@dataclass(frozen=True, eq=False)
-class DataFacts:
-    """What is known of the rows, in memory or not; names as in `Predictions`.
-
-    Attributes
-    ----------
-    sample_weight : ndarray, float or None
-        The weights, or the sum of those that are not in memory; None when every row counts once.
-    """
-
-    n_samples: int
-    classes: Classes
-    baseline: Any
-    class_weight: Floats
-    sample_weight: Floats | float | None
-    weight_kind: str = "frequency"
-    groups: Codes | None = None
-    n_zeros: int = 0
-    n_clipped: int = 0
-    n_clipped_true: int = 0
-    clip: float | None = None
-    n_renormalized: int = 0
-    max_row_error: float = 0.0
-    notes: tuple[Statement, ...] = ()
-
-    @classmethod
-    def of(cls, predictions: Predictions) -> DataFacts:
-        """Return the facts of rows in memory."""
-        return cls(**{field.name: getattr(predictions, field.name) for field in fields(cls)})
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def absent(self) -> Classes:
-        """Classes that never occur in the labels."""
-        pairs = zip(self.classes, self.class_weight, strict=True)
-        return tuple(label for label, weight in pairs if weight == 0.0)
-
-    @property
-    def zero_phrase(self) -> Phrase:
-        """What the zero rule did, in a sentence; empty when it did nothing."""
-        return zeros_raised(self, self.n_samples * self.n_classes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        weighted = self.sample_weight is not None
-        return {
-            "n_samples": self.n_samples,
-            "n_classes": self.n_classes,
-            "classes": list(self.classes),
-            "baseline": self.baseline,
-            "class_counts": self.class_weight.tolist(),
-            "absent_classes": list(self.absent),
-            "weighted": weighted,
-            "weight_kind": self.weight_kind if weighted else None,
-            "n_groups": None if self.groups is None else len(np.unique(self.groups)),
-            "n_zeros": self.n_zeros,
-            "n_clipped": self.n_clipped,
-            "n_clipped_true": self.n_clipped_true,
-            "clip": self.clip,
-            "n_renormalized": self.n_renormalized,
-            "max_row_error": self.max_row_error,
-            "notes": [{"kind": note.kind, "text": note.text} for note in self.notes],
-        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assessment(Shown):
+class Assessment(NotebookResult):
     """What `assess` found; print it for a short report.
 
     Attributes
@@ -131,14 +67,14 @@ class Assessment(Shown):
     metrics : dict of str to float
         ``accuracy``, ``log_loss``, ``brier``, ``ece`` (top label, ceil(sqrt(n)) bins) and
         ``classwise_ece``.
-    promised : dict of str to float
-        Accuracy, log loss and Brier score that these predictions promise: what calibrated ones of
+    expected : dict of str to float
+        Accuracy, log loss and Brier score expected under calibration: what calibrated ones of
         the same values have on average.
-    nulls : dict of str to MetricNull
+    null_distributions : dict of str to MetricNull
         What ``ece`` and ``classwise_ece`` would be if the predictions were calibrated, with exact
         p-values; empty where labels cannot be simulated (fractional weights) or are too many
         (tables of more than 2 million cells).
-    companions : dict of str to OmnibusTest
+    omnibus_tests : dict of str to OmnibusTest
         Tests that see departures the likelihood ratio test is blind to.
     in_the_large : Table
         For each class the mean predicted probability, the observed share, z and p-values.
@@ -147,14 +83,30 @@ class Assessment(Shown):
         zeros, and the posterior probability of calibration.
     predictions : Predictions
         What was assessed.
+
+    See Also
+    --------
+    assess : Makes it.
+    report : A page that can be read without statistics.
+    Verdict : What it comes to.
+    EffectSize : How far predictions are off.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> a = mcllo.assess(probs, y, seed=0, n_resamples=19)
+    >>> a.test.df, a.verdict.kind
+    (2, 'inconclusive')
     """
 
     test: CalibrationTest
     fit: MCLLOFit
     metrics: dict[str, float]
-    promised: dict[str, float]
-    nulls: dict[str, MetricNull]
-    companions: dict[str, OmnibusTest]
+    expected: dict[str, float]
+    null_distributions: dict[str, MetricNull]
+    omnibus_tests: dict[str, OmnibusTest]
     in_the_large: Table
     details: Details
     predictions: Predictions
@@ -163,9 +115,19 @@ class Assessment(Shown):
         return self.text()
 
     @property
-    def size(self) -> Size:
+    def effect_size(self) -> EffectSize:
         """How large the departure is, with intervals."""
-        return self.details.size
+        return self.details.effect_size
+
+    @property
+    def recalibration_gain(self) -> CrossFittedGain:
+        """What a recalibration learned on four fifths of the rows gains on the others."""
+        return self.details.recalibration_gain
+
+    @property
+    def goodness_of_fit(self) -> GoodnessOfFit:
+        """Whether more than chance is left after the fitted map of shifts and slopes."""
+        return self.details.goodness_of_fit
 
     @property
     def verdict(self) -> Verdict:
@@ -173,9 +135,11 @@ class Assessment(Shown):
         return self.decide()
 
     @property
-    def culprits(self) -> Culprits | None:
-        """Whose fault it is, when miscalibration was found; None where that cannot be asked."""
-        return self.details.culprits_at(0.05) if self.verdict.rejected else None
+    def miscalibrated_classes(self) -> ClassAttribution | None:
+        """Which classes are miscalibrated, when miscalibration was found; None where that cannot be
+        asked.
+        """
+        return self.details.miscalibrated_classes_at(0.05) if names_classes(self.verdict) else None
 
     @property
     def subgroups(self) -> Subgroups | None:
@@ -183,23 +147,49 @@ class Assessment(Shown):
         return self.details.subgroups
 
     def decide(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> Verdict:
-        """Return the verdict at level `alpha` with this tolerance: all that text, JSON, report and
-        gate go by.
+        """Return the verdict at level `alpha` with this tolerance.
+
+        Text, JSON, report and gate all go by it.
+
+        Parameters
+        ----------
+        alpha : float
+            Level of the tests: the chance of finding something in calibrated predictions.
+        tolerance : float
+            Mean change of a probability that is too little to matter.
+
+        Returns
+        -------
+        Verdict
+            `kind`, and the numbers it rests on.
         """
         robust = self.details.robust
         return decide(
             self.test,
-            self.size,
+            self.effect_size,
             alpha=alpha,
             tolerance=tolerance,
-            cannot="" if robust is None else robust.cannot_tell(alpha),
-            other=rejecting(self, alpha),
+            cannot="" if robust is None else robust.inconclusive(alpha),
+            other=rejecting_omnibus_tests(self, alpha),
+            goodness_of_fit=self.goodness_of_fit,
         )
 
     def verdicts(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> list[Verdict]:
         """Return the verdict and those of the subgroups: what a gate goes by.
 
         Each of the two, all rows and all subgroups, has level `alpha` for itself.
+
+        Parameters
+        ----------
+        alpha : float
+            Level of the tests: the chance of finding something in calibrated predictions.
+        tolerance : float
+            Mean change of a probability that is too little to matter.
+
+        Returns
+        -------
+        list of Verdict
+            That of all rows first, then those of the subgroups.
         """
         divided = self.subgroups
         own = () if divided is None else divided.decide(alpha, tolerance)
@@ -228,11 +218,11 @@ class Assessment(Shown):
     ) -> list[Statement]:
         """Return everything that is said at level `alpha`, each with `kind`, `text` and `numbers`.
 
-        Kinds: heading, verdict, meaning, other, size.*, hint.*, culprit.*, remedy, test, subsample,
-        companion, kind.*, by.*, baseline, zeros.*, note.* and metric.*. Text and report print what
-        they pick.
+        Kinds: heading, verdict, meaning, other, effect_size.*, data_check.*, attribution.*, remedy,
+        test, subsample, omnibus, kind.*, by.*, baseline, zeros.*, note.* and metric.*. Text and
+        report print what they pick.
         """
-        return statements_of(self, self.decide(alpha, tolerance), words)
+        return assessment_statements(self, self.decide(alpha, tolerance), words)
 
     def calibration_table(
         self, *, versus: Versus = "baseline", level: float = 0.95, interval: Interval = "wald"
@@ -247,12 +237,12 @@ class Assessment(Shown):
             )
         drawn = {"n_resamples": self.details.n_resamples, "seed": self.details.seed}
         options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval, **drawn}
-        return calibration_table_of(self.predictions, self.fit, **options)
+        return build_calibration_table(self.predictions, self.fit, **options)
 
     @property
     def data(self) -> DataFacts:
         """What was read, and what was changed."""
-        return DataFacts.of(self.predictions)
+        return DataFacts.from_predictions(self.predictions)
 
     @property
     def remarks(self) -> tuple[Statement, ...]:
@@ -269,27 +259,35 @@ class Assessment(Shown):
     def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
         """Return plain Python values, ready for strict JSON, with the verdict at level `alpha`."""
         verdict = self.decide(alpha, tolerance)
-        culprits = self.details.culprits_at(alpha) if verdict.rejected else None
+        miscalibrated_classes = (
+            self.details.miscalibrated_classes_at(alpha) if names_classes(verdict) else None
+        )
         divided = self.subgroups
         return {
             "verdict": none_for_nan(verdict.to_dict()),
-            "size": none_for_nan(self.size.to_dict()),
-            "culprits": None if culprits is None else none_for_nan(culprits.to_dict()),
+            "effect_size": none_for_nan(self.effect_size.to_dict()),
+            "recalibration_gain": none_for_nan(self.recalibration_gain.to_dict()),
+            "goodness_of_fit": none_for_nan(self.goodness_of_fit.to_dict()),
+            "miscalibrated_classes": None
+            if miscalibrated_classes is None
+            else none_for_nan(miscalibrated_classes.to_dict()),
             "subgroups": None if divided is None else divided.to_dict(alpha, tolerance),
-            "hints": [hint.text for hint in self.details.hints],
+            "data_checks": [hint.text for hint in self.details.data_checks],
             "test": none_for_nan(self.test.to_dict()),
             "fit": none_for_nan(self.fit.to_dict()),
             "metrics": none_for_nan(self.metrics),
-            "promised": none_for_nan(self.promised),
-            "nulls": {name: null.to_dict() for name, null in self.nulls.items()},
-            "companions": {name: test.to_dict() for name, test in self.companions.items()},
+            "expected": none_for_nan(self.expected),
+            "null_distributions": {
+                name: null.to_dict() for name, null in self.null_distributions.items()
+            },
+            "omnibus_tests": {name: test.to_dict() for name, test in self.omnibus_tests.items()},
             "in_the_large": none_for_nan(self.in_the_large.rows()),
             **none_for_nan(self.details.to_dict()),
             "data": self.data.to_dict(),
         }
 
 
-@ticking("assessing")
+@show_progress("assessing")
 @one_blas_thread()
 def assess_predictions(
     predictions: Predictions,
@@ -302,9 +300,9 @@ def assess_predictions(
 ) -> Assessment:
     """Assess validated predictions; `rule` "auto" chooses their baseline."""
     check_by(predictions)
-    entropy = entropy_of(seed)
+    entropy = seed_entropy(seed)
     fitted = fit_and_test(
-        predictions,
+        before_rounding(predictions),
         rule,
         statistic=statistic,
         method=method,
@@ -312,41 +310,47 @@ def assess_predictions(
         seed=entropy,
     )
     predictions = fitted.predictions
-    nulls, companions = _nulls_and_companions(predictions, n_resamples, entropy)
+    null_distributions, omnibus_tests = _null_distributions_and_omnibus_tests(
+        predictions, n_resamples, entropy
+    )
     return Assessment(
         test=fitted.test,
         fit=fitted.fit,
         metrics=summary_metrics(predictions),
-        promised=promised_metrics(predictions),
-        nulls=nulls,
-        companions=companions,
+        expected=expected_metrics(predictions),
+        null_distributions=null_distributions,
+        omnibus_tests=omnibus_tests,
         in_the_large=calibration_in_the_large(predictions),
         details=Details(fitted, n_resamples, entropy),
         predictions=predictions,
     )
 
 
-def _nulls_and_companions(
+def _null_distributions_and_omnibus_tests(
     predictions: Predictions, n_resamples: int, seed: int
 ) -> tuple[dict[str, MetricNull], dict[str, OmnibusTest]]:
     """Return what calibrated predictions would show, and omnibus tests; none for dependent rows."""
     if needs_robust(predictions):
         return {}, {}
-    nulls, cells = {}, predictions.counted_entries
-    if predictions.has_whole_weights and cells <= MOST_NULLS_ENTRIES:
-        draws = min(n_resamples, max(FEWEST_NULL_DRAWS, int(NULLS_WORK / cells)))
+    null_distributions, cells = {}, predictions.n_expanded_probs
+    if predictions.has_whole_weights and cells <= MAX_NULLS_ENTRIES:
+        draws = min(n_resamples, max(MIN_NULL_DRAWS, int(NULLS_WORK / cells)))
         statistics = {
             "ece": TopLabelECE,
             "classwise_ece": ClasswiseECE,
             "hosmer_lemeshow": HosmerLemeshow,
         }
-        nulls = metric_nulls(predictions, statistics, n_resamples=draws, seed=seed)
-    simulated = {kind: nulls.pop(kind) for kind in ("hosmer_lemeshow",) if kind in nulls}
-    simulated |= kernel_companion(predictions, min(n_resamples, FEWEST_NULL_DRAWS), seed)
-    companions = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
-    if not nulls and predictions.sample_weight is None:
-        companions["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
-    return nulls, companions
+        null_distributions = metric_nulls(predictions, statistics, n_resamples=draws, seed=seed)
+    simulated = {
+        kind: null_distributions.pop(kind)
+        for kind in ("hosmer_lemeshow",)
+        if kind in null_distributions
+    }
+    simulated |= kernel_omnibus_test(predictions, min(n_resamples, MIN_NULL_DRAWS), seed)
+    omnibus_tests = {kind: OmnibusTest.from_null(kind, null) for kind, null in simulated.items()}
+    if not null_distributions and predictions.sample_weight is None:
+        omnibus_tests["hosmer_lemeshow"] = OmnibusTest.large_sample(predictions)
+    return null_distributions, omnibus_tests
 
 
 def summary_metrics(predictions: Predictions) -> dict[str, float]:
@@ -360,19 +364,19 @@ def summary_metrics(predictions: Predictions) -> dict[str, float]:
     }
 
 
-def promised_metrics(predictions: Predictions) -> dict[str, float]:
-    """Return what predictions promise: the metrics of calibrated ones of these values, on average.
+def expected_metrics(predictions: Predictions) -> dict[str, float]:
+    """Return the metrics expected under calibration: of calibrated predictions of these values.
 
     Accuracy is then the mean confidence, log loss the mean entropy, and the Brier score the mean
     of ``1 - sum_j x_ij^2``.
     """
-    x = predictions.probs
-    by_row = {
-        "accuracy": x.max(axis=1),
-        "log_loss": -np.einsum("ij,ij->i", x, np.log(x)),
-        "brier": 1.0 - np.einsum("ij,ij->i", x, x),
-    }
-    weight = predictions.sample_weight
+    probs, weight = predictions.probs, predictions.sample_weight
+    by_row = {name: np.empty(len(probs)) for name in ("accuracy", "log_loss", "brier")}
+    for rows in row_blocks(*probs.shape):
+        x = probs[rows]
+        by_row["accuracy"][rows] = x.max(axis=1)
+        by_row["log_loss"][rows] = -np.einsum("ij,ij->i", x, np.log(x))
+        by_row["brier"][rows] = 1.0 - np.einsum("ij,ij->i", x, x)
     return {name: float(np.average(v, weights=weight)) for name, v in by_row.items()}
 
 

@@ -1,17 +1,20 @@
 """`Details`: what lies behind an assessment's one p-value, computed when it is asked for.
 
-===========  ========================================  ==========================================
-size         how large the departure is                of rows in blocks from a subsample
-culprits     whose fault it is                         not for dependent rows, to 200 classes
-hints        mistakes in the rows                      of rows in blocks from a subsample
-ladder       which kind of miscalibration              not for dependent rows, to 200 classes
-class_tests  which classes, adjusted for their number  not for dependent rows, to 200 classes
-baselines    does the answer hang on the baseline?     up to 50 classes and 20 million cells
-zeros        does it hang on the floor for zeros?      only when a probability was 0
-posterior    probability of calibration, by BIC        read it beside the p-value
-robust       score test for dependent rows             only for groups and survey weights
-subgroups    is it one map, and which is off?          only where rows are divided (`by`)
-===========  ========================================  ==========================================
+=====================  =====================================  ======================================
+effect_size            how large the departure is             of rows in blocks from a subsample
+recalibration_gain     what a recalibration gains             of rows in blocks from a subsample
+goodness_of_fit        is anything left after the map?        of rows in blocks from a subsample
+miscalibrated_classes  which classes are miscalibrated        not for dependent rows, to 200 classes
+data_checks            mistakes in the rows                   of rows in blocks from a subsample
+nested_models          which kind of miscalibration           not for dependent rows, to 200 classes
+class_tests            which classes, adjusted for their      not for dependent rows, to 200 classes
+                       number
+baselines              does the answer hang on the baseline?  up to 50 classes and 20 million cells
+zeros                  does it depend on the clipping?        only when a probability was 0
+posterior              probability of calibration, by BIC     read it beside the p-value
+robust                 score test for dependent rows          only for groups and survey weights
+subgroups              is it one map, and which is off?       only where rows are divided (`by`)
+=====================  =====================================  ======================================
 
 Rows in groups and survey weights leave out what assumes independent rows: a p-value that is not
 valid is worse than none. What is left out is said in `skipped`. Nothing here draws at random but
@@ -25,30 +28,37 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from .._diagnosis.attribution import ClassAttribution, attribute_miscalibration
 from .._diagnosis.baseline_sensitivity import BaselineSensitivity, baseline_sensitivity
-from .._diagnosis.class_tests import ClassTests, class_tests_of
-from .._diagnosis.culprits import Culprits, culprits_of
-from .._diagnosis.hints import hints_of
-from .._diagnosis.ladder import Ladder, ladder_of
-from .._diagnosis.zero_sensitivity import ZeroSensitivity, zero_sensitivity_of
-from .._fit.fit import MOST_BASELINES
-from .._ground.notebook import ticking
-from .._ground.statements import Statement, quiet
+from .._diagnosis.class_tests import ClassTests, run_class_tests
+from .._diagnosis.data_checks import check_data
+from .._diagnosis.nested_models import NestedModels, fit_nested_models
+from .._diagnosis.zero_sensitivity import ZeroSensitivity, compute_zero_sensitivity
+from .._fit.fit import MAX_BASELINES
+from .._ground.notebook import show_progress
+from .._ground.statements import Statement, suppress_warnings
 from .._ground.threads import one_blas_thread
-from .._inference.budget import BRIEF_NESTED_WORK, MOST_BASELINE_ENTRIES, N_RESAMPLES_DETAILS
+from .._inference.budget import (
+    BRIEF_NESTED_WORK,
+    MAX_BASELINE_ENTRIES,
+    N_RESAMPLES_DETAILS,
+    N_RESAMPLES_FIT,
+)
 from .._inference.calibration_test import FittedTest, needs_robust
+from .._inference.effect_size import EffectSize, estimate_effect_size
+from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.posterior import CalibrationPosterior, counted_rows, posterior_of_fit
 from .._inference.robust import RobustTest
-from .._inference.size import Size, size_of
+from .._stacking.gain import CrossFittedGain, cross_fitted_gain
 from ..exceptions import PYTHON, Words
-from .subgroups import Subgroups, subgroups_of_fit
+from .subgroup_results import Subgroups, subgroups_of_fit
 
-MOST_CLASSES = 200
+MAX_CLASSES_OF_DETAILS = 200
 """Classes beyond which nested models and single classes are left to those who ask for them."""
 INDEPENDENT = "independent rows that each count once"
 """What most parts assume."""
 Found = TypeVar("Found")
-PARTS = ("ladder", "class_tests", "baselines", "zeros", "posterior", "robust")
+PARTS = ("nested_models", "class_tests", "baselines", "zeros", "posterior", "robust")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +71,26 @@ class Details:
         The fit and the test of the verdict.
     n_resamples, seed : int
         Draws of a simulated p-value, and what they are made from.
+
+    See Also
+    --------
+    Assessment : Has it as `details`.
+    NestedModels : The kind of miscalibration.
+    ClassTests : Tests of single classes.
+    BaselineSensitivity : What hangs on the baseline.
+
+    Notes
+    -----
+    Each part is computed when it is first asked for.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> details = mcllo.assess(probs, y, seed=0, n_resamples=19).details
+    >>> details.zeros is None, details.n_resamples
+    (True, 19)
     """
 
     fitted: FittedTest
@@ -70,60 +100,82 @@ class Details:
     @classmethod
     def without_rows(
         cls,
-        size: Size,
-        hints: list[Statement],
+        size: EffectSize,
+        recalibration_gain: CrossFittedGain,
+        goodness_of_fit: GoodnessOfFit,
+        data_checks: list[Statement],
         posterior: CalibrationPosterior | None,
         skipped: dict[str, str],
     ) -> Details:
         """Return the details of rows that are not in memory: what some of them show."""
         details = cls.__new__(cls)
-        known = {"size": size, "hints": hints, "posterior": posterior, "skipped": skipped}
-        known |= {"subgroups": None}
+        known: dict[str, Any] = {
+            "effect_size": size,
+            "data_checks": data_checks,
+            "posterior": posterior,
+        }
+        known |= {"recalibration_gain": recalibration_gain}
+        known |= {"goodness_of_fit": goodness_of_fit, "skipped": skipped, "subgroups": None}
         vars(details).update(dict.fromkeys(PARTS) | known)
         return details
 
     @cached_property
-    def size(self) -> Size:
+    def effect_size(self) -> EffectSize:
         """How large the departure is."""
-        with one_blas_thread(), ticking("measuring the size"):
-            return size_of(self.fitted.predictions, self.fitted.fit, seed=self.seed)
+        with one_blas_thread(), show_progress("measuring the size"):
+            return estimate_effect_size(self.fitted.predictions, self.fitted.fit, seed=self.seed)
 
     @cached_property
-    def hints(self) -> list[Statement]:
-        """What looks like a mistake in the rows."""
-        return self.hints_in(PYTHON)
+    def recalibration_gain(self) -> CrossFittedGain:
+        """What a recalibration learned on four fifths of the rows gains on the others."""
+        return cross_fitted_gain(self.fitted.predictions, seed=self.seed)
 
-    def hints_in(self, called: Words) -> list[Statement]:
-        """Return the same in these words for arguments."""
-        if "hints" in vars(self) and (called is PYTHON or "fitted" not in vars(self)):
-            return self.hints
+    @cached_property
+    def goodness_of_fit(self) -> GoodnessOfFit:
+        """Whether more than chance is left after the fitted map of shifts and slopes."""
         f = self.fitted
-        return hints_of(f.predictions, f.fit, f.test, called)
+        draws = min(self.n_resamples, N_RESAMPLES_FIT)
+        return goodness_of_fit(f.predictions, f.fit, n_resamples=draws, seed=self.seed)
 
-    def culprits_at(self, alpha: float) -> Culprits | None:
-        """Return whose fault it is, at level `alpha`; None where it is left out."""
-        if "culprits" in self.skipped:
+    @cached_property
+    def data_checks(self) -> list[Statement]:
+        """What looks like a mistake in the rows."""
+        f = self.fitted
+        return check_data(f.predictions, f.fit, f.test, PYTHON)
+
+    def data_checks_in(self, called: Words) -> list[Statement]:
+        """Return the same in these words for arguments."""
+        if called is PYTHON or "fitted" not in vars(self):
+            return self.data_checks
+        f = self.fitted
+        return check_data(f.predictions, f.fit, f.test, called)
+
+    def miscalibrated_classes_at(self, alpha: float) -> ClassAttribution | None:
+        """Return which classes are miscalibrated, at level `alpha`; None where it is left out."""
+        if "miscalibrated_classes" in self.skipped:
             return None
-        known: dict[float, Culprits | None] = vars(self).setdefault("_culprits", {})
+        known: dict[float, ClassAttribution | None] = vars(self).setdefault("_attributions", {})
         if alpha not in known:
             f = self.fitted
-            options: dict[str, Any] = {"test": f.test, "ladder": self.ladder}
+            options: dict[str, Any] = {"test": f.test, "nested_models": self.nested_models}
             options["alpha"] = alpha
-            known[alpha] = self._part("culprits", culprits_of, f.predictions, **options)
+            known[alpha] = self._part(
+                "miscalibrated_classes", attribute_miscalibration, f.predictions, **options
+            )
         return known[alpha]
 
     @cached_property
-    def ladder(self) -> Ladder | None:
+    def nested_models(self) -> NestedModels | None:
         """Nested models of miscalibration: which kind is it?"""
         f = self.fitted
         options = {"test": f.test if f.test.kind == "lr" else None, "work": BRIEF_NESTED_WORK}
-        return self._part("ladder", ladder_of, f.predictions, f.fit, **options)
+        return self._part("nested_models", fit_nested_models, f.predictions, f.fit, **options)
 
     @cached_property
     def class_tests(self) -> ClassTests | None:
         """A test for each class."""
         f, options = self.fitted, {"work": BRIEF_NESTED_WORK}
-        return self._part("class_tests", class_tests_of, f.predictions, f.fit, **options)
+        return self._part("class_tests", run_class_tests, f.predictions, f.fit, **options)
 
     @cached_property
     def baselines(self) -> BaselineSensitivity | None:
@@ -134,8 +186,8 @@ class Details:
 
     @cached_property
     def zeros(self) -> ZeroSensitivity | None:
-        """What changes with the floor for zeros; None where there were none."""
-        return self._part("zeros", zero_sensitivity_of, self.fitted.predictions)
+        """What changes with the clipping of zeros; None where there were none."""
+        return self._part("zeros", compute_zero_sensitivity, self.fitted.predictions)
 
     def _part(
         self, name: str, compute: Callable[..., Found | None], *args: Any, **options: Any
@@ -144,7 +196,7 @@ class Details:
         if name in self.skipped:
             return None
         draws = min(self.n_resamples, N_RESAMPLES_DETAILS)
-        with one_blas_thread(), quiet(), ticking("looking closer"):
+        with one_blas_thread(), suppress_warnings(), show_progress("looking closer"):
             return compute(*args, n_resamples=draws, seed=self.seed, **options)
 
     @cached_property
@@ -165,7 +217,7 @@ class Details:
         """Each subgroup by itself, where rows are divided."""
         if self.fitted.predictions.by is None:
             return None
-        with quiet():
+        with suppress_warnings():
             return subgroups_of_fit(self.fitted, n_resamples=self.n_resamples, seed=self.seed)
 
     @cached_property
@@ -173,13 +225,15 @@ class Details:
         """What was left out, and why."""
         p = self.fitted.predictions
         if needs_robust(p):
-            return dict.fromkeys(("culprits", *PARTS[:-1]), f"it assumes {INDEPENDENT}")
+            return dict.fromkeys(
+                ("miscalibrated_classes", *PARTS[:-1]), f"it assumes {INDEPENDENT}"
+            )
         left_out: dict[str, str] = {}
-        if p.n_classes > MOST_CLASSES:
+        if p.n_classes > MAX_CLASSES_OF_DETAILS:
             why = f"{p.n_classes:,} classes are too many to fit class by class"
-            left_out = dict.fromkeys(("culprits", "ladder", "class_tests"), why)
-        cells = p.counted_entries * p.n_classes
-        if p.n_classes > 2 and (p.n_classes > MOST_BASELINES or cells > MOST_BASELINE_ENTRIES):
+            left_out = dict.fromkeys(("miscalibrated_classes", "nested_models", "class_tests"), why)
+        cells = p.n_expanded_probs * p.n_classes
+        if p.n_classes > 2 and (p.n_classes > MAX_BASELINES or cells > MAX_BASELINE_ENTRIES):
             many = "too many classes or rows to fit every baseline; try a few, one at a time"
             left_out["baselines"] = many
         return left_out

@@ -1,20 +1,32 @@
 """The verdict, decided once: text, JSON, report, gate and exit code all ask `decide`.
 
-With the main test's p-value p at level alpha, and `high`, the upper end of the interval of the mean
-change (`_inference/size`: probability that stands on the wrong classes):
+With the main test's p-value p at level alpha, `high`, the upper end of the interval of the mean
+change (`_inference/effect_size`: probability that stands on the wrong classes), and `at_least`, its
+lower limit that needs no model:
 
-============  ==================================================================================
-cannot_tell   there is no p-value, none as small as alpha is possible (few groups, few draws), its
-              level is not kept (few effective rows); or p > alpha and a departure of `LARGE` would
-              be found with a chance below `LEAST_POWER`
-matters       p <= alpha, and high >= tolerance (or unknown)
-little        p <= alpha, and high < tolerance
-none_found    p > alpha; never called calibrated
-============  ==================================================================================
+=============  =================================================================================
+inconclusive   there is no p-value, none as small as alpha is possible (few groups, few draws), its
+               level is not kept (few effective rows); or nothing is found and a departure of
+               `MEAN_CHANGE_FOR_POWER` would be found with a chance below `MIN_POWER`
+miscalibrated  p <= alpha, and high >= tolerance (or unknown); or an omnibus test rejects, and
+               at_least > tolerance
+negligible     p <= alpha, and high < tolerance
+not_detected   none of these; never called calibrated
+=============  =================================================================================
 
-*Practically calibrated* is a statement of its own: high < tolerance. It is an equivalence test of
-nominal level 2.5 % (0 to 5 % in simulations, see ``docs/explanation/size.md``), whatever the main
-test says, and so it goes with "little" and with "none_found" alike.
+`high` is that of shifts and slopes of the log odds. It bounds the error only if there is no error
+of another kind, so it is unknown where the rows show one (`Verdict.beyond`): an omnibus test
+rejects where the main test does not, or more than chance is left after the fitted map. Where the
+main test rejects, omnibus tests see the same error; the fit of the map tells others apart.
+
+*Equivalent* to calibrated at this tolerance is a statement of its own: high < tolerance, where high
+is known. It is an equivalence test of nominal level 2.5 % (``docs/explanation/effect-size.md`` has
+the simulated one), whatever the main test says, and so it goes with "negligible" and with
+"not_detected" alike.
+
+At most alpha of calibrated data sets have a main test that rejects. An omnibus rejection counts
+only beside an error that is shown to exceed the tolerance, which calibrated rows seldom show
+(``docs/explanation/verdict.md``).
 """
 
 from __future__ import annotations
@@ -23,17 +35,20 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from .._ground.formatting import format_count
 from .._ground.results import Result
-from .._ground.text import format_count
-from .._inference.budget import EXCEEDANCES_LARGE
+from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE
+from .._inference.effect_size import MEAN_CHANGE_FOR_POWER, EffectSize
+from .._inference.goodness_of_fit import GoodnessOfFit
 from .._inference.likelihood_tests import CalibrationTest
-from .._inference.size import LARGE, Size
 from ..exceptions import InputError
 from . import TOLERANCE as TOLERANCE
 
-Kind = Literal["matters", "little", "none_found", "cannot_tell"]
-LEAST_POWER = 0.5
-"""Chance of finding a departure of `LARGE` below which not finding one says nothing."""
+Kind = Literal["miscalibrated", "negligible", "not_detected", "inconclusive"]
+MIN_POWER = 0.5
+"""Chance of finding a departure of `MEAN_CHANGE_FOR_POWER` below which not finding one says
+nothing.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,19 +57,45 @@ class Verdict(Result):
 
     Attributes
     ----------
-    kind : {"matters", "little", "none_found", "cannot_tell"}
-        Miscalibrated and it matters; miscalibrated, but by little; no miscalibration found; these
+    kind : {"miscalibrated", "negligible", "not_detected", "inconclusive"}
+        Miscalibrated; miscalibrated, but by less than the tolerance; no miscalibration found; these
         rows cannot tell.
     pvalue, alpha : float
         Of the main test, and its level.
     high, tolerance : float
-        Upper end of the interval of the mean change, and what is worth no repair.
-    practically : bool
-        Practically calibrated: `high` is below the tolerance.
+        Upper end of the interval of the mean change by shifts and slopes, and what is worth no
+        recalibration.
+    equivalent : bool
+        Equivalent to calibrated: `high` is below the tolerance, and no error of another kind was
+        found.
     reason : str
         Why the rows cannot tell, in a sentence; else empty.
     other : tuple of str
-        Omnibus tests that reject where the main test does not.
+        Omnibus tests that reject.
+    map_pvalue : float
+        Of the test that nothing is left after the fitted map; NaN where there is none.
+    at_least : float
+        Lower limit of the mean change, whatever the shape of the error.
+
+    See Also
+    --------
+    Assessment : Has it as `verdict`.
+    EffectSize : What is compared with the tolerance.
+    MonitorStatus : The same of a stream of batches.
+
+    Notes
+    -----
+    Not rejecting is never called calibrated: with few rows nothing is found of anything.
+    `equivalent` is an equivalence test of nominal level 2.5 %, whatever the main test says.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> verdict = mcllo.assess(probs, y, seed=0, n_resamples=19).verdict
+    >>> verdict.kind, verdict.alpha, verdict.tolerance
+    ('inconclusive', 0.05, 0.01)
     """
 
     kind: Kind
@@ -62,28 +103,62 @@ class Verdict(Result):
     alpha: float
     high: float
     tolerance: float
-    practically: bool
+    equivalent: bool
     reason: str = ""
     other: tuple[str, ...] = ()
+    map_pvalue: float = math.nan
+    at_least: float = 0.0
 
     @property
     def rejected(self) -> bool:
         """Whether miscalibration was found."""
-        return self.kind in ("matters", "little")
+        return self.kind in ("miscalibrated", "negligible")
+
+    @property
+    def main_rejects(self) -> bool:
+        """Whether the main test rejects: shifts or slopes are off."""
+        return self.pvalue <= self.alpha
+
+    @property
+    def map_rejected(self) -> bool:
+        """Whether more than chance is left after the fitted map."""
+        return self.map_pvalue <= self.alpha
+
+    @property
+    def omnibus_alone(self) -> bool:
+        """Whether an omnibus test rejects and the main test does not."""
+        return bool(self.other) and not self.main_rejects
+
+    @property
+    def beyond(self) -> bool:
+        """Whether something was found that is no shift or slope of the log odds."""
+        return self.map_rejected or self.omnibus_alone
 
     def fails(self, *, strict: bool = False) -> bool:
-        """Whether a gate closes: on "matters", when `strict` also on "little"."""
-        return self.kind == "matters" or (strict and self.kind == "little")
+        """Whether a gate closes: on "miscalibrated", when `strict` also on "negligible".
+
+        Parameters
+        ----------
+        strict : bool
+            Close the gate on "negligible" too.
+
+        Returns
+        -------
+        bool
+            True where the gate closes.
+        """
+        return self.kind == "miscalibrated" or (strict and self.kind == "negligible")
 
 
 def decide(
     test: CalibrationTest,
-    size: Size,
+    size: EffectSize,
     *,
     alpha: float = 0.05,
     tolerance: float = TOLERANCE,
     cannot: str = "",
     other: tuple[str, ...] = (),
+    goodness_of_fit: GoodnessOfFit | None = None,
 ) -> Verdict:
     """Return the verdict.
 
@@ -91,14 +166,16 @@ def decide(
     ----------
     test : CalibrationTest
         The main test.
-    size : Size
+    size : EffectSize
         How large the departure is.
     alpha, tolerance : float
-        Level of the test, and the mean change that is worth no repair.
+        Level of the test, and the mean change that is worth no recalibration.
     cannot : str
         Why the test cannot reject at this level, or does not keep it; empty when it can.
     other : tuple of str
         Omnibus tests that reject.
+    goodness_of_fit : GoodnessOfFit, optional
+        The test of what is left after the fitted map.
     """
     if not 0.0 < tolerance < 1.0:
         raise InputError(
@@ -106,28 +183,47 @@ def decide(
             f"got tolerance={tolerance}. Pass 0.01 for one percentage point."
         )
     rejected = test.rejects(alpha)
-    practically = size.within(tolerance)
+    map_pvalue = math.nan if goodness_of_fit is None else goodness_of_fit.pvalue
+    # Beside a main test that rejects, an omnibus test may see nothing new; the map's fit tells.
+    explained = rejected and map_pvalue > alpha
+    bounded = not map_pvalue <= alpha and (explained or not other)
+    equivalent = bounded and size.within(tolerance)
+    seen = bool(other) and size.at_least > tolerance
     reason = f"{cannot[:1].upper()}{cannot[1:]}." if cannot else _without_answer(test, alpha)
-    if not (reason or rejected or practically) and math.isnan(size.power):
-        reason = "How large a departure they could hide cannot be computed from these rows."
-    elif not (reason or rejected or practically) and size.power < LEAST_POWER:
-        reason = (
-            f"These rows are too few: an average error of {100 * LARGE:.0f} percentage points "
-            f"would be found with a chance of only {100 * size.power:.0f} %."
-        )
-    kind: Kind = "cannot_tell" if reason else "none_found"
-    if rejected and not reason:
-        kind = "little" if practically else "matters"
+    if not (reason or rejected or seen or equivalent):
+        reason = _too_few(size)
+    kind: Kind = "not_detected"
+    if reason:
+        kind = "inconclusive"
+    elif rejected:
+        kind = "negligible" if equivalent else "miscalibrated"
+    elif seen:
+        kind = "miscalibrated"
     return Verdict(
         kind=kind,
         pvalue=test.pvalue,
         alpha=alpha,
         high=size.high,
         tolerance=tolerance,
-        practically=practically,
+        equivalent=equivalent,
         reason=reason,
-        other=() if rejected else other,
+        other=other,
+        map_pvalue=map_pvalue,
+        at_least=size.at_least,
     )
+
+
+def _too_few(size: EffectSize) -> str:
+    """Return why not finding anything says nothing; empty when it says something."""
+    if math.isnan(size.power):
+        return "How large a departure they could hide cannot be computed from these rows."
+    if size.power < MIN_POWER:
+        return (
+            f"These rows are too few: an average error of {100 * MEAN_CHANGE_FOR_POWER:.0f} "
+            "percentage points "
+            f"would be found with a chance of only {100 * size.power:.0f} %."
+        )
+    return ""
 
 
 def _without_answer(test: CalibrationTest, alpha: float) -> str:
@@ -135,7 +231,7 @@ def _without_answer(test: CalibrationTest, alpha: float) -> str:
     if math.isnan(test.pvalue):
         return "The statistic does not exist for these rows."
     least = 1.0 / (test.n_resamples + 1)
-    stopped = test.sequential and test.pvalue * test.n_resamples >= EXCEEDANCES_LARGE
+    stopped = test.sequential and test.pvalue * test.n_resamples >= N_EXCEEDANCES_LARGE_TABLE
     if test.n_resamples and not stopped and least > alpha:
         return (
             f"{format_count(test.n_resamples)} draws give no p-value below {least:.2g}: allow "

@@ -10,15 +10,22 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from .._files.manner import Manner, Meant, Roles, dropped_rows, one_column, told_once
+from .._files.file_errors import in_file_words, no_rows
 from .._files.read import positive_column
-from .._files.rows import complete_rows, two_columns
+from .._files.read_options import (
+    CellOptions,
+    ReadOptions,
+    Roles,
+    dropped_rows,
+    one_column,
+    without_repeats,
+)
 from .._files.source import Source
-from .._files.words import in_file_words, no_rows
-from .._files.write import as_written, is_text, writing
+from .._files.table_rows import complete_rows, two_columns
+from .._files.write import format_like_input, is_text, open_writer
 from .._fit.map import MCLLOMap
-from .._ground.files import StrPath, progress
-from .._ground.statements import Statement, quiet
+from .._ground.atomic_files import StrPath, progress
+from .._ground.statements import Statement, suppress_warnings
 from .._input.frames import prefix_hint, shorten
 from .._input.probabilities import clean_logits
 from ..exceptions import FileFormatError, InputError, Phrase
@@ -41,7 +48,7 @@ def apply_file(
     prefix: str = "",
     logits: bool = False,
     classes: list[str] | None = None,
-    **meant: Unpack[Meant],
+    **meant: Unpack[CellOptions],
 ) -> Applied:
     """Write the rows of `path` to `out` with the class columns recalibrated.
 
@@ -63,14 +70,14 @@ def apply_file(
         How cells are written, as in `read_predictions`.
     """
     calibrator = calibrator.for_stream() if hasattr(calibrator, "for_stream") else calibrator
-    source = Source(path, Manner(**meant))
+    source = Source(path, ReadOptions(**meant))
     names = [str(label) for label in calibrator.classes_.tolist()]
     roles = _roles(source, names, prefix, classes)
     written = source.writing(roles.numbers)
     text, done, dropped, first = is_text(out), 0, 0, -1
     to = {"encoding": source.encoding, "formats": _formats(source, roles, written.signed)}
     with (
-        writing(out, source.separator, **to) as writer,  # type: ignore[arg-type]
+        open_writer(out, source.separator, **to) as writer,  # type: ignore[arg-type]
         progress("recalibrating", out=out) as advance,
     ):
         for batch in source.batches(roles.numbers):
@@ -84,13 +91,13 @@ def apply_file(
             if len(kept):
                 rows = batch if len(kept) == batch.num_rows else batch.take(kept)
                 try:
-                    repaired = _repaired(calibrator, rows.select(places), roles, logits)
+                    recalibrated = _recalibrate(calibrator, rows.select(places), roles, logits)
                 except InputError as error:
                     row = 0 if error.row is None else int(kept[error.row])
                     error = error if error.row is None else error.but(row=row + done)
                     raise in_file_words(error, source, roles) from None
-                for place, name, column in zip(places, roles.numbers, repaired, strict=True):
-                    new = as_written(column, written, name in written.signed, text)
+                for place, name, column in zip(places, roles.numbers, recalibrated, strict=True):
+                    new = format_like_input(column, written, name in written.signed, text)
                     rows = rows.set_column(place, rows.schema.names[place], new)
                 writer.write(rows)
             done += batch.num_rows
@@ -103,7 +110,7 @@ def apply_file(
         said.append(one_column(roles.numbers[0], *roles.names))
     if dropped:
         said.append(dropped_rows(dropped, done, source.place(first)))
-    return Applied(done - dropped, tuple(names), told_once(said))
+    return Applied(done - dropped, tuple(names), without_repeats(said))
 
 
 def _roles(source: Source, names: list[str], prefix: str, classes: list[str] | None) -> Roles:
@@ -138,7 +145,7 @@ def _formats(source: Source, roles: Roles, signed: frozenset[str]) -> dict[str, 
     return formats | {source.raw_columns[source.index(name)]: "0.0%" for name in signed}
 
 
-def _repaired(calibrator: Any, batch: Any, roles: Roles, logits: bool) -> list[Any]:
+def _recalibrate(calibrator: Any, batch: Any, roles: Roles, logits: bool) -> list[Any]:
     """Return the calibrator's probabilities, a column for each of the file's."""
     import pyarrow as pa
 
@@ -153,7 +160,7 @@ def _repaired(calibrator: Any, batch: Any, roles: Roles, logits: bool) -> list[A
 
 
 def _predict(calibrator: Any, table: Any, logits: bool) -> Any:
-    with quiet():
+    with suppress_warnings():
         if not logits or calibrator.input == "logits":
             return calibrator.predict_proba(table)
         fitted = getattr(calibrator, "fit_", None)

@@ -32,7 +32,7 @@ from ..metrics._reliability import ReliabilityCurve, central_range, curve_of_sum
 from .sums import Block
 
 N_CURVE_BINS = 10
-FEW_ROWS = 2000
+MAX_BINOMIAL_BAND_ROWS = 2000
 """Rows of a bin up to which its band is that of a binomial count."""
 
 
@@ -88,7 +88,7 @@ class BinSums:
 
 def bin_sums(block: Block, n_bins: int, cuts: Floats) -> BinSums:
     """Return the sums of a block; `cuts` are those of the Hosmer-Lemeshow groups."""
-    rows, cells = block.rows, BinCells.of(n_bins)
+    rows, cells = block.rows, BinCells.from_n_bins(n_bins)
     index, most = top_label(rows.probs)
     sums = cells.sums(most, index == rows.codes, rows.sample_weight)
     top = np.stack([np.add.reduceat(part, cells.fine) for part in sums[:3]])
@@ -119,8 +119,8 @@ class BinCells:
 
     @staticmethod
     @lru_cache(maxsize=4)
-    def of(n_bins: int) -> BinCells:
-        """Return the cells of so many bins."""
+    def from_n_bins(n_bins: int) -> BinCells:
+        """Return the cells of `n_bins` bins of equal width."""
         edges = np.union1d(width_edges(n_bins), width_edges(N_CURVE_BINS))
         fine, curve = (
             np.concatenate([[0], 1 + np.searchsorted(edges, width_edges(count))])
@@ -197,7 +197,7 @@ def _bands(counts: Floats, mean: Floats, variance: Floats, level: float) -> tupl
     low, high = np.maximum(mean - reach, 0.0), np.minimum(mean + reach, 1.0)
     if not (counts == np.floor(counts)).all():
         return np.full_like(low, np.nan), np.full_like(high, np.nan)
-    for m in np.flatnonzero((counts > 0.0) & (counts <= FEW_ROWS)):
+    for m in np.flatnonzero((counts > 0.0) & (counts <= MAX_BINOMIAL_BAND_ROWS)):
         few = central_range(np.full(int(counts[m]), mean[m]), level)
         low[m], high[m] = np.array(few) / counts[m]
     return low, high

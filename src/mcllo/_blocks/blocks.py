@@ -6,19 +6,19 @@ thing: give each block to a function and add what comes back, in the order of th
 =================  ==========================================================================
 ``total(work)``    sum of ``work(block)``; the order, not the number of workers, fixes each bit
 ``first``          the first pass: validates, counts, and sums (`RowSums`)
-``terms(theta)``   A(theta) with gradient and Hessian: one pass (`_blocks/fit` needs a few)
+``terms(theta)``   A(theta) with gradient and Hessian: one pass (`_blocks/fit_blocks` needs a few)
 ``take(rows)``     some rows, or all, as `Predictions`
 =================  ==========================================================================
 
-`Streamed` is the one machine: threads share the blocks of a `Source` (`_blocks/files`). A cluster
-is another subclass with its own `total`: `work` is a function of a module, or a `functools.partial`
-of one, so that it can be sent; what it returns is small.
+`StreamedBlocks` is the one machine: threads share the blocks of a `BlockSource`
+(`_blocks/file_blocks`). A cluster is another subclass with its own `total`: `work` is a function of
+a module, or a `functools.partial` of one, so that it can be sent; what it returns is small.
 
 `Spill` keeps validated blocks in a temporary folder where reading them again would cost more. Each
-array of a block is a ``.npy`` file: log odds, weights and, where reading would cost much, labels
-and probabilities (or logits) too. What comes back is bit for bit what was put in. Files are read,
-not mapped: mapped pages would count as memory of this process. The folder goes with the `Spill`,
-however its use ends; that of a process that was killed outright goes with the next one's.
+array of a block is a file of its bytes: log odds, weights and, where reading would cost much,
+labels and probabilities (or logits) too. What comes back is bit for bit what was put in. Files are
+read, not mapped: mapped pages would count as memory of this process. The folder goes with the
+`Spill`, however its use ends; that of a process that was killed outright goes with the next one's.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._assessment.assessment import DataFacts
-from .._ground.files import Scratch, progress
+from .._ground.atomic_files import Scratch, progress
 from .._ground.results import Codes, Floats
 from .._ground.statements import Statement
 from .._ground.threads import one_blas_thread, ordered_map, threads_for
+from .._input.clipping import warn_of_zeros
+from .._input.data_facts import DataFacts
 from .._input.predictions import Predictions
 from .._input.probabilities import clean_logits
 from .._input.weights import no_weight
-from .._input.zeros import warn_of_zeros
-from .._math.kernel import Terms
-from .._math.many_classes import MOST_PARAMETERS, has_whole_hessian
+from .._math.inexact_newton import MAX_PARAMETERS_FOR_HESSIAN, has_whole_hessian
+from .._math.kernel import Derivatives
 from ..exceptions import InputError
-from .sums import Block, Layout, RowSums, added, block_terms, picked, row_sums
+from .sums import Block, Layout, RowSums, block_terms, pick_rows, row_sums, sum_in_order
 
 Cost = Literal["some", "much"]
 """Of reading again, and so what is kept: log odds, or the rows too."""
@@ -78,15 +78,16 @@ class Blocks(ABC):
         if not has_whole_hessian(n_parameters):
             raise InputError(
                 "rows in blocks need the information of all parameters at once, of which there "
-                f"may be {MOST_PARAMETERS:,}; got {n_parameters:,}. Draw some of the rows, and "
+                f"may be {MAX_PARAMETERS_FOR_HESSIAN:,}; got {n_parameters:,}. Draw some of the "
+                "rows, and "
                 "pass them as arrays or in a small file."
             )
         sums: RowSums = self.total(row_sums, "reading")
         if sums.scores.weight == 0.0:
             raise no_weight()
-        settled = self.layout.settled(sums.class_weight)
-        if settled != self.layout:
-            self._settle(settled)
+        layout = self.layout.with_default_baseline(sums.class_weight)
+        if layout != self.layout:
+            self._settle(layout)
             sums = self.total(row_sums, "reading")
         if self.layout.reading.clip is None:
             warn_of_zeros(sums.changes, sums.n_samples * len(sums.class_weight))
@@ -114,7 +115,7 @@ class Blocks(ABC):
         """Return what was assumed when the rows were read; `n_rows` are left."""
         return ()
 
-    def terms(self, theta: Floats) -> Terms:
+    def terms(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian of A."""
         return self.total(partial(block_terms, theta=theta), "fitting", whole=False)
 
@@ -123,23 +124,49 @@ class Blocks(ABC):
         sums, starts, reached = self.first, {}, 0
         for start, size in sums.sizes:
             starts[start], reached = reached, reached + size
-        found = self.total(partial(picked, rows=rows, starts=starts), "choosing rows")
-        return found.joined(sums.changes)
+        found = self.total(partial(pick_rows, rows=rows, starts=starts), "choosing rows")
+        return found.join(sums.changes)
 
 
 @dataclass(frozen=True)
-class Kept:
+class SpilledArray:
+    """An array in a file of its bytes alone.
+
+    Not `numpy.save`: `numpy.load` parses a header by `ast.literal_eval`, which is not safe in
+    several threads of CPython 3.11 (SystemError: AST constructor recursion depth mismatch).
+    """
+
+    path: Path
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran_order: bool
+
+    @classmethod
+    def write(cls, path: Path, array: NDArray[Any]) -> SpilledArray:
+        """Write the bytes in the order that they have in memory; `read` restores that order."""
+        fortran_order = array.flags.fnc
+        (array.T if fortran_order else array).tofile(path)
+        return cls(path, array.dtype, array.shape, fortran_order)
+
+    def read(self) -> NDArray[Any]:
+        """Return the array."""
+        values = np.fromfile(self.path, dtype=self.dtype)
+        return values.reshape(self.shape, order="F" if self.fortran_order else "C")
+
+
+@dataclass(frozen=True)
+class SpilledBlock:
     """A block in a `Spill`, whose arrays are read from `files` when they are asked for."""
 
     start: int
     n_samples: int
     layout: Layout
-    files: dict[str, Path]
+    files: dict[str, SpilledArray]
 
     @property
     def log_odds(self) -> Floats:
         """Log odds against the baseline, shape (K, n)."""
-        return np.load(self.files["log_odds"])
+        return self.files["log_odds"].read()
 
     @property
     def sample_weight(self) -> Floats | None:
@@ -150,13 +177,13 @@ class Kept:
     def rows(self) -> Predictions:
         """The rows; only where the spill keeps them."""
         layout = self.layout
-        table, logits = np.load(self.files["values"]), None
+        table, logits = self.files["values"].read(), None
         if layout.reading.logits:
             clean = clean_logits(table)
             table, logits = clean.probs, clean.logits
         return Predictions(
             probs=table,
-            codes=np.load(self.files["codes"]).astype(np.intp),
+            codes=self.files["codes"].read().astype(np.intp),
             classes=layout.classes,
             baseline=layout.baseline,
             logits=logits,
@@ -165,7 +192,7 @@ class Kept:
         )
 
     def _get(self, name: str) -> NDArray[Any] | None:
-        return np.load(self.files[name]) if name in self.files else None
+        return self.files[name].read() if name in self.files else None
 
 
 class Spill:
@@ -176,7 +203,7 @@ class Spill:
 
     def __init__(self, layout: Layout, *, whole: bool) -> None:
         self.layout, self.whole = layout, whole
-        self.blocks: list[Kept] = []
+        self.blocks: list[SpilledBlock] = []
         self.full, self.n_bytes = False, 0
         self._scratch = Scratch()
         self._folder = self._scratch.folder
@@ -196,16 +223,15 @@ class Spill:
         """
         if self.full:
             return
-        files: dict[str, Path] = {}
+        files: dict[str, SpilledArray] = {}
         try:
             for name, part in self._parts(block.rows).items():
-                files[name] = self._folder / f"{block.start}-{name}.npy"
-                np.save(files[name], part)
+                files[name] = SpilledArray.write(self._folder / f"{block.start}-{name}", part)
                 self.n_bytes += part.nbytes
             self.full = shutil.disk_usage(self._folder).free < self.n_bytes
         except OSError:
             self.full = True
-        self.blocks.append(Kept(block.start, block.n_samples, self.layout, files))
+        self.blocks.append(SpilledBlock(block.start, block.n_samples, self.layout, files))
 
     def sort(self) -> None:
         """Put the blocks in the order of the rows; threads may have finished in any."""
@@ -220,8 +246,10 @@ class Spill:
         return {name: part for name, part in parts.items() if part is not None}
 
 
-class Source(Protocol):
-    """Where `Streamed` gets its blocks from; one that reads files also has `notes` and `check`."""
+class BlockSource(Protocol):
+    """Where `StreamedBlocks` gets its blocks from; one that reads files also has `notes` and
+    `check`.
+    """
 
     layout: Layout
     cost: Cost
@@ -233,8 +261,8 @@ class Source(Protocol):
         """Return about how much room the rows take in float64, as far as is known."""
 
 
-class Streamed(Blocks):
-    """Blocks of a `Source` on this machine.
+class StreamedBlocks(Blocks):
+    """Blocks of a `BlockSource` on this machine.
 
     Parameters
     ----------
@@ -247,7 +275,7 @@ class Streamed(Blocks):
     """
 
     def __init__(
-        self, source: Source, *, n_jobs: int | None = None, spill: bool | None = None
+        self, source: BlockSource, *, n_jobs: int | None = None, spill: bool | None = None
     ) -> None:
         self.source, self.layout = source, source.layout
         self.n_workers = threads_for(1 << 62, n_jobs)
@@ -272,7 +300,7 @@ class Streamed(Blocks):
         if self._spill is not None:
             self._spill.layout = layout
 
-    def __enter__(self) -> Streamed:
+    def __enter__(self) -> StreamedBlocks:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -291,7 +319,7 @@ class Streamed(Blocks):
             for block in unit():
                 if to is not None:
                     to.write(block)
-                found = added([found, work(block)])
+                found = sum_in_order([found, work(block)])
                 n_rows += block.n_samples
             return found, n_rows
 
@@ -302,7 +330,7 @@ class Streamed(Blocks):
         with one_blas_thread(), progress(name) as advance, closing(parts):
             for part, n_rows in parts:
                 advance(n_rows)
-                found = added([found, part])
+                found = sum_in_order([found, part])
         if kept is None and (check := getattr(self.source, "check", None)) is not None:
             check()
         if found is None:

@@ -23,23 +23,23 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.files import progress
-from .._input.frames import as_column, as_matrix, column_names
-from .._input.labels import Classes, class_names, classes_of, column_order, label_values
+from .._ground.atomic_files import progress
+from .._input.frames import as_column, as_matrix, column_names, is_dask
+from .._input.labels import Classes, class_names, column_classes, column_order, label_values
 from ..exceptions import InputError
 from .blocks import Blocks
-from .dask_jobs import Job, LabelJob, likeliest, predicted, predicted_frame, two_dimensional
-from .sums import Layout, Reading, added
+from .dask_jobs import (
+    LabelJob,
+    PartitionJob,
+    predict_chunk,
+    predict_frame,
+    predict_labels,
+    two_dimensional,
+)
+from .sums import Layout, Reading, sum_in_order
 
-FAN_IN = 16
+N_SUMS_PER_TASK = 16
 """Neighbouring sums that a worker adds at a time."""
-
-
-def is_dask(value: Any) -> bool:
-    """Whether `value` is a Dask collection; dask is not imported to find out."""
-    return hasattr(value, "__dask_graph__") and any(
-        kind.__module__.partition(".")[0] in ("dask", "dask_expr") for kind in type(value).__mro__
-    )
 
 
 def blocks_of_dask(
@@ -68,7 +68,7 @@ def blocks_of_dask(
     rows = DaskRows.aligned(values, y, sample_weight, name)
     reading = Reading(named, baseline, logits is not None, normalize, clip)
     found = _find_classes(rows, values.shape[1], names or named)
-    return DaskBlocks(rows, Layout.of_classes(reading, found))
+    return DaskBlocks(rows, Layout.from_classes(reading, found))
 
 
 class DaskBlocks(Blocks):
@@ -84,7 +84,7 @@ class DaskBlocks(Blocks):
         """Return the sum of ``work(block)`` over the blocks, added in their order."""
         with progress(name, "passes done") as advance:
             advance(self.n_passes)
-            found = self.rows.total(Job(work, self.layout, self.rows.starts))
+            found = self.rows.total(PartitionJob(work, self.layout, self.rows.starts))
         self.n_passes += 1
         return found
 
@@ -120,9 +120,11 @@ class DaskRows:
         import dask
 
         sums = self._tasks(job)
-        add = dask.delayed(added, pure=False)
+        add = dask.delayed(sum_in_order, pure=False)
         while len(sums) > 1:
-            sums = [add(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
+            sums = [
+                add(sums[k : k + N_SUMS_PER_TASK]) for k in range(0, len(sums), N_SUMS_PER_TASK)
+            ]
         (found,) = dask.compute(*sums)
         if found is None:
             raise InputError("there must be at least one row; got none.")
@@ -170,12 +172,12 @@ def lazy_predict(calibrator: Any, X: Any) -> Any:
     fitted = calibrator.for_stream()  # a copy: a later `fit` changes nothing of what was asked for
     if names is not None:
         sent, meta = dask.delayed(fitted, traverse=False), values._meta.astype("float64")
-        return values.map_partitions(predicted_frame, sent, meta=meta)
+        return values.map_partitions(predict_frame, sent, meta=meta)
     if values.shape[1] != len(classes):
         raise InputError(f"X must have a column per class ({len(classes)}); got {values.shape[1]}.")
     sent = dask.delayed((fitted, _starts(values)), traverse=False)
     meta = np.empty((0, 0), dtype=np.float64)
-    return values.map_blocks(predicted, sent, dtype=np.float64, meta=meta)
+    return values.map_blocks(predict_chunk, sent, dtype=np.float64, meta=meta)
 
 
 def lazy_labels(calibrator: Any, X: Any) -> Any:
@@ -183,7 +185,7 @@ def lazy_labels(calibrator: Any, X: Any) -> Any:
     probs, classes = lazy_predict(calibrator, X), calibrator.classes_
     if _is_frame(probs):
         probs = probs.to_dask_array()
-    return probs.map_blocks(likeliest, classes, drop_axis=1, meta=classes[:0])
+    return probs.map_blocks(predict_labels, classes, drop_axis=1, meta=classes[:0])
 
 
 def _mcllo_chunk(job: Any, *parts: Any, block_id: Any = None) -> Any:
@@ -204,12 +206,12 @@ def _find_classes(rows: DaskRows, n_classes: int, names: Sequence[Hashable] | No
     kinds = {"b": "?", "i": "i8", "u": "i8", "f": "i8", "U": "U"}
     kind = "U" if str(dtype) in ("string", "str") else kinds.get(getattr(dtype, "kind", ""))
     if names is not None and kind is not None:  # what labels are, their type tells
-        return classes_of(np.empty(0, kind), n_classes, names)
+        return column_classes(np.empty(0, kind), n_classes, names)
     job = LabelJob(n_classes, names is not None, rows.starts)
     with progress("finding classes", "passes done"):
         seen = DaskRows((y,), rows.starts).total(job).labels
     values, _ = label_values(np.array(list(seen), dtype=object))
-    return classes_of(values, n_classes, names)
+    return column_classes(values, n_classes, names)
 
 
 def _table(values: Any, name: str, classes: Classes | None) -> tuple[Any, list[str] | None]:

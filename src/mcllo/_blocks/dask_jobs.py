@@ -1,10 +1,10 @@
 """What a worker does with a partition of a Dask collection; no dask in here.
 
-============  ==============================================================================
-`Job`         validates a partition block by block, and sums what a function makes of the blocks
-`LabelJob`    collects the distinct labels
-`predicted`   recalibrates
-============  ==============================================================================
+===============  ==================================================================================
+`PartitionJob`   validates a partition block by block, and sums what a function makes of the blocks
+`LabelJob`       collects the distinct labels
+`predict_chunk`  recalibrates
+===============  ==================================================================================
 
 An error names the row of the whole, or, where the sizes of partitions are not known, the partition
 and its row.
@@ -26,14 +26,14 @@ from .._input.frames import as_column, as_matrix, check_index
 from .._input.labels import encode, label_values
 from .._input.predictions import Predictions
 from ..exceptions import InputError
-from .sums import Block, Layout, added, block_rows, coded_words
+from .sums import Block, Layout, block_rows, coded_words, sum_in_order
 
-PART_ROWS = 1 << 40
+PARTITION_ROW_OFFSET = 1 << 40
 """More rows than a partition has: tells blocks apart while the sizes of partitions are unknown."""
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class PartitionJob:
     """What a worker does with a partition: validate it block by block, and sum."""
 
     work: Callable[[Any], Any]
@@ -44,15 +44,15 @@ class Job:
         """Return the sum of ``work(block)``, None of no rows."""
         if len(values) == 0 and len(y) == 0:
             return None
-        start = number * PART_ROWS if self.starts is None else self.starts[number]
+        start = number * PARTITION_ROW_OFFSET if self.starts is None else self.starts[number]
         validated = self._validated(number, values, y, weight)
         with one_blas_thread():
-            return added(self.work(Block(start + first, rows)) for first, rows in validated)
+            return sum_in_order(self.work(Block(start + first, rows)) for first, rows in validated)
 
     def _validated(
         self, number: int, values: Any, y: Any, weight: Any
     ) -> Iterator[tuple[int, Predictions]]:
-        with located(number, self.starts):
+        with locate_error(number, self.starts):
             check_index(probs=values, y=y, sample_weight=weight)
             table, _ = as_matrix(values, "logits" if self.layout.reading.logits else "probs")
             weight = None if weight is None else as_column(weight, "sample_weight")
@@ -67,19 +67,19 @@ class Job:
             if _is_words(labels):
                 places, words = labels.factorize()
                 codes = coded_words(places, words, classes)
-            with located(number, self.starts, first):
+            with locate_error(number, self.starts, first):
                 rows = self.layout.read(table[cut], labels, some, codes=codes)
             yield first, rows
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class DistinctLabels:
     """Distinct labels; those of partitions add."""
 
     labels: frozenset[Any]
 
-    def __add__(self, other: Seen) -> Seen:
-        return Seen(self.labels | other.labels)
+    def __add__(self, other: DistinctLabels) -> DistinctLabels:
+        return DistinctLabels(self.labels | other.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,44 +90,44 @@ class LabelJob:
     named: bool
     starts: tuple[int, ...] | None
 
-    def __call__(self, number: int, y: Any) -> Seen | None:
+    def __call__(self, number: int, y: Any) -> DistinctLabels | None:
         """Return the labels, None of no rows."""
         if len(y) == 0:
             return None
-        with located(number, self.starts):
+        with locate_error(number, self.starts):
             words = list(y.unique()) if _is_words(y) else None
             column = as_column(y if words is None else np.array(words, dtype=object), "y")
             distinct = np.unique(label_values(column)[0]).tolist()
             if len(distinct) > self.n_classes and not self.named:
                 encode(distinct, self.n_classes, None)  # says that there are too many
-        return Seen(frozenset(distinct))
+        return DistinctLabels(frozenset(distinct))
 
 
-def predicted(values: Any, sent: tuple[Any, Any], block_id: Any = (0, 0)) -> Any:
+def predict_chunk(values: Any, sent: tuple[Any, Any], block_id: Any = (0, 0)) -> Any:
     """Return recalibrated rows of a chunk; `sent` is a calibrator and where chunks start."""
     calibrator, starts = sent
     if len(values) == 0:
         return np.empty(values.shape)
-    with located(block_id[0], starts):
+    with locate_error(block_id[0], starts):
         return calibrator.predict_proba(values)
 
 
-def predicted_frame(frame: Any, calibrator: Any, partition_info: Any = None) -> Any:
+def predict_frame(frame: Any, calibrator: Any, partition_info: Any = None) -> Any:
     """Return a partition with its class columns recalibrated."""
     out = frame.astype("float64")
     if len(frame):
-        with located(partition_info["number"], None):
+        with locate_error(partition_info["number"], None):
             out[:] = calibrator.predict_proba(frame)
     return out
 
 
-def likeliest(probs: Floats, classes: NDArray[Any]) -> NDArray[Any]:
+def predict_labels(probs: Floats, classes: NDArray[Any]) -> NDArray[Any]:
     """Return the most probable class of each row, of ties the first."""
     return classes[probs.argmax(axis=1)]
 
 
 @contextmanager
-def located(number: int, starts: tuple[int, ...] | None, first: int = 0) -> Iterator[None]:
+def locate_error(number: int, starts: tuple[int, ...] | None, first: int = 0) -> Iterator[None]:
     """Name the row of the whole in an error, or the partition and its row."""
     try:
         yield

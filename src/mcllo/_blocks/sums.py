@@ -3,7 +3,7 @@
 With ``w_i`` the weight of row i (1 without weights), in one pass:
 
 ======================  =====================================================================
-statistic, null         ``s`` and the Terms of A at the identity (`_math/likelihood`)
+statistic, null         ``s`` and the Derivatives of A at the identity (`_math/likelihood`)
 low, high, squares      least and largest log odds of each class; ``sum w l^2``
 hits, log_loss, brier   ``sum w 1{hit}``, ``sum -w log x_true``, ``sum w |x - onehot|^2``
 errors, spread          ``sum w (1 - max x)``, ``sum w x_k (1 - x_k)``: how much rows can tell
@@ -43,19 +43,19 @@ from .._input.labels import Classes, baseline_column, check_not_reserved, defaul
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex, clean_logits, clean_probs
 from .._input.weights import RowFacts, clean_rows
-from .._math.kernel import LogPartition, Terms
+from .._math.kernel import Derivatives, LogPartition
 from .._math.likelihood import identity_theta, sufficient_statistic
 from ..metrics._bins import top_label
 
-BLOCK_ROWS = 1 << 16
+MAX_BLOCK_ROWS = 1 << 16
 """Rows of a block, at most."""
-BLOCK_CELLS = 10 * BLOCK_ROWS
+N_BLOCK_CELLS = 10 * MAX_BLOCK_ROWS
 """Rows times classes of a block, about: its arrays stay near the cache."""
-MOST_CELLS = 1 << 22
+MAX_BLOCK_CELLS = 1 << 22
 """Rows times classes of a block with very many classes, at most."""
 
 
-def added(parts: Iterable[Any]) -> Any:
+def sum_in_order(parts: Iterable[Any]) -> Any:
     """Return the sum in order; None stands for no rows."""
     found = None
     for part in parts:
@@ -118,7 +118,7 @@ class Layout:
         return self.classes[self.baseline_index]
 
     @classmethod
-    def of_classes(cls, reading: Reading, classes: Classes) -> Layout:
+    def from_classes(cls, reading: Reading, classes: Classes) -> Layout:
         """Return the layout of known classes."""
         check_not_reserved(classes)
         named = reading.baseline
@@ -126,7 +126,7 @@ class Layout:
         return cls(classes, index, reading)
 
     @classmethod
-    def of_first(cls, reading: Reading, values: Any, y: Any) -> Layout:
+    def from_first_rows(cls, reading: Reading, values: Any, y: Any) -> Layout:
         """Return the layout that the first rows show.
 
         Columns with names are the classes, whichever of them the first rows hold. Without names,
@@ -135,9 +135,9 @@ class Layout:
         rows = Predictions._labelled(
             reading.simplex(values), y, reading.classes, reading.baseline, RowFacts()
         )
-        return cls.of_classes(reading, rows.classes)
+        return cls.from_classes(reading, rows.classes)
 
-    def settled(self, class_weight: Floats) -> Layout:
+    def with_default_baseline(self, class_weight: Floats) -> Layout:
         """Return the layout once all labels were seen: the default baseline must be among them."""
         if self.reading.baseline is not None:
             return self
@@ -170,8 +170,8 @@ class Layout:
 
 def block_rows(n_classes: int) -> int:
     """Return how many rows make a block: about 5 MB of probabilities."""
-    widest = MOST_CELLS // n_classes
-    return max(1, min(BLOCK_ROWS, widest, max(BLOCK_CELLS // n_classes, 2 * n_classes)))
+    widest = MAX_BLOCK_CELLS // n_classes
+    return max(1, min(MAX_BLOCK_ROWS, widest, max(N_BLOCK_CELLS // n_classes, 2 * n_classes)))
 
 
 def coded_words(places: Codes, words: Iterable[Any], classes: Classes) -> Codes | None:
@@ -205,13 +205,13 @@ class Changes:
         )
 
     @classmethod
-    def of(cls, rows: Predictions) -> Changes:
+    def from_rows(cls, rows: Predictions) -> Changes:
         """Return the counts of a block."""
         return cls(**{f.name: getattr(rows, f.name) for f in fields(cls)})
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class MetricSums:
     """Sums behind accuracy, log loss and Brier score, and how much the rows can tell."""
 
     weight: float
@@ -222,11 +222,11 @@ class Scores:
     predicted: Floats
     spread: Floats
 
-    def __add__(self, other: Scores) -> Scores:
-        return Scores(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+    def __add__(self, other: MetricSums) -> MetricSums:
+        return MetricSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     @classmethod
-    def of(cls, rows: Predictions) -> Scores:
+    def from_rows(cls, rows: Predictions) -> MetricSums:
         """Return the sums of a block."""
         probs, every = rows.probs, np.arange(rows.n_samples)
         weight = rows.row_weight
@@ -253,11 +253,11 @@ class RowSums:
     fraction: float | None
     class_weight: Floats
     statistic: Floats
-    null: Terms
+    null: Derivatives
     low: Floats
     high: Floats
     squares: Floats
-    scores: Scores
+    scores: MetricSums
     changes: Changes
 
     def __add__(self, other: RowSums) -> RowSums:
@@ -300,26 +300,26 @@ def row_sums(block: Block) -> RowSums:
         low=odds.min(axis=1),
         high=odds.max(axis=1),
         squares=np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight),
-        scores=Scores.of(rows),
-        changes=Changes.of(rows),
+        scores=MetricSums.from_rows(rows),
+        changes=Changes.from_rows(rows),
     )
 
 
-def block_terms(block: Any, theta: Floats) -> Terms:
+def block_terms(block: Any, theta: Floats) -> Derivatives:
     """Return A's Terms of a block."""
     return LogPartition(block.log_odds, block.sample_weight, n_jobs=1)(theta)
 
 
 @dataclass(frozen=True, eq=False)
-class Picked:
+class PickedRows:
     """Rows picked out of blocks, in order; picks add."""
 
     parts: tuple[Predictions, ...] = ()
 
-    def __add__(self, other: Picked) -> Picked:
-        return Picked(self.parts + other.parts)
+    def __add__(self, other: PickedRows) -> PickedRows:
+        return PickedRows(self.parts + other.parts)
 
-    def joined(self, changes: Changes) -> Predictions:
+    def join(self, changes: Changes) -> Predictions:
         """Return the rows as one `Predictions`; counts of changes are the whole's."""
         parts = self.parts
         shapes = [p.probs.shape for p in parts]
@@ -328,20 +328,22 @@ class Picked:
             parts[0],
             probs=np.concatenate([p.probs for p in parts]),
             codes=np.concatenate([p.codes for p in parts]),
-            logits=_stacked([p.logits for p in parts], []),
-            sample_weight=_stacked([p.sample_weight for p in parts], ones),
-            raised=_stacked([p.raised for p in parts], [np.zeros(shape, bool) for shape in shapes]),
+            logits=_stack_tables([p.logits for p in parts], []),
+            sample_weight=_stack_tables([p.sample_weight for p in parts], ones),
+            raised=_stack_tables(
+                [p.raised for p in parts], [np.zeros(shape, bool) for shape in shapes]
+            ),
             **{f.name: getattr(changes, f.name) for f in fields(changes)},
         )
 
 
-def picked(block: Block, rows: Codes | None, starts: dict[int, int]) -> Picked:
+def pick_rows(block: Block, rows: Codes | None, starts: dict[int, int]) -> PickedRows:
     """Return the rows of a block among `rows`, numbers in the whole, ascending; None is all."""
     if rows is None:
-        return Picked((block.rows,))
+        return PickedRows((block.rows,))
     first = starts[block.start]
     low, high = np.searchsorted(rows, [first, first + block.rows.n_samples])
-    return Picked((block.rows.take(rows[low:high] - first),)) if high > low else Picked()
+    return PickedRows((block.rows.take(rows[low:high] - first),)) if high > low else PickedRows()
 
 
 def _log_loss(own: Floats, weight: Floats) -> float:
@@ -352,7 +354,7 @@ def _log_loss(own: Floats, weight: Floats) -> float:
     return -float(weight @ np.log(own))
 
 
-def _stacked(tables: list[Any], instead: list[Any]) -> Any:
+def _stack_tables(tables: list[Any], instead: list[Any]) -> Any:
     """Return the tables as one, `instead` of None where only some are; None when all are."""
     if all(table is None for table in tables):
         return None

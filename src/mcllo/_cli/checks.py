@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from .._ground.files import check_writable
+from .._ground.atomic_files import check_writable
 
 TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq", ".feather", ".arrow", ".npy", ".npz")
 REPORTS = (".html", ".htm", ".md", ".json")
@@ -68,7 +68,7 @@ def check_order(model: str, file: str) -> None:
 
 
 def check_apply(calibrator: Any, logits: bool, clip: float | None) -> None:
-    """Refuse probabilities for a map of logits, and a floor for a method that has none."""
+    """Refuse probabilities for a map of logits, and clipping for a method that has none."""
     if calibrator.input == "logits" and not logits:
         raise typer.BadParameter(
             f"this {calibrator.method} map was fitted to logits, so FILE must hold logits too. "

@@ -1,11 +1,11 @@
 """What two verbs do: `mcllo demo` and `mcllo plot`.
 
-==========  ======================================================================================
+==========  ========================================================================================
 `run_demo`  the whole job on predictions that the package carries: the probabilities of a VGG for
-            the test images of CIFAR-10 (`mcllo.datasets`), 8,000 images to learn the repair from,
-            2,000 to judge it on
+            the test images of CIFAR-10 (`mcllo.datasets`), 8,000 images to learn the recalibration
+            from, 2,000 to judge it on
 `draw`      one figure of one file: predictions -> assessment -> figure -> file
-==========  ======================================================================================
+==========  ========================================================================================
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from .._assessment.assessment import assess_predictions
 from .._blocks.apply import apply_file
-from .._ground.files import check_writable, replacing
+from .._ground.atomic_files import check_writable, replace_atomically
 from .._input.frames import did_you_mean
 from .._input.predictions import Predictions
 from .._report import report
@@ -50,7 +50,7 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     say(f"1. Predictions of ten kinds of images by a VGG: {train} and {holdout}\n")
     assessment = assess_predictions(learn, seed=SEED)
     say(assessment.text(brief=True))
-    say("\n2. Which repair works best here?\n")
+    say("\n2. Which recalibration works best here?\n")
     comparison = compare(learn, judge, methods=METHODS, seed=SEED)
     say(str(comparison))
     best, shown = comparison.best, comparison.recommendation.improves
@@ -58,7 +58,7 @@ def run_demo(directory: str | Path, say: Callable[[str], Any]) -> Path:
     say(f"\n3. Smallest log loss here: {best}.{why} Learned, saved, and applied to {holdout}.")
     calibrator = CALIBRATORS[best]().fit(learn)
     calibrator.save(folder / "model.json")
-    apply_file(calibrator, holdout, folder / "repaired.csv")
+    apply_file(calibrator, holdout, folder / "recalibrated.csv")
     page = folder / "report.html"
     files = [train, holdout]
     report(comparison, source=files, command="mcllo demo", words=FLAG_WORDS).write(page)
@@ -76,13 +76,16 @@ def own_file(folder: Path) -> str:
         f"  mcllo assess {learn} --label {LABEL}\n"
         f"  mcllo compare {learn} {judge} --label {LABEL}\n"
         f"  mcllo fit {learn} --label {LABEL} -o {model}\n"
-        f"  mcllo apply {model} {judge} -o {folder / 'repaired.csv'}"
+        f"  mcllo apply {model} {judge} -o {folder / 'recalibrated.csv'}"
     )
 
 
 def write_csv(path: Path, predictions: Predictions) -> None:
     """Write predictions as a table of probabilities with a label column."""
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+    with (
+        replace_atomically(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*map(str, predictions.classes), LABEL])
         for row, code in zip(predictions.probs.tolist(), predictions.codes, strict=True):
@@ -119,7 +122,7 @@ def draw(predictions: Predictions, kind: str, path: str, *, seed: int | None = N
         "isotonic_by_class": partial(plot.reliability_by_class, curve="isotonic"),
         "parameters": lambda a: plot.parameters(a.fit),
         "map": lambda a: plot.calibration_map(a.fit),
-        "ladder": plot.ladder,
+        "nested_models": plot.nested_models,
         "baselines": plot.baselines,
     }
     check_figure(kind, path)

@@ -9,7 +9,7 @@ import typer
 from . import options
 from .echo import echo
 
-FAILED = 1
+EXIT_FAILED = 1
 TARGET = typer.Option(..., "--to", help="onnx, sql, js, torch or python.")
 OUT = typer.Option(
     None, "--output", "-o", metavar="OUT", help="File to write; - is standard output."
@@ -52,7 +52,7 @@ def export(
 ) -> None:
     """Write a model as ONNX, SQL, JavaScript, PyTorch or plain Python."""
     from .. import export as targets
-    from .._ground.files import check_writable
+    from .._ground.atomic_files import check_writable
     from ..calibrators import load_calibrator
 
     if output is None and not check:
@@ -75,4 +75,4 @@ def export(
         found = targets.check(calibrator, to, **given)
         echo(str(found), err=output == "-")
         if not found.holds:
-            raise typer.Exit(FAILED)
+            raise typer.Exit(EXIT_FAILED)

@@ -1,6 +1,6 @@
 """Options that several verbs of the command line share, and what verbs print.
 
-`_cli/checks` has what they check before any work, `_cli/words` what arguments are called.
+`_cli/checks` has what they check before any work, `_cli/option_names` what arguments are called.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from .checks import check_order as check_order
 from .checks import check_report as check_report
 from .checks import check_share as check_share
 from .echo import echo
-from .words import FLAG_WORDS as FLAG_WORDS
-from .words import FLAGS as FLAGS
-from .words import Flags as Flags
+from .option_names import FLAG_WORDS as FLAG_WORDS
+from .option_names import FLAGS as FLAGS
+from .option_names import Flags as Flags
 
-REPAIRS = (
+RECALIBRATIONS = (
     "mcllo auto temperature vector matrix dirichlet histogram xu_davoine isotonic beta identity"
 )
 KINDS = (
     *("reliability", "by_class", "smooth", "smooth_by_class", "isotonic", "isotonic_by_class"),
-    *("parameters", "map", "ladder", "baselines"),
+    *("parameters", "map", "nested_models", "baselines"),
 )
 """Kinds of figures that `mcllo plot` draws."""
 
 
-def _one_of(*words: str) -> Callable[[str], list[str]]:
+def _complete_from(*words: str) -> Callable[[str], list[str]]:
     """Return what a shell offers to complete a value with."""
 
     def complete(incomplete: str) -> list[str]:
@@ -102,11 +102,11 @@ FULL = typer.Option(False, "--full", help="Show every detail: nested models, cla
 GATE = typer.Option(
     False,
     "--gate",
-    help="Exit with code 1 when miscalibration matters, with 3 when these rows cannot tell. It is "
-    "for one look; batch after batch is for mcllo monitor.",
+    help="Exit with code 1 when the verdict is miscalibrated, with 3 when it is inconclusive. It "
+    "is for one look; batch after batch is for mcllo monitor.",
 )
 STRICT = typer.Option(
-    False, "--strict", help="As --gate, and exit with code 1 also when it is off by little."
+    False, "--strict", help="As --gate, and exit with code 1 also when the verdict is negligible."
 )
 TOLERANCE = typer.Option(
     DEFAULT_TOLERANCE,
@@ -116,9 +116,12 @@ TOLERANCE = typer.Option(
 GATE_LEVEL = typer.Option(
     None, help="Recalibrate only if calibration is rejected at this level, say 0.05."
 )
+FLEXIBLE = typer.Option(
+    False, "--flexible", help="Of auto: also correct the mean by trees, from 1,000 rows on."
+)
 ALPHA = typer.Option(0.05, help="Level of the verdict and of --gate.")
 STATISTIC = typer.Option(
-    "lr", autocompletion=_one_of("lr", "score", "wald"), help="lr, score or wald."
+    "lr", autocompletion=_complete_from("lr", "score", "wald"), help="lr, score or wald."
 )
 METHOD = typer.Option("auto", help="How to get the p-value: auto, chi2, exact or sequential.")
 DRAWS = typer.Option(N_RESAMPLES, help="Simulated data sets of an exact p-value, at most.")
@@ -128,8 +131,8 @@ WORKERS = typer.Option(
 )
 FIT_METHOD = typer.Option(
     "mcllo",
-    autocompletion=_one_of(*REPAIRS.split()),
-    help="mcllo; auto, a mean of repairs weighed by cross-validation; temperature, vector, "
+    autocompletion=_complete_from(*RECALIBRATIONS.split()),
+    help="mcllo; auto, a mean of recalibrations weighed by cross-validation; temperature, vector, "
     "matrix, dirichlet, histogram, xu_davoine, isotonic, beta or identity.",
 )
 PENALTY = typer.Option(
@@ -148,9 +151,9 @@ FOLDS = typer.Option(
 )
 KIND = typer.Option(
     "reliability",
-    autocompletion=_one_of(*KINDS),
+    autocompletion=_complete_from(*KINDS),
     help="reliability, smooth or isotonic (each also as by_class, smooth_by_class, "
-    "isotonic_by_class), parameters, map, ladder or baselines.",
+    "isotonic_by_class), parameters, map, nested_models or baselines.",
 )
 POWER = typer.Option(
     None, "--power", help="Solve for it: how many rows reject with this probability, say 0.8?"
@@ -171,7 +174,7 @@ RESUME = typer.Option(
     None, metavar="CELLS", help="Without FILE: file that keeps finished settings, to go on from."
 )
 
-COMPARED = "The class that the others are compared with. Default: the last that occurs"
+BASELINE_HELP = "The class that the others are compared with. Default: the last that occurs"
 READING: dict[str, tuple[Any, Any, str]] = {
     "classes": (
         str | None,
@@ -179,7 +182,7 @@ READING: dict[str, tuple[Any, Any, str]] = {
         "The class columns, as in cat,dog,truck. Default: every column but the label; needed when "
         "there are others, such as ids.",
     ),
-    "baseline": (str | None, None, f"{COMPARED}."),
+    "baseline": (str | None, None, f"{BASELINE_HELP}."),
     "weight": (
         str | None,
         None,
@@ -216,7 +219,7 @@ READING: dict[str, tuple[Any, Any, str]] = {
     "clip": (
         float | None,
         None,
-        "Floor for small probabilities. Default: 1e-6, in rows that hold a 0.",
+        "Clip smaller probabilities to this one. Default: 1e-6, in rows that hold a 0.",
     ),
     "percent": (bool, False, "Class columns hold percentages, 0 to 100."),
     "missing": (str, "refuse", "Rows in which something is missing: refuse, or drop (counted)."),
@@ -231,7 +234,7 @@ READING: dict[str, tuple[Any, Any, str]] = {
 """How a file is read: type, default and help of each option, in the order of the pages of help."""
 CELLS = ("percent", "missing", "positive", "sheet", "encoding")
 """How cells are written: for every verb that reads a file."""
-PLAIN = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip", *CELLS)
+PLAIN_OPTIONS = ("classes", "baseline", "weight", "prefix", "normalize", "logits", "clip", *CELLS)
 
 
 def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -270,7 +273,8 @@ def reads(*names: str, **helps: str) -> Callable[[Callable[..., None]], Callable
 def load_report(out: str | None) -> None:
     """Begin to load what draws a report, half a second: rows are computed meanwhile, mostly in C.
 
-    Nothing of mcllo: modules that two threads load at a time must not import each other.
+    Nothing of mcllo: modules that two threads load at a time must not import each other. For the
+    same reason whoever goes on to matplotlib waits for the end first (`wait_for_report`).
     """
 
     def load() -> None:
@@ -278,7 +282,19 @@ def load_report(out: str | None) -> None:
             import_module("matplotlib.figure")
 
     if out is not None and out.endswith((".html", ".htm")):
-        threading.Thread(target=load).start()
+        thread = threading.Thread(target=load)
+        thread.start()
+        _loading_threads.append(thread)
+
+
+_loading_threads: list[threading.Thread] = []
+"""What `load_report` began; also by an earlier verb of this process, if that was refused."""
+
+
+def wait_for_report() -> None:
+    """Wait for what `load_report` began: a package that is half loaded must not be imported."""
+    while _loading_threads:
+        _loading_threads.pop().join()
 
 
 def write_report(
@@ -295,6 +311,7 @@ def write_report(
     """
     if out is None:
         return
+    wait_for_report()
     from .._report import report
 
     command = shlex.join(["mcllo", *sys.argv[1:]])

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from .._ground.statements import quiet
+from .._ground.statements import suppress_warnings
 from . import options
 from .echo import echo
 from .options import reads
@@ -42,7 +42,7 @@ def power(
         raise typer.BadParameter("it solves for --n; give one of the two.", param_hint="--power")
     study |= {} if wanted is None else {"power": wanted}
     study |= {name: value for name, value in (("n_samples", n), ("reps", reps)) if value}
-    with quiet():  # raised zeros only make the design, nothing is concluded
+    with suppress_warnings():  # raised zeros only make the design, nothing is concluded
         if file is None:
             needs_file = {"--delta": delta, "--gamma": gamma, "--label": label}
             needs_file |= {f"--{name}": reading[name] for name in ("classes", "baseline")}

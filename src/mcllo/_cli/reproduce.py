@@ -9,7 +9,7 @@ import typer
 from . import options
 from .echo import echo
 
-ALL = "all"
+ALL_ITEMS = "all"
 
 
 def reproduce(
@@ -34,7 +34,7 @@ def reproduce(
     folder = Path(output or ".")
     folder.mkdir(parents=True, exist_ok=True)
     found = []
-    for item in ITEMS if name == ALL else (name,):
+    for item in ITEMS if name == ALL_ITEMS else (name,):
         one = made(item)
         found.append(one.to_dict())
         files = [] if one.axes is None else [folder / f"{one.name}.{kind}"]
@@ -43,6 +43,6 @@ def reproduce(
             one.save(path)
         if not as_json:
             said = [str(one), *(f"written: {path}" for path in files)]
-            echo("\n".join(said) + ("\n" if name == ALL else ""))
+            echo("\n".join(said) + ("\n" if name == ALL_ITEMS else ""))
     if as_json:
-        echo(options.as_json_text(found if name == ALL else found[0]))
+        echo(options.as_json_text(found if name == ALL_ITEMS else found[0]))

@@ -7,28 +7,22 @@ name when it runs.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 
 import typer
 
-from ..exceptions import FileFormatError
+from .._ground.optional import SERVE_EXTRA, check_installed
 from .echo import echo
 
-NEEDED = ("starlette", "uvicorn", "python_multipart")
+NEEDED_MODULES = ("starlette", "uvicorn", "python_multipart")
 PORT = typer.Option(0, help="Port of 127.0.0.1 to listen on. Default: any that is free.")
 NO_BROWSER = typer.Option(False, "--no-browser", help="Only print the address.")
 
 
 def serve(port: int = PORT, no_browser: bool = NO_BROWSER) -> None:
-    """Open a page on this machine: drop a table, read the report, take the repaired table away.
+    """Open a page on this machine: drop a table, read the report, take the recalibrated table away.
 
     Nothing leaves the machine, and nothing is kept after Ctrl-C.
     """
-    lacking = [name for name in NEEDED if find_spec(name) is None]
-    if lacking:
-        raise FileFormatError(
-            f"mcllo serve needs the package {lacking[0]}, which is not installed.",
-            remedy="Install it with: pip install 'mcllo[serve,excel]'.",
-        )
+    check_installed(NEEDED_MODULES, SERVE_EXTRA, "mcllo serve")
     show = None if no_browser else typer.launch
     import_module("mcllo._serve").serve(port, echo, show)

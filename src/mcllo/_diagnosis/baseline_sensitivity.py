@@ -23,27 +23,27 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_each_baseline
-from .._ground.notebook import Shown, ticking
+from .._ground.formatting import Table, ellipsis, format_interval, format_number, format_p
+from .._ground.notebook import NotebookResult, show_progress
 from .._ground.results import Codes, Floats, Result, none_for_nan
-from .._ground.text import Table, ellipsis, format_interval, format_number, format_p
 from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES
-from .._inference.draws import Seed
 from .._inference.likelihood_tests import chi2_sf
 from .._inference.max_score import max_score_test
+from .._inference.monte_carlo import Seed
 from .._input.labels import find_class
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from .._math.likelihood import recalibrate
 from ..exceptions import InputError
 
-LEVEL = 0.05
+TEST_LEVEL = 0.05
 """Level at which the decisions of the single tests are compared."""
 
-_SHOWN = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
+_COLUMNS = ("baseline", "statistic", "pvalue", "largest_change", "mean_change", "label_changes")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BaselineSensitivity(Result, Shown):
+class BaselineSensitivity(Result, NotebookResult):
     """What changes with the baseline; print it for a table and a verdict.
 
     Attributes
@@ -71,6 +71,21 @@ class BaselineSensitivity(Result, Shown):
         Part of the rows on whose most probable class the fits do not agree.
     n_classes : int
         Classes; more than rows of the table when only some baselines were asked for.
+
+    See Also
+    --------
+    baseline_sensitivity : Makes it.
+    Details : Has it as `baselines`.
+    mcllo.plot.baselines : Draws it.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> found = mcllo.baseline_sensitivity(probs, y, seed=0, n_resamples=19)
+    >>> len(found.table), found.n_classes
+    (3, 3)
     """
 
     table: Table
@@ -89,11 +104,12 @@ class BaselineSensitivity(Result, Shown):
 
     @property
     def verdict(self) -> str:
-        """One sentence: how far the statistic and the repaired probabilities move."""
+        """One sentence: how far the statistic and the recalibrated probabilities move."""
         if self.n_classes == 2:
             return "with two classes all baselines give the same fit."
         return (
-            f"{self.decision}; repaired probabilities move by {format_number(self.mean_range)} on "
+            f"{self.decision}; recalibrated probabilities move by "
+            f"{format_number(self.mean_range)} on "
             f"average, {format_number(self.largest_range)} at most."
         )
 
@@ -102,7 +118,7 @@ class BaselineSensitivity(Result, Shown):
         """Whether the decision hangs on the baseline, and how far the statistic moves."""
         p, values = self.table["pvalue"], self.table["statistic"]
         answer = "the test decision does not hang on the baseline"
-        if len({value <= LEVEL for value in p}) > 1:
+        if len({value <= TEST_LEVEL for value in p}) > 1:
             between = format_interval(min(p), max(p))
             answer = (
                 f"the test decision hangs on the baseline (p in {between}; use the one over all)"
@@ -124,7 +140,7 @@ class BaselineSensitivity(Result, Shown):
                 names = ", ".join(bad[:6]) + (", ..." if len(bad) > 6 else "")
                 lines.append(
                     f"for {len(bad)} of {len(marks)} baselines ({names}) {what}: their statistics "
-                    "hold, their repaired probabilities have no meaning."
+                    "hold, their recalibrated probabilities have no meaning."
                 )
         if len(self.table) < self.n_classes:
             lines.append(f"{len(self.table)} of {self.n_classes} baselines were tried.")
@@ -135,14 +151,15 @@ class BaselineSensitivity(Result, Shown):
         return {**super().to_dict(), "rows": none_for_nan(self.table.rows())}
 
     def __str__(self) -> str:
-        shown = Table({name: self.table[name] for name in _SHOWN})
+        shown = Table({name: self.table[name] for name in _COLUMNS})
         how = f"exact, {self.n_resamples:,} simulated data sets"
         lines = [
             self.verdict[0].upper() + self.verdict[1:],
             f"Over all baselines: largest score statistic {format_number(self.max_score, 4)}, "
             f"p {format_p(self.pvalue)} ({how})",
             *(f"Note: {note}" for note in self.notes),
-            f"Changes of repaired probabilities are against baseline {ellipsis(self.reference)!r}",
+            "Changes of recalibrated probabilities are against baseline "
+            f"{ellipsis(self.reference)!r}",
         ]
         return "\n".join([*lines, str(shown)])
 
@@ -153,7 +170,7 @@ class BaselineSensitivity(Result, Shown):
         )
 
 
-@ticking("trying baselines")
+@show_progress("trying baselines")
 @one_blas_thread()
 @reads_rows(TableOptions)
 def baseline_sensitivity(
@@ -180,14 +197,32 @@ def baseline_sensitivity(
         Draws of labels for the p-value over all baselines.
     seed : int or numpy Generator, optional
         Makes draws repeatable; another one than made simulated data.
-    **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `normalize`, `clip`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns
     -------
     BaselineSensitivity
         `table`, `max_score`, `pvalue`, `mean_range`, `largest_range`, `verdict`.
+
+    See Also
+    --------
+    BaselineSensitivity : What comes out.
+    calibration_test : With ``baseline='auto'``, the same p-value.
+    zero_sensitivity : The other choice that matters.
+    mcllo.plot.baselines : Draws it.
+
+    Notes
+    -----
+    The map depends on its baseline where the predictions are miscalibrated, as [1]_ points out. The
+    smallest of the p-values of single baselines is not valid, because it is picked; the largest
+    score statistic with p-values from drawn labels is.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------
@@ -250,11 +285,11 @@ def _changes(
     used = slice(None) if weight is None else np.flatnonzero(weight > 0.0)
     average = partial(np.average, weights=None if weight is None else weight[used])
 
-    def repaired(fit: MCLLOFit) -> Floats:
+    def recalibrated(fit: MCLLOFit) -> Floats:
         log_odds = predictions.with_baseline(fit.baseline).log_odds
         return recalibrate(fit.theta, log_odds, fit.baseline_index)[used]
 
-    base = repaired(next(fit for fit in fits if fit.baseline == predictions.baseline))
+    base = recalibrated(next(fit for fit in fits if fit.baseline == predictions.baseline))
     low, high, same = base.copy(), base.copy(), np.ones(len(base), dtype=bool)
     changes: dict[str, list[float]] = {
         "largest_change": [],
@@ -262,7 +297,7 @@ def _changes(
         "label_changes": [],
     }
     for fit in fits:
-        g = repaired(fit)
+        g = recalibrated(fit)
         away, moved = np.abs(g - base), g.argmax(axis=1) != base.argmax(axis=1)
         changes["largest_change"].append(float(away.max()))
         changes["mean_change"].append(float(average(away.mean(axis=1))))

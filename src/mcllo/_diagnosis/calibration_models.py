@@ -6,10 +6,10 @@ covariance          ``B (B' H B)^+ B'``: B the model's directions, H the informa
                     groups and under survey weights the sandwich (`_fit/sandwich`)
 p-value             of one parameter, by Wald: ``2 Phi(-|estimate - right| / se)``
 joint tests         likelihood ratios: intercepts (shift against nothing), slopes (mcllo against
-                    shift), both; p-values by `_diagnosis/nested`; not for dependent rows
+                    shift), both; p-values by `_diagnosis/nested_pvalues`; not for dependent rows
 ==================  ============================================================================
 
-`against_rest` makes one class of many a model of two outcomes.
+`one_class_versus_rest` makes one class of many a model of two outcomes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .._ground.results import Floats
 from .._inference.calibration_test import needs_robust
 from .._inference.pvalue import PValue
 from .._input.predictions import Predictions
-from .._math.kernel import Terms
-from .families import Family, RestrictedFit, restricted_fit, whole_fit
-from .ladder_models import mcllo_bases
-from .nested import Plan, against_identity, against_larger, gain
+from .._math.kernel import Derivatives
+from .model_comparison import mcllo_bases
+from .nested_pvalues import PValuePlan, against_identity, against_larger, gain
+from .restricted_models import Family, RestrictedFit, restricted_fit, whole_fit
 
 Interval = Literal["wald", "profile"]
-RIGHT = {"intercept": 0.0, "slope": 1.0}
+IDENTITY_VALUES = {"intercept": 0.0, "slope": 1.0}
 """What calibrated predictions have."""
-TOLD = 1e-6
+UNIDENTIFIED_SHARE_TOL = 1e-6
 """Part of a parameter outside the directions that rows can tell, above which it is not known."""
 
 
@@ -55,11 +55,15 @@ class Parameter(NamedTuple):
         """Wald's, of the value that calibrated predictions have."""
         from scipy.special import erfc
 
-        z = abs(self.estimate - RIGHT[self.parameter]) / self.se if self.se > 0.0 else np.nan
+        z = (
+            abs(self.estimate - IDENTITY_VALUES[self.parameter]) / self.se
+            if self.se > 0.0
+            else np.nan
+        )
         return float(erfc(z / np.sqrt(2.0)))
 
 
-def against_rest(predictions: Predictions, k: int) -> Predictions:
+def one_class_versus_rest(predictions: Predictions, k: int) -> Predictions:
     """Return the rows as predictions of two outcomes: class k, or any other."""
     rest = np.delete(predictions.probs, k, axis=1).sum(axis=1)
     return Predictions(
@@ -106,7 +110,7 @@ class CalibrationModels:
         if name in ("common_slope", "temperature"):
             yield _parameter(name, None, "slope", fit.theta[k], variance[k], ends[k])
 
-    def tests(self, plan: Plan) -> Iterator[tuple[str, float, int, PValue]]:
+    def tests(self, plan: PValuePlan) -> Iterator[tuple[str, float, int, PValue]]:
         """Yield the joint tests of intercepts, of slopes, and of both: statistic, df, p-value."""
         nothing, shift, whole = (self.fit(name) for name in ("identity", "shift", "mcllo"))
         value = gain(nothing, shift)
@@ -131,7 +135,7 @@ class CalibrationModels:
         if needs_robust(self.predictions):
             meat = score_sums(self.predictions, fit.theta).covariance
             inner = inner @ (basis.T @ meat @ basis) @ inner
-        known = basis.any(axis=1) & (lost < TOLD)
+        known = basis.any(axis=1) & (lost < UNIDENTIFIED_SHARE_TOL)
         spread = np.einsum("ij,jk,ik->i", basis, inner, basis)
         variance[known] = spread[known]
         if self.interval == "wald" or not known.any():
@@ -147,9 +151,9 @@ class CalibrationModels:
         own, likelihood = basis[:, free], self.family.likelihood()
         beta = np.linalg.pinv(own) @ (fit.theta - self.family.identity)
 
-        def objective(x: Floats) -> Terms:
+        def objective(x: Floats) -> Derivatives:
             terms = likelihood(self.family.identity + own @ x)
-            return Terms(terms.value, own.T @ terms.gradient, own.T @ terms.hessian @ own)
+            return Derivatives(terms.value, own.T @ terms.gradient, own.T @ terms.hessian @ own)
 
         variance = np.diagonal(inverse(objective(beta).hessian))
         profile = Profile(objective, beta, variance, self.reach)

@@ -26,30 +26,30 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.files import StrPath
-from .._ground.notebook import Shown, ticking
+from .._ground.atomic_files import StrPath
+from .._ground.formatting import Table, format_count, format_number, latex_p, latex_text, p_words
+from .._ground.notebook import NotebookResult, show_progress
 from .._ground.results import Result, none_for_nan
-from .._ground.statements import OF_ESTIMATES, quiet
-from .._ground.text import Table, format_count, format_number, latex_p, latex_text, p_words
+from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
 from .._inference.calibration_test import needs_robust
-from .._inference.draws import Seed, entropy_of
 from .._inference.likelihood_tests import run_test
+from .._inference.monte_carlo import Seed, seed_entropy
 from .._inference.pvalue import PValue
 from .._input.arguments import check_share
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
-from .._math.many_classes import has_whole_hessian
+from .._math.inexact_newton import has_whole_hessian
 from ..exceptions import InputError, Option, Phrase
-from .calibration_models import CalibrationModels, Interval, Parameter, against_rest
+from .calibration_models import CalibrationModels, Interval, Parameter, one_class_versus_rest
 from .class_tests import holm, p_entry
-from .nested import Plan
+from .nested_pvalues import PValuePlan
 
 Versus = Literal["baseline", "rest"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationTable(Result, Shown):
+class CalibrationTable(Result, NotebookResult):
     """Calibration intercepts and slopes; print it, or write it for a paper with `to_latex`.
 
     Attributes
@@ -75,6 +75,21 @@ class CalibrationTable(Result, Shown):
         Whether standard errors allow for groups or survey weights.
     seed : int
         What simulated p-values were drawn from.
+
+    See Also
+    --------
+    calibration_table : Makes it.
+    ClassTests : A test for each class.
+    NestedModels : Which of the models is enough.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> found = mcllo.calibration_table(probs, y, n_resamples=19, seed=0)
+    >>> found.baseline, found.interval, found.n_samples
+    (1, 'wald', 40)
     """
 
     parameters: Table
@@ -196,7 +211,7 @@ class CalibrationTable(Result, Shown):
         return " ".join(words)
 
 
-@ticking("estimating")
+@show_progress("estimating")
 @one_blas_thread()
 @reads_rows(RowOptions)
 def calibration_table(
@@ -219,23 +234,51 @@ def calibration_table(
         Predicted probabilities, shape (n_samples, n_classes).
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
-    versus : "baseline" or "rest"
-        Compare each class with a reference class (Van Hoorde et al. 2014), or with all others
-        together, as in a model of two outcomes.
+    versus : {"baseline", "rest"}
+        Compare each class with a reference class, or with all others together, as in a model of two
+        outcomes.
     level : float
-        Of the intervals.
-    interval : "wald" or "profile"
+        Probability with which each interval covers its parameter.
+    interval : {"wald", "profile"}
         From standard errors, or from the likelihood itself.
-    n_resamples, seed
-        Most draws for the p-values of the joint tests, and what makes them repeatable.
-    baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `normalize`, `clip`, `weight_kind`, `groups`.
+    n_resamples : int
+        Most draws for the p-values of the joint tests.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+    groups : array-like of shape (n_samples,), optional
+        Group of each row (an animal, a patient): rows of one may depend on each other. Standard
+        errors and tests then allow for that.
 
     Returns
     -------
     CalibrationTable
         ``print`` it; `to_latex`, `to_csv`, `parameters`, `tests`.
+
+    See Also
+    --------
+    CalibrationTable : What comes out.
+    nested_models : Which of the models is enough.
+    class_tests : A test for each class.
+    reliability_curve : The diagram that goes with it.
+
+    Notes
+    -----
+    Intercepts and slopes of log odds against a reference class are those of [1]_, for two classes
+    those of [2]_. p-values are adjusted for the number of classes by Holm's method [3]_.
+
+    References
+    ----------
+    .. [1] K. Van Hoorde, Y. Vergouwe, D. Timmerman, S. Van Huffel, E. W. Steyerberg, B. Van Calster
+           (2014). Assessing calibration of multinomial risk prediction models. Statistics in
+           Medicine 33:2585-2596.
+    .. [2] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
+           45.
+    .. [3] S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian
+           Journal of Statistics 6:65-70.
 
     Examples
     --------
@@ -252,10 +295,10 @@ def calibration_table(
     """
     predictions = judged_predictions(probs, y, baseline=baseline, **data)
     options: dict[str, Any] = {"versus": versus, "level": level, "interval": interval}
-    return calibration_table_of(predictions, n_resamples=n_resamples, seed=seed, **options)
+    return build_calibration_table(predictions, n_resamples=n_resamples, seed=seed, **options)
 
 
-def calibration_table_of(
+def build_calibration_table(
     predictions: Predictions,
     fit: MCLLOFit | None = None,
     *,
@@ -267,19 +310,21 @@ def calibration_table_of(
     work: float = NESTED_WORK,
 ) -> CalibrationTable:
     """Return the table of validated predictions; a fit made already is not made again."""
-    robust, entropy = needs_robust(predictions), entropy_of(seed)
+    robust, entropy = needs_robust(predictions), seed_entropy(seed)
     _check(versus, level, interval, robust)
     rows: list[Parameter] = []
     tests: list[dict[str, Any]] = []
     options: dict[str, Any] = {"method": "auto", "n_resamples": n_resamples, "seed": entropy}
     for label, part, names in _parts(predictions, versus):
         own = fit if versus == "baseline" else None
-        with quiet(*OF_ESTIMATES):  # what the warnings would say, empty places show
+        with suppress_warnings(
+            *ESTIMATION_WARNINGS
+        ):  # what the warnings would say, empty places show
             own = fit_predictions(part) if own is None else own
         models = CalibrationModels(part, own, level, interval)
         rows += [row for name in names for row in models.rows(name, label)]
         if not robust and versus == "baseline":
-            plan = Plan.of(part, n_tests=2, work=work, **options)
+            plan = PValuePlan.from_predictions(part, n_tests=2, work=work, **options)
             tests += [_test(*found) for found in models.tests(plan)]
         elif not robust:
             test = run_test(part, own, **options)
@@ -321,7 +366,7 @@ def _parts(
     """Yield what is fitted: all classes at once, or each as one of two."""
     if versus == "rest":
         for k, label in enumerate(predictions.classes):
-            yield label, against_rest(predictions, k), ("shift", "mcllo")
+            yield label, one_class_versus_rest(predictions, k), ("shift", "mcllo")
         return
     size = 2 * (predictions.n_classes - 1)
     if not has_whole_hessian(size):

@@ -13,14 +13,15 @@ closed test       a hypothesis is rejected iff it and every hypothesis inside it
 
 The first hypothesis leaves the other classes' parameters open, so its p-value is chi-square's, or a
 parametric bootstrap from the restricted fit where chi-square cannot be trusted, or a guaranteed
-bound where that is far smaller (`_diagnosis/nested`).
+bound where that is far smaller (`_diagnosis/nested_pvalues`).
 The number of rows of class j is a sum of independent draws of different probabilities under the
 second: its two-sided p-value, twice the smaller tail, is exact (`metrics/_reliability`); normal for
 weights that are not whole and for more than 100,000 rows.
 
-Holm's adjustment and closed testing (for the ladder) keep the probability of any false rejection at
-the level, whichever hypotheses are true and however the tests depend on each other (Holm 1979;
-Marcus, Peritz and Gabriel 1976). Closed testing needs a family that holds all its intersections.
+Holm's adjustment and closed testing (for the nested models) keep the probability of any false
+rejection at the level, whichever hypotheses are true and however the tests depend on each other
+(Holm 1979; Marcus, Peritz and Gabriel 1976). Closed testing needs a family that holds all its
+intersections.
 """
 
 from __future__ import annotations
@@ -32,24 +33,28 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.notebook import Shown, ticking
+from .._ground.formatting import Table, align, ellipsis, format_number
+from .._ground.memory import row_blocks
+from .._ground.notebook import NotebookResult, show_progress
 from .._ground.results import Floats, Result, none_for_nan
-from .._ground.text import Table, align, ellipsis, format_number
 from .._ground.threads import one_blas_thread
 from .._inference.budget import N_RESAMPLES, NESTED_WORK
-from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, chi2_sf
+from .._inference.monte_carlo import Seed
 from .._inference.pvalue import Limit, PValue, Reason
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from ..metrics._reliability import poisson_binomial
-from .families import Family, RestrictedFit, restricted_fit, whole_fit
-from .nested import Plan, against_larger, gain
+from .._math.inexact_newton import MIN_CLASSES_FOR_PCG
+from ..metrics._reliability import poisson_binomial, poisson_binomial_of_rare
+from .nested_pvalues import PValuePlan, against_larger, gain
+from .restricted_models import Family, RestrictedFit, restricted_fit, whole_fit
 
-MOST_EXACT = 100_000
-FITS = 4.0
+MAX_ROWS_FOR_EXACT_TAIL = 100_000
+N_CLASSES_AT_ONCE = 32
+"""Columns of a table that are copied at once."""
+N_CELLS_PER_WORK = 4.0
 """Cells of a restricted fit (times ``c / 20`` for more than twenty classes) that one of `work` pays
 for."""
-SMALLEST = 1e-12
+MIN_EXACT_PVALUE = 1e-12
 """Exact tails come from Fourier transforms, whose rounding hides anything smaller."""
 
 
@@ -88,7 +93,7 @@ def p_entry(pvalue: float, method: str | None) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassTests(Result, Shown):
+class ClassTests(Result, NotebookResult):
     """A test for each class; print it for a table.
 
     Attributes
@@ -111,6 +116,21 @@ class ClassTests(Result, Shown):
         What draws were made from.
     why : Reason or None
         What `reason` says, as facts.
+
+    See Also
+    --------
+    class_tests : Makes it.
+    ClassAttribution : Which classes are miscalibrated, whatever the baseline.
+    NestedModels : The kind of miscalibration.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> tests = mcllo.class_tests(probs, y, method="chi2")
+    >>> tests.rejected(alpha=0.05), tests.baseline
+    ((), 2)
     """
 
     table: Table
@@ -124,12 +144,34 @@ class ClassTests(Result, Shown):
     left_out = ("table", "why")
 
     def rejected(self, alpha: float = 0.05) -> tuple[Any, ...]:
-        """Return the classes whose shift or slope is off, any false one with probability alpha."""
+        """Return the classes whose shift or slope is off, any false one with probability alpha.
+
+        Parameters
+        ----------
+        alpha : float
+            Probability of any false rejection.
+
+        Returns
+        -------
+        tuple
+            Labels.
+        """
         pairs = zip(self.table["class"], self.table["adjusted"], strict=True)
         return tuple(label for label, p in pairs if p <= alpha)
 
     def rejected_in_the_large(self, alpha: float = 0.05) -> tuple[Any, ...]:
-        """Return the classes that come true more or less often than predicted."""
+        """Return the classes that come true more or less often than predicted.
+
+        Parameters
+        ----------
+        alpha : float
+            Probability of any false rejection.
+
+        Returns
+        -------
+        tuple
+            Labels.
+        """
         pairs = zip(self.table["class"], self.table["large_adjusted"], strict=True)
         return tuple(label for label, p in pairs if p <= alpha)
 
@@ -162,7 +204,7 @@ class ClassTests(Result, Shown):
         return f"<ClassTests of {len(self.table)} classes, baseline {self.baseline!r}>"
 
 
-@ticking("testing classes")
+@show_progress("testing classes")
 @one_blas_thread()
 @reads_rows(TableOptions)
 def class_tests(
@@ -189,19 +231,39 @@ def class_tests(
     seed : int or numpy Generator, optional
         Makes draws repeatable.
     method : {'auto', 'chi2', 'exact', 'sequential'}
-        As in `calibration_test`; instead of exact p-values, which a hypothesis that leaves other
-        parameters open does not have, shift and slope get a parametric bootstrap.
+        How p-values are computed, as in `calibration_test`; instead of exact p-values, which a
+        hypothesis that leaves other parameters open does not have, shift and slope get a parametric
+        bootstrap.
     work : float
         Cells (rows x classes x draws) that 'auto' may spend on simulation, for all classes
         together; where that is not enough, p-values are chi-square's and `reason` says so.
-    baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `normalize`, `clip`.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns
     -------
     ClassTests
         `table`, `rejected(alpha)`, `rejected_in_the_large(alpha)`; ``print`` it.
+
+    See Also
+    --------
+    ClassTests : What comes out.
+    nested_models : The kind of miscalibration instead of the class.
+    assess : Has ``miscalibrated_classes``, which do not depend on the baseline.
+    calibration_table : Intercepts and slopes with intervals.
+
+    Notes
+    -----
+    Holm's adjustment [1]_ keeps the probability of any false rejection at the level, for shifts and
+    slopes and for shares separately. A shift or slope compares a class with the baseline and cannot
+    say which of the two is off.
+
+    References
+    ----------
+    .. [1] S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian
+           Journal of Statistics 6:65-70.
 
     Examples
     --------
@@ -214,7 +276,7 @@ def class_tests(
     ('a',)
     """
     predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
-    return class_tests_of(
+    return run_class_tests(
         predictions,
         fit_predictions(predictions),
         n_resamples=n_resamples,
@@ -224,7 +286,7 @@ def class_tests(
     )
 
 
-def class_tests_of(
+def run_class_tests(
     predictions: Predictions,
     fit: MCLLOFit,
     *,
@@ -235,7 +297,7 @@ def class_tests_of(
 ) -> ClassTests:
     """Test each class of predictions that were fitted already."""
     k = len(fit.tau)
-    plan = Plan.of(
+    plan = PValuePlan.from_predictions(
         predictions,
         method=method,
         n_resamples=n_resamples,
@@ -245,7 +307,7 @@ def class_tests_of(
         fewest=20 * k,  # so that Holm's smallest adjusted p-value is below 0.05
     )
     cells = predictions.probs.size * k * max(1.0, (k + 1) / 20.0)
-    if method == "auto" and fit.converged and cells > FITS * work:
+    if method == "auto" and fit.converged and cells > N_CELLS_PER_WORK * work:
         statistics, dfs, tails = _wald(fit, plan)
     else:
         family, whole = Family(predictions), whole_fit(predictions, fit)
@@ -275,7 +337,7 @@ def class_tests_of(
     )
 
 
-def _wald(fit: MCLLOFit, plan: Plan) -> tuple[list[float], list[int], list[PValue]]:
+def _wald(fit: MCLLOFit, plan: PValuePlan) -> tuple[list[float], list[int], list[PValue]]:
     """Return statistics, df and p-values of shift and slope from the fit's covariance alone."""
     k, why = len(fit.tau), plan.doubt(fit.df).but(Limit.FITS)
     away = np.concatenate([fit.tau, fit.gamma - 1.0])
@@ -308,10 +370,28 @@ def in_the_large(predictions: Predictions) -> dict[str, list[float]]:
         weight = predictions.sample_weight
     probs, total = predictions.probs, float(weight.sum())
     expected, observed, exact = weight @ probs, predictions.class_weight, None
-    if predictions.has_whole_weights and total <= MOST_EXACT:
-        rows = np.repeat(probs, weight.astype(np.int64), axis=0)
-        exact = np.array([_two_sided(*pair) for pair in zip(rows.T, observed, strict=True)])
-    return shares(observed, expected, weight @ (probs * (1.0 - probs)), total, exact)
+    variance = np.zeros(predictions.n_classes)
+    for rows in row_blocks(*probs.shape):
+        variance += weight[rows] @ (probs[rows] * (1.0 - probs[rows]))
+    if predictions.has_whole_weights and total <= MAX_ROWS_FOR_EXACT_TAIL:
+        exact = _two_sided_of_each(predictions, observed)
+    return shares(observed, expected, variance, total, exact)
+
+
+def _two_sided_of_each(predictions: Predictions, observed: Floats) -> Floats:
+    """Return the exact two-sided p-value of each class's number of rows."""
+    probs, times = predictions.probs, None
+    if predictions.sample_weight is not None:
+        times = predictions.sample_weight.astype(np.int64)
+    pvalues = []
+    for first in range(0, predictions.n_classes, N_CLASSES_AT_ONCE):
+        # A column of a table of many classes is one number of each page of memory.
+        columns = probs[:, first : first + N_CLASSES_AT_ONCE].T.copy()
+        columns = columns if times is None else np.repeat(columns, times, axis=1)
+        counts = observed[first : first + N_CLASSES_AT_ONCE]
+        pairs = zip(columns, counts, strict=True)
+        pvalues += [_two_sided_pvalue(*pair, predictions.n_classes) for pair in pairs]
+    return np.array(pvalues)
 
 
 def shares(
@@ -333,8 +413,9 @@ def shares(
     }
 
 
-def _two_sided(probs: Floats, count: float) -> float:
+def _two_sided_pvalue(probs: Floats, count: float, n_classes: int) -> float:
     """Return twice the smaller tail of the number of hits."""
-    mass, k = poisson_binomial(probs), int(count)
+    law = poisson_binomial if n_classes < MIN_CLASSES_FOR_PCG else poisson_binomial_of_rare
+    mass, k = law(probs), int(count)
     tail = min(float(mass[: k + 1].sum()), float(mass[k:].sum()))
-    return min(1.0, max(SMALLEST, 2.0 * tail))
+    return min(1.0, max(MIN_EXACT_PVALUE, 2.0 * tail))

@@ -1,4 +1,4 @@
-"""`homogeneity_of`: is it the same map in every subgroup?
+"""`homogeneity_test`: is it the same map in every subgroup?
 
 Subgroup g has the log partition A_g and the sufficient statistic s_g (`_math/likelihood`); without
 an index they are those of all rows, sums over the subgroups. theta is the estimate of all rows:
@@ -34,26 +34,26 @@ from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit
 from .._fit.objective import free_parameters
+from .._ground.formatting import PWords, format_count, format_number, p_words
 from .._ground.linalg import whitening
 from .._ground.results import Codes, Floats
-from .._ground.text import PWords, format_count, format_number, p_words
 from .._inference.budget import (
     BATCH_ENTRIES,
-    EXCEEDANCES,
-    FEWEST_REFITS,
+    MIN_REFITS,
+    N_EXCEEDANCES,
     N_RESAMPLES,
     SUBGROUPS_WORK,
 )
-from .._inference.draws import draw_labels, label_sums, monte_carlo_p, written_out
 from .._inference.likelihood_tests import chi2_sf, trust_chi2
+from .._inference.monte_carlo import draw_labels, expand_weights, label_sums, monte_carlo_p
 from .._inference.pvalue import Ground, Limit, PValue, Reason, Tested
 from .._input.predictions import Predictions
 from .._input.weights import written_times
+from .._math.batched_labels import RELATIVE_TIE_TOL
 from .._math.kernel import LogPartition
 from .._math.likelihood import recalibrate
-from .._math.many_labels import TIE
 
-FEWEST = "counted in the subgroup that has the fewest"
+SMALLEST_SUBGROUP_TEXT = "counted in the subgroup that has the fewest"
 """Whose expected errors the reason speaks of."""
 
 
@@ -145,7 +145,7 @@ class SubgroupScores:
         return np.concatenate([counts[..., self._columns], sums[..., self._columns]], axis=2)
 
 
-def homogeneity_of(
+def homogeneity_test(
     predictions: Predictions,
     fit: MCLLOFit,
     fits: Sequence[MCLLOFit],
@@ -173,20 +173,20 @@ def homogeneity_of(
     """
     df = sum(own.df for own in fits) - fit.df
     probs = recalibrate(fit.theta, predictions.log_odds, predictions.baseline_index)
-    why, stop_at = Reason(Ground.ASKED), None if method == "exact" else EXCEEDANCES
+    why, stop_at = Reason(Ground.ASKED), None if method == "exact" else N_EXCEEDANCES
     if method == "auto":
-        why = _trusted(predictions, probs, [own.df for own in fits], parts)
+        why = _is_chi2_trusted(predictions, probs, [own.df for own in fits], parts)
     separate = math.fsum(own.log_likelihood for own in fits)
     value, kind = max(0.0, 2.0 * (separate - fit.log_likelihood)), "lr"
     found = PValue(chi2_sf(value, df), "chi2")
     if df > 0 and (why.wants_draws or method in ("exact", "sequential")):
-        entries = predictions.counted_entries
-        draws = n_resamples if why.asked else int(min(n_resamples, work / entries))
+        entries = predictions.n_expanded_probs
+        draws = n_resamples if why.is_chosen_by_user else int(min(n_resamples, work / entries))
         scores, rows, places = _scores(predictions, parts, fit.theta)
         value, kind = float(scores.of_labels(rows.codes[None])[0]), "score"
         found = PValue(chi2_sf(value, df), "chi2")
-        if draws >= min(FEWEST_REFITS, n_resamples):
-            found = _simulated(scores, probs[places], value, draws, seed, stop_at)
+        if draws >= min(MIN_REFITS, n_resamples):
+            found = _simulate_pvalue(scores, probs[places], value, draws, seed, stop_at)
         else:
             why = why.but(Limit.SIZE)
     return HomogeneityTest(
@@ -203,7 +203,7 @@ def homogeneity_of(
     )
 
 
-def _trusted(
+def _is_chi2_trusted(
     predictions: Predictions, probs: Floats, dfs: Sequence[int], parts: Sequence[Codes]
 ) -> Reason:
     """Return whether chi-square holds in each subgroup, well enough for all of them together."""
@@ -219,7 +219,7 @@ def _trusted(
         n_clipped=predictions.n_clipped,
         least_variance=lambda: min(float(spread[p].sum(axis=0).min()) for p in parts) / more,
     )
-    return replace(why, errors=float(fewest)).noting(FEWEST)
+    return replace(why, errors=float(fewest)).noting(SMALLEST_SUBGROUP_TEXT)
 
 
 def _scores(
@@ -228,7 +228,7 @@ def _scores(
     """Return the statistic, the rows written out, and which row each of them was."""
     rows, places = predictions, np.arange(predictions.n_samples)
     if predictions.sample_weight is not None:
-        rows = written_out(predictions)
+        rows = expand_weights(predictions)
         places = np.repeat(places, written_times(predictions.sample_weight, rows.n_classes))
         group = np.empty(predictions.n_samples, dtype=np.intp)
         for g, part in enumerate(parts):
@@ -237,7 +237,7 @@ def _scores(
     return SubgroupScores(rows, parts, theta), rows, places
 
 
-def _simulated(
+def _simulate_pvalue(
     scores: SubgroupScores,
     probs: Floats,
     value: float,
@@ -249,7 +249,7 @@ def _simulated(
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         found = scores.of_labels(draw_labels(probs, seed, start, size))
-        return found >= value * (1.0 - TIE) - 1e-12
+        return found >= value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
 
     cells = max(len(probs), len(scores.parts) * probs.shape[1])
     batch = max(1, min(512, BATCH_ENTRIES // cells))

@@ -1,4 +1,4 @@
-"""`subgroups_of`: each subgroup by itself, tested, sized and summed up in one slope.
+"""`assess_subgroups`: each subgroup by itself, tested, sized and summed up in one slope.
 
 With G subgroups, each of level alpha / G or in Holm's order:
 
@@ -6,10 +6,10 @@ With G subgroups, each of level alpha / G or in Holm's order:
 test                  the calibration test of its rows (`_inference/calibration_test`), exact
                       where chi-square cannot be trusted: no map is shared
 adjusted              Holm's p-values over all subgroups (`_diagnosis/class_tests`)
-size                  how far it is off, intervals of level ``1 - 0.05 / G``: all at once
-power                 that of `Size`, for a test of level ``0.05 / G``
+effect_size           how far it is off, intervals of level ``1 - 0.05 / G``: all at once
+power                 that of `EffectSize`, for a test of level ``0.05 / G``
 slope                 the u of largest likelihood in ``softmax(u log x)``: below 1 the
-                      predictions are too extreme, above 1 too timid; no baseline
+                      predictions are overconfident, above 1 underconfident; no baseline
 its interval          ``2 [l(u_hat) - l(u)] <= chi2_df`` of the same level, with the degrees of
                       freedom of the test: it excludes 1 only where the test rejects by
                       chi-square. An end is infinite where the likelihood falls too little
@@ -27,20 +27,21 @@ import numpy as np
 
 from .._fit.fit import fit_predictions
 from .._ground.results import Codes, Result
-from .._ground.statements import quiet
-from .._inference.budget import N_RESAMPLES, SUBGROUPS_PER_DRAWS
+from .._ground.statements import suppress_warnings
+from .._inference.budget import MIN_FIT_DRAWS, N_RESAMPLES, N_SUBGROUPS_PER_N_DRAWS
 from .._inference.calibration_test import FittedTest, fit_and_test
+from .._inference.effect_size import TEST_LEVEL_FOR_POWER, EffectSize, estimate_effect_size
+from .._inference.goodness_of_fit import GoodnessOfFit, goodness_of_fit
 from .._inference.likelihood_tests import CalibrationTest
-from .._inference.size import ALPHA, Size, size_of
 from .._input.labels import Classes
 from .._input.predictions import Predictions
 from .class_tests import holm
-from .families import Family, restricted_fit
-from .homogeneity import HomogeneityTest, homogeneity_of
+from .homogeneity import HomogeneityTest, homogeneity_test
+from .restricted_models import Family, restricted_fit
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 """Confidence of all intervals together."""
-FARTHEST = 1e3
+MAX_SLOPE = 1e3
 """Slope beyond which an end of an interval counts as infinite."""
 
 
@@ -63,16 +64,18 @@ class Subgroup(Result):
         The value that its rows share.
     n_samples : int
         Rows.
-    accuracy, promised : float
-        How often the most probable class is right, and how often the predictions promise that.
+    accuracy, expected_accuracy : float
+        How often the most probable class is right, and how often that is expected.
     test : CalibrationTest
         Are its rows calibrated?
     adjusted : float
         The p-value of `test` after Holm, over all subgroups.
-    size : Size
+    effect_size : EffectSize
         How far it is off; intervals and power allow for the number of subgroups.
+    goodness_of_fit : GoodnessOfFit
+        Whether more than chance is left after its map.
     slope : Slope
-        Below 1 the predictions are too extreme, above 1 too timid.
+        Below 1 the predictions are overconfident, above 1 underconfident.
     absent : tuple
         Classes that no row of it is labelled.
     """
@@ -80,10 +83,11 @@ class Subgroup(Result):
     name: Any
     n_samples: int
     accuracy: float
-    promised: float
+    expected_accuracy: float
     test: CalibrationTest
     adjusted: float
-    size: Size
+    effect_size: EffectSize
+    goodness_of_fit: GoodnessOfFit
     slope: Slope
     absent: Classes
 
@@ -98,7 +102,7 @@ class Divided:
     confidence: float
 
 
-def subgroups_of(
+def assess_subgroups(
     predictions: Predictions,
     rule: str = "",
     *,
@@ -122,13 +126,13 @@ def subgroups_of(
     """
     assert predictions.by is not None
     names, parts = predictions.by.names, predictions.by.parts
-    confidence = 1.0 - (1.0 - LEVEL) / len(parts)
-    with quiet():
+    confidence = 1.0 - (1.0 - CONFIDENCE_LEVEL) / len(parts)
+    with suppress_warnings():
         fitted = own_tests(predictions, rule, n_resamples=n_resamples, seed=seed, **options)
         same_fits = [own.fit for own in fitted]
         if rule:  # every subgroup has chosen its own baseline
             same_fits = [fit_predictions(predictions.take(part)) for part in parts]
-        test = homogeneity_of(
+        test = homogeneity_test(
             predictions,
             pooled.fit,
             same_fits,
@@ -142,7 +146,7 @@ def subgroups_of(
             _subgroup(names[g], fitted[g], float(adjusted[g]), confidence, _seed(seed, g))
             for g in range(len(parts))
         ]
-        slope = slope_of(predictions, LEVEL, pooled.fit.df)
+        slope = estimate_slope(predictions, CONFIDENCE_LEVEL, pooled.fit.df)
         return Divided(test, tuple(groups), slope, confidence)
 
 
@@ -157,8 +161,8 @@ def own_tests(
     """Return the test of each subgroup; the more there are, the more draws it may take."""
     assert predictions.by is not None
     parts = predictions.by.parts
-    draws = n_resamples * max(1, math.ceil(len(parts) / SUBGROUPS_PER_DRAWS))
-    with quiet():
+    draws = n_resamples * max(1, math.ceil(len(parts) / N_SUBGROUPS_PER_N_DRAWS))
+    with suppress_warnings():
         return [
             fit_and_test(
                 _alone(predictions, part), rule, n_resamples=draws, seed=_seed(seed, g), **options
@@ -185,24 +189,28 @@ def _seed(seed: int, place: int) -> int:
 def _subgroup(
     name: Any, fitted: FittedTest, adjusted: float, confidence: float, seed: int
 ) -> Subgroup:
-    rows, many = fitted.predictions, (1.0 - LEVEL) / (1.0 - confidence)
-    size = size_of(rows, fitted.fit, confidence=confidence, seed=seed)
+    rows, many = fitted.predictions, (1.0 - CONFIDENCE_LEVEL) / (1.0 - confidence)
+    size = estimate_effect_size(rows, fitted.fit, confidence=confidence, seed=seed)
     weight, top = rows.sample_weight, rows.probs.argmax(axis=1)
     return Subgroup(
         name=name,
         n_samples=rows.n_samples,
         accuracy=float(np.average(top == rows.codes, weights=weight)),
-        promised=float(np.average(rows.probs.max(axis=1), weights=weight)),
+        expected_accuracy=float(np.average(rows.probs.max(axis=1), weights=weight)),
         test=fitted.test,
         adjusted=adjusted,
-        size=replace(size, power=power_at(size.power, fitted.fit.df, ALPHA / many)),
-        slope=slope_of(rows, confidence, fitted.fit.df),
+        effect_size=replace(
+            size, power=power_at(size.power, fitted.fit.df, TEST_LEVEL_FOR_POWER / many)
+        ),
+        goodness_of_fit=goodness_of_fit(rows, fitted.fit, n_resamples=MIN_FIT_DRAWS, seed=seed),
+        slope=estimate_slope(rows, confidence, fitted.fit.df),
         absent=rows.absent,
     )
 
 
 def power_at(power: float, df: int, level: float) -> float:
-    """Return the chance at `level` of what a chi-square test of level `ALPHA` finds with `power`.
+    """Return the chance at `level` of what a chi-square test of level `TEST_LEVEL_FOR_POWER` finds
+    with `power`.
 
     Examples
     --------
@@ -212,9 +220,9 @@ def power_at(power: float, df: int, level: float) -> float:
     from scipy.optimize import brentq
     from scipy.stats import chi2, ncx2
 
-    if level == ALPHA or not ALPHA < power < 1.0 or df < 1:
+    if level == TEST_LEVEL_FOR_POWER or not TEST_LEVEL_FOR_POWER < power < 1.0 or df < 1:
         return power
-    critical = chi2.isf(ALPHA, df)
+    critical = chi2.isf(TEST_LEVEL_FOR_POWER, df)
 
     def gap(shift: float) -> float:
         return float(ncx2.sf(critical, df, shift)) - power
@@ -225,7 +233,7 @@ def power_at(power: float, df: int, level: float) -> float:
     return float(ncx2.sf(chi2.isf(level, df), df, brentq(gap, 0.0, high)))
 
 
-def slope_of(predictions: Predictions, confidence: float, df: int = 1) -> Slope:
+def estimate_slope(predictions: Predictions, confidence: float, df: int = 1) -> Slope:
     """Return the exponent of largest likelihood, with its likelihood interval.
 
     With the `df` of a larger model it is that of any one direction among so many (Scheffe's).
@@ -245,13 +253,15 @@ def slope_of(predictions: Predictions, confidence: float, df: int = 1) -> Slope:
     error = float((along.T @ likelihood(fit.theta).hessian @ along).item())
     step = 1.0 / math.sqrt(error) if error > 0.0 else 1.0
     allowed = 0.5 * float(chi2.isf(1.0 - confidence, max(df, 1)))
-    low, high = (_end(lost, best, sign * step, allowed) for sign in (-1.0, 1.0))
+    low, high = (_profile_interval_end(lost, best, sign * step, allowed) for sign in (-1.0, 1.0))
     if not fit.settled and math.isinf(high if best > 0.0 else low):
         best = math.copysign(math.inf, best)
     return Slope(best, low, high)
 
 
-def _end(lost: Callable[[float], float], best: float, step: float, allowed: float) -> float:
+def _profile_interval_end(
+    lost: Callable[[float], float], best: float, step: float, allowed: float
+) -> float:
     """Return where the likelihood has fallen by `allowed`, going by steps that double."""
     from scipy.optimize import brentq
 
@@ -259,6 +269,6 @@ def _end(lost: Callable[[float], float], best: float, step: float, allowed: floa
     while lost(outside) < allowed:
         inside, step = outside, 2.0 * step
         outside = inside + step
-        if abs(outside) > FARTHEST:
+        if abs(outside) > MAX_SLOPE:
             return math.copysign(math.inf, step)
     return float(brentq(lambda u: lost(u) - allowed, inside, outside, xtol=1e-6, rtol=1e-6))

@@ -23,13 +23,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.files import StrPath
+from .._ground.atomic_files import StrPath
+from .._ground.formatting import join_words
 from .._ground.statements import Statement
-from .._ground.text import listed
 from .._input.frames import shorten
 from ..exceptions import FileFormatError, Option, Phrase
 
-MOST_UNPACKED = 1 << 30
+MAX_UNPACKED_BYTES = 1 << 30
 """Bytes of a packed file, unpacked, at most."""
 
 
@@ -37,10 +37,10 @@ def check_unpacked(file: StrPath | IO[bytes], name: str, remedy: str) -> None:
     """Refuse an archive that unpacks to more than is read into memory at once."""
     with zipfile.ZipFile(file) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
-    if size > MOST_UNPACKED:
+    if size > MAX_UNPACKED_BYTES:
         raise FileFormatError(
             f"{name} unpacks to {size / 1e9:.1f} GB; packed files are read at once, and may hold "
-            f"{MOST_UNPACKED / 1e9:.1f} GB at most.",
+            f"{MAX_UNPACKED_BYTES / 1e9:.1f} GB at most.",
             remedy=remedy,
         )
 
@@ -57,7 +57,7 @@ class Arrays:
         found = _loaded(file, name)
         self.columns: dict[str, NDArray[Any]] = {}
         if isinstance(found, dict):
-            table = self._table_of(found, sheet)
+            table = self._choose_table(found, sheet)
             n = len(table) if table is not None else max(map(len, found.values()), default=0)
             own = {key: a for key, a in found.items() if a.ndim == 1 and len(a) == n}
         else:
@@ -82,13 +82,15 @@ class Arrays:
                     remedy="Convert it, and save it again.",
                 )
 
-    def _table_of(self, found: dict[str, NDArray[Any]], sheet: str | None) -> NDArray[Any] | None:
+    def _choose_table(
+        self, found: dict[str, NDArray[Any]], sheet: str | None
+    ) -> NDArray[Any] | None:
         tables = [key for key, array in found.items() if array.ndim == 2]
         if sheet is not None and sheet not in tables:
             raise FileFormatError(f"{self.name} has no table {sheet!r}; it has {shorten(tables)}.")
         if sheet is None and len(tables) > 1:
             raise FileFormatError(
-                f"{self.name} holds {len(tables)} tables: {listed(tables)}.",
+                f"{self.name} holds {len(tables)} tables: {join_words(tables)}.",
                 remedy=Phrase("Choose one with {}.", Option("sheet", tables[0])),
             )
         return found[sheet or tables[0]] if tables else None

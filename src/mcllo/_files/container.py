@@ -1,7 +1,7 @@
 """A file as bytes: opened again and again, also where it came through a pipe.
 
 ===============  =================================================================================
-kind             what it holds, by its first bytes (`_files/sniff`)
+kind             what it holds, by its first bytes (`_files/format_detection`)
 text             of a CSV file, unpacked and as UTF-8
 Parquet, Arrow   opened with pyarrow, read in blocks; never mapped, as a mapped file that is cut
                  short ends the process
@@ -24,13 +24,15 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
-from .._ground.files import StrPath
+from .._ground.atomic_files import StrPath
+from .._ground.optional import CLI_EXTRA, check_installed, needed
 from .._ground.terminal import standard_input
 from ..exceptions import FileFormatError
-from .sniff import compression_of, first_bytes, kind_of
+from .format_detection import detect_compression, detect_format, first_bytes
 
-HEAD = 4096
-COPIED = 1 << 20
+N_HEAD_BYTES = 4096
+"""First bytes of a file that show its kind."""
+N_BYTES_PER_READ = 1 << 20
 """Bytes of a pipe, of packed text, or of a column of Parquet, that are read at a time."""
 
 
@@ -38,14 +40,15 @@ class Container:
     """A file or standard input; `name` is what messages call it, `spool` the copy of a pipe."""
 
     def __init__(self, path: StrPath) -> None:
+        check_installed(("pyarrow",), CLI_EXTRA)
         self.name = "standard input" if str(path) == "-" else str(path)
         self.path, self.encoding = Path(path), "utf-8"
         self.spool = self._spooled()
         head = self._head()
         self._seen = self._state()
-        self.compression = compression_of(head)
+        self.compression = detect_compression(head)
         with self._file() as file:
-            self.kind = "csv" if self.compression else kind_of(head, file, self.name)
+            self.kind = "csv" if self.compression else detect_format(head, file, self.name)
 
     @contextmanager
     def parquet(self) -> Iterator[Any]:
@@ -58,7 +61,7 @@ class Container:
 
         with self._raw() as raw:
             options = {"pre_buffer": False, "page_checksum_verification": True}
-            with parquet.ParquetFile(raw, **options, buffer_size=COPIED) as file:
+            with parquet.ParquetFile(raw, **options, buffer_size=N_BYTES_PER_READ) as file:
                 yield file
 
     @contextmanager
@@ -95,10 +98,10 @@ class Container:
         """Bytes of the file as it is."""
         return os.fstat(self.spool.fileno()).st_size if self.spool else self.path.stat().st_size
 
-    def counted(self, n_bytes: float, n_lines: float) -> tuple[float, float]:
+    def measure_text(self, n_bytes: float, n_lines: float) -> tuple[float, float]:
         """Return how many bytes and line ends text holds; not much further than so many of each."""
         with self._reopened() as file:
-            return counted(file, self.compression, n_bytes, n_lines)
+            return measure_text(file, self.compression, n_bytes, n_lines)
 
     @property
     def changed(self) -> bool:
@@ -135,15 +138,15 @@ class Container:
         copy = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this object
         weakref.finalize(self, copy.close)
         with nullcontext(standard_input().buffer) if standard else self.path.open("rb") as pipe:
-            shutil.copyfileobj(pipe, copy, COPIED)
+            shutil.copyfileobj(pipe, copy, N_BYTES_PER_READ)
         copy.flush()
         return copy
 
     def _head(self) -> bytes:
         if self.spool is None:
-            return first_bytes(self.path, HEAD)
+            return first_bytes(self.path, N_HEAD_BYTES)
         with self._reopened() as file:
-            return file.read(HEAD)
+            return file.read(N_HEAD_BYTES)
 
 
 def changed_meanwhile(name: str) -> FileFormatError:
@@ -159,23 +162,21 @@ def unpacked_size(path: Path, enough: float) -> float:
 
     What cannot be read has the size it has: whoever reads it says why.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    packed, head = float(path.stat().st_size), first_bytes(path, HEAD)
+    pa, parquet = needed("pyarrow", CLI_EXTRA), needed("pyarrow.parquet", CLI_EXTRA)
+    packed, head = float(path.stat().st_size), first_bytes(path, N_HEAD_BYTES)
     try:
         with path.open("rb") as file:
             if head.startswith(b"PAR1"):
                 facts = parquet.read_metadata(file)
                 return max(packed, 8.0 * facts.num_rows * facts.num_columns)
-            if compression := compression_of(head):
-                return max(packed, counted(file, compression, enough)[0])
+            if compression := detect_compression(head):
+                return max(packed, measure_text(file, compression, enough)[0])
     except (pa.ArrowException, OSError, UnicodeError):
         pass
     return packed
 
 
-def counted(
+def measure_text(
     file: IO[bytes], compression: str | None, n_bytes: float, n_lines: float = math.inf
 ) -> tuple[float, float]:
     """Return how many bytes and line ends text holds unpacked; not further than so many of each."""
@@ -183,6 +184,6 @@ def counted(
 
     size = lines = 0.0
     with pa.input_stream(file, compression=compression) as stream:
-        while size <= n_bytes and lines <= n_lines and (block := stream.read(COPIED)):
+        while size <= n_bytes and lines <= n_lines and (block := stream.read(N_BYTES_PER_READ)):
             size, lines = size + len(block), lines + block.count(b"\n")
     return size, lines

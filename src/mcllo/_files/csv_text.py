@@ -19,15 +19,15 @@ from itertools import islice
 from typing import IO, NamedTuple
 
 from ..exceptions import Option, Phrase
-from .numbers import MISSING, NUMBER, PLAIN, Writing, number_fault
+from .number_format import MISSING, NUMBER, PLAIN_FORMAT, NumberFormat, number_fault
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-LONGEST_HEADER = 1 << 24
+MAX_HEADER_CHARACTERS = 1 << 24
 """Characters of a header line, at most."""
 PANDAS_INDEX = re.compile(r"(__index_level_\d+__)?")
-WHOLE = re.compile(r"([+-]?\d+)\.0*")
-QUOTED = re.compile(r'"(?:[^"]|"")*"')
-NO_LABEL = {*MISSING, "nan"}
+WHOLE_NUMBER = re.compile(r"([+-]?\d+)\.0*")
+QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
+MISSING_LABELS = {*MISSING, "nan"}
 FOREIGN_BYTES = re.compile("[\udc80-\udcff]")
 """Bytes that are not UTF-8, as ``errors="surrogateescape"`` reads them."""
 
@@ -44,19 +44,20 @@ def read_header(stream: IO[bytes]) -> tuple[list[str], str]:
     """
     text = _text(stream)
     lines, quotes, length = [""], 0, 0
-    while (line := text.readline(LONGEST_HEADER)) and length < LONGEST_HEADER:
+    while (line := text.readline(MAX_HEADER_CHARACTERS)) and length < MAX_HEADER_CHARACTERS:
         lines.append(line)
         quotes, length = quotes + line.count('"'), length + len(line)
         if line.strip("\r\n") and quotes % 2 == 0:
             break
-    if length >= LONGEST_HEADER:
+    if length >= MAX_HEADER_CHARACTERS:
         raise csv.Error(
-            f"its header line must end within {LONGEST_HEADER:,} characters, and does not. A quote "
+            f"its header line must end within {MAX_HEADER_CHARACTERS:,} characters, and does not. "
+            "A quote "
             "in it may be open"
         )
     header = "".join(lines)
     header = header.strip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8")
-    bare = QUOTED.sub("", header)
+    bare = QUOTED_CELL.sub("", header)
     separator = max(SEPARATORS, key=bare.count)
     try:
         names = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator), [])
@@ -126,7 +127,7 @@ def first_fault(
     separator: str,
     columns: Sequence[str],
     numbers: Sequence[str],
-    writing: Writing = PLAIN,
+    writing: NumberFormat = PLAIN_FORMAT,
 ) -> Fault | None:
     """Return what is wrong with the first broken line."""
     place = {name: j for j, name in enumerate(columns)}
@@ -184,7 +185,7 @@ def is_index(name: str) -> bool:
     return PANDAS_INDEX.fullmatch(name) is not None
 
 
-def meant_labels(
+def clean_labels(
     words: Sequence[str | None], names: Sequence[str], drops: bool = False
 ) -> list[str | None]:
     """Return labels without spaces around them, and ``1`` for ``1.0`` where 1 is a class.
@@ -194,10 +195,10 @@ def meant_labels(
 
     def clean(word: str) -> str | None:
         bare = word if word in known else word.strip()
-        whole = None if bare in known else WHOLE.fullmatch(bare)
+        whole = None if bare in known else WHOLE_NUMBER.fullmatch(bare)
         if whole is not None and whole[1] in known:
             return whole[1]
-        gap = drops and bare not in known and bare.lower() in NO_LABEL
+        gap = drops and bare not in known and bare.lower() in MISSING_LABELS
         return None if gap else bare or None
 
     known = set(names)

@@ -2,8 +2,8 @@
 
 In CSV files and workbooks spaces around column names do not count, and labels are read as they are
 meant (`_files/csv_text`). A column without a name, such as the index that pandas writes, is not a
-class unless `classes` says so. `_files/rows` has what the columns then hold; what was assumed on
-the way comes along as `Predictions.notes`.
+class unless `classes` says so. `_files/table_rows` has what the columns then hold; what was assumed
+on the way comes along as `Predictions.notes`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from .._ground.files import StrPath
+from .._ground.atomic_files import StrPath
 from .._input.by import clean_by
 from .._input.frames import shorten
 from .._input.labels import class_names
@@ -25,13 +25,13 @@ from .._input.probabilities import clean_probs
 from .._input.weights import WeightKind
 from ..exceptions import FileFormatError, InputError, MclloError, Option, Phrase
 from .csv_text import is_index
-from .manner import Manner, Meant, Missing, Roles
-from .room import check_room
-from .rows import Found, TableRows, complete_rows
+from .file_errors import distinct_labels, in_file_words, no_rows, without_prefix
+from .memory_estimate import check_room
+from .read_options import CellOptions, Missing, ReadOptions, Roles
 from .source import Source
-from .words import distinct_labels, in_file_words, no_rows, without_prefix
+from .table_rows import SelectedRows, TableRows, complete_rows
 
-FEW_ROWS = 1000
+N_REMEDY_ROWS = 1000
 """Rows whose labels a remedy is found by."""
 
 
@@ -60,8 +60,8 @@ def read_predictions(
     Parameters
     ----------
     path : path-like or sequence of path-like
-        The file, files with the same columns, or a directory of them; ``-`` is standard input.
-        CSV may be compressed (gzip, zstd). Decimal commas, percent signs, Latin-1 and UTF-16 are
+        The file, files with the same columns, or a directory of them; ``-`` is standard input. CSV
+        may be compressed (gzip, zstd). Decimal commas, percent signs, Latin-1 and UTF-16 are
         recognised, and `Predictions.notes` says so.
     label : str
         Column with the labels that came true; for an .npy file, another one with the labels.
@@ -69,8 +69,12 @@ def read_predictions(
         The classes: columns with probabilities, `prefix` left out. Default: every column that
         begins with `prefix`, but `label`, `weight`, `groups`, `by` and columns without a name.
         Columns of arrays have no names: `classes` names them, in their order.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in the labels.
     weight : str, optional
         Column with row weights; `weight_kind` says what they mean.
+    weight_kind : {"frequency", "survey", "importance"}
+        What the weights mean; see `Predictions.from_arrays`.
     groups : str, optional
         Column with the group of each row.
     by : str, optional
@@ -80,8 +84,10 @@ def read_predictions(
         and labels ``cat, dog``.
     logits : bool
         The columns hold logits instead of probabilities.
-    baseline, weight_kind, normalize, clip
-        As in `Predictions.from_arrays`.
+    normalize : bool
+        Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
+    clip : float, optional
+        Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
     percent : bool
         The class columns hold percentages, 0 to 100.
     missing : {"refuse", "drop"}
@@ -94,14 +100,43 @@ def read_predictions(
     encoding : str, optional
         Of text, such as ``"latin-1"``; found out when not given.
 
+    Returns
+    -------
+    Predictions
+        The validated rows; ``notes`` says what was assumed, and how many rows were left out.
+
     Raises
     ------
     FileFormatError
         When the file cannot be read or lacks a column.
     InputError
         When its values break a rule; the message names the line and the column.
+
+    See Also
+    --------
+    Predictions : The same of arrays and frames.
+    assess : Takes what comes out.
+    load_calibrator : Reads models.
+
+    Notes
+    -----
+    Values are never guessed: rows that do not sum to 1 are refused unless `normalize` or `percent`
+    says what they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pets.csv"
+    ...     with path.open("w") as file:
+    ...         for row in ("p_cat,p_dog,truth", "0.7,0.3,cat", "0.2,0.8,dog"):
+    ...             print(row, file=file)
+    ...     p = read_predictions(path, label="truth", prefix="p_")
+    >>> p
+    Predictions(n_samples=2, classes=('cat', 'dog'), baseline='dog')
     """
-    manner = Manner(percent, missing, positive, sheet, encoding)
+    manner = ReadOptions(percent, missing, positive, sheet, encoding)
     sources = [Source(name, manner) for name in find_files(path)]
     roles = same_roles(sources, label, classes, prefix, weight=weight, groups=groups, by=by)
     check_room(sources, len(roles.numbers))
@@ -109,11 +144,11 @@ def read_predictions(
     parts = [rows.read(source) for source in sources]
     for source in sources:
         source.refuse_changed()
-    found = parts[0] if len(parts) == 1 else joined(parts, sources)
+    found = parts[0] if len(parts) == 1 else join_files(parts, sources)
     if len(found.labels) == 0:
         raise no_rows(sources[0]) if not found.n_dropped else none_complete(sources, found)
     y = found.labels
-    if sources[0].worded:
+    if sources[0].is_text:
         y = np.array(y.to_pylist(), dtype=object)
     values = found.values
     if isinstance(values, np.ndarray):
@@ -133,11 +168,11 @@ def read_predictions(
             clip=clip,
         )
     except MclloError as error:
-        raise _placed(error, rows, parts) from None
+        raise _locate_error(error, rows, parts) from None
     return replace(predictions, notes=rows.notes(len(y)))
 
 
-def _placed(error: MclloError, rows: TableRows, parts: Sequence[Found]) -> MclloError:
+def _locate_error(error: MclloError, rows: TableRows, parts: Sequence[SelectedRows]) -> MclloError:
     """Return an error about rows of several files in the words of the one at fault."""
     k, row = 0, getattr(error, "row", None)
     if isinstance(error, InputError) and row is not None:
@@ -148,7 +183,7 @@ def _placed(error: MclloError, rows: TableRows, parts: Sequence[Found]) -> Mcllo
     return rows.explained(error, rows.sources[k], parts[k])
 
 
-def joined(parts: Sequence[Found], sources: Sequence[Source]) -> Found:
+def join_files(parts: Sequence[SelectedRows], sources: Sequence[Source]) -> SelectedRows:
     """Return the rows of several files, one after the other."""
     import pyarrow as pa
 
@@ -171,10 +206,10 @@ def joined(parts: Sequence[Found], sources: Sequence[Source]) -> Found:
         ) from None
     n_rows = sum(part.n_rows for part in parts)
     kept = np.arange(len(labels)) if any(part.n_dropped for part in parts) else None
-    return Found(values, labels, table, kept, n_rows)
+    return SelectedRows(values, labels, table, kept, n_rows)
 
 
-def none_complete(sources: Sequence[Source], found: Found) -> FileFormatError:
+def none_complete(sources: Sequence[Source], found: SelectedRows) -> FileFormatError:
     """Return the error of files in which every row has a gap."""
     return FileFormatError(
         f"{sources[0].name} must have a row in which nothing is missing; all {found.n_rows:,} "
@@ -189,10 +224,10 @@ def read_probs(
     classes: Sequence[Hashable] | None = None,
     prefix: str = "",
     normalize: bool = False,
-    **meant: Unpack[Meant],
+    **meant: Unpack[CellOptions],
 ) -> tuple[Any, list[str]]:
     """Read the class columns alone: clean probabilities, and the classes they stand for."""
-    source = Source(path, Manner(**meant))
+    source = Source(path, ReadOptions(**meant))
     if classes is not None and source.arrays is not None and source.arrays.nameless:
         source.take_names([str(name) for name in class_names(classes)])
     columns = class_columns(source, classes, prefix, [] if label is None else [label])
@@ -361,7 +396,7 @@ def _one_of_two(source: Source, columns: Sequence[str], aside: Sequence[str]) ->
     """Return how to say that one column is the probability of one label of two."""
     if not columns or not aside:
         return None
-    labels = distinct_labels(source.first_rows(FEW_ROWS), Roles(columns, aside[0]), [])
+    labels = distinct_labels(source.first_rows(N_REMEDY_ROWS), Roles(columns, aside[0]), [])
     known = [Option("positive", word) for word in labels if 0 < len(labels) <= 2]
     ways = Phrase(" or ".join(["{}"] * len(known)), *known) if known else Option("positive")
     says = "If {!r} is the probability of one of two outcomes, say of which: {}."

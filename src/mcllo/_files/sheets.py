@@ -26,9 +26,9 @@ from .._input.frames import did_you_mean
 from ..exceptions import FileFormatError, Option, Phrase
 from .arrays import check_unpacked
 
-MOST_ROWS = 1_048_576
+MAX_SHEET_ROWS = 1_048_576
 """Rows of a sheet, with its header: Excel's own limit."""
-PLAIN = "General"
+GENERAL_FORMAT = "General"
 
 
 def _openpyxl(name: str) -> Any:
@@ -132,7 +132,7 @@ def _filled(values: list[Any]) -> Iterator[bool]:
 def _format(rows: list[Any], j: int) -> str:
     """Return the number format of the first cell of a column that has one."""
     shown = (row[j] for row in rows[:100] if j < len(row) and row[j].value is not None)
-    return next((cell.number_format or PLAIN for cell in shown), PLAIN)
+    return next((cell.number_format or GENERAL_FORMAT for cell in shown), GENERAL_FORMAT)
 
 
 def _word(value: Any) -> str:
@@ -177,15 +177,15 @@ class SheetRows:
 
         names = list(batch.schema.names)
         if self._n_rows == 0:
-            self._page.append([self._cell(name, PLAIN) for name in names])
+            self._page.append([self._cell(name, GENERAL_FORMAT) for name in names])
             self._n_rows = 1
         self._n_rows += batch.num_rows
-        if self._n_rows > MOST_ROWS:
+        if self._n_rows > MAX_SHEET_ROWS:
             raise FileFormatError(
-                f"a workbook holds at most {MOST_ROWS - 1:,} rows, and there are more. "
+                f"a workbook holds at most {MAX_SHEET_ROWS - 1:,} rows, and there are more. "
                 "Choose a name that ends in .csv or .parquet."
             )
-        formats = [self._formats.get(name, PLAIN) for name in names]
+        formats = [self._formats.get(name, GENERAL_FORMAT) for name in names]
         try:
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 self._page.append([self._cell(v, f) for v, f in zip(row, formats, strict=True)])
@@ -203,7 +203,7 @@ class SheetRows:
         cell = WriteOnlyCell(self._page, value)
         if isinstance(value, str):
             cell.data_type = "s"  # never a formula
-        elif number_format != PLAIN:
+        elif number_format != GENERAL_FORMAT:
             cell.number_format = number_format
         return cell
 

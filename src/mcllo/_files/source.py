@@ -1,10 +1,10 @@
 """`Source`: a table in a file, read with pyarrow; what cannot be read becomes one sentence.
 
 =============  ===================================================================================
-kind           told from the first bytes, not from the name (`_files/sniff`)
+kind           told from the first bytes, not from the name (`_files/format_detection`)
 columns        of a CSV file, the named ones are read as numbers, all others as text, so that what
                passes through comes out as it went in
-numbers        as people write them (`_files/numbers`); percentages become shares
+numbers        as people write them (`_files/number_format`); percentages become shares
 rows           come whole or batch by batch, so that memory need not grow with the file; workbooks
                and ``.npz`` files are read at once (`_files/sheets`, `_files/arrays`)
 assumed        what was taken for granted, as statements
@@ -22,34 +22,34 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any
 
-from .._ground.files import StrPath
+from .._ground.atomic_files import StrPath
 from .._ground.statements import Statement
 from .._input.frames import did_you_mean, shorten
 from ..exceptions import FileFormatError, Option, Phrase
 from .arrays import Arrays
-from .container import HEAD, Container
+from .container import N_HEAD_BYTES, Container
 from .csv_text import line_of_row, looks_like_data, read_header, sample_rows
-from .faults import explain, refuse_open_quote
-from .manner import AS_IT_STANDS, Manner
-from .numbers import Writing, parsed, writing_of
-from .sheets import Sheet
-from .sniff import (
-    CALLED,
-    PACKED,
-    encoding_of,
+from .format_detection import (
+    ENCODING_NAMES,
+    UNSUPPORTED_COMPRESSED_MAGIC,
+    detect_encoding,
     refuse_foreign,
 )
+from .number_format import NumberFormat, detect_number_format, parse_numbers
+from .read_errors import explain, refuse_open_quote
+from .read_options import DEFAULT_READ_OPTIONS, ReadOptions
+from .sheets import Sheet
 
-SAMPLE = 1 << 24
+N_ENCODING_SAMPLE_BYTES = 1 << 24
 """Bytes of text that show its encoding."""
-SAMPLE_CELLS = 20_000
+N_SAMPLE_CELLS = 20_000
 """Cells that show how numbers are written."""
-BLOCK = 1 << 20
+MIN_BLOCK_BYTES = 1 << 20
 """Bytes of CSV parsed at a time, at least."""
-BYTES_PER_CELL = 512
+MIN_BLOCK_BYTES_PER_COLUMN = 512
 """Times the number of columns: bytes parsed at a time for wide files. No line may be longer."""
-BATCH_ROWS = 1 << 16
-NO_HEADER = "its first line holds numbers. Add a header line with column names."
+N_BATCH_ROWS = 1 << 16
+NO_HEADER_REMEDY = "its first line holds numbers. Add a header line with column names."
 
 
 class Source(Container):
@@ -60,7 +60,7 @@ class Source(Container):
     most `most_rows` rows after `first_rows`, and `cut` says whether it left rows out.
     """
 
-    def __init__(self, path: StrPath, manner: Manner = AS_IT_STANDS) -> None:
+    def __init__(self, path: StrPath, manner: ReadOptions = DEFAULT_READ_OPTIONS) -> None:
         super().__init__(path)
         self.manner = manner
         self.most_rows: int | None = None
@@ -68,14 +68,14 @@ class Source(Container):
         self.separator = ","
         self.arrays: Arrays | None = None
         self.sheet: Sheet | None = None
-        self._writings: dict[tuple[str, ...], Writing] = {}
+        self._writings: dict[tuple[str, ...], NumberFormat] = {}
         self.columns: list[str] = []
         self._named(self._read_columns())
 
     def _named(self, names: list[str]) -> None:
         """Keep the names of the columns; refuse too few, and names that occur twice."""
         self.raw_columns = names
-        self.columns = [name.strip() if self.worded else name for name in names]
+        self.columns = [name.strip() if self.is_text else name for name in names]
         self._places = {name: j for j, name in enumerate(self.columns)}
         if len(self.columns) < 2:
             marks = (
@@ -89,11 +89,11 @@ class Source(Container):
         twice = next((name for j, name in enumerate(self.columns) if self.index(name) != j), None)
         if twice is not None:
             what = f"{twice!r} occurs twice" if twice else "two columns have no name"
-            what = NO_HEADER if self._without_header else f"{what}. Rename one."
+            what = NO_HEADER_REMEDY if self._without_header else f"{what}. Rename one."
             raise FileFormatError(f"{self.name} must have distinct column names; {what}")
 
     @property
-    def worded(self) -> bool:
+    def is_text(self) -> bool:
         """Whether cells are as somebody typed them, with spaces that do not count."""
         return self.kind in ("csv", "sheet")
 
@@ -102,7 +102,7 @@ class Source(Container):
         """What was taken for granted, as far as it was read."""
         said = [part.note for part in (self.sheet, self.arrays) if part and part.note]
         if self.manner.encoding is None and self.encoding != "utf-8":
-            called = CALLED[self.encoding]
+            called = ENCODING_NAMES[self.encoding]
             text = f"The text of {self.name} is no UTF-8: it was read as {called}."
             said.append(Statement("note.encoding", text, numbers={"encoding": self.encoding}))
         writings = [w for w in self._writings.values() if w.statements()]
@@ -131,7 +131,7 @@ class Source(Container):
                 alike = [name for name in self.columns if name.lower() == column.lower()]
                 hint = f"did you mean {alike[0]!r}?" if alike else ""
                 hint = hint or did_you_mean(column, self.columns)
-                hint = NO_HEADER if self._without_header else hint
+                hint = NO_HEADER_REMEDY if self._without_header else hint
                 message = f"{self.name} has no {role} {column!r}; {hint}"
                 raise FileFormatError(message, remedy=self._elsewhere(role))
 
@@ -167,7 +167,9 @@ class Source(Container):
         """Yield the named columns as record batches, numbers as they are meant."""
         columns = list(dict.fromkeys([*numbers, *plain, *text]))
         with self.sentences(numbers, plain):
-            yield from self.meant(self._batches(numbers, plain, columns, rows), numbers, plain)
+            yield from self.convert_numbers(
+                self._batches(numbers, plain, columns, rows), numbers, plain
+            )
 
     def first_rows(self, most: int) -> Source:
         """Return the same file, of which `read` returns the first `most` rows only."""
@@ -192,7 +194,7 @@ class Source(Container):
     def batches(self, numbers: Sequence[str]) -> Iterator[Any]:
         """Yield all columns as record batches, in order and with their raw names."""
         with self.sentences(numbers):
-            yield from self.meant(self._batches(numbers, (), self.columns), numbers)
+            yield from self.convert_numbers(self._batches(numbers, (), self.columns), numbers)
 
     def _batches(
         self,
@@ -202,7 +204,7 @@ class Source(Container):
         rows: int | None = None,
     ) -> Iterator[Any]:
         """Yield columns as they stand in the file, with their raw names."""
-        rows = rows or BATCH_ROWS
+        rows = rows or N_BATCH_ROWS
         if self.kind == "csv":
             yield from self._csv_batches(numbers, plain, columns)
         elif self.kind == "parquet":
@@ -217,27 +219,27 @@ class Source(Container):
             assert self.arrays is not None
             yield from self.arrays.batches(columns, rows)
 
-    def writing(self, numbers: Sequence[str], plain: Sequence[str] = ()) -> Writing:
+    def writing(self, numbers: Sequence[str], plain: Sequence[str] = ()) -> NumberFormat:
         """Return how the numbers are written: what was said, and what the first rows show."""
         known = (*numbers, "", *plain)
         if known not in self._writings:
             self._writings[known] = self._found_writing([*numbers, *plain])
         return self._writings[known]
 
-    def _found_writing(self, columns: list[str]) -> Writing:
+    def _found_writing(self, columns: list[str]) -> NumberFormat:
         places = {name: self.index(name) for name in columns}
-        found = Writing()
+        found = NumberFormat()
         if self.kind == "csv" and columns:
             with self.stream() as stream:
-                rows = sample_rows(stream, self.separator, BLOCK, SAMPLE_CELLS)
-            found = writing_of(rows, places)
+                rows = sample_rows(stream, self.separator, MIN_BLOCK_BYTES, N_SAMPLE_CELLS)
+            found = detect_number_format(rows, places)
         elif self.sheet is not None:
             cells = [self.sheet.texts(j) for j in places.values()]
             rows = [list(row) for row in zip_longest(*cells, fillvalue="")]
-            found = writing_of(rows, dict(zip(places, range(len(cells)), strict=True)))
+            found = detect_number_format(rows, dict(zip(places, range(len(cells)), strict=True)))
         return found._replace(percent=self.manner.percent, drops=self.manner.drops)
 
-    def meant(
+    def convert_numbers(
         self, batches: Iterator[Any], numbers: Sequence[str], plain: Sequence[str] = ()
     ) -> Iterator[Any]:
         """Yield batches with numbers for what stands for them, percentages as shares."""
@@ -252,11 +254,11 @@ class Source(Container):
                 place = batch.schema.get_field_index(raw)
                 column, share = batch.column(place), raw in shares
                 signed = name in writing.signed
-                if self.worded and pa.types.is_string(column.type):
+                if self.is_text and pa.types.is_string(column.type):
                     kept = writing if share else writing._replace(percent=False)
-                    column = parsed(column, kept, signed)
+                    column = parse_numbers(column, kept, signed)
                 whole = pa.types.is_integer(column.type)
-                if whole and (self.worded or (share and writing.percent)):
+                if whole and (self.is_text or (share and writing.percent)):
                     column = column.cast(pa.float64())
                 if share and (writing.percent or signed) and pa.types.is_floating(column.type):
                     from pyarrow import compute  # a tenth of a second
@@ -270,7 +272,7 @@ class Source(Container):
         """Refuse text that is none; pyarrow looks at that of CSV files only."""
         import pyarrow as pa
 
-        if self.worded:
+        if self.is_text:
             return
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             coded = pa.types.is_dictionary(column.type)
@@ -329,7 +331,7 @@ class Source(Container):
     @property
     def block(self) -> int:
         """Bytes of a CSV file parsed at a time."""
-        return max(BLOCK, BYTES_PER_CELL * len(self.columns))
+        return max(MIN_BLOCK_BYTES, MIN_BLOCK_BYTES_PER_COLUMN * len(self.columns))
 
     def _arrow_batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -361,17 +363,17 @@ class Source(Container):
                     self.arrays = Arrays(file, self.name, self.manner.sheet)
                     return list(self.arrays.columns)
             with self.stream() as stream:
-                sample = stream.read(SAMPLE)
+                sample = stream.read(N_ENCODING_SAMPLE_BYTES)
             if self.compression:
-                refuse_foreign(sample[:HEAD], self.name, PACKED)
-            self.encoding = self.manner.encoding or encoding_of(sample)
+                refuse_foreign(sample[:N_HEAD_BYTES], self.name, UNSUPPORTED_COMPRESSED_MAGIC)
+            self.encoding = self.manner.encoding or detect_encoding(sample)
             with self.stream() as stream:
                 names, self.separator = read_header(stream)
         return names
 
     @property
     def _without_header(self) -> bool:
-        return self.worded and looks_like_data(self.columns)
+        return self.is_text and looks_like_data(self.columns)
 
     @contextmanager
     def sentences(self, numbers: Sequence[str] = (), plain: Sequence[str] = ()) -> Iterator[None]:

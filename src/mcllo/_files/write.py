@@ -24,18 +24,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from .._ground.files import StrPath, check_writable, replacing
+from .._ground.atomic_files import StrPath, check_writable, replace_atomically
 from .._ground.terminal import standard_output
 from ..exceptions import FileFormatError
-from .numbers import COMMA, POINT, Writing
+from .number_format import DECIMAL_COMMA, DECIMAL_POINT, NumberFormat
 from .sheets import SheetRows
 
-PARQUET = {".parquet", ".pq"}
-ARROW = {".feather", ".arrow"}
-TABS = {".tsv", ".tab"}
-COMPRESSED = {".gz", ".zst"}
-BINARY = PARQUET | ARROW | {".xlsx", ".npy"}
-FOREIGN = {".xls", ".ods", ".json", ".jsonl", ".orc", ".npz", ".pkl", ".zip", ".html", ".pdf"}
+PARQUET_SUFFIXES = {".parquet", ".pq"}
+ARROW_SUFFIXES = {".feather", ".arrow"}
+TAB_SUFFIXES = {".tsv", ".tab"}
+COMPRESSION_SUFFIXES = {".gz", ".zst"}
+BINARY_SUFFIXES = PARQUET_SUFFIXES | ARROW_SUFFIXES | {".xlsx", ".npy"}
+UNSUPPORTED_SUFFIXES = {
+    ".xls",
+    ".ods",
+    ".json",
+    ".jsonl",
+    ".orc",
+    ".npz",
+    ".pkl",
+    ".zip",
+    ".html",
+    ".pdf",
+}
 
 
 class ParquetRows:
@@ -140,7 +151,7 @@ Writer = CsvRows | ParquetRows | ArrowRows | ArrayRows | SheetRows
 
 
 @contextmanager
-def writing(
+def open_writer(
     path: StrPath,
     separator: str = ",",
     *,
@@ -158,22 +169,22 @@ def writing(
         return
     endings = check_ending(path)
     ending = endings[-1]
-    with replacing(path) as temporary:
-        if ending in BINARY:
+    with replace_atomically(path) as temporary:
+        if ending in BINARY_SUFFIXES:
             rows: Any
             if ending == ".xlsx":
                 rows = SheetRows(temporary, formats)
             else:
-                kinds = {".npy": ArrayRows, **dict.fromkeys(ARROW, ArrowRows)}
+                kinds = {".npy": ArrayRows, **dict.fromkeys(ARROW_SUFFIXES, ArrowRows)}
                 rows = kinds.get(ending, ParquetRows)(temporary)
             yield rows
             rows.close()
         else:
-            with _opened(temporary, ending) as sink:
-                yield CsvRows(sink, "\t" if TABS & set(endings) else separator, encoding)
+            with _open(temporary, ending) as sink:
+                yield CsvRows(sink, "\t" if TAB_SUFFIXES & set(endings) else separator, encoding)
 
 
-def _opened(path: Path, ending: str) -> Any:
+def _open(path: Path, ending: str) -> Any:
     if ending == ".zst":
         import pyarrow as pa
 
@@ -191,8 +202,10 @@ def _raw(path: Path) -> Any:
 def check_ending(path: StrPath) -> list[str]:
     """Return the last two endings of a name; refuse those of formats that are not written."""
     endings = ["", *(ending.lower() for ending in Path(path).suffixes)][-2:]
-    compressed = endings[-1] in COMPRESSED
-    if endings[-1] in FOREIGN or (compressed and endings[0] in BINARY | FOREIGN):
+    compressed = endings[-1] in COMPRESSION_SUFFIXES
+    if endings[-1] in UNSUPPORTED_SUFFIXES or (
+        compressed and endings[0] in BINARY_SUFFIXES | UNSUPPORTED_SUFFIXES
+    ):
         raise FileFormatError(
             f"{path} cannot be written: CSV, Parquet, Arrow, .xlsx and .npy are. "
             "Choose a name that ends in .csv, .xlsx or .parquet."
@@ -209,10 +222,10 @@ def check_table(path: StrPath) -> None:
 
 def is_text(path: StrPath) -> bool:
     """Whether a table of this name is written as text."""
-    return str(path) == "-" or Path(path).suffix.lower() not in BINARY
+    return str(path) == "-" or Path(path).suffix.lower() not in BINARY_SUFFIXES
 
 
-def as_written(column: Any, writing: Writing, signed: bool, text: bool) -> Any:
+def format_like_input(column: Any, number_format: NumberFormat, signed: bool, text: bool) -> Any:
     """Return shares the way the numbers of a file were written: percentages, decimal commas.
 
     In a table that is no text, signs and commas are left out: 70% is 0.7 there, as Excel has it.
@@ -220,13 +233,13 @@ def as_written(column: Any, writing: Writing, signed: bool, text: bool) -> Any:
     import pyarrow as pa
     from pyarrow import compute
 
-    if writing.percent or (signed and text):
+    if number_format.percent or (signed and text):
         column = compute.multiply(column, 100.0)
-    if not text or (not signed and writing.decimal == POINT):
+    if not text or (not signed and number_format.decimal == DECIMAL_POINT):
         return column
     words = column.cast(pa.string())
-    if writing.decimal == COMMA:
-        words = compute.replace_substring(words, POINT, COMMA)
+    if number_format.decimal == DECIMAL_COMMA:
+        words = compute.replace_substring(words, DECIMAL_POINT, DECIMAL_COMMA)
     return compute.binary_join_element_wise(words, "%", "") if signed else words
 
 

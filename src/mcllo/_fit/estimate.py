@@ -2,20 +2,20 @@
 
 A maximum that does not exist shows as information that vanishes along the way to it. The smallest
 eigenvalue of the Hessian, in units of the information at the identity, says when to ask the linear
-program of `_fit/existence`.
+program of `_fit/separation`.
 
-Of many classes (`_math/many_classes`) those that have no maximum by themselves are left out first
+Of many classes (`_math/inexact_newton`) those that have no maximum by themselves are left out first
 (`_math/separable_classes`): the likelihood's supremum is the same without them, and the others do
-not wait for their drift. Beyond `MOST_PARAMETERS` only the 2 x 2 blocks of the information are
-known: their smallest eigenvalue is at least that of the whole, so it can show that information
-vanished, not that none did, and `converged` then rests on the decrement.
+not wait for their drift. Beyond `MAX_PARAMETERS_FOR_HESSIAN` only the 2 x 2 blocks of the
+information are known: their smallest eigenvalue is at least that of the whole, so it can show that
+information vanished, not that none did, and `converged` then rests on the decrement.
 
-======================  ====================================================================
+======================  =========================================================================
 `estimate`              of rows in memory, whatever the penalty and however many the classes
 `ridge_estimate`        maximum likelihood or ridge of any objective: also of rows in blocks
-`information_left`      ``min eig(H(theta) / unit)``, unit the Hessian's diagonal at the identity
+`relative_information`  ``min eig(H(theta) / unit)``, unit the Hessian's diagonal at the identity
 `covariance`            ``H(theta)^-1`` among the free parameters, NaN elsewhere
-======================  ====================================================================
+======================  =========================================================================
 """
 
 from __future__ import annotations
@@ -30,12 +30,30 @@ from .._ground.linalg import exceeds, inverse, least_eigenvalue, solver
 from .._ground.results import Floats
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from .._math.kernel import LogPartition, Terms
+from .._math.hessian_products import (
+    NO_HESSIAN,
+    ClassBlocks,
+    LikelihoodOperator,
+    LogPartitionOperator,
+)
+from .._math.inexact_newton import (
+    MAX_PARAMETERS_FOR_HESSIAN,
+    MIN_CLASSES_FOR_PCG,
+    fit_by_pcg,
+    has_whole_hessian,
+)
+from .._math.kernel import Derivatives, LogPartition
 from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
-from .._math.many_classes import MANY, MOST_PARAMETERS, fit_many, has_whole_hessian
-from .._math.newton import FAST, NEARER, TOL, Secants, Solution, approach, minimize
-from .._math.products import NO_HESSIAN, Blocks, LikelihoodOperator, LogPartitionOperator
-from .._math.separable_classes import Peeled, peel
+from .._math.newton import (
+    DECREMENT_TOL,
+    LAST_STEP_DECREMENT_TOL,
+    MAX_DECREMENT_RATIO,
+    SecantPairs,
+    Solution,
+    minimize,
+    minimize_lbfgs,
+)
+from .._math.separable_classes import SeparatedClasses, separate_classes
 from ..exceptions import InputError, Option, Phrase
 from .objective import FreeLikelihood, Objective, free_parameters
 from .penalty import (
@@ -43,21 +61,21 @@ from .penalty import (
     FirthObjective,
     Penalty,
     Ridge,
-    centre_of,
     firth_solution,
+    penalty_center,
     strongest_evidence,
     usable_center,
 )
 
-LIGHT = 60
+MIN_PARAMETERS_FOR_LBFGS = 60
 """Parameters from which the search does without Hessians until it is near."""
-FAR = 0.5
+MAX_FIRST_EXPONENT_STEP = 0.5
 """Step in one exponent for all classes from which the search begins at a guess of it."""
-COLLAPSED = 1e-5
+SEPARATION_CHECK_INFORMATION = 1e-5
 """Information left at the estimate, relative to the identity, below which separation is checked."""
-FLAT = 1e-9
+MIN_DETERMINED_INFORMATION = 1e-9
 """Information left below which the estimate is not determined even if it exists."""
-INVISIBLE = 3e-13
+INFORMATION_ROUNDING_TOL = 3e-13
 """Information, relative to the most that the rows can have, that is lost in rounding."""
 
 
@@ -88,13 +106,13 @@ class Estimate:
     solution: Solution
     hessian: Floats
     value: float
-    null: Terms
+    null: Derivatives
     penalty: float = 0.0
     rule: str = "given"
     center: str = "identity"
     center_gamma: float = 1.0
     at_identity: Floats | None = None
-    blocks: Blocks | None = None
+    blocks: ClassBlocks | None = None
     left_out: Classes = ()
 
 
@@ -111,15 +129,15 @@ def estimate(
             Phrase(
                 "{found} needs the information of all parameters at once, of which there may be "
                 "{:,}; got {:,}.",
-                MOST_PARAMETERS,
+                MAX_PARAMETERS_FOR_HESSIAN,
                 size,
             ),
             argument="penalty",
             value=penalty,
             remedy=Phrase("Give a number, say {}.", Option("penalty", 1.0)),
         )
-    if not isinstance(penalty, str) and predictions.n_classes >= MANY:
-        return _estimate_many(likelihood, predictions, float(penalty), center)
+    if not isinstance(penalty, str) and predictions.n_classes >= MIN_CLASSES_FOR_PCG:
+        return _estimate_by_pcg(likelihood, predictions, float(penalty), center)
     if penalty == "firth":
         null = likelihood(likelihood.identity[likelihood.free])
         solution = firth_solution(likelihood, predictions)
@@ -128,7 +146,7 @@ def estimate(
     if penalty == 0.0:
         return ridge_estimate(likelihood, 0.0, likelihood.identity[likelihood.free])
     center, gamma = usable_center(predictions, center)
-    end = ridge_estimate(likelihood, penalty, centre_of(predictions.log_odds, gamma))
+    end = ridge_estimate(likelihood, penalty, penalty_center(predictions.log_odds, gamma))
     return replace(end, center=center, center_gamma=gamma)
 
 
@@ -136,13 +154,17 @@ def ridge_estimate(
     likelihood: FreeLikelihood[Any], penalty: float | Literal["auto"], centre: Floats
 ) -> Estimate:
     """Return the maximum likelihood estimate, or with a ridge towards `centre`."""
-    if penalty == 0.0 and likelihood.warm is not None and likelihood.free.sum() >= LIGHT:
-        return _estimate_lightly(likelihood)
+    if (
+        penalty == 0.0
+        and likelihood.warm is not None
+        and likelihood.free.sum() >= MIN_PARAMETERS_FOR_LBFGS
+    ):
+        return _estimate_by_lbfgs(likelihood)
     identity = likelihood.identity[likelihood.free]
     null = likelihood(identity)
     if penalty == 0.0:
         start, first = _start(likelihood, null)
-        solution = minimize(likelihood, start, first=first, endless=True)
+        solution = minimize(likelihood, start, first=first, stop_when_separated=True)
         return Estimate(solution, solution.terms.hessian, solution.value, null)
     auto = penalty == "auto"
     rho = strongest_evidence(likelihood, centre) if auto else float(penalty)
@@ -153,35 +175,46 @@ def ridge_estimate(
     return Estimate(solution, solution.terms.hessian, value, null, rho, rule)
 
 
-def _estimate_lightly(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
+def _estimate_by_lbfgs(likelihood: FreeLikelihood[Likelihood]) -> Estimate:
     """Return the maximum likelihood estimate; the Hessian is computed where the search ends."""
     free, partition = likelihood.free, likelihood.whole.partition
     assert isinstance(partition, LogPartition)
 
-    def light(x: Floats, diagonal: bool = False) -> Terms:
+    def without_hessian(x: Floats, diagonal: bool = False) -> Derivatives:
         theta = likelihood.theta(x)
-        terms = likelihood.whole.of(theta, partition.light(theta, diagonal=diagonal))
-        return Terms(terms.value, terms.gradient[free], terms.hessian[free])
+        terms = likelihood.whole.from_partition(
+            theta, partition.without_hessian(theta, diagonal=diagonal)
+        )
+        return Derivatives(terms.value, terms.gradient[free], terms.hessian[free])
 
-    def rough(x: Floats) -> Floats:
-        return partition.rough(likelihood.theta(x))[np.ix_(free, free)]
+    def subsampled_hessian(x: Floats) -> Floats:
+        return partition.subsampled_hessian(likelihood.theta(x))[np.ix_(free, free)]
 
     identity = likelihood.identity[free]
-    null, hessian = light(identity, diagonal=True), rough(identity)
-    start, first = _start(likelihood, Terms(null.value, null.gradient, hessian))
+    null, hessian = without_hessian(identity, diagonal=True), subsampled_hessian(identity)
+    start, first = _start(likelihood, Derivatives(null.value, null.gradient, hessian))
     if first is None:
-        first, hessian = light(start), rough(start)
-    secants = Secants(solver(hessian))
-    near = approach(light, start, secants, first=first, renew=lambda x: solver(rough(x)), fast=FAST)
-    tol = NEARER if near.converged else TOL
-    solution = minimize(likelihood, near.x, tol=tol, endless=True, settled=near.converged)
+        first, hessian = without_hessian(start), subsampled_hessian(start)
+    secants = SecantPairs(solver(hessian))
+    near = minimize_lbfgs(
+        without_hessian,
+        start,
+        secants,
+        first=first,
+        renew_inverse=lambda x: solver(subsampled_hessian(x)),
+        max_decrement_ratio=MAX_DECREMENT_RATIO,
+    )
+    tol = LAST_STEP_DECREMENT_TOL if near.converged else DECREMENT_TOL
+    solution = minimize(
+        likelihood, near.x, tol=tol, stop_when_separated=True, skip_hessian_check=near.converged
+    )
     solution = replace(solution, n_iter=near.n_iter + solution.n_iter)
-    known = Terms(null.value, null.gradient, NO_HESSIAN)
+    known = Derivatives(null.value, null.gradient, NO_HESSIAN)
     at_end, at_identity = solution.terms.hessian, null.hessian
     return Estimate(solution, at_end, solution.value, known, at_identity=at_identity)
 
 
-def _start(likelihood: FreeLikelihood[Any], null: Terms) -> tuple[Floats, Terms | None]:
+def _start(likelihood: FreeLikelihood[Any], null: Derivatives) -> tuple[Floats, Derivatives | None]:
     """Return where to begin and the terms there, if known: the identity, unless that is far off.
 
     By Newton's step in one exponent for all classes. A sharp network's best exponent is far from 1,
@@ -189,23 +222,25 @@ def _start(likelihood: FreeLikelihood[Any], null: Terms) -> tuple[Floats, Terms 
     """
     identity = likelihood.identity[likelihood.free]
     slope, curvature = identity @ null.gradient, identity @ null.hessian @ identity
-    if likelihood.warm is None or abs(slope) <= FAR * curvature:
+    if likelihood.warm is None or abs(slope) <= MAX_FIRST_EXPONENT_STEP * curvature:
         return identity, null
     return likelihood.warm()[likelihood.free], None
 
 
-def _estimate_many(
+def _estimate_by_pcg(
     likelihood: FreeLikelihood[Likelihood], predictions: Predictions, penalty: float, center: Center
 ) -> Estimate:
-    """Return the maximum likelihood or ridge estimate of many classes; see `_math/many_classes`."""
+    """Return the maximum likelihood or ridge estimate of many classes; see
+    `_math/inexact_newton`.
+    """
     odds, weight = predictions.log_odds, predictions.sample_weight
-    if penalty == 0.0 and (peeled := peel(odds, predictions.model_codes, weight)):
-        return _estimate_without(likelihood, predictions, peeled)
+    if penalty == 0.0 and (peeled := separate_classes(odds, predictions.model_codes, weight)):
+        return _estimate_separated(likelihood, predictions, peeled)
     free, theta0 = likelihood.free, likelihood.identity
     center, gamma = usable_center(predictions, center) if penalty else ("identity", 1.0)
     centre = theta0.copy()
-    centre[free] = centre_of(odds, gamma)
-    found = fit_many(
+    centre[free] = penalty_center(odds, gamma)
+    found = fit_by_pcg(
         odds,
         likelihood.whole.statistic,
         weight,
@@ -215,14 +250,16 @@ def _estimate_many(
         centre=centre,
     )
     run, whole = found.solution, found.hessian
+    if whole is not None and not free.all():
+        whole = whole[np.ix_(free, free)]
     away, moved = theta0 - centre, run.x - centre
     null_value = run.start.value - 0.5 * penalty * float(away @ away)
     null_gradient = run.start.gradient - penalty * away
     return Estimate(
         solution=replace(run, x=run.x[free]),
-        hessian=NO_HESSIAN if whole is None else whole[np.ix_(free, free)],
+        hessian=NO_HESSIAN if whole is None else whole,
         value=run.value - 0.5 * penalty * float(moved @ moved),
-        null=Terms(null_value, null_gradient[free], NO_HESSIAN),
+        null=Derivatives(null_value, null_gradient[free], NO_HESSIAN),
         penalty=penalty,
         center=center,
         center_gamma=gamma,
@@ -231,8 +268,8 @@ def _estimate_many(
     )
 
 
-def _estimate_without(
-    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, peeled: Peeled
+def _estimate_separated(
+    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, peeled: SeparatedClasses
 ) -> Estimate:
     """Return the supremum, found without the classes that have no maximum by themselves."""
     odds, weight, codes = predictions.log_odds, predictions.sample_weight, predictions.model_codes
@@ -240,15 +277,15 @@ def _estimate_without(
     whole = LikelihoodOperator(LogPartitionOperator(odds, weight), likelihood.whole.statistic)
     null = whole.value_gradient(theta)
     del whole
-    null = Terms(null.value, null.gradient[free], NO_HESSIAN)
-    solution = Solution(theta, null, Terms(0.0, np.zeros(1), NO_HESSIAN), 0.0, 0, True)
+    null = Derivatives(null.value, null.gradient[free], NO_HESSIAN)
+    solution = Solution(theta, null, Derivatives(0.0, np.zeros(1), NO_HESSIAN), 0.0, 0, True)
     rows, classes = peeled.rows, peeled.classes
     if classes.any():
         left, own = odds[np.ix_(classes, rows)], None if weight is None else weight[rows]
         number = np.append(np.cumsum(classes) - 1, classes.sum())  # the baseline stays the last
         statistic = sufficient_statistic(left, number[codes[rows]], own)
         start, varies = identity_theta(len(left)), free_parameters(left)
-        few = fit_many(left, statistic, own, start=start, free=varies, hessian=False)
+        few = fit_by_pcg(left, statistic, own, start=start, free=varies, hessian=False)
         solution = few.solution
         theta[np.tile(classes, 2)] = solution.x
     total = float(predictions.n_samples if weight is None else weight.sum())
@@ -263,7 +300,7 @@ def _estimate_without(
     )
 
 
-def objective_of(
+def build_objective(
     likelihood: FreeLikelihood[Likelihood],
     predictions: Predictions,
     penalty: float,
@@ -275,33 +312,36 @@ def objective_of(
         return FirthObjective(likelihood, predictions)
     if penalty == 0.0:
         return likelihood
-    return Ridge(likelihood, penalty, centre_of(predictions.log_odds, center_gamma))
+    return Ridge(likelihood, penalty, penalty_center(predictions.log_odds, center_gamma))
 
 
-def information_left(end: Estimate, likelihood: FreeLikelihood[Any]) -> float:
+def relative_information(end: Estimate, likelihood: FreeLikelihood[Any]) -> float:
     """Return the smallest information at the estimate, in units of that at the identity.
 
     It is 0 where it is lost in the rounding of the most that rows can have, or where classes had to
-    be left out, and 1 with a penalty. Of many classes it is 1 where it is above `COLLAPSED`.
+    be left out, and 1 with a penalty. Of many classes it is 1 where it is above
+    `SEPARATION_CHECK_INFORMATION`.
     """
     if end.penalty or end.rule == "firth":
         return 1.0
     if end.left_out:
         return 0.0
     free = likelihood.free
-    most = likelihood.most()[free]
+    information_bound = likelihood.information_bound()[free]
     at_identity = np.diagonal(end.null.hessian) if end.at_identity is None else end.at_identity
-    unit = np.maximum(at_identity, INVISIBLE * most)
+    unit = np.maximum(at_identity, INFORMATION_ROUNDING_TOL * information_bound)
     if end.blocks is not None:
-        return 1.0 if _blocks_exceed(end.blocks, unit, free, COLLAPSED) else 0.0
-    if end.at_identity is not None and exceeds(end.hessian, COLLAPSED, unit):
+        return 1.0 if _blocks_exceed(end.blocks, unit, free, SEPARATION_CHECK_INFORMATION) else 0.0
+    if end.at_identity is not None and exceeds(end.hessian, SEPARATION_CHECK_INFORMATION, unit):
         return 1.0
-    if least_eigenvalue(end.hessian, most) < INVISIBLE:
+    if least_eigenvalue(end.hessian, information_bound) < INFORMATION_ROUNDING_TOL:
         return 0.0
     return float(least_eigenvalue(end.hessian, unit))
 
 
-def _blocks_exceed(blocks: Blocks, unit: Floats, free: NDArray[np.bool_], bound: float) -> bool:
+def _blocks_exceed(
+    blocks: ClassBlocks, unit: Floats, free: NDArray[np.bool_], bound: float
+) -> bool:
     """Whether the smallest eigenvalue of every 2 x 2 block in these units is above `bound`."""
     scale = np.ones(len(free))
     scale[free] = unit

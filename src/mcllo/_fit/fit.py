@@ -11,7 +11,7 @@ interval for delta     ``exp(tau -/+ z se(tau))``; never ``delta -/+ z se(delta)
 A class whose log odds are the same in every row cannot tell gamma from tau: its gamma stays 1 and
 the degrees of freedom count one parameter less.
 
-Of more than 5,000 parameters the covariance is not computed (`_math/many_classes`): the fit then
+Of more than 5,000 parameters the covariance is not computed (`_math/inexact_newton`): the fit then
 has no standard errors, and ``information == "blocks"`` says so.
 
 `fit_all_baselines` is the mean of the fits of all baselines (`AllBaselinesMap`).
@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
+from .._ground.formatting import Table
 from .._ground.results import Floats, Result, none_for_nan
-from .._ground.statements import OF_ESTIMATES, quiet, warn
-from .._ground.text import Table
+from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings, warn
 from .._input.arguments import check_share
 from .._input.labels import Classes
 from .._input.predictions import Predictions
-from .._math.kernel import Terms
-from .._math.many_classes import has_whole_hessian
-from .._math.products import NO_HESSIAN
+from .._math.hessian_products import NO_HESSIAN
+from .._math.inexact_newton import has_whole_hessian
+from .._math.kernel import Derivatives
 from ..exceptions import (
     ConvergenceWarning,
     Either,
@@ -44,13 +44,13 @@ from ..exceptions import (
     SeparationWarning,
 )
 from .estimate import Estimate, covariance, estimate
-from .existence import Existence, existence, warn_of
 from .map import AllBaselinesMap, MCLLOMap, read_simplex
 from .objective import FreeLikelihood
 from .penalty import Center, Penalty, check_penalty
+from .separation import Existence, check_separation, warn_of_separation
 
 if TYPE_CHECKING:
-    from .repaired import RepairedProbabilities
+    from .recalibrated import RecalibratedProbabilities
 
 _SCALARS = (
     "log_likelihood",
@@ -63,14 +63,14 @@ _SCALARS = (
     "gradient_norm",
     "separated",
 )
-_LATER = {
+_LATER_SCALARS = {
     "penalty_rule": "given",
     "center": "identity",
     "center_gamma": 1.0,
     "information": "full",
 }
 """Scalars that files of the first versions do not have, with what they meant."""
-MOST_BASELINES = 50
+MAX_BASELINES = 50
 """Baselines that are fitted without being asked for one by one."""
 
 
@@ -88,6 +88,21 @@ class Intervals(Result):
         From standard errors, or from the likelihood itself.
     compared : tuple
         The class of each row.
+
+    See Also
+    --------
+    profile_intervals : Makes it from the likelihood.
+    MCLLOFit : Makes it from standard errors.
+    bootstrap_fits : Intervals of probabilities.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> intervals = mcllo.profile_intervals(probs, y)
+    >>> intervals.method, intervals.compared, intervals.gamma.shape
+    ('profile', (0,), (1, 2))
     """
 
     level: float
@@ -106,6 +121,10 @@ class MCLLOFit(MCLLOMap):
     ----------
     tau, gamma, delta : ndarray of shape (n_classes - 1,)
         Estimates for the classes other than the baseline, in column order; ``delta = exp(tau)``.
+    classes : tuple
+        All classes, in column order.
+    baseline : label
+        The reference class of the log odds.
     se_tau, se_gamma, se_delta : ndarray of shape (n_classes - 1,)
         Standard errors; NaN where the estimate does not exist or is not identified, or where there
         are too many parameters.
@@ -130,7 +149,7 @@ class MCLLOFit(MCLLOMap):
         supremum.
     separated_classes : tuple
         The classes that cause it: those without rows; or, when every class has rows, those driven
-        apart from all others by directions in which the likelihood never falls (`_fit/existence`;
+        apart from all others by directions in which the likelihood never falls (`_fit/separation`;
         of many classes only those that their own log odds drive apart, `_math/separable_classes`).
     penalty_rule : {'given', 'auto', 'firth'}
         Whether `penalty` was given, was chosen by evidence, or Jeffreys' prior took its place.
@@ -143,6 +162,41 @@ class MCLLOFit(MCLLOMap):
         is not, so that there are no standard errors; a maximum is then taken to exist unless the
         information of a class by itself has vanished. A fit from a file that leaves the covariance
         out has standard errors only ('errors').
+    null_terms : Terms or None
+        Value, gradient and Hessian of the negative log likelihood at the identity, from which score
+        statistics are made; None in a fit from a file.
+
+    See Also
+    --------
+    MCLLOMap : The map without standard errors.
+    MCLLOCalibrator : Has it as `fit_`.
+    Assessment : Has it as `fit`.
+    profile_intervals : Intervals from the likelihood itself.
+
+    Notes
+    -----
+    The estimate maximises the log likelihood of [1]_, which is concave in ``(tau, gamma)``.
+    Standard errors come from the inverse information; in an assessment of rows in groups, or with
+    weights that are no counts, from the sandwich [2]_.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+    .. [2] H. White (1982). Maximum likelihood estimation of misspecified models. Econometrica
+           50:1-25.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> fit = mcllo.MCLLOCalibrator().fit(probs, y).fit_
+    >>> fit.df, fit.converged, fit.separated
+    (4, True, False)
+    >>> fit.recalibrate([[0.5, 0.3, 0.2]]).shape
+    (1, 3)
     """
 
     cov_theta: Floats
@@ -155,7 +209,7 @@ class MCLLOFit(MCLLOMap):
     n_iter: int
     gradient_norm: float
     separated: bool
-    null_terms: Terms | None = field(repr=False, default=None)
+    null_terms: Derivatives | None = field(repr=False, default=None)
     separated_classes: Classes = ()
     penalty_rule: str = "given"
     center: str = "identity"
@@ -211,7 +265,7 @@ class MCLLOFit(MCLLOMap):
         clip: float | None = None,
         interval: float,
         covariance: Any = None,
-    ) -> RepairedProbabilities: ...
+    ) -> RecalibratedProbabilities: ...
 
     def recalibrate(
         self,
@@ -222,31 +276,50 @@ class MCLLOFit(MCLLOMap):
         clip: float | None = None,
         interval: float | None = None,
         covariance: Any = None,
-    ) -> Floats | RepairedProbabilities:
+    ) -> Floats | RecalibratedProbabilities:
         """Return recalibrated probabilities, with an interval for each when `interval` is given.
 
         Parameters
         ----------
-        probs, logits, normalize, clip
-            As in `MCLLOMap.recalibrate`.
+        probs : array-like, frame or Predictions, optional
+            Probabilities to recalibrate, shape (n_samples, n_classes); left out when `logits` is
+            given.
+        logits : array-like or frame, optional
+            Scores before the softmax, instead of `probs`.
+        normalize : bool
+            Accept rows that do not sum to 1 and divide them by their sum.
+        clip : float, optional
+            Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
         interval : float, optional
-            Level of the intervals, say 0.95 (delta method; see `RepairedProbabilities`).
+            Level of the intervals, say 0.95 (delta method; see `RecalibratedProbabilities`).
         covariance : array-like, optional
             Covariance of ``(tau, gamma)`` for the intervals, instead of `cov_theta`.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes), or RepairedProbabilities when `interval` is given
+        ndarray of shape (n_samples, n_classes), or RecalibratedProbabilities when `interval` is
+        given
         """
         simplex = read_simplex(self.classes, probs, logits, normalize, clip)
         if interval is None:
             return self.apply(simplex)
-        from .repaired import repaired
+        from .recalibrated import recalibrate_with_intervals
 
-        return repaired(self, simplex, interval, covariance=covariance)
+        return recalibrate_with_intervals(self, simplex, interval, covariance=covariance)
 
     def confidence_interval(self, level: float = 0.95) -> Intervals:
-        """Return Wald intervals, on the tau scale for delta."""
+        """Return Wald intervals, on the tau scale for delta.
+
+        Parameters
+        ----------
+        level : float
+            Nominal coverage of each interval.
+
+        Returns
+        -------
+        Intervals
+            NaN where there are no standard errors.
+        """
         check_share("level", level)
         from scipy.special import ndtri
 
@@ -256,7 +329,18 @@ class MCLLOFit(MCLLOMap):
         return Intervals(level, tau, gamma, np.exp(tau), "wald", self.compared)
 
     def parameters(self, level: float = 0.95) -> Table:
-        """Return a table: class, delta and gamma with standard errors and intervals."""
+        """Return a table: class, delta and gamma with standard errors and intervals.
+
+        Parameters
+        ----------
+        level : float
+            Nominal coverage of each interval.
+
+        Returns
+        -------
+        Table
+            A row for each class other than the baseline.
+        """
         intervals, columns = self.confidence_interval(level), {"class": list(self.compared)}
         for name in ("delta", "gamma"):
             ends = getattr(intervals, name)
@@ -278,7 +362,7 @@ class MCLLOFit(MCLLOMap):
             **super().to_dict(),
             **none_for_nan(estimated),
             "compared": list(self.compared),
-            **{name: getattr(self, name) for name in (*_SCALARS, *_LATER)},
+            **{name: getattr(self, name) for name in (*_SCALARS, *_LATER_SCALARS)},
             "separated_classes": list(self.separated_classes),
         }
 
@@ -286,7 +370,7 @@ class MCLLOFit(MCLLOMap):
     def from_dict(cls, content: dict[str, Any]) -> MCLLOFit:
         """Return the fit that `to_dict` described."""
         own = {name: content[name] for name in _SCALARS}
-        own |= {name: content.get(name, before) for name, before in _LATER.items()}
+        own |= {name: content.get(name, before) for name, before in _LATER_SCALARS.items()}
         sizes = (len(content["tau"]) + 1, len(content["gamma"]) + 1, len(content["classes"]))
         if len(set(sizes)) != 1:
             raise ValueError(f"tau and gamma must have a value for each class but one; got {sizes}")
@@ -341,15 +425,15 @@ def fit_predictions(
     (True, array([1.59]))
     """
     check_penalty(penalty, center)
-    likelihood = FreeLikelihood.of(predictions)
+    likelihood = FreeLikelihood.from_predictions(predictions)
     end = estimate(likelihood, predictions, penalty, center)
-    found = existence(end, likelihood, predictions.absent, lambda: predictions)
-    fit = assembled(likelihood, end, found, predictions)
-    warn_of(fit, predictions.absent, found.undecided)
+    found = check_separation(end, likelihood, predictions.absent, lambda: predictions)
+    fit = assemble_fit(likelihood, end, found, predictions)
+    warn_of_separation(fit, predictions.absent, found.undecided)
     return fit
 
 
-class Rows(Protocol):
+class FittedRows(Protocol):
     """What a fit says of its rows."""
 
     @property
@@ -360,8 +444,8 @@ class Rows(Protocol):
     def n_samples(self) -> int: ...
 
 
-def assembled(
-    likelihood: FreeLikelihood[Any], end: Estimate, found: Existence, rows: Rows
+def assemble_fit(
+    likelihood: FreeLikelihood[Any], end: Estimate, found: Existence, rows: FittedRows
 ) -> MCLLOFit:
     """Return the fit of an estimate, given what is known of the maximum."""
     whole, cov_theta = has_whole_hessian(len(likelihood.free)), NO_HESSIAN
@@ -399,7 +483,7 @@ def fit_all_baselines(predictions: Predictions, **options: Any) -> AllBaselinesM
     estimate.
     """
     fits = fit_each_baseline(predictions, predictions.classes, **options)
-    warn_once(fits)
+    warn_of_separated_fits(fits)
     return AllBaselinesMap.from_maps(fits)
 
 
@@ -407,20 +491,20 @@ def fit_each_baseline(
     predictions: Predictions, baselines: Sequence[Hashable], **options: Any
 ) -> list[MCLLOFit]:
     """Return one fit for each baseline; their flags say what single warnings would have said."""
-    if len(baselines) > MOST_BASELINES:
+    if len(baselines) > MAX_BASELINES:
         raise InputError(
-            f"at most {MOST_BASELINES} baselines are fitted at once; got {len(baselines)} classes.",
+            f"at most {MAX_BASELINES} baselines are fitted at once; got {len(baselines)} classes.",
             remedy=Phrase(
                 "Name one with {}{}.",
                 Option("baseline"),
                 Either(", or the ones to try with baselines= of baseline_sensitivity", shell=""),
             ),
         )
-    with quiet(*OF_ESTIMATES):
+    with suppress_warnings(*ESTIMATION_WARNINGS):
         return [fit_predictions(predictions.with_baseline(b), **options) for b in baselines]
 
 
-def warn_once(fits: Sequence[MCLLOFit]) -> None:
+def warn_of_separated_fits(fits: Sequence[MCLLOFit]) -> None:
     """Warn of the fits without a finite estimate, in one sentence."""
     bad = [f for f in fits if not f.converged]
     if not bad:

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.notebook import Shown
+from .._ground.notebook import NotebookResult
 from .._ground.results import Floats
 from .._input.labels import Classes, find_class
 from .._input.probabilities import Simplex, clean_logits, clean_probs
@@ -62,7 +62,7 @@ class RecalibrationMap(ABC):
         logits : array-like or frame, optional
             Scores before the softmax, instead of `probs`.
         normalize, clip
-            As in `Predictions.from_arrays`; a 0 is first raised to 1e-6.
+            As in `Predictions.from_arrays`; a 0 is first clipped to 1e-6.
 
         Returns
         -------
@@ -73,7 +73,7 @@ class RecalibrationMap(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class MCLLOMap(RecalibrationMap, Shown):
+class MCLLOMap(RecalibrationMap, NotebookResult):
     """A multicategory linear log odds map.
 
     Attributes
@@ -85,6 +85,24 @@ class MCLLOMap(RecalibrationMap, Shown):
         All classes, in column order.
     baseline : label
         The reference class.
+
+    See Also
+    --------
+    MCLLOFit : A map with standard errors.
+    MCLLOCalibrator : Fits one.
+    mcllo.simulate.draw : Draws labels that follow one.
+    mcllo.plot.calibration_map : Draws it.
+
+    Notes
+    -----
+    The map of [1]_: ``log(g_j / g_b) = tau_j + gamma_j log(x_j / x_b)`` with baseline b. Maps with
+    one baseline compose to maps, and have inverses where no gamma is 0.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------
@@ -137,7 +155,18 @@ class MCLLOMap(RecalibrationMap, Shown):
         return log_odds_from_logs(logs, self.baseline_index)
 
     def compose(self, other: MCLLOMap) -> MCLLOMap:
-        """Return the map that applies this one first and `other` to its result."""
+        """Return the map that applies this one first and `other` to its result.
+
+        Parameters
+        ----------
+        other : MCLLOMap
+            A map of the same classes and baseline.
+
+        Returns
+        -------
+        MCLLOMap
+            One map that does what both do.
+        """
         if other.classes != self.classes or other.baseline != self.baseline:
             raise InputError(
                 "maps to compose must share classes and baseline; "
@@ -211,7 +240,8 @@ class AllBaselinesMap(RecalibrationMap):
         """Return the map of already validated probabilities."""
         raw = np.log(simplex.probs) if simplex.logits is None else simplex.logits
         # W ignores what a whole row shares; without it large logits stay small numbers
-        eta: Floats = (raw - raw.max(axis=1, keepdims=True)) @ self.weights.T + self.intercepts
+        centred = np.subtract(raw, raw.max(axis=1, keepdims=True), dtype=np.float64)
+        eta: Floats = centred @ self.weights.T + self.intercepts
         eta -= eta.max(axis=1, keepdims=True)
         np.exp(eta, out=eta)
         eta /= eta.sum(axis=1, keepdims=True)

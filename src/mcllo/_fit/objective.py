@@ -1,11 +1,11 @@
 """What a fit minimises: the negative log likelihood, as a function of the parameters left free.
 
-=====================  ==========================================================================
-objective              ``theta -> Terms``: value, gradient, Hessian of ``A(theta) - theta . s``
-free parameters        gamma_j stays 1 where class j's log odds are the same in every row
-at most                ``sum w / 4`` for tau, ``sum w l^2 / 4`` for gamma: no diagonal entry of the
-                       Hessian is larger, whatever theta
-=====================  ==========================================================================
+===============  ===================================================================================
+objective        ``theta -> Derivatives``: value, gradient, Hessian of ``A(theta) - theta . s``
+free parameters  gamma_j stays 1 where class j's log odds are the same in every row
+at most          ``sum w / 4`` for tau, ``sum w l^2 / 4`` for gamma: no diagonal entry of the
+                 Hessian is larger, whatever theta
+===============  ===================================================================================
 
 Rows in memory and rows in blocks differ in the objective and in nothing else.
 """
@@ -21,20 +21,20 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from .._input.predictions import Predictions
-from .._math.kernel import LogPartition, Terms
+from .._math.kernel import Derivatives, LogPartition
 from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
 from .._math.temperature import inverse_temperature
 
-Objective = Callable[[Floats], Terms]
+Objective = Callable[[Floats], Derivatives]
 Whole = TypeVar("Whole", bound=Objective)
 
-FEW = 1_000
+N_FIRST_GUESS_ROWS = 1_000
 """Rows, about, that the first guess of an exponent is made of."""
-VARIES = 1e-12
+CONSTANT_LOG_ODDS_TOL = 1e-12
 """Range of a class's log odds up to which they count as the same in every row."""
 
 
-def likelihood_of(predictions: Predictions) -> Likelihood:
+def negative_log_likelihood(predictions: Predictions) -> Likelihood:
     """Return the negative log likelihood of the predictions as a function of theta."""
     odds, weight = predictions.log_odds, predictions.sample_weight
     statistic = sufficient_statistic(odds, predictions.model_codes, weight)
@@ -48,7 +48,7 @@ def free_parameters(log_odds: Floats) -> NDArray[np.bool_]:
 
 def free_of_range(extent: Floats) -> NDArray[np.bool_]:
     """Return that mask, given how far the log odds of each class range."""
-    return np.concatenate([np.ones(len(extent), dtype=bool), extent > VARIES])
+    return np.concatenate([np.ones(len(extent), dtype=bool), extent > CONSTANT_LOG_ODDS_TOL])
 
 
 def most_information(total: float, squares: Floats) -> Floats:
@@ -58,7 +58,7 @@ def most_information(total: float, squares: Floats) -> Floats:
 
 def one_exponent(predictions: Predictions) -> Floats:
     """Return theta of the best map ``(0, u)``, one exponent for all, by some of the rows."""
-    few = slice(None, None, max(1, predictions.n_samples // FEW))
+    few = slice(None, None, max(1, predictions.n_samples // N_FIRST_GUESS_ROWS))
     odds, weight = predictions.log_odds[:, few], predictions.sample_weight
     weight = None if weight is None else weight[few]
     scores = np.vstack([odds, np.zeros(odds.shape[1])])
@@ -69,35 +69,40 @@ def one_exponent(predictions: Predictions) -> Floats:
 class FreeLikelihood(Generic[Whole]):
     """An objective as a function of the free parameters; the others stay 1.
 
-    `whole` is the objective of all parameters, `free` a mask over them, `most` returns the bound on
-    the Hessian's diagonal (`most_information`), and `warm`, where it pays, a theta near the
-    estimate.
+    `whole` is the objective of all parameters, `free` a mask over them, `information_bound` returns
+    the bound on the Hessian's diagonal (`most_information`), and `warm`, where it pays, a theta
+    near the estimate.
     """
 
     def __init__(
         self,
         whole: Whole,
         free: NDArray[np.bool_],
-        most: Callable[[], Floats],
+        information_bound: Callable[[], Floats],
         warm: Callable[[], Floats] | None = None,
     ) -> None:
-        self.whole, self.free, self.most, self.warm = whole, free, most, warm
+        self.whole = whole
+        self.free = free
+        self.information_bound = information_bound
+        self.warm = warm
         self.identity = identity_theta(len(free) // 2)
         self._all = bool(free.all())
 
     @staticmethod
-    def of(predictions: Predictions) -> FreeLikelihood[Likelihood]:
+    def from_predictions(predictions: Predictions) -> FreeLikelihood[Likelihood]:
         """Return the negative log likelihood of rows in memory."""
         odds, weight = predictions.log_odds, predictions.sample_weight
 
-        def most() -> Floats:
+        def information_bound() -> Floats:
             squares = np.einsum("ji,ji->j", odds, odds if weight is None else odds * weight)
             total = float(predictions.n_samples if weight is None else weight.sum())
             return most_information(total, squares)
 
         free, warm = free_parameters(odds), partial(one_exponent, predictions)
-        enough = predictions.n_samples >= 2 * FEW
-        return FreeLikelihood(likelihood_of(predictions), free, most, warm if enough else None)
+        enough = predictions.n_samples >= 2 * N_FIRST_GUESS_ROWS
+        return FreeLikelihood(
+            negative_log_likelihood(predictions), free, information_bound, warm if enough else None
+        )
 
     def theta(self, x: Floats) -> Floats:
         """Return theta with the free parameters `x`."""
@@ -105,10 +110,10 @@ class FreeLikelihood(Generic[Whole]):
         theta[self.free] = x
         return theta
 
-    def __call__(self, x: Floats) -> Terms:
+    def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `x`."""
         if self._all:
             return self.whole(x)
         terms = self.whole(self.theta(x))
         hessian = terms.hessian[np.ix_(self.free, self.free)]
-        return Terms(terms.value, terms.gradient[self.free], hessian)
+        return Derivatives(terms.value, terms.gradient[self.free], hessian)

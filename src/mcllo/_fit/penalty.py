@@ -44,7 +44,7 @@ from .._ground.linalg import definite_inverse
 from .._ground.results import Floats
 from .._ground.statements import warn
 from .._input.predictions import Predictions
-from .._math.kernel import CHUNK_ELEMENTS, Terms, mapped
+from .._math.kernel import CHUNK_ELEMENTS, Derivatives, predicted_probabilities
 from .._math.likelihood import Likelihood
 from .._math.newton import Solution, minimize
 from .._math.temperature import inverse_temperature
@@ -55,13 +55,13 @@ Penalty = float | Literal["auto", "firth"]
 Center = Literal["identity", "temperature"]
 
 CENTERS = ("identity", "temperature")
-LOG_RHO = (-2.0, 4.0)
+LOG10_STRENGTH_RANGE = (-2.0, 4.0)
 """Powers of ten between which the strength is chosen."""
-STEP = 0.5
-CLOSE_LOG_RHO = 0.005
+LOG10_STRENGTH_STEP = 0.5
+LOG10_STRENGTH_TOL = 0.005
 """Powers of ten to which the strength of greatest evidence is found."""
 
-TOO_LITTLE = 1e-6
+MIN_CORRECTION_COSINE = 1e-6
 """Cosine of step and correction below which the correction would be rounding."""
 
 
@@ -85,11 +85,11 @@ class Ridge:
     rho: float
     centre: Floats
 
-    def __call__(self, x: Floats) -> Terms:
+    def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `x`."""
         away = x - self.centre
         size = 0.5 * self.rho * float(away @ away)
-        return self.objective(x) + Terms(size, self.rho * away, self.rho * np.eye(len(x)))
+        return self.objective(x) + Derivatives(size, self.rho * away, self.rho * np.eye(len(x)))
 
 
 def temperature_exponent(predictions: Predictions) -> float | None:
@@ -118,7 +118,7 @@ def usable_center(predictions: Predictions, center: Center) -> tuple[Center, flo
     return "identity", 1.0
 
 
-def centre_of(log_odds: Floats, exponent: float) -> Floats:
+def penalty_center(log_odds: Floats, exponent: float) -> Floats:
     """Return the centre among the free parameters: the map ``x^exponent``.
 
     Where gamma_j is fixed at 1, log odds that never vary, tau_j does what gamma_j would have done.
@@ -137,7 +137,11 @@ def evidence(rho: float, solution: Solution) -> float:
 
 def strongest_evidence(objective: Objective, centre: Floats) -> float:
     """Return the rho of greatest evidence."""
-    powers = np.arange(LOG_RHO[1], LOG_RHO[0] - 0.5 * STEP, -STEP)
+    powers = np.arange(
+        LOG10_STRENGTH_RANGE[1],
+        LOG10_STRENGTH_RANGE[0] - 0.5 * LOG10_STRENGTH_STEP,
+        -LOG10_STRENGTH_STEP,
+    )
     points, values = [centre], []
     for power in powers:
         rho = 10.0**power
@@ -153,8 +157,10 @@ def strongest_evidence(objective: Objective, centre: Floats) -> float:
         rho = 10.0**power
         return -evidence(rho, minimize(Ridge(objective, rho, centre), points[best + 1]))
 
-    bounds = (float(powers[best]) - STEP, float(powers[best]) + STEP)
-    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": CLOSE_LOG_RHO})
+    bounds = (float(powers[best]) - LOG10_STRENGTH_STEP, float(powers[best]) + LOG10_STRENGTH_STEP)
+    found = minimize_scalar(
+        loss, bounds=bounds, method="bounded", options={"xatol": LOG10_STRENGTH_TOL}
+    )
     return float(10.0**found.x)
 
 
@@ -172,12 +178,12 @@ class FirthObjective:
         self._curvature = np.zeros((size, size))
         self._last: tuple[Floats, Floats] | None = None
 
-    def __call__(self, x: Floats) -> Terms:
+    def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and approximate Hessian at `x`."""
         terms = self.likelihood(x)
         found = definite_inverse(terms.hessian)
         if found is None:
-            return Terms(np.inf, terms.gradient, terms.hessian)
+            return Derivatives(np.inf, terms.gradient, terms.hessian)
         inverse, logdet = found
         free = self.likelihood.free
         whole = np.zeros((len(free), len(free)))
@@ -188,11 +194,13 @@ class FirthObjective:
             step = x - self._last[0]
             missed = slope - self._last[1] - self._curvature @ step
             along = float(missed @ step)
-            if abs(along) > TOO_LITTLE * float(np.linalg.norm(missed) * np.linalg.norm(step)):
+            if abs(along) > MIN_CORRECTION_COSINE * float(
+                np.linalg.norm(missed) * np.linalg.norm(step)
+            ):
                 self._curvature = self._curvature + np.outer(missed, missed) / along
         self._last = x.copy(), slope
         hessian = terms.hessian + self._curvature
-        return Terms(terms.value - 0.5 * logdet, terms.gradient + slope, hessian)
+        return Derivatives(terms.value - 0.5 * logdet, terms.gradient + slope, hessian)
 
 
 def firth_solution(likelihood: FreeLikelihood[Likelihood], predictions: Predictions) -> Solution:
@@ -215,7 +223,7 @@ def information_slope(
     cross = 2.0 * np.diagonal(inverse[:k, k:])[:, None]
     for start in range(0, n, rows):
         odds = log_odds[:, start : start + rows]
-        g = mapped(theta, odds)[0][:k]
+        g = predicted_probabilities(theta, odds)[0][:k]
         mixed = inverse @ np.concatenate([g, g * odds])
         a = own[:k, None] + odds * (cross + odds * own[k:, None])
         a -= 2.0 * (mixed[:k] + odds * mixed[k:])

@@ -10,7 +10,7 @@ next v                  Newton on ``sqrt(D)``, which is close to linear
 D is convex, so the interval is one piece and each end is bracketed: by the last v inside and the
 first outside. Each constrained maximum starts where the last one's Hessian points. An end is
 infinite where the likelihood never falls that way, which a linear program decides
-(`_fit/existence`).
+(`_fit/separation`).
 
 With a ridge or Firth's penalty, l is the penalised log likelihood and describes that estimate.
 
@@ -39,25 +39,25 @@ from typing import Any, Unpack
 import numpy as np
 
 from .._ground.results import Floats
-from .._ground.statements import OF_ESTIMATES, quiet
+from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._input.arguments import check_share
 from .._input.predictions import TableOptions, judged_predictions, reads_rows
-from .._math.kernel import Terms
+from .._math.kernel import Derivatives
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError
-from .estimate import objective_of
-from .existence import unbounded_parameters
+from .estimate import build_objective
 from .fit import Intervals, MCLLOFit, fit_predictions
 from .objective import FreeLikelihood, Objective
 from .penalty import Center, Penalty
+from .separation import unbounded_parameters
 
-INNER = 1e-5
+INNER_DECREMENT_TOL = 1e-5
 """Tolerance of the constrained maxima: the decrement below which `minimize` stops."""
-CLOSE_DEVIANCE = 1e-4
+RELATIVE_DEVIANCE_TOL = 1e-4
 """Part of q by which D may miss it before the last Newton step, which squares the rest."""
-GROWTH = 3.0
+MAX_BRACKET_GROWTH = 3.0
 """How many times further from the estimate the next v may lie while no v was outside."""
-MAX_STEPS = 100
+MAX_PROFILE_STEPS = 100
 
 
 @reads_rows(TableOptions)
@@ -84,18 +84,39 @@ def profile_intervals(
         The fit of these predictions, when there is one; its penalty and baseline are used.
     level : float
         Nominal coverage of each interval.
-    penalty, center
-        As in `MCLLOCalibrator`; with a penalty the penalised likelihood is profiled. 'firth' keeps
-        its coverage in samples too small or too well separated for the others.
-    baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `normalize`, `clip`.
+    penalty : float, 'auto' or 'firth'
+        Strength of the ridge; with a penalty the penalised likelihood is profiled. 'firth' keeps
+        its coverage in samples too small or too well separated for the others. See
+        `MCLLOCalibrator`.
+    center : {'identity', 'temperature'}
+        Where the ridge pulls: to no change, or to the fitted temperature.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns
     -------
     Intervals
-        An end is infinite where the likelihood never falls far enough; NaN where the log odds of
-        a class never vary, so that its gamma cannot be told.
+        An end is infinite where the likelihood never falls far enough; NaN where the log odds of a
+        class never vary, so that its gamma cannot be told.
+
+    See Also
+    --------
+    MCLLOFit : Has Wald's intervals, from standard errors.
+    Intervals : What comes out.
+    bootstrap_fits : Intervals of probabilities.
+
+    Notes
+    -----
+    Profile likelihood intervals with the penalty of [1]_ are those that [2]_ recommend for
+    separated labels.
+
+    References
+    ----------
+    .. [1] D. Firth (1993). Bias reduction of maximum likelihood estimates. Biometrika 80:27-38.
+    .. [2] G. Heinze, M. Schemper (2002). A solution to the problem of separation in logistic
+           regression. Statistics in Medicine 21:2409-2419.
 
     Examples
     --------
@@ -109,19 +130,21 @@ def profile_intervals(
         baseline = fit.baseline
     predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     if fit is None:
-        with quiet(*OF_ESTIMATES):  # what the warnings would say, the intervals show
+        with suppress_warnings(
+            *ESTIMATION_WARNINGS
+        ):  # what the warnings would say, the intervals show
             fit = fit_predictions(predictions, penalty=penalty, center=center)
     elif fit.classes != predictions.classes or fit.n_samples != predictions.n_samples:
         raise InputError("fit must be the fit of these predictions; classes or rows differ.")
     from scipy.special import ndtri
 
-    likelihood = FreeLikelihood.of(predictions)
+    likelihood = FreeLikelihood.from_predictions(predictions)
     free = likelihood.free
-    endless = np.zeros((len(free), 2), dtype=bool)
+    unbounded = np.zeros((len(free), 2), dtype=bool)
     if fit.separated:
-        endless = unbounded_parameters(predictions)
+        unbounded = unbounded_parameters(predictions)
     rule, gamma = fit.penalty_rule, fit.center_gamma
-    objective = objective_of(likelihood, predictions, fit.penalty, rule, gamma)
+    objective = build_objective(likelihood, predictions, fit.penalty, rule, gamma)
     variance = np.full(len(free), np.nan) if not fit.cov_theta.size else np.diagonal(fit.cov_theta)
     # a drifting estimate has come close to the supremum; the fit knows it
     plain = fit.penalty == 0.0 and rule != "firth"
@@ -131,20 +154,20 @@ def profile_intervals(
     ends = np.full((len(free), 2), np.nan)
     for position, k in enumerate(np.flatnonzero(free)):
         for side, sign in enumerate((-1.0, 1.0)):
-            ends[k, side] = sign * np.inf if endless[k, side] else profile.end(position, sign)
+            ends[k, side] = sign * np.inf if unbounded[k, side] else profile.end(position, sign)
     tau, gammas = np.split(ends, 2)
     with np.errstate(over="ignore"):
         return Intervals(level, tau, gammas, np.exp(tau), "profile", fit.compared)
 
 
 @dataclass(frozen=True, eq=False)
-class _Pinned(Terms):
+class _Pinned(Derivatives):
     """Terms with one parameter held still; `whole` are those before."""
 
-    whole: Terms
+    whole: Derivatives
 
 
-def _pinned(whole: Terms, k: int) -> _Pinned:
+def _pinned(whole: Derivatives, k: int) -> _Pinned:
     gradient, hessian = whole.gradient.copy(), whole.hessian.copy()
     gradient[k] = 0.0
     hessian[k, :] = hessian[:, k] = 0.0
@@ -153,13 +176,13 @@ def _pinned(whole: Terms, k: int) -> _Pinned:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class _ConstrainedMaximum:
     """A constrained maximum: theta, ``D(theta_k)``, its slope, and the objective there."""
 
     theta: Floats
     deviance: float
     slope: float
-    whole: Terms
+    whole: Derivatives
 
 
 class Profile:
@@ -189,23 +212,23 @@ class Profile:
         """Return where D reaches the quantile, from the estimate in the direction of `sign`."""
         best, target = float(self.theta[k]), self.reach**2
         inside, outside = 0.0, np.inf
-        at = _Point(self.theta, 0.0, 0.0, self.terms)
+        at = _ConstrainedMaximum(self.theta, 0.0, 0.0, self.terms)
         distance = float(self.first[k])
-        for _ in range(MAX_STEPS):
+        for _ in range(MAX_PROFILE_STEPS):
             at = self._maximise(k, best + sign * distance, at)
             if at.deviance < target:
                 inside = distance
             else:
                 outside = distance
             step = self._newton(at, sign)
-            if abs(at.deviance - target) <= CLOSE_DEVIANCE * target and np.isfinite(step):
+            if abs(at.deviance - target) <= RELATIVE_DEVIANCE_TOL * target and np.isfinite(step):
                 return best + sign * (distance + step)
             distance = _next(distance + step, inside, outside)
             if not np.isfinite(best + sign * distance):
                 return sign * np.inf
         return best + sign * distance
 
-    def _newton(self, at: _Point, sign: float) -> float:
+    def _newton(self, at: _ConstrainedMaximum, sign: float) -> float:
         """Return Newton's step on ``sqrt(D) - reach``; NaN where D is flat."""
         rise = sign * at.slope
         if at.deviance <= 0.0 or rise <= 0.0:
@@ -213,25 +236,27 @@ class Profile:
         root = math.sqrt(at.deviance)
         return (self.reach - root) * 2.0 * root / rise
 
-    def _maximise(self, k: int, value: float, near: _Point) -> _Point:
+    def _maximise(self, k: int, value: float, near: _ConstrainedMaximum) -> _ConstrainedMaximum:
         """Return the constrained maximum at ``theta_k = value``, starting from a near one."""
         shift = (value - near.theta[k]) * near.whole.hessian[:, k]
-        ahead = newton_direction(_pinned(Terms(0.0, shift, near.whole.hessian), k))
+        ahead = newton_direction(_pinned(Derivatives(0.0, shift, near.whole.hessian), k))
         start = near.theta + ahead
         start[k] = value
-        solution = minimize(lambda x: _pinned(self.objective(x), k), start, tol=INNER)
+        solution = minimize(lambda x: _pinned(self.objective(x), k), start, tol=INNER_DECREMENT_TOL)
         assert isinstance(solution.terms, _Pinned)
         whole = solution.terms.whole
         slope = float(whole.gradient[k])
         if solution.converged:
             slope += float(whole.hessian[k] @ newton_direction(solution.terms))
-        return _Point(solution.x, 2.0 * (solution.value - self.least), 2.0 * slope, whole)
+        return _ConstrainedMaximum(
+            solution.x, 2.0 * (solution.value - self.least), 2.0 * slope, whole
+        )
 
 
 def _next(wanted: float, inside: float, outside: float) -> float:
     """Return `wanted` if it lies between what is known, else a place that does."""
     if np.isinf(outside):
-        furthest = GROWTH * inside
+        furthest = MAX_BRACKET_GROWTH * inside
         return min(wanted, furthest) if wanted > inside else furthest
     if inside < wanted < outside:
         return wanted

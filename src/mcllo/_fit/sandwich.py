@@ -27,7 +27,7 @@ import numpy as np
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
 from .._input.weights import written_times
-from .._math.kernel import CHUNK_ELEMENTS, LogPartition, mapped
+from .._math.kernel import CHUNK_ELEMENTS, LogPartition, predicted_probabilities
 from .fit import MCLLOFit
 
 
@@ -115,7 +115,7 @@ def _chunks(
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step)) if order is None else order[start : start + step]
         here, own = odds[:, rows], codes[rows]
-        residual = -mapped(theta, here)[0][:k]
+        residual = -predicted_probabilities(theta, here)[0][:k]
         inside = np.flatnonzero(own < k)
         residual[own[inside], inside] += 1.0
         yield rows, np.concatenate([residual, residual * here])

@@ -4,15 +4,32 @@ Entries of a Hessian have the units of its parameters, and these differ by many 
 ``s_i = sqrt(H_ii)``, and ``R_ij = H_ij / (s_i s_j)`` whose diagonal is 1, rounding is relative to
 something:
 
+`unit_diagonal`     R and s, of one matrix or many
+`solve_damped`      ``(H + d diag H)^-1 u``, d the least of `DAMPING_FACTORS` that makes H definite
+`solve_each`        the same for many at once
+`solver`            the same for one H and many u, one after the other
+`inverse`           ``H^-1``; a large one from its Cholesky factor
+`large_inverse`     ``H^-1`` of a large H that is surely definite, else None
+`definite_inverse`  ``H^-1`` and ``log |H|``, or None where H is not definite
+`whitening`         W with ``W W' = H^+``, one column for each eigenvalue of R above
+                    `EIGENVALUE_ROUNDING_TOL`
+`pseudo_inverse`    ``H^+ = W W'``
+`least_eigenvalue`  of H in any units, of one matrix or many
+`exceeds`           whether that is above a bound: one Cholesky factor, no eigenvalues
+==================  ================================================================================
+=======
 =====================  =====================================================================
 `unit_diagonal`        R and s, of one matrix or many
-`solve_damped`         ``(H + d diag H)^-1 u``, d the least of `DAMPINGS` that makes H definite
+`solve_damped`         ``(H + d diag H)^-1 u``, d the least of `DAMPING_FACTORS` that makes H
+                       definite
+`cholesky_of_own`      L with ``L L' = H``, and `solve_lower` ``L^-1 u``
 `solve_each`           the same for many at once
 `solver`               the same for one H and many u, one after the other
 `inverse`              ``H^-1``; a large one from its Cholesky factor
 `large_inverse`        ``H^-1`` of a large H that is surely definite, else None
 `definite_inverse`     ``H^-1`` and ``log |H|``, or None where H is not definite
-`whitening`            W with ``W W' = H^+``, one column for each eigenvalue of R above `ROUNDING`
+`whitening`            W with ``W W' = H^+``, one column for each eigenvalue of R above
+                       `EIGENVALUE_ROUNDING_TOL`
 `pseudo_inverse`       ``H^+ = W W'``
 `least_eigenvalue`     of H in any units, of one matrix or many
 `exceeds`              whether that is above a bound: one Cholesky factor, no eigenvalues
@@ -30,17 +47,17 @@ from numpy.typing import NDArray
 from .results import Floats
 
 TINY = float(np.finfo(np.float64).tiny)
-NEGLIGIBLE = 1e-14
+FLAT_DIAGONAL_TOL = 1e-14
 """Diagonal entry, relative to the largest, below which a coordinate counts as flat."""
-NO_CURVATURE = 1e-290
+MAX_FLAT_DIAGONAL = 1e-290
 """Largest diagonal entry up to which all coordinates do."""
-DAMPINGS = (0.0, *(10.0**power for power in range(-14, 3)))
+DAMPING_FACTORS = (0.0, *(10.0**power for power in range(-14, 3)))
 """Multiples of the diagonal that `solve_damped` tries in turn."""
-ROUNDING = 1e-12
+EIGENVALUE_ROUNDING_TOL = 1e-12
 """Eigenvalue of R, relative to the largest, that is lost in rounding."""
-SURELY = 1e-8
+MIN_INVERTIBLE_EIGENVALUE = 1e-8
 """Least eigenvalue of R from which an inverse keeps half of its digits."""
-LARGE = 150
+MAX_SIZE_WITHOUT_CHOLESKY = 150
 """Size from which it pays to invert by a Cholesky factor."""
 
 
@@ -57,10 +74,10 @@ def solve_damped(matrix: Floats, right: Floats) -> Floats:
     """Return ``H^-1 u``, with the least multiple of the diagonal that makes H definite."""
     diagonal = np.abs(np.diagonal(matrix))
     largest = float(diagonal.max())
-    least = NEGLIGIBLE * largest if largest > NO_CURVATURE else 1.0
+    least = FLAT_DIAGONAL_TOL * largest if largest > MAX_FLAT_DIAGONAL else 1.0
     scaled, scale = unit_diagonal(matrix, np.maximum(diagonal, least))
     own = right / scale
-    for damping in DAMPINGS:
+    for damping in DAMPING_FACTORS:
         damped = scaled if damping == 0.0 else scaled + damping * np.eye(len(own))
         try:
             found = _solve_definite(damped, own) / scale
@@ -74,11 +91,35 @@ def solve_damped(matrix: Floats, right: Floats) -> Floats:
 def _solve_definite(matrix: Floats, right: Floats) -> Floats:
     """Solve, or fail where the matrix is not definite; a large one by the factor that shows it."""
     factor = np.linalg.cholesky(matrix)
-    if len(matrix) <= LARGE:
+    if len(matrix) <= MAX_SIZE_WITHOUT_CHOLESKY:
         return np.asarray(np.linalg.solve(matrix, right), np.float64)
     from scipy.linalg import cho_solve
 
     return np.asarray(cho_solve((factor, True), right, check_finite=False), np.float64)
+
+
+def cholesky_of_own(matrix: Floats) -> Floats:
+    """Return the lower Cholesky factor; a large one takes the place of `matrix`.
+
+    NumPy holds two more copies meanwhile, which of 1,000 classes are 64 MB.
+    """
+    if len(matrix) <= MAX_SIZE_WITHOUT_CHOLESKY:
+        return np.asarray(np.linalg.cholesky(matrix), np.float64)
+    from scipy.linalg.lapack import dpotrf
+
+    factor, failed = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+    return np.asarray(factor, np.float64)
+
+
+def solve_lower(factor: Floats, right: Floats) -> Floats:
+    """Return ``L^-1 u`` of a lower triangular L."""
+    if len(factor) <= MAX_SIZE_WITHOUT_CHOLESKY:
+        return np.asarray(np.linalg.solve(factor, right), np.float64)
+    from scipy.linalg import solve_triangular
+
+    return np.asarray(solve_triangular(factor, right, lower=True, check_finite=False), np.float64)
 
 
 def solve_each(matrices: Floats, rights: Floats) -> Floats:
@@ -104,13 +145,13 @@ def solver(matrix: Floats) -> Callable[[Floats], Floats]:
     return lambda right: np.asarray(dpotrs(factor, right / scale, lower=1)[0] / scale, np.float64)
 
 
-def inverse(matrix: Floats, *, large: int = LARGE) -> Floats:
+def inverse(matrix: Floats, *, large: int = MAX_SIZE_WITHOUT_CHOLESKY) -> Floats:
     """Return ``H^-1``; above size `large` from its Cholesky factor, in two fifths of the time."""
     if len(matrix) > large:
         from scipy.linalg.lapack import dpotrf, dpotri
 
         factor, failed = dpotrf(matrix, lower=1, clean=0)
-        half, failed = (factor, failed) if failed else dpotri(factor, lower=1)
+        half, failed = (factor, failed) if failed else dpotri(factor, lower=1, overwrite_c=1)
         if not failed:
             half = np.tril(half)
             half += np.tril(half, -1).T
@@ -125,8 +166,8 @@ def large_inverse(matrix: Floats, rcond: float) -> Floats | None:
     diagonal. A Cholesky factor takes a fifth of the time of a pseudo-inverse.
     """
     diagonal = np.diagonal(matrix)
-    if len(matrix) > LARGE and diagonal.min() > NO_CURVATURE:
-        needed = max(rcond * float(diagonal.sum() / diagonal.min()), SURELY)
+    if len(matrix) > MAX_SIZE_WITHOUT_CHOLESKY and diagonal.min() > MAX_FLAT_DIAGONAL:
+        needed = max(rcond * float(diagonal.sum() / diagonal.min()), MIN_INVERTIBLE_EIGENVALUE)
         scaled, scale = unit_diagonal(matrix)
         if needed < 1.0 and exceeds(scaled, needed, np.ones(len(scaled))):
             return inverse(scaled) / scale[:, None] / scale
@@ -156,7 +197,7 @@ def whitening(matrix: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
         return whole
     scaled, scale = unit_diagonal(matrix)
     values, vectors = np.linalg.eigh(scaled)
-    seen = values > ROUNDING * values.max(initial=0.0)
+    seen = values > EIGENVALUE_ROUNDING_TOL * values.max(initial=0.0)
     return vectors[:, seen] / np.sqrt(values[seen]) / scale[:, None]
 
 
@@ -174,7 +215,7 @@ def least_eigenvalue(matrix: Floats, unit: Floats) -> Floats:
 
 def exceeds(matrix: Floats, bound: float, unit: Floats | None = None) -> bool:
     """Whether the smallest eigenvalue, in units of the diagonal or of `unit`, is above `bound`."""
-    if unit is None and not np.diagonal(matrix).min() > NO_CURVATURE:
+    if unit is None and not np.diagonal(matrix).min() > MAX_FLAT_DIAGONAL:
         return False
     scaled, _ = unit_diagonal(matrix, unit)
     scaled[np.diag_indices_from(scaled)] -= bound

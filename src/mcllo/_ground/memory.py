@@ -5,6 +5,7 @@
 ``MCLLO_MEMORY``   gigabytes to go by instead, where that is wrong
 `refuse_beyond`    refuses, before the work, what needs more
 `keep_freed`       for work that makes arrays of the same sizes over and over
+`row_blocks`       stretches of rows: what is made of one is small beside the table
 =================  ===============================================================================
 """
 
@@ -12,22 +13,23 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from ..exceptions import InputError, Phrase, Text
-from .text import format_number
+from .formatting import format_number
 
-VARIABLE = "MCLLO_MEMORY"
-CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+MEMORY_VARIABLE = "MCLLO_MEMORY"
+CONTAINER_LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where Linux says how much a container may use: cgroups of version 2, and of version 1."""
 
 
 def memory() -> float:
     """Return the memory that there is, in bytes; infinite where the system does not say."""
-    asked = os.environ.get(VARIABLE)
+    asked = os.environ.get(MEMORY_VARIABLE)
     if asked is None:
         return min(_machine(), _container(), _process())
     try:
@@ -36,7 +38,7 @@ def memory() -> float:
             return 1e9 * size
     except ValueError:
         pass
-    raise InputError(f"{VARIABLE} must be a number of gigabytes, such as 16; got {asked!r}.")
+    raise InputError(f"{MEMORY_VARIABLE} must be a number of gigabytes, such as 16; got {asked!r}.")
 
 
 def refuse_beyond(need: float, message: Text, remedy: Text) -> None:
@@ -45,8 +47,24 @@ def refuse_beyond(need: float, message: Text, remedy: Text) -> None:
     if need > there:
         sizes = [format_number(size / 1e9) for size in (need, there)]
         says = "{} about {} GB of memory; there are {}."
-        more = f"{VARIABLE}={math.ceil(need / 1e9)} says that there is more."
+        more = f"{MEMORY_VARIABLE}={math.ceil(need / 1e9)} says that there is more."
         raise InputError(Phrase(says, message, *sizes), remedy=Phrase("{} {}", remedy, more))
+
+
+MAX_BLOCK_ENTRIES = 2**22
+"""Entries of a stretch of rows: what is computed of it takes 32 MB."""
+
+
+def row_blocks(n_samples: int, n_classes: int) -> Iterator[slice]:
+    """Return stretches of the rows of a table, for what would otherwise be a table as large.
+
+    Examples
+    --------
+    >>> list(row_blocks(3_000_000, 2))
+    [slice(0, 2097152, None), slice(2097152, 3000000, None)]
+    """
+    size = max(1, MAX_BLOCK_ENTRIES // n_classes)
+    return (slice(k, min(n_samples, k + size)) for k in range(0, n_samples, size))
 
 
 def keep_freed() -> None:
@@ -66,7 +84,7 @@ def _machine() -> float:
 
 
 def _container() -> float:
-    for place in CONTAINERS:
+    for place in CONTAINER_LIMIT_FILES:
         with suppress(OSError, ValueError):
             return float(Path(place).read_text())  # "max" where there is no limit
     return math.inf

@@ -1,13 +1,15 @@
 """Notebooks: is there one, how a result shows itself there, and how long work says that it runs.
 
-===========  ======================================================================================
-`notebook`   the shell of the running kernel, or None: a terminal, a script
-`Shown`      base of results that a notebook shows as a card. Cards are made of words, tables and
-             figures, by rooms far below; this is the one call that goes down the list, by name and
-             when a notebook asks
-`ticking`    a line under the cell after `PATIENCE` seconds, and nothing once the work is done
-`watched`    the same line for somebody else who shows it: a page, which asks what is being done
-===========  ======================================================================================
+=================  =================================================================================
+`notebook`         the shell of the running kernel, or None: a terminal, a script
+`NotebookResult`   base of results that a notebook shows as a card. Cards are made of words, tables
+                   and figures, by rooms far below; this is the one call that goes down the list, by
+                   name and when a notebook asks
+`show_progress`    a line under the cell after `PROGRESS_DELAY_SECONDS` seconds, and nothing once
+                   the work is done
+`report_progress`  the same line for somebody else who shows it: a page, which asks what is being
+                   done
+=================  =================================================================================
 """
 
 from __future__ import annotations
@@ -22,10 +24,14 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-CARDS = "mcllo._report.cards"
+from .optional import MissingPackageError
+
+CARDS_MODULE = "mcllo._report.cards"
 """Where cards are made."""
-PATIENCE, PAUSE = 2.0, 0.5
-"""Seconds before work says that it runs, and between two times that it says how far it is."""
+PROGRESS_DELAY_SECONDS = 2.0
+"""Seconds before work says that it runs."""
+PROGRESS_INTERVAL_SECONDS = 0.5
+"""Seconds between two times that it says how far it is."""
 
 
 def notebook() -> Any:
@@ -35,16 +41,19 @@ def notebook() -> Any:
     return shell if getattr(shell, "kernel", None) is not None else None
 
 
-class Shown:
+class NotebookResult:
     """Base of results that a notebook shows as a card; ``print`` has the words."""
 
     def _repr_html_(self) -> str:
-        with ticking("looking closer"):
-            return str(import_module(CARDS).card(self))
+        with show_progress("looking closer"):
+            try:
+                return str(import_module(CARDS_MODULE).card(self))
+            except MissingPackageError:  # matplotlib or Jinja2
+                return f"<pre>{escape(str(self))}</pre>"
 
 
 @contextmanager
-def ticking(description: str, unit: str = "") -> Iterator[Callable[[int], None]]:
+def show_progress(description: str, unit: str = "") -> Iterator[Callable[[int], None]]:
     """Give a function that counts work done; in a notebook, long work is seen under its cell.
 
     Also a decorator. Work inside other work takes over its line for as long as it lasts.
@@ -74,12 +83,12 @@ def ticking(description: str, unit: str = "") -> Iterator[Callable[[int], None]]
 
 
 @contextmanager
-def watched(description: str) -> Iterator[Callable[[], str]]:
+def report_progress(description: str) -> Iterator[Callable[[], str]]:
     """Give a function that says what is being done inside a ``with`` block, as `ticking` hears it.
 
     Examples
     --------
-    >>> with watched("starting") as doing, ticking("counting", "rows") as advance:
+    >>> with report_progress("starting") as doing, show_progress("counting", "rows") as advance:
     ...     advance(3)
     ...     doing()
     'counting, 3 rows'
@@ -91,7 +100,7 @@ def watched(description: str) -> Iterator[Callable[[], str]]:
         _Line.shown = None
 
 
-def is_shown() -> bool:
+def has_progress_display() -> bool:
     """Whether somebody shows what is being done: a notebook, or who watches."""
     return _Line.shown is not None or notebook() is not None
 
@@ -119,10 +128,10 @@ class _Line:
 
     def keep(self, over: Event) -> None:
         """Show the line once there is need, until the work is over; then take it away."""
-        if over.wait(PATIENCE):
+        if over.wait(PROGRESS_DELAY_SECONDS):
             return
         handle = import_module("IPython.display").display(self, display_id=True)
-        while not over.wait(PAUSE):
+        while not over.wait(PROGRESS_INTERVAL_SECONDS):
             handle.update(self)
         self.over = True
         handle.update(self)

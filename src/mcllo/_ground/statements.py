@@ -4,13 +4,15 @@ A result builds statements; text, JSON, Markdown and HTML pick them by `kind` an
 Whatever decides (an exit code, a colour, a second sentence) reads `kind`, `level` or `numbers`,
 never `text`: nobody parses a sentence.
 
-=========  ===================================================================================
-`warn`     the one way to warn: at the line of whoever called this package, however deep we are
-`heard`    warnings inside a ``with`` block go into a list instead
-`quiet`    they are left out: of what serves something else
-`once`     one of each kind is issued, at the end of the block
-a search   of scikit-learn that fits us many times counts as one call: the same is said once
-=========  ===================================================================================
+===================  ===============================================================================
+`warn`               the one way to warn: at the line of whoever called this package, however deep
+                     we are
+`catch_warnings`     warnings inside a ``with`` block go into a list instead
+`suppress_warnings`  they are left out: of what serves something else
+`warn_once`          one of each kind is issued, at the end of the block
+a search             of scikit-learn that fits us many times counts as one call: the same is said
+                     once
+===================  ===============================================================================
 
 Who listens is a matter of the thread (a context variable); Python's own filters, which belong to
 the whole process, are never touched.
@@ -32,9 +34,17 @@ from ..exceptions import ConvergenceWarning, MclloWarning, SeparationWarning
 
 Level = Literal["plain", "good", "doubt", "bad"]
 
-OF_ESTIMATES = (SeparationWarning, ConvergenceWarning)
+ESTIMATION_WARNINGS = (SeparationWarning, ConvergenceWarning)
 """Warnings in which a fit speaks of its estimates."""
-BETWEEN = {"mcllo", "sklearn", "joblib", "dask", "distributed", "contextlib", "functools"}
+INTERMEDIATE_PACKAGES = {
+    "mcllo",
+    "sklearn",
+    "joblib",
+    "dask",
+    "distributed",
+    "contextlib",
+    "functools",
+}
 """Packages that may stand between the caller's line and a warning: ours, and those that call us."""
 
 Ear = tuple[tuple[type[Warning], ...], list[MclloWarning]]
@@ -56,6 +66,12 @@ class Statement:
         How a reader should take it.
     numbers : mapping
         The numbers and names in it, as values.
+
+    See Also
+    --------
+    Assessment : Has some as `statements`.
+    Verdict : Has numbers instead of words.
+    Report : Made of them.
 
     Examples
     --------
@@ -100,7 +116,7 @@ def warn(warning: MclloWarning) -> None:
 def _callers_frame() -> tuple[FrameType, FrameType | None]:
     """Return the innermost frame that is neither ours nor of who calls us, and whom it called."""
     frame, between = sys._getframe(2), None
-    while frame.f_back is not None and _root(frame) in BETWEEN:
+    while frame.f_back is not None and _root(frame) in INTERMEDIATE_PACKAGES:
         frame, between = frame.f_back, frame
     return frame, between
 
@@ -127,12 +143,12 @@ def _said_already(warning: MclloWarning, frame: FrameType, between: FrameType | 
 
 
 @contextmanager
-def heard(*categories: type[Warning]) -> Iterator[list[MclloWarning]]:
+def catch_warnings(*categories: type[Warning]) -> Iterator[list[MclloWarning]]:
     """Collect warnings of these categories, or all, inside a ``with`` block.
 
     Examples
     --------
-    >>> with heard() as found:
+    >>> with catch_warnings() as found:
     ...     warn(SeparationWarning("no finite parameters are best"))
     >>> found
     [SeparationWarning('no finite parameters are best')]
@@ -143,21 +159,21 @@ def heard(*categories: type[Warning]) -> Iterator[list[MclloWarning]]:
 
 
 @contextmanager
-def quiet(*categories: type[Warning]) -> Iterator[None]:
+def suppress_warnings(*categories: type[Warning]) -> Iterator[None]:
     """Leave out warnings of these categories, or all, inside a ``with`` block."""
-    with heard(*categories):
+    with catch_warnings(*categories):
         yield
 
 
 @contextmanager
-def once() -> Iterator[None]:
+def warn_once() -> Iterator[None]:
     """Issue the first warning of each kind when the block ends; it holds the others (`also`)."""
-    with heard() as found:
+    with catch_warnings() as found:
         yield
-    issue_once(found)
+    issue_each_once(found)
 
 
-def issue_once(found: Iterable[MclloWarning]) -> None:
+def issue_each_once(found: Iterable[MclloWarning]) -> None:
     """Issue the first of each kind among these warnings."""
     kinds: dict[type[MclloWarning], list[MclloWarning]] = {}
     for warning in found:

@@ -21,9 +21,9 @@ from typing import Any
 from ..exceptions import FileFormatError, Option, Phrase
 
 CONTROLS = {*range(32), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
-TURNS = {*range(0x2028, 0x202F), *range(0x2066, 0x206A)}
-FOREIGN = range(0xDC80, 0xDD00)
-_SHOWN = {code: ascii(chr(code))[1:-1] for code in (*CONTROLS, *TURNS, *FOREIGN)}
+BIDI_CONTROLS = {*range(0x2028, 0x202F), *range(0x2066, 0x206A)}
+SURROGATES = range(0xDC80, 0xDD00)
+_ESCAPES = {code: ascii(chr(code))[1:-1] for code in (*CONTROLS, *BIDI_CONTROLS, *SURROGATES)}
 
 
 def visible(text: str) -> str:
@@ -34,7 +34,7 @@ def visible(text: str) -> str:
     >>> print(visible("caf\u00e9 \x1b[31mred\x07"))
     café \x1b[31mred\x07
     """
-    return text.translate(_SHOWN)
+    return text.translate(_ESCAPES)
 
 
 def on_terminal(stream: Any) -> bool:

@@ -1,12 +1,15 @@
 """How many threads share work, and one BLAS thread inside each: the one place that decides.
 
-================  ===========================================================================
-`n_threads`       how many may work at once; `limit_threads` and `threads` set a limit
-`threads_for`     how many pay on so many elements, or were asked for
-`ordered_map`     the one map: results in the order of the items, whoever computed them
-`borrowed`        as many buffers as threads are at work
+===================================================  ===============================================
+`n_threads`                                          how many may work at once; `limit_threads` and
+                                                     `threads` set a limit
+`threads_for`                                        how many pay on so many elements, or were asked
+                                                     for
+`ordered_map`                                        the one map: results in the order of the items,
+                                                     whoever computed them
+`borrow_buffer`                                      as many buffers as threads are at work
 `one_blas_thread` BLAS starts no threads of its own
-================  ===========================================================================
+===================================================  ===============================================
 
 NumPy lets go of the interpreter in its loops, so threads share work where its parts are large
 enough. Work is cut in one way only, and whoever adds results adds in the order of the parts: the
@@ -68,11 +71,11 @@ def threads(n: int | None) -> Iterator[None]:
         _limit.set(before)
 
 
-THREADS_PAY = 500_000
+MIN_ELEMENTS_FOR_THREADS = 500_000
 """Elements (rows times classes) from which threads are used unless `n_jobs` says otherwise."""
-MOST_THREADS = 8
+MAX_DEFAULT_THREADS = 8
 """Threads that are started unasked; more gain little, because memory becomes the limit."""
-BLAS_MAY_THREAD = 30_000
+MIN_PRODUCTS_FOR_BLAS_THREADS = 30_000
 """Multiplications from which BLAS may think of threads of its own."""
 
 _lock = threading.Lock()
@@ -83,7 +86,7 @@ _users = 0
 def threads_for(size: int, n_jobs: int | None = None) -> int:
     """Return how many threads to use on `size` elements; ``n_jobs=-1`` is one for each CPU."""
     if n_jobs is None:
-        return min(n_threads(), MOST_THREADS) if size >= THREADS_PAY else 1
+        return min(n_threads(), MAX_DEFAULT_THREADS) if size >= MIN_ELEMENTS_FOR_THREADS else 1
     return n_threads() if n_jobs == -1 else max(1, int(n_jobs))
 
 
@@ -111,7 +114,7 @@ def ordered_map(
     waiting: deque[Future[Found]] = deque()
     try:
         if isinstance(items, Sequence):
-            yield from _shared(run, items, pool, n_workers - 1)
+            yield from _map_by_shared_queue(run, items, pool, n_workers - 1)
             return
         for item in items:
             waiting.append(pool.submit(run, item))
@@ -123,7 +126,7 @@ def ordered_map(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _shared(
+def _map_by_shared_queue(
     run: Callable[[Item], Found], items: Sequence[Item], pool: ThreadPoolExecutor, n_helpers: int
 ) -> list[Found]:
     """Return all results; each worker takes item after item, which costs less than a task each."""
@@ -146,7 +149,7 @@ def _shared(
 
 
 @contextmanager
-def borrowed(
+def borrow_buffer(
     spare: list[NDArray[Any]], shape: tuple[int, ...], dtype: Any
 ) -> Iterator[NDArray[Any]]:
     """Lend a buffer out of `spare`, or a new one; it is put there when it comes back.
@@ -164,14 +167,14 @@ def borrowed(
 
 
 @contextmanager
-def one_blas_thread(work: int = BLAS_MAY_THREAD) -> Iterator[None]:
+def one_blas_thread(work: int = MIN_PRODUCTS_FOR_BLAS_THREADS) -> Iterator[None]:
     """Keep BLAS to one thread; nothing is done where `work` is too little for BLAS to want more.
 
     The setting belongs to the process. Several threads may be inside at a time: the first to enter
     sets it and the last to leave restores it.
     """
     global _users
-    if work < BLAS_MAY_THREAD:
+    if work < MIN_PRODUCTS_FOR_BLAS_THREADS:
         yield
         return
     with _lock:

@@ -27,12 +27,12 @@ import numpy as np
 
 from .._fit.fit import MCLLOFit, fit_each_baseline
 from .._fit.map import MCLLOMap
-from .._fit.objective import free_parameters, likelihood_of
+from .._fit.objective import free_parameters, negative_log_likelihood
+from .._ground.formatting import format_number, format_p
 from .._ground.results import Floats, Result
-from .._ground.text import format_number, format_p
 from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.kernel import mapped
+from .._math.kernel import predicted_probabilities
 from .._math.likelihood import identity_theta
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
@@ -45,12 +45,12 @@ from .posterior import (
     posterior_probability,
 )
 
-SHARPER = (1.5, 2.0, 3.0)
-ROUNDING = 1e-9
+SLOPE_FACTORS_OF_STARTS = (1.5, 2.0, 3.0)
+CONSTRAINT_TOL = 1e-9
 """Part of kappa by which rounding may leave the constraint."""
-TOUCHING = 1e-6
+ACTIVE_CONSTRAINT_TOL = 1e-6
 """Part of kappa left below which the constraint holds the search back."""
-STATIONARY = 1e-3
+STATIONARITY_TOL = 1e-3
 """Part of the gradient along the constraint's surface that counts as none: at that angle the
 boldness that is left to gain is of the order of its square."""
 
@@ -78,6 +78,30 @@ class BoldRecalibration(Result):
         bolder one elsewhere is possible; several starts make it unlikely.
     warning : str
         What the charge of BIC does to the posterior; empty where it matters little.
+
+    See Also
+    --------
+    boldness_recalibrate : Makes it.
+    CalibrationPosterior : The posterior alone.
+    MCLLOMap : What `map` is.
+
+    Notes
+    -----
+    The method is that of [1]_, extended from two classes to any number.
+
+    References
+    ----------
+    .. [1] A. P. Guthrie, C. T. Franck (2024). Boldness-recalibration for binary event predictions.
+           The American Statistician, doi:10.1080/00031305.2024.2339266.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1], size=200)
+    >>> bold = boldness_recalibrate(probs, (rng.random(200) < probs[:, 1]).astype(int))
+    >>> bold.boldness > bold.boldness_original, bold.posterior >= 0.95 - 1e-9
+    (True, True)
     """
 
     map: MCLLOMap
@@ -134,16 +158,38 @@ def boldness_recalibrate(
         Least posterior probability of calibration of the bold predictions.
     prior : float
         Prior probability of calibration.
-    baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `normalize`, `clip`; the n of BIC and of the variance is the sum of
-        the weights.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    BoldRecalibration
+        `map`, which has ``recalibrate(probs)``, and boldness and posterior before and after.
 
     Raises
     ------
     InputError
-        When even the maximum likelihood map has a posterior of `t` or less, when it does not
-        exist, or when all rows are the same.
+        When even the maximum likelihood map has a posterior of `t` or less, when it does not exist,
+        or when all rows are the same.
+
+    See Also
+    --------
+    BoldRecalibration : What comes out.
+    calibration_posterior : The posterior that is held.
+    MCLLOCalibrator : Recalibration by likelihood alone.
+
+    Notes
+    -----
+    For two classes this is the boldness-recalibration of [1]_. With more, boldness is
+    ``sqrt(1/2 sum_j Var(g_j))``, which is the standard deviation for two. The n of BIC and of the
+    variance is the sum of the weights.
+
+    References
+    ----------
+    .. [1] A. P. Guthrie, C. T. Franck (2024). Boldness-recalibration for binary event predictions.
+           The American Statistician, doi:10.1080/00031305.2024.2339266.
 
     Examples
     --------
@@ -180,7 +226,7 @@ def boldness_recalibrate(
         df=fit.df,
         pvalue=pvalue,
         n_samples=fit.n_samples,
-        converged=search.gain_left(best) <= STATIONARY,
+        converged=search.free_gradient_share(best) <= STATIONARITY_TOL,
         warning=bic_warning(posterior, pvalue, fit.df, total),
     )
 
@@ -224,7 +270,7 @@ class _Spread:
         self.weight = np.ones(log_odds.shape[1]) if weight is None else weight
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
-        g, k = mapped(theta, self.log_odds)[0], len(self.log_odds)
+        g, k = predicted_probabilities(theta, self.log_odds)[0], len(self.log_odds)
         around = g - (g @ self.weight / self.total)[:, None]
         weight = self.weight / (self.total - 1.0)
         value = 0.5 * float(np.einsum("ji,ji->i", around, around) @ weight)
@@ -233,7 +279,7 @@ class _Spread:
         return value, np.concatenate([by_eta.sum(axis=1), by_gamma])
 
 
-class _Point(NamedTuple):
+class _SearchPoint(NamedTuple):
     """V over its scale and ``1 - [l_hat - l] / kappa`` at a point u, with their gradients."""
 
     spread: float
@@ -247,14 +293,14 @@ class _Search:
 
     def __init__(self, predictions: Predictions, fit: MCLLOFit, total: float, kappa: float) -> None:
         self.kappa, self.lowest, self.origin = kappa, -fit.log_likelihood, fit.theta
-        self.likelihood = likelihood_of(predictions)
+        self.likelihood = negative_log_likelihood(predictions)
         self.spread = _Spread(predictions.log_odds, predictions.sample_weight, total)
         free = ~np.isnan(np.diagonal(fit.cov_theta))
         factor = np.linalg.cholesky(fit.cov_theta[np.ix_(free, free)])
         self.axes = np.zeros((len(free), int(free.sum())))
         self.axes[free] = math.sqrt(2.0 * kappa) * factor
         self.scale = max(self.spread(self.theta(u))[0] for u in self.starts())
-        self._last: tuple[bytes, _Point] | None = None
+        self._last: tuple[bytes, _SearchPoint] | None = None
 
     def theta(self, u: Floats) -> Floats:
         """Return the parameters at u."""
@@ -263,18 +309,18 @@ class _Search:
     def starts(self) -> list[Floats]:
         """Return the estimate, sharper versions of it, and the identity."""
         k = len(self.origin) // 2
-        sharper = [np.repeat([1.0, factor], k) * self.origin for factor in SHARPER]
+        sharper = [np.repeat([1.0, factor], k) * self.origin for factor in SLOPE_FACTORS_OF_STARTS]
         points = [self.origin, *sharper, identity_theta(k)]
         found = [np.linalg.lstsq(self.axes, p - self.origin, rcond=None)[0] for p in points]
         return [np.asarray(u, dtype=np.float64) for u in found]
 
-    def at(self, u: Floats) -> _Point:
+    def at(self, u: Floats) -> _SearchPoint:
         """Evaluate at u; the last answer is kept, for a solver asks four times."""
         key = u.tobytes()
         if self._last is None or self._last[0] != key:
             theta = self.theta(u)
             (value, gradient), terms = self.spread(theta), self.likelihood(theta)
-            point = _Point(
+            point = _SearchPoint(
                 value / self.scale,
                 self.axes.T @ gradient / self.scale,
                 1.0 - (terms.value - self.lowest) / self.kappa,
@@ -287,7 +333,7 @@ class _Search:
         """Return the boldest of what the starts lead to, and of the starts themselves."""
         starts = self.starts()
         found = [self._inside(self._solve(start)) for start in starts]
-        allowed = [u for u in starts[1:] if self.at(u).slack >= -ROUNDING]
+        allowed = [u for u in starts[1:] if self.at(u).slack >= -CONSTRAINT_TOL]
         return max([starts[0], *allowed, *found], key=lambda u: self.at(u).spread)
 
     def _solve(self, start: Floats) -> Floats:
@@ -303,18 +349,18 @@ class _Search:
     def _inside(self, u: Floats) -> Floats:
         """Return u, drawn towards the estimate (u = 0) until it meets the constraint."""
         low, high = 0.0, 1.0
-        if self.at(u).slack >= -ROUNDING:
+        if self.at(u).slack >= -CONSTRAINT_TOL:
             return u
-        while high - low > ROUNDING:
+        while high - low > CONSTRAINT_TOL:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self.at(middle * u).slack >= 0.0 else (low, middle)
         return low * u
 
-    def gain_left(self, u: Floats) -> float:
+    def free_gradient_share(self, u: Floats) -> float:
         """Return the part of V's gradient that does not push against the constraint."""
         point = self.at(u)
         uphill, size = point.spread_gradient, float(np.linalg.norm(point.spread_gradient))
-        if point.slack < TOUCHING:
+        if point.slack < ACTIVE_CONSTRAINT_TOL:
             wall = -point.slack_gradient / np.linalg.norm(point.slack_gradient)
             uphill = uphill - max(0.0, float(uphill @ wall)) * wall
         return float(np.linalg.norm(uphill)) / max(size, point.spread)

@@ -7,14 +7,14 @@ interval for g_j(x)  quantiles of ``g_j(x; theta*)``, ``alpha/2`` and ``1 - alph
 ===================  =================================================================
 
 An exponential family: labels enter only through s(Y*), so a draw is 2K numbers and its refit starts
-at the estimate, by the batched Newton of `_math/many_labels`. A strength or a centre of the penalty
-that was chosen by the data is not chosen again. The draws are one stream of uniforms
-(`_inference/draws`): the answer depends on the seed, not on batches or workers.
+at the estimate, by the batched Newton of `_math/batched_labels`. A strength or a centre of the
+penalty that was chosen by the data is not chosen again. The draws are one stream of uniforms
+(`_inference/monte_carlo`): the answer depends on the seed, not on batches or workers.
 
 The quantiles are order statistics (the ``(B + 1) alpha/2``-th of B): they need no normal
 distribution, but do not correct the estimate's bias. A separated draw has no finite estimate; it
 enters with what its drifting estimate predicts. Coverage of 95 % intervals, mean over the three
-classes of four rows (300-400 simulations; the delta method of `_fit/repaired` beside it):
+classes of four rows (300-400 simulations; the delta method of `_fit/recalibrated` beside it):
 
 ===================  =========  =====
 fitted to            bootstrap  delta
@@ -34,29 +34,29 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from .._fit.estimate import COLLAPSED, objective_of
-from .._fit.existence import separating_direction
+from .._fit.estimate import SEPARATION_CHECK_INFORMATION, build_objective
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.map import read_simplex
 from .._fit.objective import FreeLikelihood, free_parameters
-from .._fit.penalty import Center, FirthObjective, Penalty, centre_of
-from .._fit.repaired import RepairedProbabilities, check_level
+from .._fit.penalty import Center, FirthObjective, Penalty, penalty_center
+from .._fit.recalibrated import RecalibratedProbabilities, check_level
+from .._fit.separation import separating_direction
 from .._ground.linalg import least_eigenvalue
-from .._ground.notebook import ticking
+from .._ground.notebook import show_progress
 from .._ground.results import Floats, plain
 from .._ground.statements import warn
 from .._ground.threads import n_threads, one_blas_thread, ordered_map
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
-from .._math.kernel import LogPartition, mapped
+from .._math.batched_fits import BatchedProblems
+from .._math.batched_labels import MIN_LOG_ODDS_FOR_THREADS
+from .._math.kernel import LogPartition, predicted_probabilities
 from .._math.likelihood import identity_theta, recalibrate
-from .._math.many_fits import Problems
-from .._math.many_labels import THREADS_PAY
 from .._math.newton import minimize, newton_direction
 from ..exceptions import InputError, SeparationWarning
-from .budget import HELD_ENTRIES, N_RESAMPLES_BOOTSTRAP
-from .draws import Seed, StatisticDraws, check_resamples, draw_labels, entropy_of
+from .budget import MAX_ENTRIES_FOR_QUANTILES, N_RESAMPLES_BOOTSTRAP
+from .monte_carlo import Seed, StatisticDraws, check_resamples, draw_labels, seed_entropy
 
-STRANGE = 1e-4
+MAX_NEWTON_DECREMENT_AT_FIT = 1e-4
 """Newton decrement at a fit above which it is not the fit of these rows."""
 
 
@@ -72,6 +72,21 @@ class BootstrapFits:
         ``(tau, gamma)`` of every draw; where a draw is separated, far out on the way to infinity.
     n_separated, seed : int
         Draws whose maximum likelihood estimate does not exist, and what draws were made from.
+
+    See Also
+    --------
+    bootstrap_fits : Makes it.
+    MCLLOFit : Its ``recalibrate`` has the delta method's intervals.
+    RecalibratedProbabilities : What ``recalibrate`` returns.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> fits = mcllo.bootstrap_fits(probs, y, n_resamples=49, seed=0)
+    >>> fits.theta.shape
+    (49, 2)
     """
 
     fit: MCLLOFit
@@ -92,10 +107,29 @@ class BootstrapFits:
         logits: Any = None,
         normalize: bool = False,
         clip: float | None = None,
-    ) -> RepairedProbabilities:
+    ) -> RecalibratedProbabilities:
         """Return the fit's recalibrated probabilities with percentile intervals of this level.
 
         The other parameters are those of `MCLLOMap.recalibrate`.
+
+        Parameters
+        ----------
+        probs : array-like, frame or Predictions, optional
+            Probabilities to recalibrate, shape (n_samples, n_classes); left out when `logits` is
+            given.
+        interval : float
+            Nominal coverage of each interval.
+        logits : array-like or frame, optional
+            Scores before the softmax, instead of `probs`.
+        normalize : bool
+            Accept rows that do not sum to 1 and divide them by their sum.
+        clip : float, optional
+            Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
+
+        Returns
+        -------
+        RecalibratedProbabilities
+            Probabilities with the ends of their intervals.
         """
         check_level(interval)
         tail = 0.5 - interval / 2.0
@@ -115,7 +149,9 @@ class BootstrapFits:
             whole = says.format(f"{self.n_separated} of {self.n_resamples}")
             warn(SeparationWarning(says.format("some"), detail=whole, numbers=counts))
         ends = quantiles_of_draws(self.theta, fit.log_odds(simplex), fit.baseline_index, tail)
-        return RepairedProbabilities(fit.apply(simplex), *ends, interval, "bootstrap", fit.classes)
+        return RecalibratedProbabilities(
+            fit.apply(simplex), *ends, interval, "bootstrap", fit.classes
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""
@@ -127,7 +163,7 @@ class BootstrapFits:
         return f"BootstrapFits({draws}, seed={self.seed})"
 
 
-@ticking("resampling")
+@show_progress("resampling")
 @one_blas_thread()
 @reads_rows(TableOptions)
 def bootstrap_fits(
@@ -152,13 +188,41 @@ def bootstrap_fits(
         The labels that came true; not given beside a `Predictions`.
     fit : MCLLOFit, optional
         Their fit, when there is one; its penalty and baseline are used.
-    penalty, center
-        As in `MCLLOCalibrator`, when there is no fit yet.
-    n_resamples, seed
-        Draws, and what makes them repeatable.
-    baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `normalize`, `clip`.
+    penalty : float, 'auto' or 'firth'
+        Strength of the ridge of the fit; 0 is maximum likelihood, 'auto' chooses it from the data,
+        'firth' puts Jeffreys' prior in its place. See `MCLLOCalibrator`.
+    center : {'identity', 'temperature'}
+        Where the ridge pulls: to no change, or to the fitted temperature.
+    n_resamples : int
+        Draws of labels.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    BootstrapFits
+        `theta` of every draw; ``recalibrate(probs)`` gives probabilities with intervals.
+
+    See Also
+    --------
+    MCLLOFit : Has the delta method's intervals, which need no draws.
+    profile_intervals : Of the parameters.
+    BootstrapFits : What comes out.
+
+    Notes
+    -----
+    A parametric bootstrap [1]_: a check of the delta method where rows are many, not a better one
+    where they are few. With 80 rows of three classes and no penalty, its 95 % intervals cover 92 %,
+    the delta method's 95 %.
+
+    References
+    ----------
+    .. [1] A. C. Davison, D. V. Hinkley (1997). Bootstrap Methods and their Application. Cambridge
+           University Press.
 
     Examples
     --------
@@ -168,17 +232,17 @@ def bootstrap_fits(
     >>> fits
     BootstrapFits(n_resamples=199, n_separated=0, seed=1)
     >>> fits.recalibrate([[0.7, 0.3]])
-    RepairedProbabilities(n_samples=1, n_classes=2, level=0.95, method='bootstrap')
+    RecalibratedProbabilities(n_samples=1, n_classes=2, level=0.95, method='bootstrap')
     """
     if fit is not None and baseline is None:
         baseline = fit.baseline
     predictions = judged_predictions(probs, y, independent=True, baseline=baseline, **data)
     if fit is None:
         fit = fit_predictions(predictions, penalty=penalty, center=center)
-    return refits_of(predictions, fit, n_resamples=n_resamples, seed=seed)
+    return bootstrap_refits(predictions, fit, n_resamples=n_resamples, seed=seed)
 
 
-def refits_of(
+def bootstrap_refits(
     predictions: Predictions,
     fit: MCLLOFit,
     *,
@@ -192,17 +256,19 @@ def refits_of(
     odds, b = predictions.log_odds, predictions.baseline_index
     logits = np.insert(odds, b, 0.0, axis=0).T  # log odds stay those of the predictions
     fitted = replace(predictions, probs=recalibrate(fit.theta, odds, b), logits=logits)
-    draws = StatisticDraws(fitted, entropy_of(seed))
+    draws = StatisticDraws(fitted, seed_entropy(seed))
     refits, batch = Refits(predictions, fit), batch or draws.batch
     parts = [(k, min(batch, n_resamples - k)) for k in range(0, n_resamples, batch)]
-    workers = n_threads() if odds.size >= THREADS_PAY else 1
+    workers = n_threads() if odds.size >= MIN_LOG_ODDS_FOR_THREADS else 1
     found = list(ordered_map(lambda part: refits.estimates(draws(*part)), parts, workers))
     theta = np.concatenate([estimates for estimates, _ in found])
-    faded = np.flatnonzero(np.concatenate([left for _, left in found]) < COLLAPSED)
+    faded = np.flatnonzero(
+        np.concatenate([left for _, left in found]) < SEPARATION_CHECK_INFORMATION
+    )
     n_separated = 0
     for index in faded:  # their information has vanished: is there an estimate?
         [labels] = draw_labels(draws.probs, draws.seed, int(index), 1)
-        rows = replace(predictions.written_out(), codes=labels)
+        rows = replace(predictions.expand_weights(), codes=labels)
         n_separated += separating_direction(rows.log_odds, rows.model_codes) is not None
     return BootstrapFits(fit, theta, n_separated, draws.seed)
 
@@ -214,7 +280,7 @@ class Refits:
         self.predictions, self.fit = predictions, fit
         self.free = free_parameters(predictions.log_odds)
         self.centre = identity_theta(len(predictions.log_odds))
-        self.centre[self.free] = centre_of(predictions.log_odds, fit.center_gamma)
+        self.centre[self.free] = penalty_center(predictions.log_odds, fit.center_gamma)
         information = LogPartition(predictions.log_odds, predictions.sample_weight)(fit.theta)
         self.at_the_fit = np.diagonal(information.hessian)[self.free]
 
@@ -225,14 +291,15 @@ class Refits:
         """
         rows, start, enough = self.predictions, self.fit.theta, np.ones(len(statistics))
         if self.fit.penalty_rule == "firth":  # Jeffreys' prior makes no exponential family
-            likelihood, theta = FreeLikelihood.of(rows), np.tile(start, (len(statistics), 1))
+            likelihood = FreeLikelihood.from_predictions(rows)
+            theta = np.tile(start, (len(statistics), 1))
             objective = FirthObjective(likelihood, rows)
             for own, statistic in zip(theta, statistics, strict=True):
                 likelihood.whole.statistic = statistic
                 own[self.free] = minimize(objective, start[self.free]).x
             return theta, enough
         basis = None if self.free.all() else np.eye(len(self.free))[:, self.free]
-        problems = Problems(statistics, start, basis, self.fit.penalty, self.centre)
+        problems = BatchedProblems(statistics, start, basis, self.fit.penalty, self.centre)
         found = problems.minima(rows.log_odds, rows.sample_weight)
         if self.fit.penalty > 0.0:
             return found.theta, enough
@@ -251,10 +318,11 @@ def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
             "labels can be drawn from an estimate that exists; this fit is separated or flat. "
             "Fit with penalty=1.0."
         )
-    likelihood, penalty = FreeLikelihood.of(predictions), (fit.penalty, fit.penalty_rule)
-    objective = objective_of(likelihood, predictions, *penalty, fit.center_gamma)
+    likelihood = FreeLikelihood.from_predictions(predictions)
+    penalty = (fit.penalty, fit.penalty_rule)
+    objective = build_objective(likelihood, predictions, *penalty, fit.center_gamma)
     terms = objective(fit.theta[likelihood.free])
-    if -float(terms.gradient @ newton_direction(terms)) > STRANGE:
+    if -float(terms.gradient @ newton_direction(terms)) > MAX_NEWTON_DECREMENT_AT_FIT:
         raise InputError(
             "fit must be the fit of these predictions; their likelihood is not largest at its "
             "estimate. Pass the predictions that it was fitted to."
@@ -262,7 +330,12 @@ def _refuse(predictions: Predictions, fit: MCLLOFit) -> None:
 
 
 def quantiles_of_draws(
-    theta: Floats, odds: Floats, baseline: int, tail: float, *, held: int = HELD_ENTRIES
+    theta: Floats,
+    odds: Floats,
+    baseline: int,
+    tail: float,
+    *,
+    held: int = MAX_ENTRIES_FOR_QUANTILES,
 ) -> tuple[Floats, Floats]:
     """Return the `tail` and ``1 - tail`` quantiles of g over the draws, each of shape (n, c)."""
     k, n = odds.shape
@@ -270,7 +343,7 @@ def quantiles_of_draws(
     order = [*np.delete(np.arange(k + 1), baseline), baseline]
     rows = max(1, held // (len(theta) * (k + 1)))
     for start in range(0, n, rows):
-        g, _ = mapped(theta.T, odds[:, None, start : start + rows])
+        g, _ = predicted_probabilities(theta.T, odds[:, None, start : start + rows])
         found = np.quantile(g, [tail, 1.0 - tail], axis=1, method="weibull")
         ends[:, start : start + rows, order] = found.transpose(0, 2, 1)
     return ends[0], ends[1]

@@ -16,13 +16,14 @@ from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
 from .._fit.sandwich import robust_fit
-from .._input.labels import RESERVED
-from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
+from .._input.labels import RESERVED_LABELS
+from .._input.predictions import Predictions, RowOptions, reads_rows
+from .._input.rounded import unrounded_predictions
 from ..exceptions import Either, InputError, Phrase
 from .budget import N_RESAMPLES
-from .draws import Seed
 from .likelihood_tests import CalibrationTest, Method, Statistic, run_test
 from .max_score import best_baseline
+from .monte_carlo import Seed
 from .pvalue import Ground, PValue, Reason
 from .robust import RobustTest, robust_test
 
@@ -58,7 +59,7 @@ def calibration_test(
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
     statistic : {'lr', 'score', 'wald'}
-        Likelihood ratio (the paper's), score, or Wald.
+        Likelihood ratio (the paper's), score, or Wald; not used with `groups`.
     method : {'auto', 'chi2', 'exact', 'sequential'}
         'exact' makes all `n_resamples` draws; 'sequential' stops when 50 draws were as extreme as
         the data, and is exact too; 'auto' uses chi-square where it can be trusted and 'sequential'
@@ -72,11 +73,56 @@ def calibration_test(
         Reference class of the log odds, by default the last that occurs. 'auto' takes the
         likeliest; the p-value is then that of the largest score statistic over all baselines, and
         pays for the choice.
-    **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row:
-        rows of one may depend on each other. The test is then the cluster-robust score test, and
-        `statistic`, `method` are not used.
+    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+    groups : array-like of shape (n_samples,), optional
+        Group of each row: rows of one may depend on each other. The test is then the cluster-robust
+        score test, and `statistic` and `method` are not used.
+
+    Returns
+    -------
+    CalibrationTest
+        `statistic`, `df`, `pvalue`, `method`, `rejects(alpha)`; a `RobustTest` with `groups` or
+        survey weights.
+
+    Raises
+    ------
+    InputError
+        When the data or an option break a rule; the message names the row, the value and the
+        remedy.
+
+    See Also
+    --------
+    assess : The test with estimates and measures.
+    robust_test : For rows that depend on each other.
+    omnibus_test : Sees departures of any shape.
+    subgroups : The test in parts of the rows.
+
+    Notes
+    -----
+    H0: delta = gamma = 1, that is, labels are draws from the predictions. The likelihood ratio test
+    of this model is that of [1]_ and of [2]_. 'exact' p-values count how many of `n_resamples`
+    drawn label sets are as extreme as the data, the data included [3]_; 'sequential' stops as [4]_
+    do; the bound is the split likelihood ratio of [5]_.
+
+    Under H0 nothing is estimated, so that drawing labels from the predictions gives a test of the
+    given level at any number of rows. The test is blind to departures other than shifts and slopes
+    of the log odds.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+    .. [2] K. Van Hoorde, Y. Vergouwe, D. Timmerman, S. Van Huffel, E. W. Steyerberg, B. Van Calster
+           (2014). Assessing calibration of multinomial risk prediction models. Statistics in
+           Medicine 33:2585-2596.
+    .. [3] B. Phipson, G. K. Smyth (2010). Permutation P-values should never be zero: calculating
+           exact P-values when permutations are randomly drawn. Statistical Applications in Genetics
+           and Molecular Biology 9.
+    .. [4] J. Besag, P. Clifford (1991). Sequential Monte Carlo p-values. Biometrika 78:301-304.
+    .. [5] L. Wasserman, A. Ramdas, S. Balakrishnan (2020). Universal inference. Proceedings of the
+           National Academy of Sciences 117:16880-16890.
 
     Examples
     --------
@@ -89,14 +135,14 @@ def calibration_test(
     (4, 'chi2', False)
     """
     rule, baseline = split_baseline(baseline)
-    predictions = judged_predictions(probs, y, baseline=baseline, **data)
+    predictions = unrounded_predictions(probs, y, baseline=baseline, **data)
     options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     return fit_and_test(predictions, rule, statistic=statistic, method=method, **options).test
 
 
 def split_baseline(baseline: Any, *, allowed: tuple[str, ...] = ("auto",)) -> tuple[str, Any]:
     """Return ('auto' or 'all', None) for these words, else ('', baseline)."""
-    if not (isinstance(baseline, str) and baseline in RESERVED):
+    if not (isinstance(baseline, str) and baseline in RESERVED_LABELS):
         return "", baseline
     if baseline not in allowed:
         message = Phrase(
@@ -125,7 +171,7 @@ def fit_and_test(
         return FittedTest(predictions.with_baseline(fit.baseline), fit, test)
     fit = fit_predictions(predictions)
     if needs_robust(predictions):
-        return robustly_tested(predictions, fit, **draws)
+        return robust_score_test(predictions, fit, **draws)
     test = run_test(predictions, fit, statistic=statistic, method=method, **draws)
     return FittedTest(predictions, fit, test)
 
@@ -137,7 +183,7 @@ def needs_robust(predictions: Predictions) -> bool:
 
 def honest_fit(predictions: Predictions, fit: MCLLOFit) -> MCLLOFit:
     """Return the fit with robust standard errors where its own would not hold for these rows."""
-    rows = predictions.weighed()
+    rows = predictions.with_importance_weights()
     return robust_fit(rows, fit) if needs_robust(rows) else fit
 
 
@@ -151,7 +197,7 @@ def refuse_choice(predictions: Predictions, rule: str) -> None:
         raise InputError(message, argument="baseline", value=rule, remedy="Name the baseline.")
 
 
-def robustly_tested(
+def robust_score_test(
     predictions: Predictions, fit: MCLLOFit, *, n_resamples: int = N_RESAMPLES, seed: Seed = None
 ) -> FittedTest:
     """Return the robust score test of rows that were fitted already, and their robust errors."""
@@ -160,5 +206,5 @@ def robustly_tested(
     ground = Ground(weighted) if predictions.groups is None else Ground.GROUPS
     why = Reason(ground, notes=(found.reason,))
     own = PValue(found.pvalue, found.method, found.n_resamples, found.seed, why)
-    test = CalibrationTest.of(found.statistic, found.df, "robust_score", own)
+    test = CalibrationTest.from_pvalue(found.statistic, found.df, "robust_score", own)
     return FittedTest(predictions, robust_fit(predictions, fit), test, found)

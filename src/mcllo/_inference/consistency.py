@@ -12,7 +12,7 @@ null               what the miscalibration (Brier) of the B draws is, with an ex
 =================  =========================================================================
 
 The band holds value by value, as the boxes of bins do. Its values are chosen without looking at the
-labels: all of them, or `MOST_POINTS` spread evenly over the rows and over the range.
+labels: all of them, or `MAX_BAND_POINTS` spread evenly over the rows and over the range.
 
 Rows that count several times are as many rows; weights that are not whole numbers have no band.
 """
@@ -26,23 +26,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.notebook import Shown
+from .._ground.formatting import Table
+from .._ground.notebook import NotebookResult
 from .._ground.results import Codes, Floats, Result
-from .._ground.text import Table
 from .._input.arguments import check_share
 from .._input.predictions import scored_predictions
 from .._input.weights import written_times
 from ..metrics._isotonic import Pooled, isotonic, pooled_predictions
 from ..metrics._scores import ScoreDecomposition
-from .budget import BATCH_ENTRIES, CONSISTENCY_WORK, FEWEST_NULL_DRAWS, N_RESAMPLES_CONSISTENCY
-from .draws import MetricNull, Seed, check_resamples, entropy_of, uniforms
+from .budget import BATCH_ENTRIES, CONSISTENCY_WORK, MIN_NULL_DRAWS, N_RESAMPLES_CONSISTENCY
+from .monte_carlo import MetricNull, Seed, check_resamples, seed_entropy, uniforms
 
-MOST_POINTS = 200
+MAX_BAND_POINTS = 200
 """Values at which the band is given."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IsotonicCurve(Result, Shown):
+class IsotonicCurve(Result, NotebookResult):
     """Observed against predicted frequency, the best curve that never falls.
 
     Attributes
@@ -63,6 +63,30 @@ class IsotonicCurve(Result, Shown):
         The Brier score's miscalibration beside that of calibrated predictions of the same values.
     n_resamples, seed : int
         Draws behind the band, and what they were made from.
+
+    See Also
+    --------
+    isotonic_curve : Makes it.
+    ReliabilityCurve : In bins.
+    SmoothCurve : A smooth curve with a confidence band.
+
+    Notes
+    -----
+    The curve and the decomposition are those of [1]_.
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting, A. I. Jordan (2021). Stable reliability diagrams for
+           probabilistic classifiers. Proceedings of the National Academy of Sciences 118 (8).
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> curve = mcllo.isotonic_curve(probs, y, label=1, seed=0, n_resamples=199)
+    >>> len(curve.blocks), bool((curve.observed[1:] >= curve.observed[:-1]).all())
+    (3, True)
     """
 
     label: Hashable | None
@@ -85,7 +109,18 @@ class IsotonicCurve(Result, Shown):
         return np.asarray((self.observed < low) | (self.observed > high))
 
     def at(self, predicted: Any) -> Floats:
-        """Return the curve at other predictions: straight lines, flat beyond the first and last."""
+        """Return the curve at other predictions: straight lines, flat beyond the first and last.
+
+        Parameters
+        ----------
+        predicted : array-like
+            Probabilities.
+
+        Returns
+        -------
+        ndarray
+            Frequencies, one for each.
+        """
         ends = [*zip(self.blocks["from"], self.blocks["to"], strict=True)]
         levels = np.repeat(self.blocks["observed"], 2)
         return np.interp(np.asarray(predicted, dtype=np.float64), np.ravel(ends), levels)
@@ -113,8 +148,8 @@ def isotonic_curve(
 ) -> IsotonicCurve:
     """Return the isotonic reliability curve of the most probable class, or of one class.
 
-    No bins are chosen: neighbouring predictions are pooled where their labels are out of order,
-    and nowhere else (CORP: Dimitriadis, Gneiting and Jordan 2021).
+    No bins are chosen: neighbouring predictions are pooled where their labels are out of order, and
+    nowhere else.
 
     Parameters
     ----------
@@ -130,8 +165,35 @@ def isotonic_curve(
         Draws of labels behind the band. Default: 999, fewer above 20,000 rows, at least 199.
     seed : int or numpy Generator, optional
         Makes draws repeatable.
-    classes, sample_weight
-        As in `Predictions.from_arrays`.
+    classes : sequence, optional
+        The label of each column; see `Predictions.from_arrays`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+
+    Returns
+    -------
+    IsotonicCurve
+        `predicted`, `observed`, the band, `blocks`, and the decomposed scores; ``print`` it.
+
+    See Also
+    --------
+    reliability_curve : In bins.
+    smooth_curve : A smooth curve with a confidence band.
+    mcllo.metrics.decompose_isotonic : The decomposition as a metric.
+    mcllo.plot.reliability : Draws it.
+
+    Notes
+    -----
+    The curve is the CORP reliability diagram of [1]_. The band shows where the curve of calibrated
+    predictions lies, the consistency resampling of [2]_ with labels drawn from the predictions and
+    rows kept.
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting, A. I. Jordan (2021). Stable reliability diagrams for
+           probabilistic classifiers. Proceedings of the National Academy of Sciences 118 (8).
+    .. [2] J. Bröcker, L. A. Smith (2007). Increasing the reliability of reliability diagrams.
+           Weather and Forecasting 22:651-661.
 
     Examples
     --------
@@ -147,18 +209,18 @@ def isotonic_curve(
     """
     check_share("level", level)
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
-    pooled, entropy = pooled_predictions(predictions, label), entropy_of(seed)
+    pooled, entropy = pooled_predictions(predictions, label), seed_entropy(seed)
     curve, points = pooled.curve(), spread_points(pooled)
     if n_resamples is None:
         total = int(pooled.weight.sum())
-        affordable = max(FEWEST_NULL_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
+        affordable = max(MIN_NULL_DRAWS, int(CONSISTENCY_WORK / max(total, 1)))
         n_resamples = min(N_RESAMPLES_CONSISTENCY, affordable)
     check_resamples(n_resamples)
     low, high, null = np.full(len(points), np.nan), np.full(len(points), np.nan), None
     if predictions.has_whole_weights:
         drawn, missed = _drawn_curves(pooled, points, n_resamples, entropy)
         low, high = central_band(drawn, level)
-        null = MetricNull.of(_gain(pooled, pooled.frequency, curve), missed, level, entropy)
+        null = MetricNull.from_draws(_gain(pooled, pooled.frequency, curve), missed, level, entropy)
     band = (pooled.values[points], curve[points], low, high, level)
     scores = pooled.decomposed("brier"), pooled.decomposed("log_loss")
     drawn_from = (0 if null is None else n_resamples, entropy)
@@ -167,8 +229,8 @@ def isotonic_curve(
 
 def spread_points(pooled: Pooled) -> Codes:
     """Return which values the band is given at: half spread over the rows, half over the range."""
-    values, half = pooled.values, MOST_POINTS // 2
-    if len(values) <= MOST_POINTS:
+    values, half = pooled.values, MAX_BAND_POINTS // 2
+    if len(values) <= MAX_BAND_POINTS:
         return np.arange(len(values))
     reach = np.cumsum(pooled.weight)
     of_rows = np.searchsorted(reach, reach[-1] * np.linspace(0.0, 1.0, half))

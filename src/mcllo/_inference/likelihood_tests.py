@@ -1,14 +1,19 @@
 """`run_test`: is delta = gamma = 1? Likelihood ratio, score and Wald; chi-square and exact.
 
-===================  ==============================================  =========================
-likelihood ratio     ``2 [l(theta_hat) - l(theta0)]``                Eq. (6)
-score                ``U' H(theta0)^-1 U``, U the score at theta0    no fit needed
-Wald                 ``(theta_hat - theta0)' H(theta_hat) (...)``
-chi-square p-value   ``P(chi2_df > statistic)``, df = 2 (c - 1)      large samples
-exact p-value        labels drawn from the predictions               any n (`_inference/draws`)
-bound                ``p <= 1 / E`` by the split likelihood ratio    any n (`split_bound`)
-quicker bound        the same by the mean ratio of temperatures      any n (`temperature_bound`)
-===================  ==============================================  =========================
+==================  =======================================  =======================================
+likelihood ratio    ``2 [l(theta_hat) - l(theta0)]``         Eq. (6)
+score               ``U' H(theta0)^-1 U``, U the score at    no fit needed
+                    theta0
+Wald                ``(theta_hat - theta0)' H(theta_hat)
+                    (...)``
+chi-square p-value  ``P(chi2_df > statistic)``, df = 2 (c -  large samples
+                    1)
+exact p-value       labels drawn from the predictions        any n (`_inference/monte_carlo`)
+bound               ``p <= 1 / E`` by the split likelihood   any n (`split_bound`)
+                    ratio
+quicker bound       the same by the mean ratio of            any n
+                    temperatures                             (`temperature_ratio_bound`)
+==================  =======================================  =======================================
 
 ``method="auto"`` trusts chi-square when the rows hold enough information: at least 20 expected
 errors ``sum_i (1 - max_j x_ij)`` per parameter, at least 20 units of ``sum_i x_ij (1 - x_ij)`` in
@@ -46,40 +51,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import MCLLOFit
-from .._fit.objective import FreeLikelihood, free_parameters, likelihood_of
+from .._fit.objective import FreeLikelihood, free_parameters, negative_log_likelihood
+from .._ground.formatting import PWords, format_number, p_words
+from .._ground.memory import row_blocks
 from .._ground.results import Floats
-from .._ground.text import PWords, format_number, p_words
 from .._input.predictions import Predictions
-from .._math.kernel import LogPartition, Terms
-from .._math.likelihood import Restricted, identity_theta
-from .._math.many_classes import has_whole_hessian
-from .._math.many_labels import TIE, LikelihoodRatio
+from .._math.batched_labels import RELATIVE_TIE_TOL, LikelihoodRatio
+from .._math.hessian_products import LikelihoodOperator, LogPartitionOperator
+from .._math.inexact_newton import MIN_CLASSES_FOR_PCG, conjugate_gradients, has_whole_hessian
+from .._math.kernel import Derivatives, LogPartition
+from .._math.likelihood import Likelihood, RestrictedObjective, identity_theta
 from .._math.newton import minimize
 from ..exceptions import Either, InputError, Option, Phrase
-from .budget import EXCEEDANCES, EXCEEDANCES_LARGE, LARGE_TABLE, N_RESAMPLES, TEST_WORK
-from .draws import Seed, StatisticDraws, check_resamples, entropy_of, monte_carlo_p
+from .budget import (
+    LARGE_TABLE_ENTRIES,
+    N_EXCEEDANCES,
+    N_EXCEEDANCES_LARGE_TABLE,
+    N_RESAMPLES,
+    TEST_WORK,
+)
+from .monte_carlo import Seed, StatisticDraws, check_resamples, monte_carlo_p, seed_entropy
 from .pvalue import Ground, Limit, Note, PValue, Reason, Tested
 
 RIDGE = 1.0
-SMALLEST = 1e-300
+MIN_PVALUE = 1e-300
 
 Statistic = Literal["lr", "score", "wald"]
 Method = Literal["auto", "chi2", "exact", "sequential"]
 METHODS = get_args(Method)
-ENOUGH_ERRORS = 20.0
-ENOUGH_VARIANCE = 20.0
-EXPONENTS = (0.25, 0.5, 0.75, 1.33, 2.0)
-"""Too bold, and too cautious: alternatives that see no labels."""
-BEYOND = 20.0
+MIN_EXPECTED_ERRORS = 20.0
+MIN_CLASS_VARIANCE = 20.0
+SPLIT_RATIO_EXPONENTS = (0.25, 0.5, 0.75, 1.33, 2.0)
+"""Overconfident, and underconfident: alternatives that see no labels."""
+RESIDUAL_TOL = 1e-7
+"""Part of the residual that conjugate gradients leave: of the statistic, about its square."""
+MIN_BOUND_FACTOR = 20.0
 """How many times smaller than any simulated p-value the bound must be to be reported."""
-NAMES = {
+STATISTIC_NAMES = {
     "lr": "likelihood ratio",
     "score": "score",
     "wald": "Wald",
     "max_score": "largest score (over all baselines)",
     "robust_score": "robust score",
 }
-WAYS = {
+METHOD_TEXTS = {
     "chi2": "chi-square",
     "bound": "guaranteed bound, split likelihood ratio",
     "flip": "{:,} sign flips of the groups' scores",
@@ -89,38 +104,41 @@ WAYS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Half:
+class LikelihoodHalf:
     """One half of the rows: its negative log likelihood, and the smaller model's best on it."""
 
-    likelihood: Callable[[Floats], Terms]
+    likelihood: Callable[[Floats], Derivatives]
     origin: Floats
     """The smaller model's estimate, from which the larger model is learned."""
     supremum: float
     """Largest log likelihood of the smaller model."""
 
 
-def split_bound(halves: Sequence[Half], basis: Floats | None = None) -> float:
+def split_ratio_bound(halves: Sequence[LikelihoodHalf], basis: Floats | None = None) -> float:
     """Return ``min(1, 1 / E)``, E the mean of both directions; `basis` spans the larger model.
 
     Without one all parameters are free.
     """
     gains = []
     for learn, judge in (halves, halves[::-1]):
-        penalised = Restricted(learn.likelihood, learn.origin, basis, RIDGE)
+        penalised = RestrictedObjective(learn.likelihood, learn.origin, basis, RIDGE)
         size = len(learn.origin) if basis is None else basis.shape[1]
         theta = penalised.theta(minimize(penalised, np.zeros(size)).x)
         gains.append(-judge.likelihood(theta).value - judge.supremum)
     log_e = float(np.logaddexp(gains[0], gains[1])) - np.log(2.0)
-    return float(min(1.0, max(SMALLEST, np.exp(-log_e))))
+    return float(min(1.0, max(MIN_PVALUE, np.exp(-log_e))))
 
 
-def temperature_bound(predictions: Predictions) -> float:
-    """Return ``min(1, 1 / E)``, E the mean of ``L(gamma = u) / L(1)`` over `EXPONENTS` u."""
-    light = LogPartition(predictions.log_odds, predictions.sample_weight).light
-    of, null = likelihood_of(predictions).of, identity_theta(len(predictions.log_odds))
-    values = [of(u * null, light(u * null)).value for u in (1.0, *EXPONENTS)]
+def temperature_ratio_bound(predictions: Predictions) -> float:
+    """Return ``min(1, 1 / E)``, E the mean of ``L(gamma = u) / L(1)`` over `SPLIT_RATIO_EXPONENTS`
+    u.
+    """
+    light = LogPartition(predictions.log_odds, predictions.sample_weight).without_hessian
+    of = negative_log_likelihood(predictions).from_partition
+    null = identity_theta(len(predictions.log_odds))
+    values = [of(u * null, light(u * null)).value for u in (1.0, *SPLIT_RATIO_EXPONENTS)]
     log_e = float(np.logaddexp.reduce(values[0] - np.array(values[1:])))
-    return float(min(1.0, max(SMALLEST, len(EXPONENTS) * np.exp(-log_e))))
+    return float(min(1.0, max(MIN_PVALUE, len(SPLIT_RATIO_EXPONENTS) * np.exp(-log_e))))
 
 
 def split_pvalue(predictions: Predictions) -> float:
@@ -129,9 +147,11 @@ def split_pvalue(predictions: Predictions) -> float:
         return 1.0
     null, halves = identity_theta(len(predictions.log_odds)), []
     for k in (0, 1):
-        likelihood = likelihood_of(predictions.take(np.arange(k, predictions.n_samples, 2)))
-        halves.append(Half(likelihood, null, -likelihood(null).value))
-    return split_bound(halves)
+        likelihood = negative_log_likelihood(
+            predictions.take(np.arange(k, predictions.n_samples, 2))
+        )
+        halves.append(LikelihoodHalf(likelihood, null, -likelihood(null).value))
+    return split_ratio_bound(halves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +178,22 @@ class CalibrationTest(Tested):
         as the data, and what they were made from.
     reason, why : str, Reason or None
         Why `method` was used, in words and as facts.
+
+    See Also
+    --------
+    calibration_test : Makes it.
+    RobustTest : For rows that depend on each other.
+    OmnibusTest : Sees departures of any shape.
+    EffectSize : How large a departure is.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> test = mcllo.calibration_test(probs, y, seed=0, n_resamples=99)
+    >>> test.df, test.kind, test.rejects(alpha=0.05)
+    (2, 'lr', False)
     """
 
     statistic: float
@@ -173,7 +209,7 @@ class CalibrationTest(Tested):
     left_out = ("why",)
 
     @classmethod
-    def of(
+    def from_pvalue(
         cls, statistic: float, df: int, kind: str, found: PValue, *, sequential: bool = False
     ) -> CalibrationTest:
         """Return the test whose p-value is `found`."""
@@ -181,9 +217,12 @@ class CalibrationTest(Tested):
         return cls(statistic, df, found.pvalue, found.method, kind, *how)
 
     def __str__(self) -> str:
-        how = WAYS.get(self.method, "exact, {:,} simulated data sets").format(self.n_resamples)
+        how = METHOD_TEXTS.get(self.method, "exact, {:,} simulated data sets").format(
+            self.n_resamples
+        )
         return (
-            f"{NAMES[self.kind]} statistic {format_number(self.statistic, 4)} on {self.df} df, "
+            f"{STATISTIC_NAMES[self.kind]} statistic {format_number(self.statistic, 4)} on "
+            f"{self.df} df, "
             f"{self.p_text} ({how})"
         )
 
@@ -234,14 +273,14 @@ def run_test(
             raise InputError(message, argument="method", value=chosen)
         bound = 1.0
         if method == "auto":
-            bound = temperature_bound(predictions) if quick else split_pvalue(predictions)
+            bound = temperature_ratio_bound(predictions) if quick else split_pvalue(predictions)
         found = PValue(bound, "bound")
-        if bound * BEYOND * (n_resamples + 1) >= 1.0:
-            entropy, sequential = entropy_of(seed), chosen == "sequential"
+        if bound * MIN_BOUND_FACTOR * (n_resamples + 1) >= 1.0:
+            entropy, sequential = seed_entropy(seed), chosen == "sequential"
             how: Any = {"n_resamples": n_resamples, "seed": entropy, "exceedances": exceedances}
             found = exact_pvalue(predictions, statistic, value, chosen, **how)
     found = replace(found, why=why)
-    return CalibrationTest.of(value, fit.df, statistic, found, sequential=sequential)
+    return CalibrationTest.from_pvalue(value, fit.df, statistic, found, sequential=sequential)
 
 
 def chi2_sf(statistic: float, df: int) -> float:
@@ -275,7 +314,7 @@ def choose_method(
     if whole and n_resamples * work_of_draw(predictions, df, statistic) <= TEST_WORK:
         return "sequential", why
     why = why.but(Limit.SIZE)
-    if statistic == "lr" and errors < ENOUGH_ERRORS and whole:
+    if statistic == "lr" and errors < MIN_EXPECTED_ERRORS and whole:
         why = why.noting(Note.SCORE_INSTEAD)
     return "chi2", why
 
@@ -291,9 +330,9 @@ def trust_chi2(
         return Reason(Ground.WALD, errors)
     if n_clipped:
         return Reason(Ground.ZEROS, errors)
-    if errors < ENOUGH_ERRORS:
+    if errors < MIN_EXPECTED_ERRORS:
         return Reason(Ground.FEW_ERRORS, errors)
-    if least_variance() < ENOUGH_VARIANCE:
+    if least_variance() < MIN_CLASS_VARIANCE:
         return Reason(Ground.RARE_CLASS, errors)
     return Reason(Ground.ENOUGH, errors)
 
@@ -303,7 +342,7 @@ def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
 
     A refit needs Hessians, ``4 n K^2`` operations each, and factors them; a score needs neither.
     """
-    cells = predictions.counted_entries
+    cells = predictions.n_expanded_probs
     if statistic == "score":
         return cells
     return cells * (1.0 + predictions.n_classes / 50.0) + df**3 / 100.0
@@ -311,8 +350,12 @@ def work_of_draw(predictions: Predictions, df: int, statistic: str) -> float:
 
 def _least_variance(predictions: Predictions) -> float:
     """Return ``sum_i x_ij (1 - x_ij)`` of the class where it is least."""
-    spread, weight = predictions.probs * (1.0 - predictions.probs), predictions.sample_weight
-    return float((spread.sum(axis=0) if weight is None else weight @ spread).min())
+    probs, weight = predictions.probs, predictions.sample_weight
+    variance = np.zeros(predictions.n_classes)
+    for rows in row_blocks(*probs.shape):
+        spread = probs[rows] * (1.0 - probs[rows])
+        variance += spread.sum(axis=0) if weight is None else weight[rows] @ spread
+    return float(variance.min())
 
 
 def check_choices(statistic: str, method: str) -> None:
@@ -340,16 +383,32 @@ def statistic_value(fit: MCLLOFit, statistic: str, predictions: Predictions | No
     if statistic == "score":
         assert fit.null_terms is not None, "a fit read from a file has no score"
         u, hessian = fit.null_terms.gradient, fit.null_terms.hessian
-        if hessian.size == 0:
-            assert predictions is not None
-            likelihood = FreeLikelihood.of(predictions)
-            hessian = likelihood(likelihood.identity[likelihood.free]).hessian
+        if hessian.size > 0:
+            return float(u @ np.linalg.solve(hessian, u))
+        assert predictions is not None
+        likelihood = FreeLikelihood.from_predictions(predictions)
+        if predictions.n_classes >= MIN_CLASSES_FOR_PCG:
+            return _score_by_products(likelihood, predictions, u)
+        hessian = likelihood(likelihood.identity[likelihood.free]).hessian
         return float(u @ np.linalg.solve(hessian, u))
     free = ~np.isnan(np.diagonal(fit.cov_theta))
     if not free.any():
         return float("nan")
     away = np.concatenate([fit.tau, fit.gamma - 1.0])[free]
     return float(away @ np.linalg.solve(fit.cov_theta[np.ix_(free, free)], away))
+
+
+def _score_by_products(
+    likelihood: FreeLikelihood[Likelihood], predictions: Predictions, u: Floats
+) -> float:
+    """Return ``u' H^-1 u`` by conjugate gradients: a few products with H in the place of H."""
+    partition = LogPartitionOperator(predictions.log_odds, predictions.sample_weight)
+    operator = LikelihoodOperator(partition, likelihood.whole.statistic, free=likelihood.free)
+    operator.value_gradient(likelihood.identity)
+    score = np.zeros(len(likelihood.free))
+    score[likelihood.free] = u
+    found, _ = conjugate_gradients(operator.product, operator.precondition, score, RESIDUAL_TOL)
+    return float(score @ found)
 
 
 def exact_pvalue(
@@ -371,11 +430,15 @@ def exact_pvalue(
         drawn = draws(start, size)
         if statistic == "lr":
             return ratio.reaches(drawn, value)
-        return ratio.scores(drawn) >= value * (1.0 - TIE) - 1e-12
+        return ratio.scores(drawn) >= value * (1.0 - RELATIVE_TIE_TOL) - 1e-12
 
     stop_at = None
     if method == "sequential":
-        usual = EXCEEDANCES if predictions.counted_entries <= LARGE_TABLE else EXCEEDANCES_LARGE
+        usual = (
+            N_EXCEEDANCES
+            if predictions.n_expanded_probs <= LARGE_TABLE_ENTRIES
+            else N_EXCEEDANCES_LARGE_TABLE
+        )
         stop_at = usual if exceedances is None else exceedances
     return monte_carlo_p(
         exceeds, n_resamples=n_resamples, batch=draws.batch, seed=seed, stop_at=stop_at

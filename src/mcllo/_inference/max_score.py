@@ -30,28 +30,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.fit import MCLLOFit, fit_each_baseline, warn_once
+from .._fit.fit import MCLLOFit, fit_each_baseline, warn_of_separated_fits
 from .._fit.objective import free_parameters
 from .._ground.linalg import pseudo_inverse
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
+from .._math.batched_labels import RELATIVE_TIE_TOL
 from .._math.kernel import LogPartition
 from .._math.likelihood import identity_theta
-from .._math.many_labels import TIE
 from .budget import BATCH_ENTRIES, N_RESAMPLES
-from .draws import (
+from .likelihood_tests import CalibrationTest
+from .monte_carlo import (
     Seed,
     check_resamples,
     draw_labels,
-    entropy_of,
+    expand_weights,
     label_sums,
     monte_carlo_p,
-    written_out,
+    seed_entropy,
 )
-from .likelihood_tests import CalibrationTest
 from .pvalue import Ground, PValue, Reason
 
-BASELINE_TIE = 1e-7
+BASELINE_TIE_TOL = 1e-7
 """Log likelihoods closer than this (relative) count as equal: rounding does not choose."""
 
 
@@ -69,10 +69,10 @@ def max_score_test(
     drawn from the predictions, until `stop_at` of them, if given, were as extreme.
     """
     check_resamples(n_resamples)
-    entropy, scores = entropy_of(seed), BaselineScores(predictions, columns)
+    entropy, scores = seed_entropy(seed), BaselineScores(predictions, columns)
     observed = scores.observed()
-    threshold = float(observed.max()) * (1.0 - TIE) - 1e-12
-    rows = written_out(predictions)
+    threshold = float(observed.max()) * (1.0 - RELATIVE_TIE_TOL) - 1e-12
+    rows = expand_weights(predictions)
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         labels = draw_labels(rows.probs, entropy, start, size)
@@ -138,7 +138,7 @@ def log_odds_sums(labels: Codes, logs: Floats, columns: Codes) -> tuple[Floats, 
 def _centred_logs(predictions: Predictions) -> Floats:
     """Return log probabilities (or logits) of shape (n, c), each row less its maximum."""
     raw = np.log(predictions.probs) if predictions.logits is None else predictions.logits
-    return raw - raw.max(axis=1, keepdims=True)
+    return np.subtract(raw, raw.max(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _inverse_information(predictions: Predictions, baseline: int) -> tuple[Floats, int]:
@@ -165,11 +165,11 @@ def best_baseline(
     """
     fits = fit_each_baseline(predictions, predictions.classes)
     fit = _likeliest(fits, predictions.baseline)
-    warn_once([fit])
+    warn_of_separated_fits([fit])
     columns = np.arange(predictions.n_classes)
     scores, found = max_score_test(predictions, columns, n_resamples=n_resamples, seed=seed)
     found = replace(found, why=Reason(Ground.BASELINE))
-    return fit, CalibrationTest.of(float(scores.max()), fit.df, "max_score", found)
+    return fit, CalibrationTest.from_pvalue(float(scores.max()), fit.df, "max_score", found)
 
 
 def likeliest_baseline(predictions: Predictions, **options: Any) -> Hashable:
@@ -182,6 +182,6 @@ def _likeliest(fits: Sequence[MCLLOFit], preferred: Hashable) -> MCLLOFit:
     """Return the likeliest fit that exists; of equals the preferred baseline's, else the first."""
     exist = [fit for fit in fits if fit.converged] or list(fits)
     best = max(fit.log_likelihood for fit in exist)
-    least = best - BASELINE_TIE * max(1.0, abs(best))
+    least = best - BASELINE_TIE_TOL * max(1.0, abs(best))
     equals = [fit for fit in exist if fit.log_likelihood >= least]
     return next((fit for fit in equals if fit.baseline == preferred), equals[0])

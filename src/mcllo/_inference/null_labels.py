@@ -42,23 +42,23 @@ from .._fit.objective import free_parameters
 from .._ground.linalg import whitening
 from .._ground.results import Codes, Floats
 from .._input.predictions import Predictions
-from .budget import BATCH_ENTRIES, EXCEEDANCES, UNHURRIED_WORK
-from .draws import draw_labels, labels_at, monte_carlo_p, uniforms
+from .budget import BATCH_ENTRIES, N_EXCEEDANCES, WORK_WITHOUT_EARLY_STOP
+from .monte_carlo import draw_labels, labels_at, monte_carlo_p, uniforms
 from .pvalue import PValue
 
-TIE = 1e-9
+TIE_TOL = 1e-9
 """Statistics closer than this (relative) count as equal."""
-NOISE = 0.05
+WEIGHT_EFFECT_LEVEL = 0.05
 """Level of the test that weights have to do with labels."""
-ROWS_PER_EFFECT = 3
+MIN_ROWS_PER_EFFECT = 3
 """Rows for each coefficient, at least, or the row's log odds stay out."""
-GRID = 400
+N_SKEWNESS_POINTS = 400
 """Uniform numbers at which the skewness is computed."""
-STRENGTHS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+DEPENDENCE_STRENGTHS = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 """How strongly rows of a group may hang together."""
-SKEWED, SKEWED_GROUP = 0.3, 1.0
-"""Skewness of the score, and of one group's, above which flips alone are not trusted."""
-RULED_OUT = 0.05
+MAX_SKEWNESS = 0.3  # of the score; above, sign flips alone are not trusted
+MAX_GROUP_SKEWNESS = 1.0  # of the score of one group; the same
+DEPENDENCE_EXCLUSION_LEVEL = 0.05
 """Chance of a sum of squares as small, below which a dependence is out of the question."""
 
 
@@ -70,11 +70,11 @@ class NullRows:
     """
 
     def __init__(self, predictions: Predictions) -> None:
-        rows = predictions.written_out() if predictions.counts_rows else predictions
+        rows = predictions.expand_weights() if predictions.counts_rows else predictions
         weight = rows.row_weight
         b = rows.baseline_index
         probs = np.column_stack([np.delete(rows.probs, b, axis=1), rows.probs[:, b]])
-        order, self.starts = _ordered(rows, probs, weight)
+        order, self.starts = _sort_rows(rows, probs, weight)
         self.probs, self.odds, weight = probs[order], rows.log_odds.T[order], weight[order]
         self.codes, self.n = rows.model_codes[order], len(order)
         self.free = free_parameters(rows.log_odds)
@@ -143,7 +143,7 @@ class NullRows:
         return sums
 
 
-def _ordered(rows: Predictions, probs: Floats, weight: Floats) -> tuple[Codes, Codes]:
+def _sort_rows(rows: Predictions, probs: Floats, weight: Floats) -> tuple[Codes, Codes]:
     """Return rows that count in an order of their values alone, and where groups start."""
     keep = np.flatnonzero(weight)
     values = np.column_stack([probs, rows.model_codes, weight / weight.max()])[keep]
@@ -166,7 +166,7 @@ def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tu
     marks[np.arange(n), codes] = 1.0
     marks[:, c] = codes == top
     beside = np.column_stack([np.ones(n), odds])
-    if n < ROWS_PER_EFFECT * (beside.shape[1] + c + 1):
+    if n < MIN_ROWS_PER_EFFECT * (beside.shape[1] + c + 1):
         beside = beside[:, :1]
     basis = np.linalg.qr(beside)[0]
     rest, away = (v - basis @ (basis.T @ v) for v in (logs, marks - marks.mean(axis=0)))
@@ -176,7 +176,7 @@ def label_effects(probs: Floats, odds: Floats, codes: Codes, logs: Floats) -> tu
     spare, shrunk = n - beside.shape[1] - int(rank), 0.0  # 0 where effects could be noise
     if rank > 0 and spare >= 1 and before > 1e-18 * n:
         ratio = (before - after) / rank * spare / max(after, 1e-30 * before)
-        shrunk = max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - NOISE)) / ratio)
+        shrunk = max(0.0, 1.0 - float(fdtri(rank, spare, 1.0 - WEIGHT_EFFECT_LEVEL)) / ratio)
     effects = shrunk * effects
     table = np.tile(effects[:c], (n, 1))
     table[np.arange(n), top] += effects[c]
@@ -195,10 +195,12 @@ def draw_pvalue(rows: NullRows, *, n_resamples: int, seed: int) -> tuple[float, 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         labels = draw_labels(rows.chance, seed, start, size)
         drawn = (rows.totals(labels)[:, 0] - rows.mean) @ root
-        return np.asarray((drawn**2).sum(axis=1) >= statistic * (1.0 - TIE))
+        return np.asarray((drawn**2).sum(axis=1) >= statistic * (1.0 - TIE_TOL))
 
     batch = max(1, min(512, BATCH_ENTRIES // rows.n))
-    stop_at = EXCEEDANCES if float(rows.chance.size) * n_resamples > UNHURRIED_WORK else None
+    stop_at = (
+        N_EXCEEDANCES if float(rows.chance.size) * n_resamples > WORK_WITHOUT_EARLY_STOP else None
+    )
     found = monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed, stop_at=stop_at)
     return statistic, root.shape[1], found
 
@@ -213,19 +215,20 @@ class Skew:
     def __init__(self, rows: NullRows, root: Floats) -> None:
         third, second = np.zeros(root.shape[1]), np.zeros(len(rows.starts))
         batch = max(1, BATCH_ENTRIES // rows.n)
-        for start in range(0, GRID, batch):
-            levels = (np.arange(start, min(GRID, start + batch)) + 0.5) / GRID
+        for start in range(0, N_SKEWNESS_POINTS, batch):
+            points = np.arange(start, min(N_SKEWNESS_POINTS, start + batch))
+            levels = (points + 0.5) / N_SKEWNESS_POINTS
             labels = labels_at(rows.chance, np.repeat(levels[:, None], rows.n, axis=1))
             white = rows.totals(labels, rows.starts) @ root
             squares = (white**2).sum(axis=2)
-            second += squares.sum(axis=0) / GRID
-            third += np.einsum("dg,dgk->k", squares, white) / GRID
+            second += squares.sum(axis=0) / N_SKEWNESS_POINTS
+            third += np.einsum("dg,dgk->k", squares, white) / N_SKEWNESS_POINTS
         self.towards, self.each = third, 0.0
         if second.any():
             self.towards = third / second.sum() ** 1.5
             self.each = float(np.linalg.norm(third) / (second**1.5).sum())
         towards = float(np.linalg.norm(self.towards))
-        self.misleads = self.each > SKEWED_GROUP and towards > SKEWED
+        self.misleads = self.each > MAX_GROUP_SKEWNESS and towards > MAX_SKEWNESS
 
 
 def dependent_pvalue(
@@ -247,19 +250,19 @@ def dependent_pvalue(
     observed = sums(rows.codes[None])
     n, n_groups = rows.n, len(rows.starts)
     groups = np.repeat(np.arange(n_groups), np.diff(np.append(rows.starts, n)))
-    counts = np.zeros((3, len(STRENGTHS)))
+    counts = np.zeros((3, len(DEPENDENCE_STRENGTHS)))
     batch = max(1, min(512, BATCH_ENTRIES // max(n, n_groups * root.shape[0])))
     for start in range(0, n_resamples, batch):
         size = min(batch, n_resamples - start)
         u = uniforms(seed, start, size, 2 * n + n_groups)
         own, follows, shared = u[:, :n], u[:, n : 2 * n], u[:, 2 * n :][:, groups]
-        for k, strength in enumerate(STRENGTHS):
+        for k, strength in enumerate(DEPENDENCE_STRENGTHS):
             labels = labels_at(rows.chance, np.where(follows < strength, shared, own))
             spread, ratio, side = sums(labels)
             alike = side == observed[2]
-            beyond = alike & (ratio >= observed[1] * (1.0 - TIE))
-            within = spread <= observed[0] * (1.0 + TIE)
+            beyond = alike & (ratio >= observed[1] * (1.0 - TIE_TOL))
+            within = spread <= observed[0] * (1.0 + TIE_TOL)
             counts[:, k] += beyond.sum(), alike.sum(), within.sum()
     n_far, n_alike, n_small = counts
-    last = np.flatnonzero(n_small >= RULED_OUT * n_resamples).max(initial=0)
+    last = np.flatnonzero(n_small >= DEPENDENCE_EXCLUSION_LEVEL * n_resamples).max(initial=0)
     return float(((1.0 + n_far) / (1.0 + n_alike))[: last + 1].max())

@@ -1,8 +1,8 @@
-"""Omnibus companions of the likelihood ratio test: they see departures that are not linear.
+"""Omnibus tests beside the likelihood ratio test: they see departures that are not linear.
 
 The likelihood ratio test looks for shifts and slopes of the log odds, and is blind to anything
 orthogonal to those. Two tests that are not, both with exact p-values (labels drawn from the
-predictions, `_inference/draws`):
+predictions, `_inference/monte_carlo`):
 
 ==================  ==========================================================================
 Hosmer-Lemeshow     rows in g groups of equal size by ``1 - x_ref``; ``sum_k D_k' V_k^-1 D_k`` with
@@ -18,13 +18,13 @@ Tables too large to simulate get chi-square, and that only for what varies enoug
 expects almost nothing would make the form heavy-tailed (196 on 90 df for calibrated rows, once in
 some twenty tables). In each group
 
-==================  ==========================================================================
-classes             whose count has a variance below `LEAST_VARIANCE` are pooled, in column order,
-                    until the pooled count has one; what remains at the end is left out
-groups              in which no such count is found are merged with the next one
-directions          of the counts D, eigenvectors u of their V with ``u'Vu < LEAST_VARIANCE``, are
-                    left out; ``sum (u'D)^2 / u'Vu`` of the others, their number the df
-==================  ==========================================================================
+==========  ========================================================================================
+classes     whose count has a variance below `MIN_COUNT_VARIANCE` are pooled, in column order, until
+            the pooled count has one; what remains at the end is left out
+groups      in which no such count is found are merged with the next one
+directions  of the counts D, eigenvectors u of their V with ``u'Vu < MIN_COUNT_VARIANCE``, are left
+            out; ``sum (u'D)^2 / u'Vu`` of the others, their number the df
+==========  ========================================================================================
 
 None of it looks at the labels. Where all counts vary enough this is the quadratic form itself.
 Independent Poisson counts of variance 20, 1 to 90 of them: rejected 5.1 to 5.6 % at 5 %, at most
@@ -42,23 +42,28 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.formatting import format_number, format_p
 from .._ground.linalg import large_inverse
 from .._ground.results import Floats, Result
-from .._ground.text import format_number, format_p
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
+from .._math.inexact_newton import MIN_CLASSES_FOR_PCG
 from ..exceptions import InputError
 from ..metrics._unbinned import KernelError
-from .budget import MOST_KERNEL_ENTRIES, MOST_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
-from .draws import MetricNull, Seed, metric_nulls
+from .budget import MAX_KERNEL_ENTRIES, MAX_KERNEL_ROWS, N_RESAMPLES_OMNIBUS
 from .likelihood_tests import chi2_sf
+from .monte_carlo import MetricNull, Seed, metric_nulls
 
 Kind = Literal["hosmer_lemeshow", "kernel"]
 
 N_GROUPS = 10
-LEAST_VARIANCE = 20.0
+MIN_COUNT_VARIANCE = 20.0
 """Variance of a count from which its square is chi-square."""
-TOO_LARGE = "the table is too large to simulate"
-NAMES = {"hosmer_lemeshow": "Hosmer-Lemeshow", "kernel": "kernel"}
+MAX_MERGED_GROUPS = 3
+"""Groups whose rows of many classes are copied at once."""
+COLUMNS_AT_ONCE = 100
+"""Columns of a group of rows that are copied at once."""
+TABLE_TOO_LARGE = "the table is too large to simulate"
+TEST_NAMES = {"hosmer_lemeshow": "Hosmer-Lemeshow", "kernel": "kernel"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +86,32 @@ class OmnibusTest(Result):
         at all; numbers are then NaN.
     df, reason : int or None, str
         Degrees of freedom of chi-square, and why labels were not drawn.
+
+    See Also
+    --------
+    omnibus_test : Makes it.
+    CalibrationTest : The main test.
+    Assessment : Has two as `omnibus_tests`.
+
+    Notes
+    -----
+    The statistics are variants of those of [1]_ and [2]_; `omnibus_test` says where they differ.
+
+    References
+    ----------
+    .. [1] M. W. Fagerland, D. W. Hosmer, A. M. Bofin (2008). Multinomial goodness-of-fit tests for
+           logistic regression models. Statistics in Medicine 27:4238-4253.
+    .. [2] D. Widmann, F. Lindsten, D. Zachariah (2019). Calibration tests in multi-class
+           classification: a unifying framework. arXiv:1910.11385.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> test = mcllo.omnibus_test(probs, y, n_groups=2, seed=0)
+    >>> test.kind, test.method, test.pvalue > 0.05
+    ('hosmer_lemeshow', 'exact', True)
     """
 
     kind: str
@@ -106,19 +137,27 @@ class OmnibusTest(Result):
         """Return the Hosmer-Lemeshow test with its chi-square p-value, for very many rows."""
         groups = HosmerLemeshow(predictions)
         excess = groups.observed(predictions.codes[None])[0] - groups.expected
-        return cls.of_groups(excess, groups.spread)
+        found = None
+        if predictions.n_classes >= MIN_CLASSES_FOR_PCG:
+            found = _form_of_pooled_columns(predictions.probs, groups.group, excess)
+        return cls.of_form(*(found or filled_form(excess, groups.spread)))
 
     @classmethod
     def of_groups(cls, excess: Floats, spread: Floats) -> OmnibusTest:
         """Return the same from counts less what was expected, (g, c), and their covariances."""
+        return cls.of_form(*filled_form(excess, spread))
+
+    @classmethod
+    def of_form(cls, value: float, df: int) -> OmnibusTest:
+        """Return the same from the value of the quadratic form and its df."""
         from scipy.special import chdtri
 
-        value, df = filled_form(excess, spread)
         if df == 0:
-            why, nan = f"{TOO_LARGE}, and its groups expect too little for chi-square", math.nan
+            why = f"{TABLE_TOO_LARGE}, and its groups expect too little for chi-square"
+            nan = math.nan
             return cls("hosmer_lemeshow", nan, nan, nan, 0, None, nan, nan, "none", None, why)
         numbers = (value, float(df), chi2_sf(value, df), 0, None, 0.0, float(chdtri(df, 0.05)))
-        return cls("hosmer_lemeshow", *numbers, "chi2", df, TOO_LARGE)
+        return cls("hosmer_lemeshow", *numbers, "chi2", df, TABLE_TOO_LARGE)
 
     @property
     def statistic_text(self) -> str:
@@ -139,9 +178,9 @@ class OmnibusTest(Result):
 
     def __str__(self) -> str:
         if self.method == "none":
-            return f"{NAMES[self.kind]} {self.how}"
+            return f"{TEST_NAMES[self.kind]} {self.how}"
         return (
-            f"{NAMES[self.kind]} {self.statistic_text} (calibrated: {self.null_text}), "
+            f"{TEST_NAMES[self.kind]} {self.statistic_text} (calibrated: {self.null_text}), "
             f"p {format_p(self.pvalue)} ({self.how})"
         )
 
@@ -168,9 +207,18 @@ class HosmerLemeshow:
         self.group = np.empty(n, dtype=np.intp)
         for k, rows in enumerate(np.array_split(order, self.n_groups)):
             self.group[rows] = k
-        grouped = [probs[self.group == k] for k in range(self.n_groups)]
-        self.expected = np.array([rows.sum(axis=0) for rows in grouped])
-        self.spread = np.array([np.diag(rows.sum(axis=0)) - rows.T @ rows for rows in grouped])
+        self.expected, self._probs = np.empty((self.n_groups, c)), probs
+        for k in range(self.n_groups):
+            self.expected[k] = probs[self.group == k].sum(axis=0)
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The covariance of each group's counts, shape (n_groups, n_classes, n_classes)."""
+        spread = np.empty((self.n_groups, self.n_classes, self.n_classes))
+        for k, own in enumerate(spread):
+            rows = self._probs[self.group == k]
+            np.subtract(np.diag(self.expected[k]), rows.T @ rows, out=own)
+        return spread
 
     @cached_property
     def _inverse(self) -> Floats:
@@ -213,15 +261,44 @@ def omnibus_test(
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
     kind : {'hosmer_lemeshow', 'kernel'}
-        Observed against expected counts in groups of rows ordered by the baseline's probability;
-        or the kernel calibration error, for up to a few thousand rows.
+        Observed against expected counts in groups of rows ordered by the baseline's probability; or
+        the kernel calibration error, for up to a few thousand rows.
     n_groups : int
         Groups of the Hosmer-Lemeshow test.
-    n_resamples, seed
+    n_resamples : int
         Draws of labels for the exact p-value.
-    baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `normalize`, `clip`.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    OmnibusTest
+        `statistic`, `expected`, `pvalue`, `method`; ``print`` it.
+
+    See Also
+    --------
+    OmnibusTest : What comes out.
+    calibration_test : More powerful where log odds are off by a shift or slope.
+    mcllo.metrics.kernel_calibration_error : The statistic of the kernel test.
+    assess : Runs both beside the main test.
+
+    Notes
+    -----
+    The multinomial Hosmer-Lemeshow test of [1]_ sums ``(O - E)^2 / E``, whose degrees of freedom
+    hold for a model fitted on the same rows. Here predictions are given, and the statistic is the
+    quadratic form of ``O - E`` in its covariance, with mean g (c - 1) under H0 for g groups and c
+    classes. The kernel statistic is the biased one of [2]_, with p-values from drawn labels.
+
+    References
+    ----------
+    .. [1] M. W. Fagerland, D. W. Hosmer, A. M. Bofin (2008). Multinomial goodness-of-fit tests for
+           logistic regression models. Statistics in Medicine 27:4238-4253.
+    .. [2] D. Widmann, F. Lindsten, D. Zachariah (2019). Calibration tests in multi-class
+           classification: a unifying framework. arXiv:1910.11385.
 
     Examples
     --------
@@ -233,7 +310,7 @@ def omnibus_test(
     >>> omnibus_test(np.column_stack([1 - x, x]), y, seed=0).pvalue < 0.01
     True
     """
-    if kind not in NAMES:
+    if kind not in TEST_NAMES:
         raise InputError(f"kind must be 'hosmer_lemeshow' or 'kernel'; got {kind!r}.")
     if isinstance(n_groups, bool) or not isinstance(n_groups, (int, np.integer)) or n_groups < 1:
         raise InputError(f"n_groups must be a whole number >= 1; got {n_groups!r}.")
@@ -243,10 +320,10 @@ def omnibus_test(
     return OmnibusTest.from_null(kind, null[kind])
 
 
-def kernel_companion(rows: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
+def kernel_omnibus_test(rows: Predictions, n_resamples: int, seed: int) -> dict[str, MetricNull]:
     """Return the kernel test where the rows are few enough for all pairs, else nothing."""
     total = float(rows.class_weight.sum())
-    many = total > MOST_KERNEL_ROWS or total * rows.n_classes > MOST_KERNEL_ENTRIES
+    many = total > MAX_KERNEL_ROWS or total * rows.n_classes > MAX_KERNEL_ENTRIES
     if many or not rows.has_whole_weights:
         return {}
     return metric_nulls(rows, {"kernel": KernelError}, n_resamples=n_resamples, seed=seed)
@@ -267,23 +344,82 @@ def filled_form(excess: Floats, spread: Floats) -> tuple[float, int]:
     for groups in merged:
         own, cells = spread[groups].sum(axis=0), _cells(spread[groups].sum(axis=0))
         variance, directions = np.linalg.eigh(cells @ own @ cells.T)
-        kept = variance >= LEAST_VARIANCE
+        kept = variance >= MIN_COUNT_VARIANCE
         away = directions[:, kept].T @ (cells @ excess[groups].sum(axis=0))
         value += float((away**2 / variance[kept]).sum())
         df += int(kept.sum())
     return value, df
 
 
+def _form_of_pooled_columns(
+    probs: Floats, group: NDArray[np.intp], excess: Floats
+) -> tuple[float, int] | None:
+    """Return the same from the rows, without covariances of all classes.
+
+    None where more than `MAX_MERGED_GROUPS` groups had to be merged, rows and all.
+    """
+    merged: list[tuple[list[int], tuple[float, int]]] = []
+    waiting: list[int] = []
+
+    def form(groups: list[int]) -> tuple[float, int] | None:
+        own = np.flatnonzero(np.isin(group, groups))
+        columns, away = _pooled_columns(probs, own, excess[groups].sum(axis=0))
+        if not len(away):
+            return None
+        covariance = np.diag(columns.sum(axis=1)) - columns @ columns.T
+        variance, directions = np.linalg.eigh(covariance)
+        kept = variance >= MIN_COUNT_VARIANCE
+        return float(((directions[:, kept].T @ away) ** 2 / variance[kept]).sum()), int(kept.sum())
+
+    for k in range(len(excess)):
+        waiting.append(k)
+        if len(waiting) > MAX_MERGED_GROUPS:
+            return None
+        if (found := form(waiting)) is not None:
+            merged.append((waiting, found))
+            waiting = []
+    if waiting and merged:
+        groups, last = merged[-1]
+        if len(groups + waiting) > MAX_MERGED_GROUPS:
+            return None
+        merged[-1] = groups, form(groups + waiting) or last
+    return sum(value for _, (value, _) in merged), sum(df for _, (_, df) in merged)
+
+
+def _pooled_columns(probs: Floats, rows: NDArray[np.intp], excess: Floats) -> tuple[Floats, Floats]:
+    """Return the pooled columns whose counts vary enough, (n_cells, n), and what these exceed.
+
+    The variance of a count is ``sum q (1 - q)``, q its column.
+    """
+    pooled, away = [], []
+    pool, pool_excess = np.zeros(len(rows)), 0.0
+    for first in range(0, probs.shape[1], COLUMNS_AT_ONCE):
+        part = slice(first, first + COLUMNS_AT_ONCE)
+        columns = np.ascontiguousarray(probs[rows, part].T)
+        for x, own in zip(columns, excess[part].tolist(), strict=True):
+            if float(x.sum() - x @ x) >= MIN_COUNT_VARIANCE:
+                pooled.append(x.copy())
+                away.append(own)
+                continue
+            pool += x
+            pool_excess += own
+            if float(pool.sum() - pool @ pool) >= MIN_COUNT_VARIANCE:
+                pooled.append(pool)
+                away.append(pool_excess)
+                pool, pool_excess = np.zeros(len(rows)), 0.0
+    return np.array(pooled), np.array(away)
+
+
 def _cells(spread: Floats) -> Floats:
     """Return which classes make up each count that varies enough, shape (n_cells, n_classes)."""
     cells, pool, variance = [], np.zeros(len(spread)), 0.0
     for j, alone in enumerate(spread.diagonal()):
-        if alone >= LEAST_VARIANCE:
+        if alone >= MIN_COUNT_VARIANCE:
             cells.append(np.eye(1, len(spread), j)[0])
             continue
         variance += float(alone + 2.0 * spread[j] @ pool)
         pool[j] = 1.0
-        if variance >= LEAST_VARIANCE:
+        if variance >= MIN_COUNT_VARIANCE:
             cells.append(pool)
             pool, variance = np.zeros(len(spread)), 0.0
     return np.array(cells)

@@ -41,32 +41,32 @@ from typing import NamedTuple
 import numpy as np
 
 from .._ground.results import Codes, Floats
-from .._math.kernel import Terms, softmax
+from .._math.kernel import Derivatives, softmax
 from .._math.newton import minimize
 from .._math.temperature import central_moments
 from ..metrics._scores import error_of_mean
 
-MOST_CELLS, FEWEST_ROWS = 400_000, 500
-"""Probabilities that show the family's shape; of more, evenly spaced rows, at least so many."""
-NO_DIFFERENCE = 1e-9
+MAX_CELLS = 400_000  # probabilities that show the family's shape; of more, evenly spaced rows
+MIN_ROWS = 500  # however many classes there are
+LOG_PROB_TOL = 1e-9
 """Log probabilities that differ by less are equal."""
-TOL = 1e-12
+DECREMENT_TOL = 1e-12
 """Decrement, in nats, at which the estimate is found, and the place where spreads are measured."""
-NEAR = 1e-8
+DEVIANCE_TOL = 1e-8
 """Part of the goal by which the deviance at an end of an interval may miss it."""
 MAX_ITER = 100
-FARTHEST = 1e6
+MAX_STEP_IN_SD = 1e6
 """Standard deviations of a row's difference beyond which t has reached the end of its family."""
-SMALLEST_PART = 1e-4
+MIN_SD_SHARE = 1e-4
 """Of the largest difference, that a standard deviation may be; below, it is no unit to count in."""
-CERTAIN = 1e-6
+MIN_LABEL_ERROR_SHARE = 1e-6
 """Part of the error below which labels add nothing to it: they are certain."""
 N_DRAWS = 10_000
-FIXED = 20_240_601
+QUANTILE_SEED = 20_240_601
 """What the normal variables are drawn from: the quantile is a function of the losses alone."""
 
 
-class _Point(NamedTuple):
+class _FamilyPoint(NamedTuple):
     """The family at one t: A and its first three derivatives, each row's mean and variance."""
 
     t: float
@@ -78,22 +78,23 @@ class _Point(NamedTuple):
     variances: Floats
 
 
-def thinning(n_samples: int, n_classes: int, most: int = MOST_CELLS) -> int:
+def thinning_stride(n_samples: int, n_classes: int, most: int = MAX_CELLS) -> int:
     """Return k where every k-th row shows the family's shape, in about `most` probabilities.
 
-    >>> thinning(2000, 10), thinning(200_000, 10), thinning(4000, 1000)
+    >>> thinning_stride(2000, 10), thinning_stride(200_000, 10), thinning_stride(4000, 1000)
     (1, 5, 8)
     """
-    return max(1, min(-(-n_samples * n_classes // most), n_samples // FEWEST_ROWS))
+    return max(1, min(-(-n_samples * n_classes // most), n_samples // MIN_ROWS))
 
 
 class PairedLoss:
     """The mean log loss of `other` less that of `first`, on the same labels.
 
     `observed` is the difference of each row, which stands for `weight` rows; `first`, `other` and
-    `base` are a, b and m of the card, above 0, of rows 0, `every`, 2 `every`, ... (`thinning`).
-    Rows of the same `groups` (0, 1, ...) may depend on each other; for survey weights each row is
-    one. `mean` and `standard_error` are those of the observed differences, of so many `units`.
+    `base` are a, b and m of the card, above 0, of rows 0, `every`, 2 `every`, ...
+    (`thinning_stride`). Rows of the same `groups` (0, 1, ...) may depend on each other; for survey
+    weights each row is one. `mean` and `standard_error` are those of the observed differences, of
+    so many `units`.
 
     Examples
     --------
@@ -129,47 +130,49 @@ class PairedLoss:
         self.base, self.scale = np.log(base).T.copy(), 1.0
         self.gains = np.log(first).T - np.log(other).T
         largest = float(np.abs(self.gains).max(initial=0.0))
-        self.same = largest < NO_DIFFERENCE
+        self.same = largest < LOG_PROB_TOL
         if not self.same:
             spread = float(np.sqrt(self._at(0.0).curvature / self.kept))
-            self.scale = max(spread, SMALLEST_PART * largest)
+            self.scale = max(spread, MIN_SD_SHARE * largest)
             self.gains /= self.scale
         self._observed = self.mean / self.scale * self.kept  # S, scaled, for the rows kept
 
-    def _at(self, t: float) -> _Point:
+    def _at(self, t: float) -> _FamilyPoint:
         """Return the family at t, here in units of ``1 / scale``."""
         p = self.base + t * self.gains
         value = float(softmax(p) @ self.weight)
         means, variances, thirds = central_moments(p, self.gains)
         np.maximum(variances, 0.0, out=variances)
         slope, curvature, bend = (float(m @ self.weight) for m in (means, variances, thirds))
-        return _Point(t, value, slope, curvature, bend, means, variances)
+        return _FamilyPoint(t, value, slope, curvature, bend, means, variances)
 
-    def _most_likely(self, here: _Point, events: float) -> _Point:
+    def _most_likely(self, here: _FamilyPoint, events: float) -> _FamilyPoint:
         """Return the estimate, from `here`, with ``log(A'')`` times `events` as a prior."""
 
-        def loss(x: Floats) -> Terms:
+        def loss(x: Floats) -> Derivatives:
             nonlocal here
             here = self._at(float(x[0]))
             curvature = max(here.curvature, 1e-300)
             value = here.value - here.t * self._observed - events * float(np.log(curvature))
             slope = here.slope - self._observed - events * here.bend / curvature
-            return Terms(value, np.array([slope]), np.array([[curvature]]))
+            return Derivatives(value, np.array([slope]), np.array([[curvature]]))
 
-        def direction(terms: Terms) -> Floats:
+        def direction(terms: Derivatives) -> Floats:
             there = here.t - terms.gradient / terms.hessian[0]
-            return np.asarray(np.clip(there, -FARTHEST, FARTHEST) - here.t, np.float64)
+            return np.asarray(np.clip(there, -MAX_STEP_IN_SD, MAX_STEP_IN_SD) - here.t, np.float64)
 
-        found = minimize(loss, np.array([here.t]), tol=TOL, solve=direction, settled=True)
+        found = minimize(
+            loss, np.array([here.t]), tol=DECREMENT_TOL, solve=direction, skip_hessian_check=True
+        )
         return self._at(float(found.x[0]))
 
     @cached_property
-    def typical(self) -> _Point:
+    def typical(self) -> _FamilyPoint:
         """Where spreads are measured: an estimate that never lies at the family's end."""
         return self._most_likely(self._at(0.0), 0.5)
 
     @cached_property
-    def estimate(self) -> _Point:
+    def estimate(self) -> _FamilyPoint:
         """Where the family's mean is the observed one."""
         return self._most_likely(self.typical, 0.0)
 
@@ -198,7 +201,7 @@ class PairedLoss:
     @property
     def dispersion(self) -> float:
         """How much larger the squared error is than that of the family; at least 1."""
-        certain = self.same or self.expected_error <= CERTAIN * self.error
+        certain = self.same or self.expected_error <= MIN_LABEL_ERROR_SHARE * self.error
         return 1.0 if certain else (self.error / self.expected_error) ** 2
 
     def interval(self, quantile: float) -> tuple[float, float]:
@@ -211,7 +214,7 @@ class PairedLoss:
             return self.mean, self.mean
         if self.units <= 1.0:
             return -np.inf, np.inf
-        if self._error(self.typical.variances) <= CERTAIN * self.error:
+        if self._error(self.typical.variances) <= MIN_LABEL_ERROR_SHARE * self.error:
             return self.mean - quantile * self.error, self.mean + quantile * self.error
         low, high = (self._limit(quantile, side) * self.scale for side in (-1.0, 1.0))
         reach = quantile * self.rows_error
@@ -225,18 +228,18 @@ class PairedLoss:
         best = self.estimate
         reach = quantile * self.error / self.scale * self.kept / self.typical.curvature
         goal = min(self.typical.curvature * reach * reach, 1e200)
-        inside, outside, away = 0.0, FARTHEST, min(reach, 0.5 * FARTHEST)
+        inside, outside, away = 0.0, MAX_STEP_IN_SD, min(reach, 0.5 * MAX_STEP_IN_SD)
         for _ in range(MAX_ITER):
             here = self._at(best.t + side * away)
             lost = 2.0 * (here.value - best.value - side * away * self._observed)
             inside, outside = (away, outside) if lost < goal else (inside, away)
-            if abs(lost - goal) <= NEAR * goal or outside - inside <= 1e-9 * outside:
+            if abs(lost - goal) <= DEVIANCE_TOL * goal or outside - inside <= 1e-9 * outside:
                 break
             slope = 2.0 * side * (here.slope - self._observed)
             newton = away - (lost - goal) / slope if slope > 0.0 else np.inf
-            farther = 2.0 * inside if outside == FARTHEST else 0.5 * (inside + outside)
+            farther = 2.0 * inside if outside == MAX_STEP_IN_SD else 0.5 * (inside + outside)
             most = min(outside, 4.0 * away)
-            away = newton if inside < newton < most else min(farther, FARTHEST)
+            away = newton if inside < newton < most else min(farther, MAX_STEP_IN_SD)
         return here.slope / self.kept
 
 
@@ -262,12 +265,12 @@ def all_pairs_quantile(
     covariance = away.T @ away
     squares = np.diag(covariance)
     spread = squares[first] + squares[second] - 2.0 * covariance[first, second]
-    differ = spread > NO_DIFFERENCE**2 * max(1.0, float(squares.max()))
+    differ = spread > LOG_PROB_TOL**2 * max(1.0, float(squares.max()))
     if not differ.any():
         return single
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    drawn = np.random.default_rng(FIXED).standard_normal((N_DRAWS, n_columns)) @ root
+    drawn = np.random.default_rng(QUANTILE_SEED).standard_normal((N_DRAWS, n_columns)) @ root
     first, second, spread = first[differ], second[differ], spread[differ]
     largest = (np.abs(drawn[:, first] - drawn[:, second]) / np.sqrt(spread)).max(axis=1)
     most = float(ndtri(1.0 - 0.5 * (1.0 - level) / len(first)))

@@ -22,16 +22,16 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from .._fit.fit import MCLLOFit, fit_predictions
+from .._ground.formatting import PStyle, format_count, format_number, format_p, p_words
 from .._ground.results import Result
-from .._ground.text import PStyle, format_count, format_number, format_p, p_words
 from .._input.arguments import check_share
 from .._input.predictions import Predictions, TableOptions, judged_predictions, reads_rows
 from ..exceptions import InputError
 from .likelihood_tests import chi2_sf
 
-MANY_PARAMETERS = 4
+MAX_PARAMETERS_WITHOUT_NOTE = 4
 """Parameters above which the charge of BIC is always explained."""
-REJECTS = 0.05
+REJECTION_LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,30 @@ class CalibrationPosterior(Result):
         Rows, and the n of BIC: the sum of the weights, or the number of rows.
     warning : str
         What the charge of BIC does to the posterior; empty where it matters little.
+
+    See Also
+    --------
+    calibration_posterior : Makes it.
+    CalibrationTest : The p-value.
+    BoldRecalibration : Holds this posterior.
+
+    Notes
+    -----
+    The numbers are those of [1]_ for two classes.
+
+    References
+    ----------
+    .. [1] A. P. Guthrie, C. T. Franck (2024). Boldness-recalibration for binary event predictions.
+           The American Statistician, doi:10.1080/00031305.2024.2339266.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> found = mcllo.calibration_posterior(probs, y)
+    >>> round(found.posterior, 2), found.df
+    (0.78, 2)
     """
 
     posterior: float
@@ -102,9 +126,33 @@ def calibration_posterior(
         The labels that came true; not given beside a `Predictions`.
     prior : float
         Prior probability of calibration, between 0 and 1.
-    baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `normalize`, `clip`; the n of BIC is the sum of the weights.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    CalibrationPosterior
+        `posterior`, `log_bayes_factor`, `warning`; ``print`` it.
+
+    See Also
+    --------
+    calibration_test : The p-value.
+    boldness_recalibrate : Spreads predictions as far as this posterior allows.
+    CalibrationPosterior : What comes out.
+
+    Notes
+    -----
+    For two classes these are the numbers of [1]_, which approximates the Bayes factor by BIC [2]_.
+    The n of BIC is the sum of the weights.
+
+    References
+    ----------
+    .. [1] A. P. Guthrie, C. T. Franck (2024). Boldness-recalibration for binary event predictions.
+           The American Statistician, doi:10.1080/00031305.2024.2339266.
+    .. [2] G. Schwarz (1978). Estimating the dimension of a model. The Annals of Statistics
+           6:461-464.
 
     Examples
     --------
@@ -148,8 +196,8 @@ def posterior_probability(log_factor: float, prior: float) -> float:
 
 def bic_warning(posterior: float, pvalue: float, df: int, total: float, p: PStyle = p_words) -> str:
     """Return what to keep in mind; empty for few parameters on which the test agrees."""
-    contradiction = posterior > 0.5 and pvalue < REJECTS
-    if not contradiction and df <= MANY_PARAMETERS:
+    contradiction = posterior > 0.5 and pvalue < REJECTION_LEVEL
+    if not contradiction and df <= MAX_PARAMETERS_WITHOUT_NOTE:
         return ""
     charge = f"BIC charges d ln n = {format_number(df * math.log(total))} for d = {df} parameters"
     effect = "and can favour calibration although the test rejects it"
@@ -173,7 +221,7 @@ def format_posterior(posterior: float) -> str:
 
 def counted_rows(predictions: Predictions) -> float:
     """Return the n of BIC: the sum of the weights, which must count rows."""
-    total = predictions.facts.n_counted(predictions.n_samples)
+    total = predictions.facts.n_observations(predictions.n_samples)
     if predictions.sample_weight is not None and total <= 1.0:
         raise InputError(
             f"sample_weight must count more than one row for BIC; got {total:.3g}. "

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from .._ground.formatting import format_number
 from .._ground.results import Result
-from .._ground.text import format_number
 from .._input.arguments import check_share
 
 
@@ -26,7 +26,7 @@ class Ground(StrEnum):
     WALD = "a Wald statistic has no exact form here"
     ENOUGH = "{errors} expected errors per parameter"
     FEW_ERRORS = "only {errors} expected errors per parameter"
-    ZEROS = "zeros were raised"
+    ZEROS = "zeros were clipped"
     RARE_CLASS = "a class is too rare for chi-square"
     BASELINE = "the baseline was chosen by these labels"
     GROUPS = "rows of a group may depend"
@@ -70,7 +70,7 @@ class Reason:
     notes: tuple[str, ...] = ()
 
     @property
-    def asked(self) -> bool:
+    def is_chosen_by_user(self) -> bool:
         """Whether the user chose the method."""
         return self.ground is Ground.ASKED
 
@@ -128,6 +128,17 @@ class Tested(Result):
     pvalue: float
 
     def rejects(self, alpha: float = 0.05) -> bool:
-        """Whether calibration is rejected at level `alpha`."""
+        """Whether calibration is rejected at level `alpha`.
+
+        Parameters
+        ----------
+        alpha : float
+            Level of the test.
+
+        Returns
+        -------
+        bool
+            True when the p-value is at most `alpha`.
+        """
         check_share("alpha", alpha)
         return self.pvalue <= alpha

@@ -59,38 +59,45 @@ from numpy.typing import NDArray
 
 from .._fit.objective import free_parameters
 from .._fit.sandwich import n_effective, row_sums, score_sums, unit_scores
+from .._ground.formatting import format_count, format_number, format_p
 from .._ground.linalg import whitening
 from .._ground.results import Floats
 from .._ground.statements import Statement
-from .._ground.text import format_count, format_number, format_p
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
 from .._math.kernel import LogPartition
 from .._math.likelihood import identity_theta
 from ..exceptions import InputError
 from . import budget
 from .budget import N_RESAMPLES
-from .draws import Seed, check_resamples, entropy_of, monte_carlo_p, uniforms
 from .likelihood_tests import chi2_sf
-from .null_labels import STRENGTHS, TIE, NullRows, Skew, dependent_pvalue, draw_pvalue
+from .monte_carlo import Seed, check_resamples, monte_carlo_p, seed_entropy, uniforms
+from .null_labels import (
+    DEPENDENCE_STRENGTHS,
+    TIE_TOL,
+    NullRows,
+    Skew,
+    dependent_pvalue,
+    draw_pvalue,
+)
 from .pvalue import PValue, Tested
 
 RobustMethod = Literal["auto", "flip", "f", "draw"]
 
-UNLIKELY = 0.2
+MAX_PVALUE_IN_DOUBT = 0.2
 """P-values above it are not worth a second look: they reject at no level in use."""
-FEWEST_EFFECTIVE = 20.0
+MIN_EFFECTIVE_ROWS = 20.0
 """Effective rows below which weighted rows cannot be judged."""
-EVEN = 0.995
+MIN_EFFECTIVE_SHARE_OF_EQUALS = 0.995
 """Units are all alike when this share of them is effective."""
 ONE_LABEL = "all rows have one label, and what rows of other labels would weigh is not known"
-TOO_MANY = "too many rows to ask how skewed the groups' scores are"
+TOO_MANY_ROWS_FOR_SKEWNESS = "too many rows to ask how skewed the groups' scores are"
 SKEWED_NOTE = (
     "the groups' scores are skewed: the p-value is the largest over how strongly rows of a group "
     "may hang together"
 )
 
 
-class Mixture:
+class ChiSquareMixture:
     """S with the eigenvalues of its distribution under H0, a mixture of chi-squares.
 
     From ``root = whitening(H)``, U and V; for independent rows the eigenvalues are all 1.
@@ -135,7 +142,7 @@ def flip_pvalue(scores: Floats, root: Floats, *, n_resamples: int, seed: int) ->
 
     def exceeds(start: int, size: int) -> NDArray[np.bool_]:
         signs = np.where(uniforms(seed, start, size, len(white)) < 0.5, -1.0, 1.0)
-        return ((signs @ white) ** 2).sum(axis=1) >= observed * (1.0 - TIE)
+        return ((signs @ white) ** 2).sum(axis=1) >= observed * (1.0 - TIE_TOL)
 
     batch = max(1, min(512, budget.BATCH_ENTRIES // len(white)))
     return monte_carlo_p(exceeds, n_resamples=n_resamples, batch=batch, seed=seed)
@@ -172,6 +179,32 @@ class RobustTest(Tested):
         Why `method` was used, and what limits the p-value; the latter by itself.
     obstacle : str
         Why these rows cannot show anything at any level; empty where they can.
+
+    See Also
+    --------
+    robust_test : Makes it.
+    CalibrationTest : For independent rows.
+    Assessment : Rests on it where rows are in groups.
+
+    Notes
+    -----
+    The sandwich variance is that of [1]_, the correction of the null distribution that of [2]_.
+
+    References
+    ----------
+    .. [1] K.-Y. Liang, S. L. Zeger (1986). Longitudinal data analysis using generalized linear
+           models. Biometrika 73:13-22.
+    .. [2] J. N. K. Rao, A. J. Scott (1984). On chi-squared tests for multiway contingency tables
+           with cell proportions estimated from survey data. The Annals of Statistics 12:46-60.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> test = mcllo.robust_test(probs, y, groups=[i // 4 for i in range(40)], seed=0)
+    >>> test.kind, test.n_groups, test.method
+    ('cluster', 10, 'flip')
     """
 
     statistic: float
@@ -190,13 +223,13 @@ class RobustTest(Tested):
     limits: tuple[str, ...] = field(default=(), repr=False)
     left_out = ("limits",)
 
-    def cannot_tell(self, alpha: float = 0.05) -> str:
+    def inconclusive(self, alpha: float = 0.05) -> str:
         """Return why these rows cannot reject at level `alpha`, in words; empty where they can.
 
         Examples
         --------
         >>> test = robust_test([[0.9, 0.1]] * 3, [0, 1, 1], groups=[0, 1, 2], seed=0)
-        >>> test.cannot_tell(0.05)
+        >>> test.inconclusive(0.05)
         '3 groups give no p-value below 0.25; level 0.05 needs at least 6'
         """
         self.rejects(alpha)  # refuses a level that is none
@@ -211,7 +244,7 @@ class RobustTest(Tested):
 
     def statements(self, alpha: float = 0.05) -> list[Statement]:
         """Return what the test rests on, and why it cannot reject at level `alpha` if so."""
-        why, words = self.cannot_tell(alpha), f"The test rests on {self.units}."
+        why, words = self.inconclusive(alpha), f"The test rests on {self.units}."
         if why:
             words += f" It cannot reject at level {alpha:g}: {why}."
         names = ("n_groups", "n_effective", "smallest_pvalue")
@@ -233,7 +266,7 @@ class RobustTest(Tested):
     def units(self) -> str:
         """How many independent units there are, and how many equal ones that makes."""
         words = f"{format_count(self.n_groups)} {self.unit}"
-        even = self.n_effective > EVEN * self.n_groups
+        even = self.n_effective > MIN_EFFECTIVE_SHARE_OF_EQUALS * self.n_groups
         return words if even else f"{words}, effectively {format_number(self.n_effective)}"
 
     def __str__(self) -> str:
@@ -262,19 +295,51 @@ def robust_test(
     ----------
     probs : array-like, frame or Predictions
         Predicted probabilities, shape (n_samples, n_classes).
-    y : array-like of shape (n_samples,), or table of label counts
+    y : array-like of shape (n_samples,) or table of label counts
         The labels that came true; not given beside a `Predictions`.
     method : {'auto', 'flip', 'f', 'draw'}
-        Random signs of the groups' scores; the F distribution of Rao and Scott; labels drawn as
-        the predictions and the weights have them, for weights that are no counts. 'auto' flips up
-        to 1000 groups, and draws up to 1000 effective rows.
-    n_resamples, seed
-        Flips or draws, and what makes them repeatable.
-    baseline, **data
-        How rows are read, as in `Predictions.from_arrays`: `logits`, `classes`, `prefix`,
-        `sample_weight`, `weight_kind`, `normalize`, `clip`, and `groups`, the group of each row (an
-        animal, a patient). Groups must be independent of each other; rows of one need not be.
-        Without groups every row is its own.
+        Random signs of the groups' scores; the F distribution of Rao and Scott; labels drawn as the
+        predictions and the weights have them, for weights that are no counts. 'auto' flips up to
+        1000 groups, and draws up to 1000 effective rows.
+    n_resamples : int
+        Flips or draws.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+    groups : array-like of shape (n_samples,), optional
+        Group of each row (an animal, a patient). Groups must be independent of each other; rows of
+        one need not be. Without groups every row is its own.
+
+    Returns
+    -------
+    RobustTest
+        `statistic`, `df`, `pvalue`, `design_effect`, `rejects(alpha)`; ``print`` it.
+
+    See Also
+    --------
+    RobustTest : What comes out.
+    calibration_test : For independent rows.
+    MCLLOFit : Its standard errors allow for groups, too.
+    Predictions : Takes `groups` and `weight_kind`.
+
+    Notes
+    -----
+    The variance V of the score U is estimated from the groups' scores, the sandwich of [1]_ and
+    [2]_. The statistic is ``U' H^-1 U``, H the information, with random signs or the correction of
+    [3]_ for its null distribution. In 18 designs of calibrated rows in 60 groups it rejected 1 to
+    9 % at nominal 5 %, the usual ``U' V^-1 U`` 7 to 31 %.
+
+    References
+    ----------
+    .. [1] H. White (1982). Maximum likelihood estimation of misspecified models. Econometrica
+           50:1-25.
+    .. [2] K.-Y. Liang, S. L. Zeger (1986). Longitudinal data analysis using generalized linear
+           models. Biometrika 73:13-22.
+    .. [3] J. N. K. Rao, A. J. Scott (1984). On chi-squared tests for multiway contingency tables
+           with cell proportions estimated from survey data. The Annals of Statistics 12:46-60.
 
     Examples
     --------
@@ -305,9 +370,9 @@ def robust_test(
         raise InputError(f"a robust test needs at least two rows; got {sums.n_units:g}.")
     hessian = LogPartition(odds, predictions.sample_weight)(theta).hessian
     root, effective = whitening(hessian, free_parameters(odds)), n_effective(predictions)
-    null = Mixture(root, sums.total, sums.gram, sums.n_units)
+    null = ChiSquareMixture(root, sums.total, sums.gram, sums.n_units)
     chosen, reason = _choose(predictions, method, sums.n_units, effective, n_resamples)
-    entropy = None if chosen == "f" else entropy_of(seed)
+    entropy = None if chosen == "f" else seed_entropy(seed)
     pvalue, smallest = null.f_pvalues()
     design_effect = sums.n_units / effective
     if grouped:  # the variance of the score by groups over that by rows, added over directions
@@ -326,13 +391,13 @@ def robust_test(
         if least > shown:
             test = replace(test, limits=(f"so few can give no p-value below {least:.2g}",))
     if chosen == "draw" and entropy is not None:
-        test = _drawn(test, NullRows(predictions), n_resamples, entropy)
+        test = _simulate_labels_test(test, NullRows(predictions), n_resamples, entropy)
     else:
-        test = _floored(test, predictions, root, null.score, n_resamples)
+        test = _raise_pvalue(test, predictions, root, null.score, n_resamples)
     obstacle, weighted = test.obstacle, not (grouped or predictions.counts_rows)
-    if weighted and effective < FEWEST_EFFECTIVE and not obstacle:
+    if weighted and effective < MIN_EFFECTIVE_ROWS and not obstacle:
         obstacle = f"the weights leave {format_number(effective)} effective rows; at least "
-        obstacle += f"{FEWEST_EFFECTIVE:g} are needed"
+        obstacle += f"{MIN_EFFECTIVE_ROWS:g} are needed"
     return replace(test, reason="; ".join([reason, *test.limits]), obstacle=obstacle)
 
 
@@ -350,8 +415,8 @@ def _choose(
         return method, "as asked"
     found = f"{format_count(n_units)} {'groups' if grouped else 'rows'}"
     if grouped or not weighted:
-        return "flip" if n_units <= budget.MOST_FLIPPED else "f", found
-    if effective <= budget.MOST_FLIPPED and _drawable(predictions, n_resamples):
+        return "flip" if n_units <= budget.MAX_FLIPPED_GROUPS else "f", found
+    if effective <= budget.MAX_FLIPPED_GROUPS and _drawable(predictions, n_resamples):
         return "draw", f"{found}, effectively {format_number(effective)}"
     return "f", found
 
@@ -361,7 +426,9 @@ def _drawable(predictions: Predictions, n_resamples: int) -> bool:
     return float(predictions.probs.size) * n_resamples <= budget.TEST_WORK
 
 
-def _drawn(test: RobustTest, rows: NullRows, n_resamples: int, seed: int) -> RobustTest:
+def _simulate_labels_test(
+    test: RobustTest, rows: NullRows, n_resamples: int, seed: int
+) -> RobustTest:
     """Return the test of drawn labels."""
     if rows.one_label:
         test = replace(test, pvalue=1.0, smallest_pvalue=1.0, obstacle=ONE_LABEL)
@@ -372,7 +439,7 @@ def _drawn(test: RobustTest, rows: NullRows, n_resamples: int, seed: int) -> Rob
     return replace(test, statistic=statistic, df=df)
 
 
-def _floored(
+def _raise_pvalue(
     test: RobustTest, predictions: Predictions, root: Floats, score: float, n_resamples: int
 ) -> RobustTest:
     """Return the test, its p-value raised to that of independent rows and of skewed groups."""
@@ -384,11 +451,11 @@ def _floored(
         return test
     size = float(predictions.class_weight.sum()) if counts else float(predictions.n_samples)
     drawn = not counts and _drawable(predictions, n_resamples)
-    asks = test.pvalue <= UNLIKELY
-    affordable = budget.DEPENDENT_WORK / (size * root.shape[0] * len(STRENGTHS))
+    asks = test.pvalue <= MAX_PVALUE_IN_DOUBT
+    affordable = budget.DEPENDENT_WORK / (size * root.shape[0] * len(DEPENDENCE_STRENGTHS))
     draws = int(min(budget.N_RESAMPLES_DEPENDENT, affordable))
-    if asks and draws < budget.FEWEST_DEPENDENT:
-        asks, test = False, replace(test, limits=(*test.limits, TOO_MANY))
+    if asks and draws < budget.MIN_DEPENDENT_DRAWS:
+        asks, test = False, replace(test, limits=(*test.limits, TOO_MANY_ROWS_FOR_SKEWNESS))
     if not (drawn or asks):
         return test
     rows = NullRows(predictions)
@@ -397,7 +464,7 @@ def _floored(
     if drawn:
         found = draw_pvalue(rows, n_resamples=n_resamples, seed=entropy + 1)[2]
         test = _at_least(test, found.pvalue, alone)
-    if not asks or test.pvalue > UNLIKELY or not (skew := Skew(rows, root)).misleads:
+    if not asks or test.pvalue > MAX_PVALUE_IN_DOUBT or not (skew := Skew(rows, root)).misleads:
         return test
     largest = dependent_pvalue(rows, root, skew.towards, n_resamples=draws, seed=entropy + 2)
     test = replace(test, smallest_pvalue=max(test.smallest_pvalue, 1.0 / (draws + 1.0)))

@@ -1,14 +1,14 @@
 """`same_map`: do two samples follow one map? Likelihood ratio, labels of both drawn anew.
 
-====================  ==========================================================================
-statistic             ``2 [sup l_t + sup l_h - sup (l_t + l_h)]`` over MCLLO maps: training rows t,
-                      holdout h, each with a map of its own, against one map for both; finite
-                      also where a sample is separated
-draws                 labels of both samples from one map, fitted to both with a ridge of 1, so that
-                      it always exists; all three suprema anew for each draw
-p-value               as any other by drawing (`_inference/draws`), but that the map is an estimate:
-                      approximate
-====================  ==========================================================================
+=========  =========================================================================================
+statistic  ``2 [sup l_t + sup l_h - sup (l_t + l_h)]`` over MCLLO maps: training rows t, holdout h,
+           each with a map of its own, against one map for both; finite also where a sample is
+           separated
+draws      labels of both samples from one map, fitted to both with a ridge of 1, so that it always
+           exists; all three suprema anew for each draw
+p-value    as any other by drawing (`_inference/monte_carlo`), but that the map is an estimate:
+           approximate
+=========  =========================================================================================
 
 Measured where training rows hold few errors for each parameter, nominal 5 %: see
 `docs/how-to/compare-methods.md`.
@@ -23,11 +23,11 @@ import numpy as np
 from .._fit.fit import fit_predictions
 from .._fit.objective import free_parameters
 from .._ground.results import Floats
-from .._ground.statements import OF_ESTIMATES, quiet
+from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._input.predictions import Predictions
+from .._math.batched_labels import RELATIVE_TIE_TOL, LikelihoodRatio
 from .._math.likelihood import recalibrate, sufficient_statistic
-from .._math.many_labels import TIE, LikelihoodRatio
-from .draws import StatisticDraws, monte_carlo_p, written_out
+from .monte_carlo import StatisticDraws, expand_weights, monte_carlo_p
 from .pvalue import PValue
 
 RIDGE = 1.0
@@ -37,9 +37,9 @@ class TwoSamples:
     """Both samples under the one map that their labels are drawn from."""
 
     def __init__(self, train: Predictions, holdout: Predictions, seed: int) -> None:
-        first, second = written_out(train), written_out(holdout)
-        both = joined(first, second)
-        with quiet(*OF_ESTIMATES):
+        first, second = expand_weights(train), expand_weights(holdout)
+        both = join_samples(first, second)
+        with suppress_warnings(*ESTIMATION_WARNINGS):
             fit = fit_predictions(both, penalty=RIDGE)
         both = both.with_probs(recalibrate(fit.theta, both.log_odds, both.baseline_index))
         cut, n = first.n_samples, both.n_samples
@@ -56,7 +56,7 @@ class TwoSamples:
         own = [sufficient_statistic(rows.log_odds, rows.model_codes)[None] for rows in self.parts]
         return float(self._statistics(*own)[0])
 
-    def drawn(self, start: int, size: int) -> Floats:
+    def draw_statistics(self, start: int, size: int) -> Floats:
         """Return the statistics of draws ``start .. start + size``."""
         return self._statistics(*(draws(start, size) for draws in self.draws))
 
@@ -77,9 +77,9 @@ def same_map(
     """Return the p-value of one MCLLO map in both samples; weights must be whole numbers."""
     samples = TwoSamples(train, holdout, seed)
     value = samples.observed()
-    least = value - TIE * max(1.0, value)
+    least = value - RELATIVE_TIE_TOL * max(1.0, value)
     found = monte_carlo_p(
-        lambda start, size: samples.drawn(start, size) >= least,
+        lambda start, size: samples.draw_statistics(start, size) >= least,
         n_resamples=n_resamples,
         batch=min(draws.batch for draws in samples.draws),
         seed=seed,
@@ -88,7 +88,7 @@ def same_map(
     return replace(found, method="bootstrap")
 
 
-def joined(first: Predictions, second: Predictions) -> Predictions:
+def join_samples(first: Predictions, second: Predictions) -> Predictions:
     """Return the rows of both, of the same classes and baseline, each counting once."""
     logits = None
     if first.logits is not None and second.logits is not None:

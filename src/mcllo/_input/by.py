@@ -23,9 +23,9 @@ from ..exceptions import InputError, Option, Phrase
 from .frames import as_column, column_names, did_you_mean, split_column
 from .labels import is_missing
 
-MOST_SUBGROUPS = 200
+MAX_SUBGROUPS = 200
 """Subgroups beyond which no question about each of them has an answer."""
-UNNAMED = "group"
+DEFAULT_BY_NAME = "group"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def clean_by(by: Any, n_samples: int, column: str | None = None) -> By | None:
     place = np.argsort([seen[name] for name in names])
     codes = place[[seen[name] for name in values.tolist()]].astype(np.intp)
     own = getattr(by, "name", None)
-    called = column or (own if isinstance(own, str) and own else UNNAMED)
+    called = column or (own if isinstance(own, str) and own else DEFAULT_BY_NAME)
     codes.setflags(write=False)
     return By(called, tuple(names), codes)
 
@@ -110,8 +110,8 @@ def _check_number(n: int) -> None:
             argument="by",
             remedy=Phrase("Leave {} out.", Option("by")),
         )
-    if n > MOST_SUBGROUPS:
-        rule = Phrase("{argument} must name at most {:,} subgroups; got {:,}.", MOST_SUBGROUPS, n)
+    if n > MAX_SUBGROUPS:
+        rule = Phrase("{argument} must name at most {:,} subgroups; got {:,}.", MAX_SUBGROUPS, n)
         remedy = "Join them into fewer, and cut numbers into a few ranges."
         raise InputError(rule, argument="by", remedy=remedy)
 

@@ -26,15 +26,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.text import ellipsis
+from .._ground.formatting import ellipsis
 from ..exceptions import LONGEST, InputError, Option, Phrase, show
 
 Array = NDArray[Any]
 
-MOST_LABELS = 1000
+MAX_DISTINCT_LABELS = 1000
 """Distinct labels above which they are hardly labels."""
-MOST_NAMES = 12
+MAX_NAMES_IN_REMEDY = 12
 """Longest list of columns that a remedy spells out."""
+
+
+def is_dask(value: Any) -> bool:
+    """Whether `value` is a Dask collection; dask is not imported to find out."""
+    return hasattr(value, "__dask_graph__") and any(
+        kind.__module__.partition(".")[0] in ("dask", "dask_expr") for kind in type(value).__mro__
+    )
 
 
 def as_matrix(
@@ -148,14 +155,14 @@ def check_index(**given: Any) -> None:
     """Refuse tables and columns whose pandas indexes say that their rows do not belong together."""
     seen: dict[str, Any] = {}
     for name, values in given.items():
-        if (index := _index_of(values)) is None:
+        if (index := _pandas_index(values)) is None:
             continue
         for other, earlier in seen.items():
             _check_pair(other, earlier, name, index)
         seen[name] = index
 
 
-def _index_of(values: Any) -> Any:
+def _pandas_index(values: Any) -> Any:
     """Return the index of a pandas-like frame or series, else None."""
     if values is None or isinstance(values, (np.ndarray, list, tuple)):
         return None
@@ -368,7 +375,7 @@ def prefix_hint(columns: Sequence[str], labels: Sequence[str]) -> Phrase | None:
 
 def affixes(columns: Sequence[str], labels: Sequence[str]) -> tuple[str, str]:
     """Return what stands before, or after, every label in the columns' names; ("", "") if none."""
-    if not labels or len(labels) > MOST_LABELS:
+    if not labels or len(labels) > MAX_DISTINCT_LABELS:
         return "", ""
     known, first = set(columns), labels[0]
     for column in columns:
@@ -405,9 +412,9 @@ def stray_hint(
     known = set(labels)
     classes = [column for column in columns if column in known]
     strays = [column for column in suspects if column not in known]
-    if len(classes) < 2 or not strays or len(known) > MOST_LABELS:
+    if len(classes) < 2 or not strays or len(known) > MAX_DISTINCT_LABELS:
         return None
-    if len(classes) > MOST_NAMES:
+    if len(classes) > MAX_NAMES_IN_REMEDY:
         chosen = Phrase("choose the columns that are with {}", Option("classes"))
     else:
         chosen = Phrase("pass {}", Option("classes", classes))

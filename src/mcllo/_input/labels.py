@@ -45,16 +45,16 @@ from .frames import (
 
 Classes = tuple[Hashable, ...]
 
-EXACT_WHOLE = 2.0**53  # above it a float does not say which integer it was
-RESERVED = ("auto", "all")
+MAX_EXACT_INTEGER = 2.0**53  # above it a float does not say which integer it was
+RESERVED_LABELS = ("auto", "all")
 """What ``baseline=`` may be beside a class: chosen by likelihood, or all of them."""
-A_CLASS = "be a class"
+CLASS_RULE = "be a class"
 """The rule that a label breaks which is none of the classes."""
-MOST_LETTERS = 10_000
+MAX_LABEL_LETTERS = 10_000
 """Of a label or a class."""
-MOST_WORD_BYTES = 1 << 28
+MAX_LABEL_BYTES = 1 << 28
 """Room that the distinct labels may take, each as long as the longest."""
-SWAPPED = Either(
+SWAPPED_REMEDY = Either(
     "If probs and y are swapped, call with (probs, y).",
     file=Phrase("Choose the column with the labels with {}.", Option("label")),
 )
@@ -122,11 +122,11 @@ def _one_type(values: list[Any], place: Codes) -> NDArray[Any]:
     for k, word in enumerate(words):
         if (fault := _word_fault(word)) is not None:
             rule = f"hold labels that {fault}"
-            raise InputError(argument="y", rule=rule, value=word, row=_row_of(k, place))
+            raise InputError(argument="y", rule=rule, value=word, row=_find_row(k, place))
     longest = max(map(len, words), default=0)
-    if 4 * len(words) * longest > MOST_WORD_BYTES:
+    if 4 * len(words) * longest > MAX_LABEL_BYTES:
         found = Phrase("{} distinct ones of up to {} letters", len(words), longest)
-        raise InputError(argument="y", rule="hold a few labels", value=found, remedy=SWAPPED)
+        raise InputError(argument="y", rule="hold a few labels", value=found, remedy=SWAPPED_REMEDY)
     return np.array(words)
 
 
@@ -134,22 +134,22 @@ def _word_fault(word: str) -> str | None:
     """Return the rule that a word breaks, if any."""
     if word.endswith("\0"):
         return "do not end in NUL"
-    return None if len(word) <= MOST_LETTERS else f"have at most {MOST_LETTERS:,} letters"
+    return None if len(word) <= MAX_LABEL_LETTERS else f"have at most {MAX_LABEL_LETTERS:,} letters"
 
 
 def _whole(labels: NDArray[Any], place: Codes | None) -> NDArray[np.int64]:
     missing = np.isnan(labels)
     if missing.any():
         raise _missing(int(np.argmax(missing)), place)
-    broken = (labels != np.floor(labels)) | (np.abs(labels) > EXACT_WHOLE)
+    broken = (labels != np.floor(labels)) | (np.abs(labels) > MAX_EXACT_INTEGER)
     if broken.any():
         k, rule = int(np.argmax(broken)), "hold class labels"
-        value, row = float(labels[k]), _row_of(k, place)
-        raise InputError(argument="y", rule=rule, value=value, row=row, remedy=SWAPPED)
+        value, row = float(labels[k]), _find_row(k, place)
+        raise InputError(argument="y", rule=rule, value=value, row=row, remedy=SWAPPED_REMEDY)
     return labels.astype(np.int64)
 
 
-def _row_of(k: int, place: Codes | None) -> int:
+def _find_row(k: int, place: Codes | None) -> int:
     """Return the first row that holds value k."""
     return k if place is None else int(np.argmax(place == k))
 
@@ -157,7 +157,7 @@ def _row_of(k: int, place: Codes | None) -> int:
 def _missing(k: int, place: Codes | None) -> InputError:
     rule, drop = Phrase("every row needs a label; {gap}."), Option("missing", "drop")
     remedy = Either("Drop those rows.", file=Phrase("Drop those rows, or pass {}.", drop))
-    return InputError(rule, argument="y", row=_row_of(k, place), remedy=remedy)
+    return InputError(rule, argument="y", row=_find_row(k, place), remedy=remedy)
 
 
 def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Codes, Classes]:
@@ -173,8 +173,8 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
     if len(labels) == 0:
         raise no_labels("none")
     values, place = label_values(labels)
-    classes = classes_of(values, n_classes, names)
-    codes = _codes_of(values, classes)
+    classes = column_classes(values, n_classes, names)
+    codes = _encode_values(values, classes)
     if place is not None:
         codes = codes[place]
     if codes.min() < 0:
@@ -184,7 +184,9 @@ def encode(y: Any, n_classes: int, names: Sequence[Hashable] | None) -> tuple[Co
         message = Phrase(known, shorten(classes))
         hint = prefix_hint([str(name) for name in classes], distinct_words(values))
         remedy = None if hint is None else Phrase("{}.", hint)
-        raise InputError(message, argument="y", rule=A_CLASS, value=label, row=row, remedy=remedy)
+        raise InputError(
+            message, argument="y", rule=CLASS_RULE, value=label, row=row, remedy=remedy
+        )
     return codes, classes
 
 
@@ -196,7 +198,7 @@ def distinct_words(y: Any) -> list[str]:
         return []
 
 
-def suspected(error: InputError, table: Any, y: Any) -> InputError:
+def add_label_remedy(error: InputError, table: Any, y: Any) -> InputError:
     """Return the error of a frame with the remedy that its labels suggest: a column is no class."""
     if (error.row is None and error.column is None) or y is None or n_columns(y) > 1:
         return error
@@ -243,13 +245,13 @@ def find_class(label: Hashable, classes: Sequence[Hashable], argument: str) -> i
         return texts.index(str(label))
     hint = did_you_mean(label, classes, "classes are")
     raise InputError(
-        Phrase("{found} is not a class; {}", hint), argument=argument, rule=A_CLASS, value=label
+        Phrase("{found} is not a class; {}", hint), argument=argument, rule=CLASS_RULE, value=label
     )
 
 
 def baseline_column(baseline: Hashable, classes: Classes) -> int:
     """Return the position of the baseline; refuse the words that stand for a choice."""
-    if isinstance(baseline, str) and baseline in RESERVED:
+    if isinstance(baseline, str) and baseline in RESERVED_LABELS:
         known = Either("assess, calibration_test and MCLLOCalibrator", shell="assess and fit")
         message = Phrase("{found} is understood by {}; here {argument} must be a class.", known)
         raise InputError(message, argument="baseline", value=baseline)
@@ -265,7 +267,7 @@ def default_baseline(class_weight: NDArray[Any]) -> int:
 def check_not_reserved(classes: Sequence[Hashable]) -> None:
     """Refuse classes named like the words that ``baseline=`` understands."""
     for label in classes:
-        if isinstance(label, str) and label in RESERVED:
+        if isinstance(label, str) and label in RESERVED_LABELS:
             rule = "a class must not be named {value}, a reserved word of {}."
             message = Phrase(rule, Option("baseline"))
             remedy = Phrase("Rename the class, say to {!r}.", label.capitalize())
@@ -312,16 +314,16 @@ def column_order(
     A frame's columns are found by name, an array's by position.
     """
     if names is None:
-        return None, _as_written(columns) if columns else tuple(range(n_classes))
+        return None, _as_integers(columns) if columns else tuple(range(n_classes))
     if columns is None:
-        return None, _as_written(names)
+        return None, _as_integers(names)
     texts = [str(name) for name in names]
     if sorted(texts) != sorted(columns):
         raise InputError(
             f"the columns of a one-hot y must be the classes {shorten(texts)}; "
             f"got {shorten(columns)}. Rename them, or pass an array in the order of the classes."
         )
-    return np.array([texts.index(column) for column in columns]), _as_written(names)
+    return np.array([texts.index(column) for column in columns]), _as_integers(names)
 
 
 def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
@@ -341,15 +343,17 @@ def _decode_one_hot(labels: NDArray[Any], n_classes: int) -> Codes:
         row = int(np.argmax(bad))
         rule = "each row of a one-hot y must hold one 1 and otherwise 0; {row} is {}."
         message = Phrase(rule, shorten([round(v, 3) for v in hot[row].tolist()]))
-        raise InputError(message, argument="y", row=row, remedy=SWAPPED)
+        raise InputError(message, argument="y", row=row, remedy=SWAPPED_REMEDY)
     return hot.argmax(axis=1)
 
 
-def classes_of(values: NDArray[Any], n_classes: int, names: Sequence[Hashable] | None) -> Classes:
+def column_classes(
+    values: NDArray[Any], n_classes: int, names: Sequence[Hashable] | None
+) -> Classes:
     """Return the classes in column order; names get the type of the labels if all of them can."""
     kind, truth = values.dtype.kind, {"true": True, "false": False}
     if names is not None:
-        classes = _as_written(names) if kind in "iu" else tuple(names)
+        classes = _as_integers(names) if kind in "iu" else tuple(names)
         if kind == "b" and all(str(name).lower() in truth for name in names):
             classes = tuple(truth[str(name).lower()] for name in names)
         check_distinct(classes)
@@ -376,7 +380,7 @@ def classes_of(values: NDArray[Any], n_classes: int, names: Sequence[Hashable] |
     return tuple(distinct)
 
 
-def _as_written(names: Sequence[Hashable]) -> Classes:
+def _as_integers(names: Sequence[Hashable]) -> Classes:
     """Return names as integers when all of them are integers as text."""
     if all(isinstance(name, str) and _is_int(name) for name in names):
         return tuple(int(str(name)) for name in names)
@@ -390,7 +394,7 @@ def _is_int(text: str) -> bool:
         return False
 
 
-def _codes_of(values: NDArray[Any], classes: Classes) -> Codes:
+def _encode_values(values: NDArray[Any], classes: Classes) -> Codes:
     """Return the column of each value, -1 where there is none; integers 0 .. c-1 are their own."""
     if values.dtype.kind in "iu" and classes == tuple(range(len(classes))):
         codes = values.astype(np.intp)

@@ -6,7 +6,7 @@ and arrays are transposed: ``log_odds[j, i] = log(x_ij / x_ib)`` for the classes
 baseline b, in column order.
 
 =========================  =======================================================================
-`Predictions.from_arrays`  (probs, y), validated; zeros raised to the floor
+`Predictions.from_arrays`  (probs, y), validated; zeros clipped
 `as_predictions`           the same, or a `Predictions` that is one already
 `judged_predictions`       the same for tests and intervals: weights that count are whole numbers
 `scored_predictions`       (y_true, y_prob), the order of `sklearn.metrics`; zeros stay zeros
@@ -29,9 +29,11 @@ from .._ground.statements import Statement
 from .._math.likelihood import log_odds_of_rows
 from ..exceptions import InputError, Phrase
 from .by import By, by_column, clean_by
+from .clipping import clipping_sentence, warn_of_zeros
 from .frames import by_prefix, check_index, labelled_tables, n_columns
 from .labels import (
     Classes,
+    add_label_remedy,
     baseline_column,
     check_each_named,
     check_not_reserved,
@@ -41,11 +43,9 @@ from .labels import (
     encode_counts,
     find_class,
     no_labels,
-    suspected,
 )
 from .probabilities import Simplex, clean_probs, given_simplex
 from .weights import RowFacts, WeightKind, clean_rows, counted_labels, is_count_table, row_numbers
-from .zeros import warn_of_zeros, zeros_raised
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -77,7 +77,7 @@ class Predictions:
     Attributes
     ----------
     probs : ndarray of shape (n_samples, n_classes)
-        Probabilities, rows summing to 1, zeros raised to `clip`.
+        Probabilities, rows summing to 1, zeros clipped to `clip`.
     codes : ndarray of shape (n_samples,)
         Column of each row's label.
     classes : tuple
@@ -95,17 +95,37 @@ class Predictions:
     by : By or None
         The subgroup each row belongs to, where `assess` is to look at each of them.
     raised : ndarray of bool or None
-        Where a small probability was raised to `clip`; None when nowhere.
+        Where a small probability was clipped to `clip`; None when nowhere.
     clip : float or None
-        Floor that zeros were raised to; None when nothing was raised.
+        Lower bound that zeros were clipped to; None when nothing was clipped.
+    clip_given : bool
+        Whether that bound was asked for, and is not the default rule's.
     n_zeros, n_clipped, n_clipped_true : int
-        Zeros found, probabilities raised, and how many of those were the true class's.
+        Zeros found, probabilities clipped, and how many of those were the true class's.
     n_renormalized : int
         Rows whose sum was off by more than 1e-9 and was divided out.
     max_row_error : float
         Largest distance of a row sum from 1.
     notes : tuple of Statement
         What was assumed when they were read from a file, and rows that were left out.
+
+    See Also
+    --------
+    read_predictions : Reads files.
+    assess : Judges them.
+    compare : Takes two, to learn from and to judge on.
+    MCLLOCalibrator : Learns a recalibration from them.
+
+    Notes
+    -----
+    How rows are read is described once, by the options of `from_arrays`. Functions that take
+    ``(probs, y)`` take them too, as far as they can honour them:
+
+    - ``logits``: scores before the softmax, instead of `probs` or beside them.
+    - ``classes``, ``prefix``: which columns to use, and the label of each.
+    - ``sample_weight``, ``weight_kind``: weights of the rows, and what they mean.
+    - ``groups``: rows that may depend on each other.
+    - ``normalize``, ``clip``: accept rows that do not sum to 1; lower bound of small probabilities.
 
     Examples
     --------
@@ -127,6 +147,7 @@ class Predictions:
     by: By | None = None
     raised: NDArray[np.bool_] | None = None
     clip: float | None = None
+    clip_given: bool = False
     n_zeros: int = 0
     n_clipped: int = 0
     n_clipped_true: int = 0
@@ -167,9 +188,9 @@ class Predictions:
         probs : array-like or frame of shape (n_samples, n_classes)
             Predicted probabilities. May be None when `logits` is given.
         y : array-like of shape (n_samples,), or table of shape (n_samples, n_classes)
-            The labels that came true. A table is one-hot, or holds how often each row was
-            labelled as each class: such a row becomes a weighted row for each class it was given.
-            The name of a column, where `probs` is a frame that holds the labels too.
+            The labels that came true. A table is one-hot, or holds how often each row was labelled
+            as each class: such a row becomes a weighted row for each class it was given. The name
+            of a column, where `probs` is a frame that holds the labels too.
         logits : array-like or frame, optional
             Scores before the softmax: instead of `probs`, or beside them (they must then agree).
         classes : sequence, optional
@@ -195,7 +216,12 @@ class Predictions:
         normalize : bool
             Accept rows that do not sum to 1 (rounded files) and divide them by their sum.
         clip : float, optional
-            Floor for small probabilities. Default: 1e-6, and only in rows that hold a 0.
+            Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
+
+        Returns
+        -------
+        Predictions
+            Checked, and read-only.
 
         Raises
         ------
@@ -219,12 +245,12 @@ class Predictions:
             simplex = given_simplex(probs, logits, classes, normalize, clip)
         except InputError as error:
             table = probs if logits is None else logits
-            raise (error if classes or prefix else suspected(error, table, y)) from None
+            raise (error if classes or prefix else add_label_remedy(error, table, y)) from None
         facts = clean_rows(len(simplex.probs), sample_weight, weight_kind, groups, by)
         predictions = cls._labelled(simplex, y, classes, baseline, facts)
         if clip is None:
             warn_of_zeros(predictions, predictions.probs.size)
-        return predictions
+        return predictions if clip is None else replace(predictions, clip_given=True)
 
     @classmethod
     def _labelled(
@@ -361,29 +387,50 @@ class Predictions:
         return self.counts_rows and self.facts.first_fraction is None
 
     @property
-    def counted_entries(self) -> float:
+    def n_expanded_probs(self) -> float:
         """Probabilities of the rows, each as often as it counts: what drawing labels costs."""
-        return self.facts.n_counted(self.n_samples) * self.n_classes
+        return self.facts.n_observations(self.n_samples) * self.n_classes
 
     @property
     def zero_note(self) -> str:
-        """What the zero rule did, in a sentence; empty when it did nothing."""
+        """What clipping did, in a sentence; empty when it did nothing."""
         return str(self.zero_phrase)
 
     @property
     def zero_phrase(self) -> Phrase:
         """The same in words to choose."""
-        return zeros_raised(self, self.probs.size)
+        return clipping_sentence(self, self.probs.size)
 
     def with_baseline(self, baseline: Hashable) -> Predictions:
-        """Return the same predictions with log odds against another class."""
+        """Return the same predictions with log odds against another class.
+
+        Parameters
+        ----------
+        baseline : label
+            The reference class of the log odds.
+
+        Returns
+        -------
+        Predictions
+            The same rows.
+        """
         label = self.classes[find_class(baseline, self.classes, "baseline")]
         return self if label == self.baseline else replace(self, baseline=label)
 
     def with_probs(self, probs: Any) -> Predictions:
         """Return other probabilities for the same rows and labels, say a recalibration of these.
 
-        Zeros are raised by the default rule without a warning; `n_clipped` counts them.
+        Zeros are clipped by the default rule without a warning; `n_clipped` counts them.
+
+        Parameters
+        ----------
+        probs : array-like of shape (n_samples, n_classes)
+            The probabilities.
+
+        Returns
+        -------
+        Predictions
+            The same labels, weights and groups.
         """
         simplex = clean_probs(probs, columns=self.classes)
         if simplex.probs.shape != self.probs.shape:
@@ -396,7 +443,18 @@ class Predictions:
         return replace(self, by=clean_by(by, self.n_samples))
 
     def take(self, rows: Any) -> Predictions:
-        """Return a subset of the rows (indices or a mask); counts of changes stay the whole's."""
+        """Return a subset of the rows (indices or a mask); counts of changes stay the whole's.
+
+        Parameters
+        ----------
+        rows : array-like of int or bool
+            Indices, or a mask.
+
+        Returns
+        -------
+        Predictions
+            Those rows.
+        """
         picked = row_numbers(rows, self.n_samples)
         facts = self.facts.take(picked)
         return replace(
@@ -410,13 +468,13 @@ class Predictions:
             by=facts.by,
         )
 
-    def weighed(self) -> Predictions:
+    def with_importance_weights(self) -> Predictions:
         """Return the rows to learn from: weights that are no whole numbers are importance."""
         if self.facts.first_fraction is None:
             return self
         return replace(self, weight_kind="importance")
 
-    def written_out(self) -> Predictions:
+    def expand_weights(self) -> Predictions:
         """Return each row as often as its weight, a whole number, says."""
         if self.sample_weight is None:
             return self

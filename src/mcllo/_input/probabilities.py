@@ -6,7 +6,7 @@ Rules, applied in this order and nowhere else:
 2. rows sum to 1 within 1e-6 (float32 and float16 input: 1e-3; ``normalize=True``: any positive
    sum); rows off by more than 1e-9 are divided by their sum (the others keep their digits: 0.7
    stays on the edge of a bin);
-3. zeros are raised to a floor, `clip`, by the rule of `_input/zeros`; ``clip=0`` refuses them.
+3. zeros are clipped to a bound, `clip`, by the rule of `_input/clipping`; ``clip=0`` refuses them.
 
 The rules look at one row at a time, so any partition of the rows gives the same numbers.
 """
@@ -22,39 +22,44 @@ from numpy.typing import NDArray
 
 from .._ground.results import Floats
 from ..exceptions import Either, InputError, Option, Phrase
+from .clipping import check_clip, clip_zeros
 from .frames import as_matrix
-from .zeros import check_clip, raise_zeros
 
 Array = NDArray[Any]
 
-TOLERANCE = 1e-6
-TOLERANCE_FLOAT32 = 1e-3
-NOTEWORTHY_ROW_ERROR = 1e-9
-LARGEST_LOGIT = 1e100
+ROW_SUM_TOL = 1e-6
+ROW_SUM_TOL_FLOAT32 = 1e-3
+MIN_REPORTED_ROW_ERROR = 1e-9
+MAX_ABS_LOGIT = 1e100
 """Squares of log odds must not overflow."""
-ROUNDED = 0.1
+MIN_LOGITS_KEPT_SINGLE = 2**24
+"""Logits of single precision from which they stay so: twice the memory holds no more digits. All
+that is computed from them is computed in double precision."""
+MAX_ROUNDING_ROW_ERROR = 0.1
 """Row error up to which rounding is the likely cause."""
-SUM = "sum to 1"
-REPAIR = "Drop or repair that row."
-GAP = Either(REPAIR, file=Phrase("Drop or repair that row, or pass {}.", Option("missing", "drop")))
-ROUNDING = Either(
+SUM_RULE = "sum to 1"
+ROW_REMEDY = "Drop or correct that row."
+GAP_REMEDY = Either(
+    ROW_REMEDY, file=Phrase("Drop or correct that row, or pass {}.", Option("missing", "drop"))
+)
+ROUNDING_REMEDY = Either(
     "For rounding errors pass np.clip(probs, 0, 1).",
     file="For rounding errors write 0 or 1 there.",
 )
-SCORES = Either(
+SCORES_REMEDY = Either(
     "pass logits= in the place of probs", file=Phrase("pass {}", Option("logits", True))
 )
-PERCENT = Either(
-    Phrase("Divide percentages by 100; for scores before the softmax {}.", SCORES),
+PERCENT_REMEDY = Either(
+    Phrase("Divide percentages by 100; for scores before the softmax {}.", SCORES_REMEDY),
     file=Phrase(
         "For percentages pass {}; for scores before the softmax {}.",
         Option("percent", True),
-        SCORES,
+        SCORES_REMEDY,
     ),
 )
-FLOOR = Either(
-    "Pass clip=None or a floor such as clip=1e-6.",
-    shell="Leave --clip out or give a floor such as --clip 1e-6.",
+CLIP_REMEDY = Either(
+    "Pass clip=None or a bound such as clip=1e-6.",
+    shell="Leave --clip out or give a bound such as --clip 1e-6.",
 )
 
 
@@ -102,10 +107,10 @@ def clean_probs(
     with np.errstate(over="ignore", invalid="ignore"):  # infinities are refused by name later
         sums = clean @ np.ones(clean.shape[1])
     error = np.abs(sums - 1.0)
-    tolerance = TOLERANCE if values.dtype.itemsize >= 8 else TOLERANCE_FLOAT32
+    tolerance = ROW_SUM_TOL if values.dtype.itemsize >= 8 else ROW_SUM_TOL_FLOAT32
     if not (values.min() >= 0.0 and error.max() <= tolerance):
         _refuse(values, sums, tolerance, normalize)
-    noteworthy = error > NOTEWORTHY_ROW_ERROR
+    noteworthy = error > MIN_REPORTED_ROW_ERROR
     if noteworthy.any():
         clean /= np.where(noteworthy, sums, 1.0)[:, None]
     if keep_zeros:
@@ -114,22 +119,28 @@ def clean_probs(
         check_clip(clip, clean.shape[1])
         if clip == 0.0:
             rule = Phrase("be positive when {}", Option("clip", 0))
-            _refuse_first(clean == 0.0, clean, "probs", rule, FLOOR)
-        clean, raised, n_zeros, used = raise_zeros(clean, clip)
+            _refuse_first(clean == 0.0, clean, "probs", rule, CLIP_REMEDY)
+        clean, raised, n_zeros, used = clip_zeros(clean, clip)
     return Simplex(
         clean, None, names, raised, used, n_zeros, int(noteworthy.sum()), float(error.max())
     )
 
 
-def clean_logits(logits: Any, *, columns: Sequence[Hashable] | None = None) -> Simplex:
-    """Validate logits and return their softmax beside them."""
+def clean_logits(
+    logits: Any, *, columns: Sequence[Hashable] | None = None, keep_single: bool = False
+) -> Simplex:
+    """Validate logits and return their softmax beside them; see `MIN_LOGITS_KEPT_SINGLE`."""
     values, names = as_matrix(logits, "logits", columns)
     check_shape(values, "logits")
-    values = np.array(values, dtype=np.float64, order="C")
-    rule = f"be finite, at most {LARGEST_LOGIT:g} in size"
-    _refuse_first(np.isnan(values), values, "logits", rule, GAP)
-    _refuse_first(~(np.abs(values) <= LARGEST_LOGIT), values, "logits", rule, REPAIR)
-    shifted = np.exp(values - values.max(axis=1, keepdims=True))
+    single = keep_single and values.dtype == np.float32 and values.size >= MIN_LOGITS_KEPT_SINGLE
+    values = np.array(values, dtype=np.float32 if single else np.float64, order="C")
+    if not (float(values.min()) >= -MAX_ABS_LOGIT and float(values.max()) <= MAX_ABS_LOGIT):
+        values = values.astype(np.float64)  # 1e100 is infinite in single precision
+        rule = f"be finite, at most {MAX_ABS_LOGIT:g} in size"
+        _refuse_first(np.isnan(values), values, "logits", rule, GAP_REMEDY)
+        _refuse_first(~(np.abs(values) <= MAX_ABS_LOGIT), values, "logits", rule, ROW_REMEDY)
+    shifted = np.subtract(values, values.max(axis=1, keepdims=True), dtype=np.float64)
+    np.exp(shifted, out=shifted)
     shifted /= shifted.sum(axis=1, keepdims=True)
     return Simplex(shifted, values, names, None, None, 0, 0, 0.0)
 
@@ -167,11 +178,11 @@ def check_shape(values: Array, name: str) -> None:
 def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> None:
     """Raise for the first broken rule; return when `normalize` makes the row sums acceptable."""
     with np.errstate(invalid="ignore"):
-        _refuse_first(np.isnan(values), values, "probs", "be finite", GAP)
-        _refuse_first(~np.isfinite(values), values, "probs", "be finite", REPAIR)
+        _refuse_first(np.isnan(values), values, "probs", "be finite", GAP_REMEDY)
+        _refuse_first(~np.isfinite(values), values, "probs", "be finite", ROW_REMEDY)
         low, high = values < 0.0, values > 1.0 + tolerance
         tiny = not high.any() and values.min() > -tolerance
-        wrong = ROUNDING if tiny else PERCENT
+        wrong = ROUNDING_REMEDY if tiny else PERCENT_REMEDY
         _refuse_first(low | high, values, "probs", "lie in [0, 1]", wrong)
         off = np.abs(sums - 1.0) > tolerance if not normalize else sums <= 0.0
     if off.any():
@@ -180,14 +191,14 @@ def _refuse(values: Array, sums: Floats, tolerance: float, normalize: bool) -> N
         remedy: Phrase = Phrase("For rounded files pass {}.", whole)
         if normalize:
             remedy = Phrase("Drop that row.")
-        elif abs(sums[row] - 1.0) > ROUNDED:
+        elif abs(sums[row] - 1.0) > MAX_ROUNDING_ROW_ERROR:
             chosen = Phrase("Choose the columns that are classes with {}", Option("classes"))
             remedy = Phrase("{}, or pass {}.", chosen, whole)
         says = "each row of {argument} must sum to 1 (tolerance {:g}); {row} sums to {:.6g}."
         raise InputError(
             Phrase(says, tolerance, sums[row]),
             argument="probs",
-            rule=SUM,
+            rule=SUM_RULE,
             value=float(sums[row]),
             row=row,
             remedy=remedy,
@@ -215,7 +226,7 @@ def given_simplex(
             raise InputError(argument="probs", rule=rule, value=Phrase("neither"))
         return clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
     if probs is None:
-        return clean_logits(logits, columns=classes)
+        return clean_logits(logits, columns=classes, keep_single=True)
     given = clean_probs(probs, columns=classes, normalize=normalize, clip=clip)
     scores = clean_logits(logits, columns=given.names if classes is None else classes)
     if given.probs.shape != scores.probs.shape:

@@ -33,9 +33,9 @@ from .labels import is_missing
 
 WeightKind = Literal["frequency", "survey", "importance"]
 WEIGHT_KINDS = get_args(WeightKind)
-LARGEST_WEIGHT = 1e100
+MAX_WEIGHT = 1e100
 """Sums over the rows, and their products with log odds, stay finite."""
-COPIES = 4.0
+MEMORY_FACTOR_OF_EXPANSION = 4.0
 """Rows written out, what is made of them, and the labels drawn for them."""
 
 
@@ -61,7 +61,7 @@ class RowFacts:
         bad = self.weight != np.floor(self.weight)
         return int(np.argmax(bad)) if bad.any() else None
 
-    def n_counted(self, n_samples: int) -> float:
+    def n_observations(self, n_samples: int) -> float:
         """How many rows there were: the sum of the weights where they count rows."""
         if self.weight is None or not self.counts:
             return float(n_samples)
@@ -76,7 +76,7 @@ class RowFacts:
         """Refuse to test rows that are said to count 0.4 times."""
         row = self.first_fraction
         if row is not None and self.weight is not None:
-            raise fraction_found(float(self.weight[row]), row)
+            raise fractional_weight_error(float(self.weight[row]), row)
 
     def refuse_dependence(self) -> None:
         """Refuse rows for a test of rows that are independent, and each count as one or more."""
@@ -139,11 +139,11 @@ def clean_weight(weight: Any, n_samples: int) -> Floats | None:
             row=row,
             remedy="Drop those rows or give them the weight 0.",
         )
-    if float(values.max()) > LARGEST_WEIGHT:
-        row = int(np.argmax(values > LARGEST_WEIGHT))
+    if float(values.max()) > MAX_WEIGHT:
+        row = int(np.argmax(values > MAX_WEIGHT))
         raise InputError(
             argument="sample_weight",
-            rule=f"be at most {LARGEST_WEIGHT:g}",
+            rule=f"be at most {MAX_WEIGHT:g}",
             value=float(values[row]),
             row=row,
             remedy="Divide all weights by the largest.",
@@ -158,7 +158,7 @@ def written_times(weight: Floats, n_columns: int) -> Codes:
     total = float(weight.sum())
     message = Phrase("{} rows written out, as often as their weight says, take", f"{total:,.0f}")
     remedy = Phrase("Pass {}, or divide the counts.", Option("weight_kind", "importance"))
-    refuse_beyond(8.0 * COPIES * n_columns * total, message, remedy)
+    refuse_beyond(8.0 * MEMORY_FACTOR_OF_EXPANSION * n_columns * total, message, remedy)
     return weight.astype(np.intp)
 
 
@@ -168,7 +168,7 @@ def no_weight() -> InputError:
     return InputError(argument="sample_weight", rule=rule, remedy=remedy)
 
 
-def fraction_found(weight: float, row: int | None = None) -> InputError:
+def fractional_weight_error(weight: float, row: int | None = None) -> InputError:
     """Return the error of a weight that is said to be a count, and is none."""
     return InputError(
         argument="sample_weight",

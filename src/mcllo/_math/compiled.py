@@ -6,7 +6,8 @@
 `is_for`              whether C takes such rows
 `address`             where an array's numbers begin
 `terms`               those of A(theta), for `_math/kernel`
-`fill`                the minima of `_math/many_fits`
+`moments`, `product`  of many classes, for `_math/hessian_products`
+`fill`                the minima of `_math/batched_fits`
 `direction`           a step of `_math/newton`
 `softmax`, `log`      down the columns of a table, of every number
 `fill_log_odds`       of rows of probabilities
@@ -38,13 +39,13 @@ from .._ground.results import Floats
 from ..exceptions import InputError
 
 SOURCE = Path(__file__).with_name("kernel.c")
-ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
-LIBRARY = Path(__file__).with_name(f"libkernel.{ENDING}")
+LIBRARY_SUFFIX = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
+LIBRARY = Path(__file__).with_name(f"libkernel.{LIBRARY_SUFFIX}")
 
-MOST_COMPARED = 128
+MAX_COMPARED_CLASSES = 128
 """Classes beside the baseline up to which C is used; from about 250 BLAS is faster."""
 
-MOST_SOLVED = 60
+MAX_SOLVED_PARAMETERS = 60
 """Parameters up to which a step is solved for in C; fits of more take one such step or two."""
 
 
@@ -91,6 +92,8 @@ def _load(path: Path) -> ctypes.CDLL | None:
     pointer, size = ctypes.c_void_p, ctypes.c_ssize_t
     found.mcllo_minimize.argtypes = [ctypes.c_int, ctypes.POINTER(_Problems)]
     found.mcllo_pass.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, ctypes.c_int, pointer]
+    found.mcllo_moments.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, *[pointer] * 3]
+    found.mcllo_product.argtypes = [ctypes.c_int, pointer, pointer, *[size] * 3, *[pointer] * 4]
     found.mcllo_direction.argtypes = [ctypes.c_int, size, *[pointer] * 3]
     found.mcllo_softmax.argtypes = [ctypes.c_int, pointer, size, size, size, pointer]
     found.mcllo_log.argtypes = [ctypes.c_int, pointer, size]
@@ -118,27 +121,57 @@ def kernel_name() -> str:
 
 def is_for(log_odds: NDArray[Any]) -> bool:
     """Whether C takes such log odds: float64, rows side by side, not too many classes."""
-    if library() is None or log_odds.dtype != np.float64 or len(log_odds) > MOST_COMPARED:
+    return len(log_odds) <= MAX_COMPARED_CLASSES and is_for_many(log_odds)
+
+
+def is_for_many(log_odds: NDArray[Any]) -> bool:
+    """Whether C takes such log odds where no Hessian is asked for: of any number of classes."""
+    if library() is None or log_odds.dtype != np.float64:
         return False
     return log_odds.strides[-1] == 8 or log_odds.shape[-1] == 1
 
 
 def terms(
-    odds: int, root: int | None, theta: Floats, n: int, stride: int, light: bool
+    odds: int, root: int | None, theta: Floats, n: int, stride: int, diagonal_only: bool
 ) -> tuple[float, Floats, Floats]:
-    """Return A(theta), its gradient and its Hessian, or its diagonal where `light`.
+    """Return A(theta), its gradient and its Hessian, or its diagonal where `diagonal_only`.
 
     `odds` and `root` are addresses of the first row's; log odds are `stride` numbers apart.
     """
     found, size = library(), len(theta)
-    made = np.empty(2 * size + 1 + (size if light else size * size))
+    made = np.empty(2 * size + 1 + (size if diagonal_only else size * size))
     made[:size] = theta
     assert found is not None
-    given = (odds, root, size // 2, n, stride, light, address(made))
+    given = (odds, root, size // 2, n, stride, diagonal_only, address(made))
     if found.mcllo_pass(_level(found), *given):
         raise MemoryError
     gradient, hessian = made[size + 1 : 2 * size + 1], made[2 * size + 1 :]
-    return float(made[size]), gradient, hessian if light else hessian.reshape(size, size)
+    return float(made[size]), gradient, hessian if diagonal_only else hessian.reshape(size, size)
+
+
+def moments(
+    odds: int, root: int | None, theta: Floats, n: int, stride: int, logs: Floats
+) -> Floats:
+    """Return the sums of `mcllo_moments`, (1 + 6 K,), and fill `logs` with A of each row."""
+    found, k = library(), len(theta) // 2
+    made = np.empty(1 + 6 * k)
+    assert found is not None
+    given = (odds, root, k, n, stride, address(theta), address(logs), address(made))
+    if found.mcllo_moments(_level(found), *given):
+        raise MemoryError
+    return made
+
+
+def product(
+    odds: int, root: int | None, theta: Floats, n: int, stride: int, logs: Floats, v: Floats
+) -> Floats:
+    """Return ``sum_i a_i (a_i . v)``, (2 K,), given A of each row at `theta`."""
+    found, made = library(), np.empty(len(theta))
+    assert found is not None
+    given = (odds, root, len(theta) // 2, n, stride, *map(address, (theta, logs, v, made)))
+    if found.mcllo_product(_level(found), *given):
+        raise MemoryError
+    return made
 
 
 def fill(
@@ -174,7 +207,7 @@ def fill(
 def direction(hessian: Floats, gradient: Floats) -> Floats | None:
     """Return ``-H^-1 g`` as `_math/newton` wants it; None without C, or of many numbers."""
     found, size = library(), len(gradient)
-    if found is None or size > MOST_SOLVED:
+    if found is None or size > MAX_SOLVED_PARAMETERS:
         return None
     arrays = [np.ascontiguousarray(each, np.float64) for each in (hessian, gradient)]
     arrays.append(made := np.empty(size))

@@ -174,6 +174,20 @@ PUBLIC int mcllo_labels(int level, const double *probs, const double *u, Size c,
     return WIDEST(level, labels, probs, u, c, n, count, labels);
 }
 
+/* made: A(theta); sums of w g and w g l, of w g l^2, and of w g^2 (1, l, l^2), each for K classes.
+   logs: A of each row, which `mcllo_product` wants. */
+PUBLIC int mcllo_moments(int level, const double *odds, const double *root, Size k, Size n,
+                         Size stride, const double *theta, double *logs, double *made) {
+    return WIDEST(level, moments, odds, root, k, n, stride, theta, logs, made);
+}
+
+/* made: sum_i a_i (a_i . v), (2K). */
+PUBLIC int mcllo_product(int level, const double *odds, const double *root, Size k, Size n,
+                         Size stride, const double *theta, const double *logs, const double *v,
+                         double *made) {
+    return WIDEST(level, product, odds, root, k, n, stride, theta, logs, v, made);
+}
+
 /* Add up, for each class, the labels (count, n) and the values (c, n) of the rows that have it. */
 PUBLIC int mcllo_label_sums(const Size *labels, const double *values, Size c, Size n, Size count,
                             double *counts, double *sums) {
@@ -563,6 +577,104 @@ static TARGET int NAME(softmax)(double *eta, Size k, Size n, Size stride, double
                 eta[j * stride + first + i] = g[j * BLOCK + i] * scale[i];
         COPY(logs + first, own, m);
     }
+    free(memory);
+    return 0;
+}
+
+/* SIDE * LANES rows from `first` on: where their log odds are and how far apart, roots of weights,
+   0 for rows beyond the last, and how many rows there are. */
+static inline TARGET Size NAME(some)(const double **odds, const double *roots, Size k, Size n,
+                                     Size *stride, Size first, double *tail, double *root) {
+    Size step = SIDE * LANES, m = n - first < step ? n - first : step;
+    for (Size i = 0; i < step; i++) root[i] = i < m ? (roots ? roots[first + i] : 1.0) : 0.0;
+    *odds += first;
+    if (m < step) {
+        for (Size j = 0; j < k; j++) COPY(tail + j * step, *odds + j * *stride, m);
+        *odds = tail, *stride = step;
+    }
+    return m;
+}
+
+/* For many classes: no row's products, whose sums would be a matrix. */
+static TARGET int NAME(moments)(const double *all, const double *roots, Size k, Size n, Size apart,
+                                const double *theta, double *logs, double *made) {
+    Size step = SIDE * LANES;
+    void *memory = malloc((size_t)(k * (6 * LANES + BLOCK + step) + 8) * sizeof(double));
+    if (!memory) return 1;
+    V *sums = (V *)(((uintptr_t)memory + 63) & ~(uintptr_t)63), value = {0};
+    double *g = (double *)(sums + 6 * k), *tail = g + k * BLOCK, root[SIDE * LANES], own_logs[SIDE * LANES];
+    memset(sums, 0, (size_t)(6 * k) * sizeof(V));
+    CLEAR(tail, k * step);
+    for (Size first = 0; first < n; first += step) {
+        const double *odds = all;
+        Size stride = apart, m = NAME(some)(&odds, roots, k, n, &stride, first, tail, root);
+        V top[SIDE], sum[SIDE], weight[SIDE], scale[SIDE];
+        NAME(exponentials)(theta, k, 0.0, odds, stride, g, top, sum);
+        EACH {
+            V own = NAME(log)(sum[e]) + top[e];
+            weight[e] = NAME(load)(root + e * LANES), weight[e] *= weight[e];
+            value += weight[e] * own, scale[e] = 1.0 / sum[e];
+            NAME(store)(own_logs + e * LANES, own);
+        }
+        COPY(logs + first, own_logs, m);
+        for (Size j = 0; j < k; j++) {
+            V s[6];
+            for (int t = 0; t < 6; t++) s[t] = sums[6 * j + t];
+            EACH {
+                V l = NAME(load)(odds + j * stride + e * LANES);
+                V p = NAME(load)(g + j * BLOCK + e * LANES) * scale[e], w = weight[e] * p, q = w * p;
+                V wl = w * l, ql = q * l;
+                s[0] += w, s[1] += wl, s[2] += wl * l, s[3] += q, s[4] += ql, s[5] += ql * l;
+            }
+            for (int t = 0; t < 6; t++) sums[6 * j + t] = s[t];
+        }
+    }
+    made[0] = NAME(added)(value);
+    for (Size j = 0; j < k; j++)
+        for (int t = 0; t < 6; t++) made[1 + t * k + j] = NAME(added)(sums[6 * j + t]);
+    free(memory);
+    return 0;
+}
+
+static TARGET int NAME(product)(const double *all, const double *roots, Size k, Size n, Size apart,
+                                const double *theta, const double *logs, const double *v,
+                                double *made) {
+    Size step = SIDE * LANES;
+    void *memory = malloc((size_t)(2 * k * (LANES + step) + 8) * sizeof(double));
+    if (!memory) return 1;
+    V *sums = (V *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+    double *g = (double *)(sums + 2 * k), *tail = g + k * step, root[SIDE * LANES], own_logs[SIDE * LANES] = {0};
+    memset(sums, 0, (size_t)(2 * k) * sizeof(V));
+    CLEAR(tail, k * step);
+    for (Size first = 0; first < n; first += step) {
+        const double *odds = all;
+        Size stride = apart, m = NAME(some)(&odds, roots, k, n, &stride, first, tail, root);
+        V log[SIDE], dot[SIDE] = {{0}};
+        COPY(own_logs, logs + first, m);
+        EACH log[e] = NAME(load)(own_logs + e * LANES);
+        for (Size j = 0; j < k; j++) {
+            const double *own = odds + j * stride;
+            V x[SIDE], l[SIDE];
+            EACH l[e] = NAME(load)(own + e * LANES), x[e] = l[e] * theta[k + j] + theta[j] - log[e];
+            for (Size i = 0; i < step; i += 8) __builtin_prefetch(own + step + i);
+            NAME(exp)(x);
+            EACH NAME(store)(g + j * step + e * LANES, x[e]), dot[e] += x[e] * (l[e] * v[k + j] + v[j]);
+        }
+        EACH {
+            V r = NAME(load)(root + e * LANES);
+            dot[e] *= r * r;
+        }
+        for (Size j = 0; j < k; j++) {
+            V s0 = sums[2 * j], s1 = sums[2 * j + 1];
+            EACH {
+                V p = NAME(load)(g + j * step + e * LANES) * dot[e];
+                s0 += p, s1 += p * NAME(load)(odds + j * stride + e * LANES);
+            }
+            sums[2 * j] = s0, sums[2 * j + 1] = s1;
+        }
+    }
+    for (Size j = 0; j < k; j++)
+        made[j] = NAME(added)(sums[2 * j]), made[k + j] = NAME(added)(sums[2 * j + 1]);
     free(memory);
     return 0;
 }

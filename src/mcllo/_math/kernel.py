@@ -26,44 +26,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .._ground.threads import borrowed, one_blas_thread, ordered_map, threads_for
+from .._ground.threads import borrow_buffer, one_blas_thread, ordered_map, threads_for
 from . import compiled
 
 CHUNK_ELEMENTS = 75_000
 """Elements of one (K, rows) buffer: small enough that the buffers of a chunk stay in cache."""
-MOST_GROUPS = 32
+MAX_CHUNK_ROWS = 1000
+"""Rows of a chunk of many classes: a chunk of 2 K rows would be tens of megabytes."""
+MAX_CHUNK_GROUPS = 32
 """Groups of chunks whose sums are kept apart and added in order."""
-GROUP_ELEMENTS, IN_C = 2**22, 2**16
-"""K times K of all of them together, about; in C, which needs no small chunks, fewer."""
-ROUGH, ENOUGH_ROWS = 7, 5
-"""One of so many groups is enough for a rough Hessian, where it has so many rows a parameter."""
-LIGHT, LIGHTER = 1, 2
-SAFE = 600.0
-SAFE_SINGLE, SAFE_BOTH = 80.0, 300.0
-"""Largest eta whose exponentials, thousands of them, can be added without overflow; and of either
-sign, where no probability comes near exp(LOWEST)."""
-LOWEST = -708.0
+MAX_GROUP_ELEMENTS = 2**22
+"""Elements of the K times K sums of all groups together, about."""
+MAX_GROUP_ELEMENTS_IN_C = 2**16
+"""The same in C, which needs no small chunks: fewer groups."""
+SUBSAMPLE_STRIDE = 7
+"""A subsampled Hessian takes one of so many groups."""
+MIN_ROWS_PER_PARAMETER = 5
+"""Rows a parameter from which one of `SUBSAMPLE_STRIDE` groups is enough."""
+WHOLE_HESSIAN = 0
+"""Value of `hessian_part`: the whole Hessian is computed."""
+DIAGONAL_ONLY = 1
+"""Value of `hessian_part`: the Hessian's diagonal is computed, not the rest of it."""
+NO_SECOND_DERIVATIVES = 2
+"""Value of `hessian_part`: nothing of the Hessian is computed."""
+MAX_SAFE_ETA = 600.0
+"""Largest eta whose exponentials, thousands of them, can be added without overflow."""
+MAX_SAFE_ETA_FLOAT32 = 80.0
+"""The same in single precision."""
+MAX_SAFE_ABS_ETA = 300.0
+"""Largest eta of either sign where no probability comes near exp(MIN_EXPONENT)."""
+MIN_EXPONENT = -708.0
 """exp of less is 0, as in C: what comes next would be numbers of fewer and fewer digits."""
-ROUNDED_UP = 1.0 + 2e-15
+DIAGONAL_ROUNDING_FACTOR = 1.0 + 2e-15
 """The Hessian is a positive diagonal less a gram matrix; the diagonal is enlarged by more than its
 rounding, so that the difference stays positive definite where rows are saturated."""
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class Derivatives:
     """Value, gradient and Hessian of a function that is a sum over rows; sums of rows add."""
 
     value: float
     gradient: Floats
     hessian: Floats
 
-    def __add__(self, other: Terms) -> Terms:
+    def __add__(self, other: Derivatives) -> Derivatives:
         value, gradient = self.value + other.value, self.gradient + other.gradient
-        return Terms(value, gradient, self.hessian + other.hessian)
+        return Derivatives(value, gradient, self.hessian + other.hessian)
 
 
 class LogPartition:
-    """``theta -> Terms`` of A(theta) for fixed log odds (K, n).
+    """``theta -> Derivatives`` of A(theta) for fixed log odds (K, n).
 
     Rows are worked through in chunks that stay in cache, with buffers that are made once. Chunks
     are gathered in groups that depend on the shape alone, and groups are added in order: the number
@@ -85,78 +98,85 @@ class LogPartition:
         self.log_odds, self.weight = log_odds, weight
         self.n_compared, self.n_samples = k, n = log_odds.shape
         self.n_threads = threads_for(log_odds.size, n_jobs)
-        self._rows = min(n, max(256, CHUNK_ELEMENTS // k, 2 * k))
+        self._rows = min(n, max(256, CHUNK_ELEMENTS // k, min(2 * k, MAX_CHUNK_ROWS)))
         self._root = None if weight is None else np.sqrt(weight)
         self._in_c = compiled.is_for(log_odds)
         self._at = compiled.address(log_odds), compiled.address(self._root)
-        most_groups = (IN_C if self._in_c else GROUP_ELEMENTS) // (k * k)
-        most_groups = max(ROUGH + 1 if self._in_c else 2, min(MOST_GROUPS, most_groups))
+        most_groups = (MAX_GROUP_ELEMENTS_IN_C if self._in_c else MAX_GROUP_ELEMENTS) // (k * k)
+        most_groups = max(
+            SUBSAMPLE_STRIDE + 1 if self._in_c else 2, min(MAX_CHUNK_GROUPS, most_groups)
+        )
         self._group = self._rows * -(-n // (self._rows * most_groups))
         self._groups = range(0, n, self._group)
         self._spare: list[Floats] = [] if buffers is None else buffers
         self._dtype = dtype
 
-    def __call__(self, theta: Floats) -> Terms:
+    def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`."""
         return self._sum(theta, self._groups)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.log_odds, self.weight)  # addresses are this process's
 
-    def light(self, theta: Floats, *, diagonal: bool = True) -> Terms:
+    def without_hessian(self, theta: Floats, *, diagonal: bool = True) -> Derivatives:
         """Return value, gradient and, but for NumPy where it is not asked for, H's diagonal."""
-        return self._sum(theta, self._groups, LIGHT if diagonal else LIGHTER)
+        return self._sum(theta, self._groups, DIAGONAL_ONLY if diagonal else NO_SECOND_DERIVATIVES)
 
-    def rough(self, theta: Floats) -> Floats:
-        """Return the Hessian, about: from some of the rows, where they are many."""
-        enough = 2 * ENOUGH_ROWS * self.n_compared * ROUGH <= self.n_samples
-        few = self._groups[::ROUGH] if enough else self._groups
+    def subsampled_hessian(self, theta: Floats) -> Floats:
+        """Return the Hessian estimated from every seventh group of rows, where they are many."""
+        enough = 2 * MIN_ROWS_PER_PARAMETER * self.n_compared * SUBSAMPLE_STRIDE <= self.n_samples
+        few = self._groups[::SUBSAMPLE_STRIDE] if enough else self._groups
         n_rows = sum(min(self._group, self.n_samples - first) for first in few)
         return self._sum(theta, few).hessian * (self.n_samples / n_rows)
 
-    def _sum(self, theta: Floats, groups: range, light: int = 0) -> Terms:
+    def _sum(self, theta: Floats, groups: range, hessian_part: int = WHOLE_HESSIAN) -> Derivatives:
         """Return the sum over groups, in order."""
         if len(groups) == 1 and self._in_c:
-            return self._by_c(theta, light, 0)
-        work = partial(self._by_c if self._in_c else self._by_numpy, theta, light)
+            return self._by_c(theta, hessian_part, 0)
+        work = partial(self._by_c if self._in_c else self._by_numpy, theta, hessian_part)
         with one_blas_thread(4 * self.n_compared**2 * self._rows):
             first, *others = ordered_map(work, groups, self.n_threads)
-        return sum(others, start=first)
+        for other in others:  # in place: of many classes a Hessian is tens of megabytes
+            whole = np.add(first.hessian, other.hessian, out=first.hessian)
+            first = Derivatives(first.value + other.value, first.gradient + other.gradient, whole)
+        return first
 
-    def _by_c(self, theta: Floats, light: int, first: int) -> Terms:
-        """Return the Terms of the group of rows from `first`."""
+    def _by_c(self, theta: Floats, hessian_part: int, first: int) -> Derivatives:
+        """Return value, gradient and Hessian of the group of rows that begins at `first`, by C."""
         n, (odds, root) = min(self._group, self.n_samples - first), self._at
         root = None if root is None else root + 8 * first
         stride = self.log_odds.strides[0] // 8
-        return Terms(*compiled.terms(odds + 8 * first, root, theta, n, stride, light > 0))
+        return Derivatives(
+            *compiled.terms(odds + 8 * first, root, theta, n, stride, hessian_part != WHOLE_HESSIAN)
+        )
 
-    def _by_numpy(self, theta: Floats, light: int, first: int) -> Terms:
-        """Return the same without C."""
+    def _by_numpy(self, theta: Floats, hessian_part: int, first: int) -> Derivatives:
+        """Return value, gradient and Hessian of that group of rows, by NumPy."""
         k, value, last = self.n_compared, 0.0, min(self.n_samples, first + self._group)
         linear, own, squares = np.zeros(2 * k), np.zeros(2 * k), np.zeros(k)
         gram = np.zeros((2 * k, 2 * k))
-        with borrowed(self._spare, (2 * k + 1, self._rows), self._dtype) as buffer:
+        with borrow_buffer(self._spare, (2 * k + 1, self._rows), self._dtype) as buffer:
             for start in range(first, last, self._rows):
                 stack, odds, root = self._filled(theta, start, buffer)
                 value += float(stack[-1] @ root.astype(np.float64))
                 linear += stack[:-1] @ root
-                if light == LIGHTER:
+                if hessian_part == NO_SECOND_DERIVATIVES:
                     continue
                 whole = odds if self._root is None else odds * root
                 squares += np.einsum("ji,ji->j", stack[k:-1], whole)
-                if light:
+                if hessian_part != WHOLE_HESSIAN:
                     own += np.einsum("ji,ji->j", stack[:-1], stack[:-1])
                 else:
                     gram += stack[:-1] @ stack[:-1].T
-        if light:
+        if hessian_part != WHOLE_HESSIAN:
             second = np.concatenate([linear[:k], squares])
-            return Terms(value, linear, ROUNDED_UP * second - own)
-        hessian, j = -gram, np.arange(k)
-        hessian[j, j] += ROUNDED_UP * linear[:k]
-        hessian[k + j, k + j] += ROUNDED_UP * squares
+            return Derivatives(value, linear, DIAGONAL_ROUNDING_FACTOR * second - own)
+        hessian, j = np.negative(gram, out=gram), np.arange(k)
+        hessian[j, j] += DIAGONAL_ROUNDING_FACTOR * linear[:k]
+        hessian[k + j, k + j] += DIAGONAL_ROUNDING_FACTOR * squares
         hessian[j, k + j] += linear[k:]
         hessian[k + j, j] += linear[k:]
-        return Terms(value, linear, hessian)
+        return Derivatives(value, linear, hessian)
 
     def _filled(
         self, theta: Floats, start: int, buffer: Floats
@@ -167,7 +187,7 @@ class LogPartition:
         g = stack[:k]
         np.multiply(odds, theta[k:, None], out=g)
         g += theta[:k, None]
-        stack[-1] = against_zero(g)
+        stack[-1] = softmax_with_reference(g)
         if self._root is None:
             root = np.ones(odds.shape[1], buffer.dtype)
         else:
@@ -178,10 +198,10 @@ class LogPartition:
         return stack, odds, root
 
 
-def against_zero(eta: Floats, axis: int = 0) -> Floats:
+def softmax_with_reference(eta: Floats, axis: int = 0) -> Floats:
     """Replace eta by ``softmax(eta, 0)``, less its last; return log-sum-exp."""
     top: Any = 0.0
-    safe = SAFE if eta.dtype == np.float64 else SAFE_SINGLE
+    safe = MAX_SAFE_ETA if eta.dtype == np.float64 else MAX_SAFE_ETA_FLOAT32
     if eta.max() >= safe:
         top = eta.max(axis=axis, keepdims=True)
         top[top < safe] = 0.0
@@ -202,14 +222,14 @@ def softmax(eta: Floats) -> Floats:
         return found
     top: Any = 0.0
     single = eta.dtype != np.float64  # errors of exp add up over many rows; that of exp(0) is 0
-    some = single or np.vdot(eta, eta) > SAFE_BOTH**2  # a quick look, enough of few rows
-    if some and (single or max(eta.max(), -eta.min()) > SAFE_BOTH):
+    some = single or np.vdot(eta, eta) > MAX_SAFE_ABS_ETA**2  # a quick look, enough of few rows
+    if some and (single or max(eta.max(), -eta.min()) > MAX_SAFE_ABS_ETA):
         top = eta.max(axis=0)
         if not single:  # what other rows have changes no digit
-            top[(top <= SAFE_BOTH) & (eta.min(axis=0) >= -SAFE_BOTH)] = 0.0
+            top[(top <= MAX_SAFE_ABS_ETA) & (eta.min(axis=0) >= -MAX_SAFE_ABS_ETA)] = 0.0
         eta -= top
-        if eta.min() < LOWEST:
-            eta[eta < LOWEST] = -np.inf
+        if eta.min() < MIN_EXPONENT:
+            eta[eta < MIN_EXPONENT] = -np.inf
     np.exp(eta, out=eta)
     total: Floats = np.add.reduce(eta, axis=0)
     eta /= total
@@ -218,7 +238,7 @@ def softmax(eta: Floats) -> Floats:
     return total
 
 
-def mapped(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:
+def predicted_probabilities(theta: Floats, odds: Floats) -> tuple[Floats, Floats]:
     """Return ``softmax(eta, 0)``, the baseline last, and log-sum-exp of the rows.
 
     Parameters (2K,) and log odds (K, n), or one set for each of B tables: (2K, B) and (K, B, n).

@@ -4,20 +4,20 @@ Conventions, stated here once: the baseline is the last of the c classes and has
 ``K = c - 1``; arrays over rows are transposed, ``(K, n)``, because a reduction over a short last
 axis is slow; ``theta = (tau_1 .. tau_K, gamma_1 .. gamma_K)``; the identity is ``theta0 = (0, 1)``.
 
-====================  =====================================================  ==========
-log odds              ``l_ji = log(x_ij / x_ic)``                            (K, n)
-eta                   ``eta_ji = tau_j + gamma_j l_ji``, tau = log(delta)    Eq. (1)
-recalibrated          ``g_i = softmax(eta_1i, ..., eta_Ki, 0)``              Eq. (3)-(4)
+====================  =================================================================  ===========
+log odds              ``l_ji = log(x_ij / x_ic)``                                        (K, n)
+eta                   ``eta_ji = tau_j + gamma_j l_ji``, tau = log(delta)                Eq. (1)
+recalibrated          ``g_i = softmax(eta_1i, ..., eta_Ki, 0)``                          Eq. (3)-(4)
 log partition         ``A(theta) = sum_i w_i log(1 + sum_j exp eta_ji)``
-sufficient statistic  ``s = (sum_i w_i 1[y_i=j]; sum_i w_i 1[y_i=j] l_ji)``  (2K,)
-negative log lik.     ``A(theta) - theta . s``                               Eq. (5)
+sufficient statistic  ``s = (sum_i w_i 1[y_i=j]; sum_i w_i 1[y_i=j] l_ji)``              (2K,)
+negative log lik.     ``A(theta) - theta . s``                                           Eq. (5)
 gradient of A         ``(sum_i w_i g_ji; sum_i w_i g_ji l_ji)``
 Hessian of A          ``sum_i w_i Z_i' (diag g_i - g_i g_i') Z_i``, Z_i = [I, diag l_i]
-====================  =====================================================  ==========
+====================  =================================================================  ===========
 
 The labels enter only through s; A and its derivatives never see them. Both are sums over rows, so
-`Terms` add. The softmax form equals Eq. (3) after dividing by ``x_ic ** gamma_j``; it needs no
-powers and stays finite for any finite log odds.
+`Derivatives` add. The softmax form equals Eq. (3) after dividing by ``x_ic ** gamma_j``; it needs
+no powers and stays finite for any finite log odds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._ground.threads import ordered_map, threads_for
 from .compiled import fill_log_odds
-from .kernel import CHUNK_ELEMENTS, Terms, mapped
+from .kernel import CHUNK_ELEMENTS, Derivatives, predicted_probabilities
 
 
 def identity_theta(n_compared: int) -> Floats:
@@ -82,30 +82,30 @@ def sufficient_statistic(
 
 
 class Likelihood:
-    """``theta -> Terms`` of the negative log likelihood ``A(theta) - theta . s``."""
+    """``theta -> Derivatives`` of the negative log likelihood ``A(theta) - theta . s``."""
 
-    def __init__(self, partition: Callable[[Floats], Terms], statistic: Floats) -> None:
+    def __init__(self, partition: Callable[[Floats], Derivatives], statistic: Floats) -> None:
         self.partition, self.statistic = partition, statistic
 
-    def __call__(self, theta: Floats) -> Terms:
+    def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`."""
-        return self.of(theta, self.partition(theta))
+        return self.from_partition(theta, self.partition(theta))
 
-    def of(self, theta: Floats, terms: Terms) -> Terms:
-        """Return them from those of A."""
+    def from_partition(self, theta: Floats, terms: Derivatives) -> Derivatives:
+        """Return value, gradient and Hessian from those of A at `theta`."""
         value = terms.value - float(theta @ self.statistic)
-        return Terms(value, terms.gradient - self.statistic, terms.hessian)
+        return Derivatives(value, terms.gradient - self.statistic, terms.hessian)
 
 
-class Restricted:
-    """``x -> Terms`` of an objective at ``theta = origin + basis x``, with a ridge on theta.
+class RestrictedObjective:
+    """``x -> Derivatives`` of an objective at ``theta = origin + basis x``, with a ridge on theta.
 
     The ridge is ``penalty/2 |theta - centre|^2``; without a `basis` x is ``theta - origin``.
     """
 
     def __init__(
         self,
-        objective: Callable[[Floats], Terms],
+        objective: Callable[[Floats], Derivatives],
         origin: Floats,
         basis: Floats | None = None,
         penalty: float = 0.0,
@@ -118,17 +118,17 @@ class Restricted:
         """Return theta at `x`."""
         return self.origin + (x if self.basis is None else self.basis @ x)
 
-    def __call__(self, x: Floats) -> Terms:
+    def __call__(self, x: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `x`."""
         theta = self.theta(x)
         terms = self.objective(theta)
         if self.penalty:
             away = theta - self.centre
             pull, curved = self.penalty * away, self.penalty * np.eye(len(theta))
-            terms += Terms(0.5 * float(pull @ away), pull, curved)
+            terms += Derivatives(0.5 * float(pull @ away), pull, curved)
         if (b := self.basis) is None:
             return terms
-        return Terms(terms.value, b.T @ terms.gradient, b.T @ terms.hessian @ b)
+        return Derivatives(terms.value, b.T @ terms.gradient, b.T @ terms.hessian @ b)
 
 
 def recalibrate(
@@ -157,7 +157,7 @@ def _recalibrated(
     made = np.empty((n, k + 1))
 
     def work(rows: slice) -> None:
-        g, _ = mapped(theta, odds_of(rows))
+        g, _ = predicted_probabilities(theta, odds_of(rows))
         made[rows, :b], made[rows, b], made[rows, b + 1 :] = g[:b].T, g[k], g[b:k].T
 
     _in_chunks(work, n, k, n_jobs)

@@ -28,16 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ground.results import Floats
-from .kernel import CHUNK_ELEMENTS, Terms, softmax
+from .kernel import CHUNK_ELEMENTS, Derivatives, softmax
 
 TINY = 1e-300
 """Probability of a label down to which its loss is known better from it than from eta."""
-LOOKED_AT, COUNTED = 100, 5
-"""Rows for each feature that `class_blocks` looks at, and that it counts one by one."""
+N_SAMPLED_ROWS_PER_FEATURE = 100
+"""Rows for each feature that `class_blocks` looks at."""
+N_COUNTED_ROWS_PER_FEATURE = 5
+"""Rows for each feature that `class_blocks` counts one by one."""
 
 
 class LinearMapLoss:
-    """``theta -> Terms`` of the negative log likelihood for fixed scores; buffers are reused.
+    """``theta -> Derivatives`` of the negative log likelihood for fixed scores; buffers are reused.
 
     `classes` are the columns of the m classes that are modelled, by default all c, and `codes` say
     which of these came true. ``diagonal=True`` is the vector map, otherwise the matrix map.
@@ -65,7 +67,7 @@ class LinearMapLoss:
         self._products = np.empty(size * self._rows)
         self.statistic = self._label_sums(weight)
 
-    def __call__(self, theta: Floats) -> Terms:
+    def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`, flat: class after class."""
         m, d = self.shape
         value, gram, blocks = 0.0, np.zeros((m * d, m * d)), np.zeros((m, d, d))
@@ -83,7 +85,7 @@ class LinearMapLoss:
         for j in range(m):
             hessian[j * d : (j + 1) * d, j * d : (j + 1) * d] += blocks[j]
         gradient = blocks[:, :, -1] - self.statistic  # the last feature is 1
-        return Terms(value, gradient.ravel(), hessian)
+        return Derivatives(value, gradient.ravel(), hessian)
 
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return what `__call__` does, without the Hessian; labels enter by their sums alone."""
@@ -117,10 +119,10 @@ class LinearMapLoss:
     def class_blocks(self, theta: Floats, gram: Floats) -> Floats:
         """Return the Hessian's blocks on single classes, about, shape (m, d, d); `feature_gram`."""
         m, d = self.shape
-        step = max(1, self.n_samples // (LOOKED_AT * d))
+        step = max(1, self.n_samples // (N_SAMPLED_ROWS_PER_FEATURE * d))
         some = slice(None, None, step)
         root = self.root[some]
-        n, counted = len(root), min(len(root), COUNTED * d)
+        n, counted = len(root), min(len(root), N_COUNTED_ROWS_PER_FEATURE * d)
         g = self._eta(theta, self.scores[:, some])
         softmax(g)
         spread = g * (1.0 - g)

@@ -13,9 +13,10 @@ On the way the likelihood of its own rows grows to 1, and that of the others to 
 class j; it can be no more. Once these rows are gone other classes may leave, so ask again. What
 remains may still have no maximum: directions that move several classes at a time are not seen here.
 
-`Peeled.theta` stands for the limit with finite parameters. With ``B = log(K W / LOST)``, W being
-the total weight, a class that left has eta of at most ``-B`` in rows of others, and in its own rows
-eta exceeds the log of what the others sum to by B: all of them together cost about `LOST`.
+`SeparatedClasses.theta` stands for the limit with finite parameters. With ``B = log(K W /
+MAX_LOST_LOG_LIKELIHOOD)``, W being the total weight, a class that left has eta of at most ``-B`` in
+rows of others, and in its own rows eta exceeds the log of what the others sum to by B: all of them
+together cost about `MAX_LOST_LOG_LIKELIHOOD`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from .kernel import softmax
 
 Mask = NDArray[np.bool_]
 
-LOST = 1e-10
+MAX_LOST_LOG_LIKELIHOOD = 1e-10
 """Log likelihood that finite parameters may miss of the supremum."""
-CLEAR = 1e-9
+RELATIVE_GAP_TOL = 1e-9
 """Part of the log odds by which rows must lie apart."""
 
 
 @dataclass(frozen=True, eq=False)
-class Peeled:
+class SeparatedClasses:
     """What is left of rows and classes, and what went."""
 
     counted: Mask
@@ -57,7 +58,7 @@ class Peeled:
     def theta(self, theta: Floats, log_odds: Floats, codes: Codes, total_weight: float) -> Floats:
         """Return `theta` with finite parameters for the classes that left, the last ones first."""
         k, theta = len(log_odds), theta.copy()
-        reach = float(np.log(k * max(total_weight, 1.0) / LOST))
+        reach = float(np.log(k * max(total_weight, 1.0) / MAX_LOST_LOG_LIKELIHOOD))
         rows, classes = self.rows.copy(), self.classes.copy()
         for gone in reversed(self.rounds):
             rows |= self.counted & np.isin(codes, gone)
@@ -70,20 +71,22 @@ class Peeled:
         return theta
 
 
-def peel(log_odds: Floats, codes: Codes, weight: Floats | None = None) -> Peeled:
+def separate_classes(
+    log_odds: Floats, codes: Codes, weight: Floats | None = None
+) -> SeparatedClasses:
     """Return what is left when all classes left that can; code K stands for the baseline."""
     k, n = log_odds.shape
     counted = np.ones(n, dtype=bool) if weight is None else weight > 0.0
     classes = np.bincount(codes[counted], minlength=k + 1)[:k] > 0
-    found = Peeled(counted, counted.copy(), classes, np.flatnonzero(~classes))
-    while len(gone := _told_apart(log_odds, codes, found)):
+    found = SeparatedClasses(counted, counted.copy(), classes, np.flatnonzero(~classes))
+    while len(gone := _find_separated_classes(log_odds, codes, found)):
         found.rounds.append(gone)
         found.classes[gone] = False
         found.rows[np.isin(codes, gone)] = False
     return found
 
 
-def _told_apart(log_odds: Floats, codes: Codes, left: Peeled) -> Codes:
+def _find_separated_classes(log_odds: Floats, codes: Codes, left: SeparatedClasses) -> Codes:
     """Return the classes whose own log odds all lie above, or all below, the others' left."""
     rows = slice(None) if left.rows.all() else np.flatnonzero(left.rows)
     gone = []
@@ -98,7 +101,7 @@ def _told_apart(log_odds: Floats, codes: Codes, left: Peeled) -> Codes:
 def _gap(odds: Floats, own: Mask) -> tuple[float, float, float]:
     """Return by how much own log odds clear the others', the lowest own and the highest other."""
     low, high = float(odds[own].min()), float(odds[~own].max(initial=-np.inf))
-    return low - high - CLEAR * max(1.0, abs(low)), low, high
+    return low - high - RELATIVE_GAP_TOL * max(1.0, abs(low)), low, high
 
 
 def _steep(odds: Floats, rows: Mask, own: Mask, reach: float, top: float) -> tuple[float, float]:

@@ -24,16 +24,16 @@ from .._ground.results import Floats
 from . import compiled
 from .kernel import CHUNK_ELEMENTS
 
-LOG_BOUND = 16.0
+MAX_ABS_LOG_SCALE = 16.0
 """Largest ``|log u|``: 1 / T is sought between 1.1e-7 and 8.9e6."""
-STEEPEST = 1e-6
+PLATEAU_SLOPE_TOL = 1e-6
 """Slope, relative to the value, below which Newton's step would leave the bounds anyway."""
-CLOSE = 1e-3
-"""Step in log u that is the last: it leaves an error of the order ``CLOSE ** 3``."""
+LAST_LOG_STEP_TOL = 1e-3
+"""Step in log u that is the last: it leaves an error of the order ``LAST_LOG_STEP_TOL ** 3``."""
 MAX_ITER = 100
-STRIDE = 8
+FIRST_GUESS_STRIDE = 8
 """The first guess comes from every 8th row, when there are enough."""
-WORTH_A_GUESS = 4000
+MIN_ROWS_FOR_FIRST_GUESS = 4000
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,21 @@ class Root:
 
 
 def inverse_temperature(
-    scores: Floats, codes: NDArray[np.intp], weight: Floats | None = None
+    scores: Floats,
+    codes: NDArray[np.intp],
+    weight: Floats | None = None,
+    near: float | None = None,
 ) -> Root:
-    """Solve the likelihood equation for u; `scores`, shape (c, n), are overwritten."""
+    """Solve the likelihood equation for u, from `near` where given; `scores` are overwritten.
+
+    They have shape (c, n).
+    """
     scores -= scores.max(axis=0)
     start = 0.0
-    if len(codes) >= WORTH_A_GUESS:
-        few = slice(None, None, STRIDE)
+    if near is not None:
+        start = math.log(near)
+    elif len(codes) >= MIN_ROWS_FOR_FIRST_GUESS:
+        few = slice(None, None, FIRST_GUESS_STRIDE)
         own = None if weight is None else weight[few]
         guess = _solve(np.ascontiguousarray(scores[:, few]), codes[few], own, start)
         start = 0.0 if guess.bound else math.log(guess.value)
@@ -71,22 +79,22 @@ def _solve(scores: Floats, codes: NDArray[np.intp], weight: Floats | None, start
         if h == 0.0:
             break
         if target == 0.0:  # every row's largest score is that of its label
-            return Root(math.exp(LOG_BOUND), 1, n_iter)
+            return Root(math.exp(MAX_ABS_LOG_SCALE), 1, n_iter)
         step = _halley(float(h), float(slope), float(bend))
-        trial = min(max(v + step, -LOG_BOUND), LOG_BOUND)
+        trial = min(max(v + step, -MAX_ABS_LOG_SCALE), MAX_ABS_LOG_SCALE)
         if trial == v:
             return Root(u, -1 if h > 0.0 else 1, n_iter)
-        if abs(step) <= CLOSE:
+        if abs(step) <= LAST_LOG_STEP_TOL:
             return Root(math.exp(trial), 0, n_iter)
         low, high = (v, high) if h < 0.0 else (low, v)
         inside = low < trial < high
-        v = trial if inside else 0.5 * (max(low, -LOG_BOUND) + min(high, LOG_BOUND))
+        v = trial if inside else 0.5 * (max(low, -MAX_ABS_LOG_SCALE) + min(high, MAX_ABS_LOG_SCALE))
     return Root(u, 0, n_iter)
 
 
 def _halley(h: float, slope: float, bend: float) -> float:
     """Return Newton's step, corrected for curvature by a factor of at most 2 either way."""
-    if slope <= STEEPEST * abs(h):  # far out on a plateau: as far as the bounds allow
+    if slope <= PLATEAU_SLOPE_TOL * abs(h):  # far out on a plateau: as far as the bounds allow
         return -math.copysign(math.inf, h)
     newton = -h / slope
     bent = newton * bend / slope if newton else 0.0

@@ -1,6 +1,6 @@
 """Evidence that adds up over batches: an e-process for ever, an e-detector for a change.
 
-With F_k(m) the factor of batch k under map m (`_monitor/evidence`), w_m the map's share, and one
+With F_k(m) the factor of batch k under map m (`_monitor/e_values`), w_m the map's share, and one
 recursion for both:
 
 ===========  ====================================================================================
@@ -11,7 +11,8 @@ evidence     ``N_k(m) = (N_{k-1}(m) + pi_k) F_k(m)``, ``E_k = sum_m w_m N_k(m) +
 detector     ``M_k(m) = (M_{k-1}(m) + 1) F_k(m)``, ``M_k = sum_m w_m M_k(m)`` (Shiryaev, Roberts):
              ``M_k - k`` is a martingale of calibrated rows, so that the mean number of batches
              until ``M_k >= A`` is at least A
-onset        of the leading map, the batch after its CUSUM was last 0
+onset        of the leading map, the batch after its CUSUM was last 0; told only where the batches
+             before it speak against a departure that was there from the first
 classes      ``E_k(j)``: the evidence of the maps of class j alone; e-BH names the classes
 ===========  ====================================================================================
 
@@ -21,12 +22,12 @@ A calm past costs the evidence ``log(k (k + 1))`` and the detector nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._ground.results import Codes, Floats
-from .evidence import EXPONENTS, PER_CLASS, Factors, log_weights
+from .e_values import EXPONENTS, PER_CLASS, Factors, log_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,8 @@ class Detector:
         ``log M_k(m)``.
     cusum, since : ndarray
         Sum of the log factors since it was last 0, and the first batch of that sum.
+    total : ndarray
+        Sum of the log factors of all batches; NaN in files of before that did not keep it.
     most : float
         Largest ``log E_k`` so far.
     """
@@ -52,6 +55,7 @@ class Detector:
     detected: Floats
     cusum: Floats
     since: Codes
+    total: Floats
     most: float
 
     @classmethod
@@ -59,11 +63,18 @@ class Detector:
         """Return the state before the first batch."""
         n = len(log_weights(n_classes))
         nothing = np.full(n, -np.inf)
-        return cls(0, nothing, nothing.copy(), np.zeros(n), np.ones(n, dtype=np.intp), 0.0)
+        since = np.ones(n, dtype=np.intp)
+        return cls(0, nothing, nothing.copy(), np.zeros(n), since, np.zeros(n), 0.0)
 
-    def after(self, factors: Factors) -> Detector:
-        """Return the state after one more batch."""
-        k, log_f = self.n_batches + 1, factors.maps()
+    def after(self, factors: Factors, null_gain: float = 0.0, dispersion: float = 1.0) -> Detector:
+        """Return the state after one more batch.
+
+        `null_gain` is what the null hypothesis of a fitted map (`_monitor/fitted`) has gained over
+        the predictions that the factors are against; 0 where these are taken for exact. Log factors
+        are divided by `dispersion`, which is at least 1 and known before the batch.
+        """
+        k = self.n_batches + 1
+        log_f = (factors.maps() - null_gain) / dispersion
         fresh = self.cusum <= 0.0
         changed = Detector(
             k,
@@ -71,10 +82,10 @@ class Detector:
             np.logaddexp(self.detected, 0.0) + log_f,
             np.where(fresh, 0.0, self.cusum) + log_f,
             np.where(fresh, k, self.since),
+            self.total + log_f,
             self.most,
         )
-        most = max(self.most, changed.evidence)
-        return Detector(k, changed.started, changed.detected, changed.cusum, changed.since, most)
+        return replace(changed, most=max(self.most, changed.evidence))
 
     @property
     def n_classes(self) -> int:
@@ -114,9 +125,12 @@ class Detector:
     def leading_since(self, start: int) -> tuple[int, float]:
         """Return the map that gained most since batch `start`, and the log loss it has saved.
 
-        Maps are compared that were last at 0 just before it; NaN where there is none.
+        Maps are compared that were last at 0 just before it; since the first batch, all of them.
+        NaN where none has saved any.
         """
         own = np.where(self.since == start, self.cusum, -np.inf)
+        if start == 1 and self.knows_total:
+            own = self.total
         place = int(np.argmax(own))
         return (place, float(own[place])) if own[place] > 0.0 else (self.leading, math.nan)
 
@@ -124,6 +138,27 @@ class Detector:
     def onset(self) -> int:
         """Number of the batch at which the departure seems to have begun, from 1."""
         return int(self.since[self.leading])
+
+    @property
+    def knows_total(self) -> bool:
+        """Whether the sums of all batches are known; not in files of before."""
+        return not np.isnan(self.total).any()
+
+    def has_onset(self, alpha: float) -> bool:
+        """Whether the batches before the onset speak against a departure from the first batch on.
+
+        If labels had followed map m from the first batch on, ``exp(-total)`` of m would be a
+        martingale: that it ever reaches ``1 / (w_m alpha)`` has a chance of ``w_m alpha`` at most,
+        and for any m of `alpha`. So a beginning is told only where the leading map since the onset
+        is ahead by ``log(1 / (w_m alpha))`` of the map that explains all batches best.
+        """
+        if not self.knows_total:
+            return self.onset > 1
+        leading = self.leading
+        since_onset = float(self.cusum[leading])
+        since_first = float(self.total.max())
+        log_weight = float(log_weights(self.n_classes)[leading])
+        return since_onset - since_first >= -math.log(alpha) - log_weight
 
 
 def _n_classes(n_maps: int) -> int:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._ground.formatting import Table
 from .._ground.results import Floats
-from .._ground.text import Table
-from .evidence import EXPONENTS
-from .intervals import level_of, mean_range
+from .confidence_sequences import alpha_share, mean_range
+from .e_values import EXPONENTS
 from .status import MonitorStatus
 from .store import Record
 
@@ -69,7 +69,7 @@ def changes(records: list[Record], since: int, alpha: float) -> list[tuple[float
             before = records[start - 2].numbers
             sums = {name: sums[name] - before[name] for name in sums}
         total, squares = sums["witness"].tolist()
-        size = mean_range(total, squares, int(sums["n_units"]), level_of(alpha, start))
+        size = mean_range(total, squares, int(sums["n_units"]), alpha_share(alpha, start))
         found.append((size.low, size.value, size.high))
     return found
 
@@ -94,9 +94,9 @@ def textfile(status: MonitorStatus, name: str) -> str:
             int(status.kind == "watch"),
         ),
         (
-            "cannot_tell",
+            "inconclusive",
             "1 while there are too few rows, else 0",
-            int(status.kind == "cannot_tell"),
+            int(status.kind == "inconclusive"),
         ),
         ("batches", "batches added", status.n_batches),
         ("rows", "rows added", status.n_rows),

@@ -4,8 +4,9 @@ A learner keeps sums, never rows. What it knows fades: after a batch of n rows t
 ``rho = exp(-n / memory)``, for a short memory and for a long one.
 
 =================  ==========================================================================
-shifts             ``tau_j = log((N_j + KAPPA) / (E_j + KAPPA))``, N and E the faded numbers of
-                   labels of class j and of labels that were predicted
+shifts             ``tau_j = log((N_j + PSEUDO_LABELS_PER_CLASS) / (E_j +
+                   PSEUDO_LABELS_PER_CLASS))``, N and E the faded numbers of labels of class j and
+                   of labels that were predicted
 MCLLO              ``m = argmin  nll(batch; theta) + 1/2 (theta - m')' P (theta - m')``,
                    then ``P + hessian``; before that P and m' fade towards the prior
                    ``N(identity, PRIOR)``: a filter with 2 K + (2 K)^2 numbers
@@ -19,19 +20,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._ground.results import Codes, Floats
-from .._math.kernel import LogPartition, Terms
+from .._math.kernel import Derivatives, LogPartition
 from .._math.likelihood import Likelihood, identity_theta, sufficient_statistic
 from .._math.newton import minimize
 
-MEMORIES = (100.0, 2000.0)
+MEMORY_ROWS_PER_CLASS = (100.0, 2000.0)
 """Rows a class that a learner remembers: the short memory and the long one."""
-KAPPA = 3.0
+PSEUDO_LABELS_PER_CLASS = 3.0
 """Labels of each class, as many as predicted, that stand for what was known before."""
-TAU_PRECISION, GAMMA_PRECISION = 4.0, 16.0
-"""1 / variance of the prior: shifts of 0.5 and slopes of 0.25 are usual."""
-MOST_CLASSES = 30
+TAU_PRECISION = 4.0  # 1 / variance of the prior: shifts of 0.5 are usual
+GAMMA_PRECISION = 16.0  # slopes of 0.25 are usual
+MAX_CLASSES_TO_LEARN = 30
 """With more classes MCLLO is not learned: its Hessian would cost more than the evidence."""
-MOST_ROWS = 20_000
+MAX_ROWS_TO_LEARN = 20_000
 """Rows of a batch, at even distances, that MCLLO learns from."""
 
 
@@ -50,7 +51,9 @@ class Shifts:
     @property
     def tau(self) -> Floats:
         """The shift of each class."""
-        return np.log((self.counts + KAPPA) / (self.predicted + KAPPA))
+        return np.log(
+            (self.counts + PSEUDO_LABELS_PER_CLASS) / (self.predicted + PSEUDO_LABELS_PER_CLASS)
+        )
 
     def after(self, counts: Floats, predicted: Floats, memory: float) -> Shifts:
         """Return what is known after a batch with these sums."""
@@ -80,7 +83,7 @@ class Filter:
         precision = rho * self.precision + (1.0 - rho) * prior
         pulled = rho * self.precision @ self.mean + (1.0 - rho) * prior @ identity_theta(k)
         mean = np.linalg.solve(precision, pulled)
-        step = -(-n // MOST_ROWS)
+        step = -(-n // MAX_ROWS_TO_LEARN)
         odds, own = np.ascontiguousarray(log_odds[:, ::step]), codes[::step]
         counted = np.full(len(own), float(step))
         if weight is not None:
@@ -89,10 +92,10 @@ class Filter:
             LogPartition(odds, counted), sufficient_statistic(odds, own, counted)
         )
 
-        def objective(theta: Floats) -> Terms:
+        def objective(theta: Floats) -> Derivatives:
             away = theta - mean
             force = precision @ away
-            return likelihood(theta) + Terms(0.5 * float(away @ force), force, precision)
+            return likelihood(theta) + Derivatives(0.5 * float(away @ force), force, precision)
 
         found = minimize(objective, mean, tol=1e-6)
         return Filter(found.x, precision + likelihood(found.x).hessian)

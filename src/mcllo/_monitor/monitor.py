@@ -1,6 +1,6 @@
 """`Monitor`: predictions and labels in batches, evidence after each of them.
 
-A batch is judged with what was learned before it, then learned from: validate, repair where a
+A batch is judged with what was learned before it, then learned from: validate, recalibrate where a
 model is watched, factors, detector, sums, and all of it into the file at once.
 """
 
@@ -18,24 +18,26 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._files.read import read_predictions
-from .._ground.files import StrPath
-from .._ground.statements import quiet
-from .._ground.text import Table
-from .._input.labels import A_CLASS, class_names
+from .._ground.atomic_files import StrPath
+from .._ground.formatting import Table
+from .._ground.statements import suppress_warnings
+from .._input.labels import CLASS_RULE, class_names
 from .._input.predictions import Predictions
 from ..exceptions import InputError, Option, Phrase
 from .detector import Detector
-from .evidence import Factors, Past, factors_of, learn
-from .state import detector_of, past_of, state_of
-from .status import NEAR, MonitorStatus, Rule, reached, status_of
+from .e_values import Factors, History, batch_e_values, update_history
+from .model import model_text, n_rows_learned, new_null
+from .onset import alarm_and_onset, estimate_onset, is_near
+from .state import pack_state, read_detector, read_history, read_null
+from .status import MonitorStatus, Rule, build_status, reached
 from .store import Numbers, Record, Store
 
 if TYPE_CHECKING:
     from ..calibrators._base import Calibrator
 
-RUN_LENGTH = 1000.0
+DEFAULT_RUN_LENGTH = 1000.0
 """Batches until a false alarm, on average at least, by default."""
-BY_CHANCE = -20.0
+MAX_LOG_CHANCE_OF_TWIN = -20.0
 """Logarithm of the chance that the same rows come again, below which they are the same file."""
 SUMS = (
     *("n_rows", "n_units", "n_zero_labels", "likelihood", "moved", "counts", "predicted"),
@@ -55,6 +57,32 @@ class Monitor:
     ----------
     store : Store
         The file; use `start` or `open` instead.
+
+    See Also
+    --------
+    MonitorStatus : What `add` returns.
+    assess : One set of predictions, once.
+    mcllo.plot.monitor : Draws it.
+    mcllo.exceptions.LabelShiftWarning : A sign of a shift before labels arrive.
+
+    Notes
+    -----
+    The evidence is an e-process [1]_: on calibrated rows the chance that it ever reaches
+    ``1 / alpha`` is at most alpha, by the inequality of [2]_. The detector is an e-detector in the
+    sense of [3]_. Intervals that hold at every batch are those of [4]_; classes are named by e-BH
+    [5]_.
+
+    References
+    ----------
+    .. [1] A. Ramdas, P. Grünwald, V. Vovk, G. Shafer (2023). Game-theoretic statistics and safe
+           anytime-valid inference. Statistical Science 38:576-601.
+    .. [2] J. Ville (1939). Étude critique de la notion de collectif. Gauthier-Villars.
+    .. [3] J. Shin, A. Ramdas, A. Rinaldo (2022). E-detectors: a nonparametric framework for
+           sequential change detection. arXiv:2203.03532.
+    .. [4] S. R. Howard, A. Ramdas, J. McAuliffe, J. Sekhon (2021). Time-uniform, nonparametric,
+           nonasymptotic confidence sequences. The Annals of Statistics 49:1055-1080.
+    .. [5] R. Wang, A. Ramdas (2022). False discovery rate control with e-values. Journal of the
+           Royal Statistical Society B 84:822-852.
 
     Examples
     --------
@@ -82,7 +110,7 @@ class Monitor:
         classes: Sequence[Hashable] | None = None,
         model: StrPath | Calibrator | None = None,
         rule: Rule = "change",
-        run_length: float = RUN_LENGTH,
+        run_length: float = DEFAULT_RUN_LENGTH,
         alpha: float = 0.05,
         clip: float | None = None,
     ) -> Monitor:
@@ -96,7 +124,7 @@ class Monitor:
             The classes in column order, which stay the same; else the model's, else those of the
             first batch.
         model : path-like or Calibrator, optional
-            A saved repair: its repaired predictions are watched instead of the raw ones.
+            A saved recalibration: its recalibrated predictions are watched instead of the raw ones.
         rule : {"change", "ever"}
             What raises the alarm: the detector of a change, with `run_length`; or the evidence
             since the start, with `alpha`. Both are always computed.
@@ -109,7 +137,7 @@ class Monitor:
             nothing in particular, and its labels count nothing.
         """
         _check_levels(rule, run_length, alpha)
-        text, repaired = _model_text(model)
+        text, recalibrated = model_text(model)
         settings: dict[str, Any] = {
             "rule": rule,
             "run_length": float(run_length),
@@ -117,10 +145,11 @@ class Monitor:
             "clip": None if clip is None else float(clip),
             "classes": None if classes is None else [_plain(name) for name in class_names(classes)],
             "model": text,
-            "repaired": "" if repaired is None else repaired.method,
+            "recalibrated": "" if recalibrated is None else recalibrated.method,
+            "n_rows_learned": None if recalibrated is None else n_rows_learned(recalibrated),
         }
-        if repaired is not None:
-            own = repaired.classes_.tolist()
+        if recalibrated is not None:
+            own = recalibrated.classes_.tolist()
             if classes is not None and settings["classes"] != own:
                 raise InputError(argument="classes", rule=Phrase("be those of the model, {}", own))
             settings["classes"] = own
@@ -128,7 +157,18 @@ class Monitor:
 
     @classmethod
     def open(cls, path: StrPath) -> Monitor:
-        """Go on with a monitor that `start` made."""
+        """Go on with a monitor that `start` made.
+
+        Parameters
+        ----------
+        path : path-like
+            The file that `start` made.
+
+        Returns
+        -------
+        Monitor
+            With everything that was added to it.
+        """
         return cls(Store.open(path))
 
     @property
@@ -149,7 +189,7 @@ class Monitor:
 
     @property
     def model(self) -> Calibrator | None:
-        """The repair whose predictions are watched."""
+        """The recalibration whose predictions are watched."""
         text = self.settings["model"]
         if self._model is None and text is not None:
             from ..calibrators import load_calibrator
@@ -186,11 +226,13 @@ class Monitor:
         time : str, optional
             What time it is about, as text that sorts (2026-11-16); by default its name. Labels may
             arrive late and out of order: evidence adds up as they arrive.
-        logits, normalize
-            As in `Predictions.from_arrays`.
+        logits : array-like or frame, optional
+            Scores before the softmax, instead of `probs`.
         groups : array-like of shape (n_samples,), optional
             Group of each row: rows of a group may depend on each other, and count as one on
             average. A group must not come back in a later batch.
+        normalize : bool
+            Accept rows that do not sum to 1 and divide them by their sum.
         sample_weight : None
             Weights are refused: a row that counts twice is no evidence twice.
         """
@@ -212,9 +254,34 @@ class Monitor:
         logits: bool = False,
         normalize: bool = False,
     ) -> MonitorStatus:
-        """Add a batch from a CSV or Parquet file; parameters as in `read_predictions` and `add`."""
+        """Add a batch from a CSV or Parquet file.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        label : str
+            Column with the labels that came true.
+        batch : str
+            Name of the batch; see `add`.
+        time : str, optional
+            What time it is about, as text that sorts; by default its name.
+        groups : str, optional
+            Column with the group of each row.
+        prefix : str
+            What stands before a class in the name of its column.
+        logits : bool
+            The columns hold logits instead of probabilities.
+        normalize : bool
+            Accept rows that do not sum to 1 and divide them by their sum.
+
+        Returns
+        -------
+        MonitorStatus
+            What the monitor says then.
+        """
         settings = self.settings
-        with _told_for_batches(self.classes), quiet():
+        with _told_for_batches(self.classes), suppress_warnings():
             rows = read_predictions(
                 path,
                 label=label,
@@ -234,7 +301,7 @@ class Monitor:
             known = self._store.find(batch)
             if known is None:
                 twin = self._store.find_rows(checksum)
-                if twin is not None and _chance_again(read) < BY_CHANCE:
+                if twin is not None and _chance_again(read) < MAX_LOG_CHANCE_OF_TWIN:
                     raise _added_as(twin.id, batch)
                 self._append(read, batch, time, checksum)
             elif known.checksum != checksum:
@@ -261,17 +328,20 @@ class Monitor:
                 "a monitor says something after its first batch; it has none. Add one."
             )
         state = self._store.state()
-        detector, numbers = detector_of(state), state["alarm"].astype(int).tolist()
+        detector = read_detector(state)
         settings = self.settings
-        alarm = self._store.record(numbers[0]) if numbers[0] else None
-        start = detector.onset if alarm is None else numbers[1]
-        onset = self._store.record(start) if alarm is not None else None
-        if alarm is None and _near(detector, settings):
-            onset = self._store.record(start)
-        before = None if start == 1 or onset is None else self._store.record(start - 1)
+        alarm_number, start = alarm_and_onset(state["alarm"], settings)
+        alarm = self._store.record(alarm_number) if alarm_number else None
+        if alarm is None and is_near(detector, settings):
+            start = estimate_onset(detector, settings)
+        onset = self._store.record(start) if start else None
+        before = self._store.record(start - 1) if start > 1 else None
         sums = None if before is None else _only_sums(before.numbers)
         own = replace(last, numbers=_only_sums(last.numbers))
-        return status_of(settings, detector, own, onset, alarm, sums)
+        if self.model is not None and "n_rows_learned" not in settings:  # a file of before
+            settings["n_rows_learned"] = n_rows_learned(self.model)
+        allows_error = read_null(state) is not None
+        return build_status(settings, detector, own, onset, alarm, sums, allows_error)
 
     def history(self) -> Table:
         """Return a row for each batch, in the order of arrival: names, rows, evidence, sizes."""
@@ -284,7 +354,13 @@ class Monitor:
         return self._store.records()
 
     def backup(self, path: StrPath) -> None:
-        """Write a copy of the file, also while another process adds to it."""
+        """Write a copy of the file, also while another process adds to it.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to write the copy.
+        """
         self._store.backup(path)
 
     def close(self) -> None:
@@ -311,9 +387,9 @@ class Monitor:
         groups: Any,
         normalize: bool,
     ) -> Predictions:
-        """Return the rows that are watched: validated, and repaired where there is a model."""
+        """Return the rows that are watched: validated, and recalibrated where there is a model."""
         clip, classes = settings["clip"], settings["classes"]
-        with quiet():
+        with suppress_warnings():
             rows = probs
             if not isinstance(probs, Predictions):
                 rows = Predictions.from_arrays(
@@ -328,10 +404,10 @@ class Monitor:
             elif classes is not None and list(rows.classes) != classes:
                 raise _other_classes(rows.classes, classes)
             if self.model is not None:
-                repaired = self.model.predict_proba(rows)
+                recalibrated = self.model.predict_proba(rows)
                 labels = np.array(rows.classes, dtype=object)[rows.codes]
                 rows = Predictions.from_arrays(
-                    repaired, labels, classes=rows.classes, groups=rows.groups, clip=clip
+                    recalibrated, labels, classes=rows.classes, groups=rows.groups, clip=clip
                 )
         if clip is not None:
             rows = replace(rows, raised=None)  # the floor is what was predicted
@@ -343,15 +419,28 @@ class Monitor:
             settings["classes"] = [_plain(label) for label in rows.classes]
             self._store.keep_settings(settings)
         state, last = self._store.state(), self._store.last()
-        past = past_of(state) if state else Past.new(rows.n_classes, _likeliest(rows))
-        detector = detector_of(state) if state else Detector.new(rows.n_classes)
-        factors = factors_of(rows, past, detector.leading)
-        detector, past = detector.after(factors), learn(rows, past)
+        past = read_history(state) if state else History.new(rows.n_classes, _likeliest(rows))
+        detector = read_detector(state) if state else Detector.new(rows.n_classes)
+        null = read_null(state) if state else new_null(rows, past.baseline, settings)
+        leading = detector.leading
+        # sizes are about the probabilities as they were made, whatever the null hypothesis
+        factors = batch_e_values(rows, past, leading)
+        if null is None:
+            detector = detector.after(factors)
+            past = update_history(rows, past)
+        else:
+            expected = null.expected(rows)
+            dispersion = null.dispersion  # of the batches before this one
+            null, null_gain = null.after(rows)
+            against_null = batch_e_values(expected, past, leading)
+            detector = detector.after(against_null, null_gain, dispersion)
+            past = update_history(expected, past)
         alarm = state["alarm"] if state else np.zeros(2)
         if not alarm[0] and reached(
             detector, settings["rule"], settings["alpha"], settings["run_length"]
         ):
-            alarm = np.array([detector.n_batches, detector.onset], dtype=np.float64)
+            # the third number says that the second may be 0: files of before have two
+            alarm = np.array([detector.n_batches, estimate_onset(detector, settings), 1.0])
         numbers = _sums(factors, None if last is None else last.numbers)
         numbers |= {
             "log_evidence": np.asarray(detector.evidence),
@@ -359,7 +448,7 @@ class Monitor:
         }
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         record = Record(detector.n_batches, batch, time, now, checksum, numbers)
-        self._store.append(record, state_of(detector, past, alarm))
+        self._store.append(record, pack_state(detector, past, null, alarm))
 
 
 @contextmanager
@@ -368,7 +457,7 @@ def _told_for_batches(classes: Sequence[Any] | None) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if error.argument == "y" and error.rule == A_CLASS and classes is not None:
+        if error.argument == "y" and error.rule == CLASS_RULE and classes is not None:
             late = "A class that appears late needs a new monitor: evidence is about fixed classes."
             raise error.but(remedy=late) from None
         if error.argument == "groups" and error.row is None:
@@ -385,22 +474,6 @@ def _check_levels(rule: str, run_length: float, alpha: float) -> None:
         )
     if not 0.0 < alpha < 1.0:
         raise InputError(argument="alpha", rule="lie in (0, 1)", value=alpha)
-
-
-def _model_text(model: StrPath | Calibrator | None) -> tuple[str | None, Calibrator | None]:
-    """Return a repair as the JSON of its file, and the repair."""
-    if model is None:
-        return None, None
-    from ..calibrators import load_calibrator
-    from ..calibrators._base import Calibrator
-
-    if isinstance(model, Calibrator):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.json"
-            model.save(path)
-            return path.read_text(encoding="utf-8"), model
-    loaded = load_calibrator(model)
-    return Path(model).read_text(encoding="utf-8"), loaded
 
 
 def _chance_again(rows: Predictions) -> float:
@@ -455,16 +528,6 @@ def _checksum(rows: Predictions) -> str:
         if array is not None:
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def _near(detector: Detector, settings: dict[str, Any]) -> bool:
-    """Whether the alarm is near enough to say when it began."""
-    near = settings["alpha"] * np.exp(NEAR), settings["run_length"] * np.exp(-NEAR)
-    return (
-        reached(detector, settings["rule"], *near)
-        or reached(detector, "ever", settings["alpha"], settings["run_length"])
-        or reached(detector, "change", settings["alpha"], settings["run_length"])
-    )
 
 
 def _sums(factors: Factors, before: Numbers | None) -> Numbers:

@@ -1,4 +1,4 @@
-"""What the next batch needs, as named arrays: the detector, the learners, the alarm; and back."""
+"""What the next batch needs, as named arrays: detector, learners, null, alarm; and back."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from .detector import Detector
-from .evidence import Past
+from .e_values import History
+from .fitted import FittedNull
 from .learned import Filter, Shifts
 from .store import Numbers
 
 
-def state_of(detector: Detector, past: Past, alarm: Any) -> dict[str, Any]:
+def pack_state(
+    detector: Detector, past: History, null: FittedNull | None, alarm: Any
+) -> dict[str, Any]:
     """Return everything that the next batch needs, as arrays."""
     state: dict[str, Any] = {
         "n_batches": detector.n_batches,
@@ -20,6 +23,7 @@ def state_of(detector: Detector, past: Past, alarm: Any) -> dict[str, Any]:
         "detected": detector.detected,
         "cusum": detector.cusum,
         "since": detector.since,
+        "total": detector.total,
         "most": detector.most,
         "alarm": alarm,
         "baseline": past.baseline,
@@ -29,10 +33,28 @@ def state_of(detector: Detector, past: Past, alarm: Any) -> dict[str, Any]:
     if past.filters:
         state["mean"] = [known.mean for known in past.filters]
         state["precision"] = [known.precision for known in past.filters]
+    if null is not None:
+        state["null_mean"] = null.mean
+        state["null_precision"] = null.precision
+        state["null_scores"] = [null.n_batches, null.score_ratios]
     return state
 
 
-def detector_of(state: Numbers) -> Detector:
+def read_null(state: Numbers) -> FittedNull | None:
+    """Return the null hypothesis of a fitted map as it was kept; None where there is none."""
+    if "null_mean" not in state:
+        return None
+    n_batches, score_ratios = state["null_scores"].tolist()
+    return FittedNull(
+        state["null_mean"],
+        state["null_precision"],
+        int(state["baseline"]),
+        int(n_batches),
+        score_ratios,
+    )
+
+
+def read_detector(state: Numbers) -> Detector:
     """Return the detector as it was kept."""
     return Detector(
         int(state["n_batches"]),
@@ -40,15 +62,16 @@ def detector_of(state: Numbers) -> Detector:
         state["detected"],
         state["cusum"],
         state["since"].astype(np.intp),
+        state.get("total", np.full(len(state["cusum"]), np.nan)),
         float(state["most"]),
     )
 
 
-def past_of(state: Numbers) -> Past:
+def read_history(state: Numbers) -> History:
     """Return what was learned, as it was kept."""
     shifts = zip(state["counts"], state["predicted"], strict=True)
     filters = zip(state.get("mean", ()), state.get("precision", ()), strict=True)
-    return Past(
+    return History(
         tuple(Shifts(*pair) for pair in shifts),
         tuple(Filter(*pair) for pair in filters),
         int(state["baseline"]),

@@ -2,13 +2,13 @@
 
 With D the detector and E the evidence (`_monitor/detector`), whichever the `rule` names decides:
 
-============  ==================================================================================
+============  ======================================================================================
 alarm         it has reached its threshold, at this batch or at an earlier one
 watch         it stands at a tenth of it, or the other one has reached its own
-cannot_tell   neither, and a temperature that changes the predictions by `LARGE` on average is
-              not yet contradicted: too few rows
-none_found    neither; never called calibrated
-============  ==================================================================================
+inconclusive  neither, and a temperature that changes the predictions by `MEAN_CHANGE_FOR_POWER` on
+              average is not yet contradicted: too few rows
+not_detected  neither; never called calibrated
+============  ======================================================================================
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import numpy as np
 
 from .._ground.results import Result, none_for_nan
 from .._ground.statements import Statement
-from .._inference.size import LARGE
+from .._inference.effect_size import MEAN_CHANGE_FOR_POWER
 from ..exceptions import PYTHON, Words
+from .confidence_sequences import ConfidenceSequence, alpha_share, mean_range, temperature_range
 from .detector import Detector, named_by_e_values
-from .evidence import EXPONENTS, PER_CLASS
-from .intervals import Range, level_of, mean_range, temperature_range
+from .e_values import EXPONENTS, PER_CLASS
 from .store import Numbers, Record
 
-Kind = Literal["alarm", "watch", "none_found", "cannot_tell"]
+Kind = Literal["alarm", "watch", "not_detected", "inconclusive"]
 Rule = Literal["change", "ever"]
 NEAR = math.log(10.0)
 """How far below its threshold, in logarithms, the evidence is worth watching."""
@@ -43,7 +43,7 @@ class ClassShare(NamedTuple):
     label: Any
     observed: float
     predicted: float
-    difference: Range
+    difference: ConfidenceSequence
     log_evidence: float
     named: bool
 
@@ -54,7 +54,7 @@ class MonitorStatus(Result):
 
     Attributes
     ----------
-    kind : {"alarm", "watch", "none_found", "cannot_tell"}
+    kind : {"alarm", "watch", "not_detected", "inconclusive"}
         What it comes to.
     rule : {"change", "ever"}
         What decides: the detector, with `run_length`; or the evidence, with `alpha`.
@@ -72,7 +72,8 @@ class MonitorStatus(Result):
     alarm_batch, alarm_time : str
         The batch that raised the alarm; empty without one.
     onset_batch, onset_time : str
-        Where the departure seems to have begun, on alarm and watch; an estimate without a level.
+        Where the departure seems to have begun, on alarm and watch: an estimate. Empty where it
+        cannot be told from a departure that was there from the first batch on.
     since : int
         Number of the batch from which on sizes are computed: the onset's, else 1.
     n_rows_since : int
@@ -88,15 +89,36 @@ class MonitorStatus(Result):
         Every class.
     gain : float
         Log loss a row, or a group where there are groups, that the leading map has saved since the
-        onset, in nats; NaN where no map has been ahead all the time since.
+        onset, in nats; NaN where no map has been ahead all the time since, and where a model's
+        estimation error is allowed for: its factors are not against the predictions as made.
     leading : str
         Its kind: temperature, class, shifts, mcllo or zeros.
     n_zero_labels : int
         Labels of classes predicted as 0; no map counts them.
     already : bool
         Whether the batch had been added before, so that nothing was added now.
-    repaired : str
-        The method of the saved model whose repaired predictions are watched; else empty.
+    recalibrated : str
+        The method of the saved model whose recalibrated predictions are watched; else empty.
+    n_rows_learned : int or None
+        Rows that this model was learned from: 0 where it changes nothing; None where that is not
+        known, or no model is watched.
+    allows_estimation_error : bool
+        Whether the null hypothesis is that nothing has changed since the model was learned, with
+        the estimation error of so many rows; else it is that the predictions are exact.
+
+    See Also
+    --------
+    Monitor : Makes it.
+    Verdict : The same of an assessment.
+    mcllo.plot.monitor : Draws the batches behind it.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> status = mcllo.Monitor.start(classes=[0, 1]).add(probs, [0, 1, 1, 0] * 10, batch="first")
+    >>> status.n_batches, status.n_rows, status.batch
+    (1, 40, 'first')
     """
 
     kind: Kind
@@ -116,15 +138,17 @@ class MonitorStatus(Result):
     onset_time: str
     since: int
     n_rows_since: int
-    change: Range
-    temperature: Range
-    temperature_change: Range
+    change: ConfidenceSequence
+    temperature: ConfidenceSequence
+    temperature_change: ConfidenceSequence
     classes: tuple[ClassShare, ...]
     gain: float
     leading: str
     n_zero_labels: int
     already: bool = False
-    repaired: str = ""
+    recalibrated: str = ""
+    n_rows_learned: int | None = None
+    allows_estimation_error: bool = False
 
     @property
     def named(self) -> tuple[Any, ...]:
@@ -132,14 +156,14 @@ class MonitorStatus(Result):
         return tuple(share.label for share in self.classes if share.named)
 
     def statements(self, words: Words = PYTHON) -> list[Statement]:
-        """Return what it says: kinds monitor, evidence, size, classes, zeros, step, promise."""
-        from .words import status_statements
+        """Return what it says: monitor, evidence, size, classes, zeros, learned, step, promise."""
+        from .status_sentences import status_statements
 
         return status_statements(self, words)
 
     def text(self, words: Words = PYTHON) -> str:
         """Return it as text."""
-        from .words import status_text
+        from .status_sentences import status_text
 
         return status_text(self, words)
 
@@ -189,7 +213,7 @@ def decide(
         return "alarm"
     if above[rule] >= -NEAR or max(above.values()) >= 0.0:
         return "watch"
-    return "cannot_tell" if possible >= LARGE else "none_found"
+    return "inconclusive" if possible >= MEAN_CHANGE_FOR_POWER else "not_detected"
 
 
 def reached(detector: Detector, rule: Rule, alpha: float, run_length: float) -> bool:
@@ -202,41 +226,44 @@ def reached(detector: Detector, rule: Rule, alpha: float, run_length: float) -> 
 class Sizes(NamedTuple):
     """Intervals since a batch."""
 
-    change: Range
-    temperature: Range
-    heated: Range
-    shares: tuple[Range, ...]
+    change: ConfidenceSequence
+    temperature: ConfidenceSequence
+    heated: ConfidenceSequence
+    shares: tuple[ConfidenceSequence, ...]
 
 
-def sizes_of(sums: Numbers, since: int, alpha: float) -> Sizes:
+def size_sequences(sums: Numbers, since: int, alpha: float) -> Sizes:
     """Return the intervals from the sums since batch `since`."""
-    level, n = level_of(alpha, since), int(sums["n_units"])
+    level, n = alpha_share(alpha, since), int(sums["n_units"])
     seen = mean_range(float(sums["witness"][0]), float(sums["witness"][1]), n, level)
-    change = Range(max(0.0, seen.value), max(0.0, seen.low), max(0.0, seen.high))
+    change = ConfidenceSequence(max(0.0, seen.value), max(0.0, seen.low), max(0.0, seen.high))
     temperature, inside = temperature_range(sums["likelihood"], level)
     moved = sums["moved"] / max(n, 1)
     best = int(np.argmax(sums["likelihood"]))
     bounded = temperature.low > 0.0 and temperature.high < math.inf
     low = 0.0 if temperature.low <= 1.0 <= temperature.high else float(moved[inside].min())
-    heated = Range(float(moved[best]), low, float(moved[inside].max()) if bounded else 1.0)
+    heated = ConfidenceSequence(
+        float(moved[best]), low, float(moved[inside].max()) if bounded else 1.0
+    )
     shares = tuple(mean_range(s, q, n, level) for s, q in sums["shares"].T.tolist())
     return Sizes(change, temperature, heated, shares)
 
 
-def status_of(
+def build_status(
     settings: dict[str, Any],
     detector: Detector,
     last: Record,
     onset: Record | None,
     alarm: Record | None,
     before: Numbers | None,
+    allows_estimation_error: bool,
 ) -> MonitorStatus:
-    """Return the status; `before` are the sums up to the onset."""
+    """Return the status; `onset` is None where it is not told, `before` are the sums up to it."""
     alpha, run_length, rule = settings["alpha"], settings["run_length"], settings["rule"]
     since = 1 if onset is None else onset.number
     sums = difference(last.numbers, before)
-    sizes = sizes_of(sums, since, alpha)
-    overall = sizes if onset is None else sizes_of(last.numbers, 1, alpha)
+    sizes = size_sequences(sums, since, alpha)
+    overall = sizes if onset is None else size_sequences(last.numbers, 1, alpha)
     log_e = detector.class_evidence
     named = set(named_by_e_values(log_e, alpha).tolist())
     rows = int(sums["n_rows"])
@@ -251,10 +278,13 @@ def status_of(
         )
         for j, label in enumerate(settings["classes"])
     )
+    kind = decide(detector, rule, alpha, run_length, alarm is not None, overall.heated.high)
     place, saved = detector.leading_since(since)
-    gain = saved / max(1.0, float(sums["n_units"])) if onset is not None else math.nan
+    gain = math.nan
+    if kind in ("alarm", "watch") and not allows_estimation_error:
+        gain = saved / max(1.0, float(sums["n_units"]))
     return MonitorStatus(
-        kind=decide(detector, rule, alpha, run_length, alarm is not None, overall.heated.high),
+        kind=kind,
         rule=rule,
         alpha=alpha,
         run_length=run_length,
@@ -278,5 +308,7 @@ def status_of(
         gain=gain,
         leading=leading_kind(place, len(settings["classes"]), len(detector.started)),
         n_zero_labels=int(last.numbers["n_zero_labels"]),
-        repaired=settings["repaired"],
+        recalibrated=settings["recalibrated"],
+        n_rows_learned=settings.get("n_rows_learned"),
+        allows_estimation_error=allows_estimation_error,
     )

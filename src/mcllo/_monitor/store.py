@@ -1,15 +1,15 @@
 """The file of a monitor: SQLite, one transaction for a batch, and no row of anybody's data.
 
 ==========  ======================================================================================
-`meta`      format, its version, and the settings as JSON (classes, levels, the repair)
+`meta`      format, its version, and the settings as JSON (classes, levels, the recalibration)
 `state`     one row: what the next batch needs, as named arrays of numbers
 `batches`   one row a batch: number of arrival, id, time, checksum, and the sums up to it
 ==========  ======================================================================================
 
 A write-ahead log with full synchronisation makes a batch either there or not, whenever the process
 is killed. Whoever adds takes the write lock before reading the state: a second process waits up to
-`PATIENCE` seconds and is then refused. After every batch the log is written back, so that the one
-file is all there is to copy.
+`LOCK_TIMEOUT_SECONDS` seconds and is then refused. After every batch the log is written back, so
+that the one file is all there is to copy.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.files import StrPath, check_writable, replacing
+from .._ground.atomic_files import StrPath, check_writable, replace_atomically
 from .._ground.results import Floats
 from ..exceptions import FileFormatError
 
 FORMAT = "mcllo monitor"
 FORMAT_VERSION = 1
-PATIENCE = 30.0
+LOCK_TIMEOUT_SECONDS = 30.0
 """Seconds to wait for another process."""
 
 Numbers = dict[str, Floats]
@@ -118,7 +118,7 @@ class Store:
             store = cls(None, _connect(None))
             store._begin(meta)
             return store
-        with replacing(path) as temporary:
+        with replace_atomically(path) as temporary:
             connection = _connect(temporary)
             try:
                 connection.execute("PRAGMA journal_mode = OFF")  # nothing beside it to be left over
@@ -136,7 +136,10 @@ class Store:
 
     @classmethod
     def open(
-        cls, path: StrPath, steps: Mapping[int, Step] = STEPS, patience: float = PATIENCE
+        cls,
+        path: StrPath,
+        steps: Mapping[int, Step] = STEPS,
+        patience: float = LOCK_TIMEOUT_SECONDS,
     ) -> Store:
         """Open a file; an older format is brought up to date, a newer one refused."""
         if not Path(path).is_file():
@@ -149,7 +152,7 @@ class Store:
             meta = dict(store._connection.execute("SELECT name, value FROM meta"))
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-                raise _told(error, path) from None
+                raise _database_error(error, path) from None
             meta = {}
         if meta.get("format") != FORMAT:
             store.close()
@@ -186,7 +189,10 @@ class Store:
     @property
     def settings(self) -> dict[str, Any]:
         """What the monitor was started with."""
-        return json.loads(self._get("settings"))
+        found: dict[str, Any] = json.loads(self._get("settings"))
+        if "repaired" in found:  # what files of format 1 call it
+            found["recalibrated"] = found.pop("repaired")
+        return found
 
     @property
     def format_version(self) -> int:
@@ -203,13 +209,13 @@ class Store:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            raise _told(error, self.path) from None
+            raise _database_error(error, self.path) from None
         try:
             yield
             self._connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
             self._rollback()
-            raise _told(error, self.path) from None
+            raise _database_error(error, self.path) from None
         except BaseException:
             self._rollback()
             raise
@@ -260,7 +266,7 @@ class Store:
             check_writable(path)
             self._copy(path, path)  # SQLite's own journal keeps the old one until the end
             return
-        with replacing(path) as temporary:
+        with replace_atomically(path) as temporary:
             self._copy(temporary, path)
 
     def _copy(self, to: StrPath, name: StrPath) -> None:
@@ -268,7 +274,7 @@ class Store:
         try:
             self._connection.backup(target)
         except sqlite3.DatabaseError as error:
-            raise _told(error, name) from None
+            raise _database_error(error, name) from None
         finally:
             target.close()
 
@@ -292,14 +298,14 @@ class Store:
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
-def _connect(path: StrPath | None, patience: float = PATIENCE) -> sqlite3.Connection:
+def _connect(path: StrPath | None, patience: float = LOCK_TIMEOUT_SECONDS) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(
             ":memory:" if path is None else str(path), timeout=patience, isolation_level=None
         )
         connection.execute("PRAGMA synchronous = FULL")
     except sqlite3.DatabaseError as error:
-        raise _told(error, path) from None
+        raise _database_error(error, path) from None
     return connection
 
 
@@ -308,7 +314,7 @@ def _record(row: Any) -> Record:
     return Record(number, batch, time, added, checksum, unpack(numbers))
 
 
-def _told(error: sqlite3.Error, path: StrPath | None) -> FileFormatError:
+def _database_error(error: sqlite3.Error, path: StrPath | None) -> FileFormatError:
     """Return a database's complaint as one sentence."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -14,13 +14,17 @@ from pathlib import Path
 
 from .._assessment.assessment import Assessment
 from .._assessment.verdict import TOLERANCE
-from .._ground.files import StrPath, check_writable, write_text
-from .._ground.notebook import ticking
+from .._ground.atomic_files import StrPath, check_writable, write_text
+from .._ground.notebook import show_progress
+from .._ground.optional import CLI_EXTRA, check_installed
 from .._workflows.comparison import Comparison
 from ..exceptions import PYTHON, InputError, Words
-from .classes import class_order, culprits_of
+
+check_installed(("matplotlib", "jinja2"), CLI_EXTRA)  # before what imports one of them
+
+from .classes import attribute_miscalibration, class_order
 from .facts import Command, Sources
-from .summarize import assessment_of, summarize
+from .summarize import assessment_to_report, summarize
 from .views import Picture, Summary
 
 __all__ = ["Report", "report"]
@@ -40,6 +44,21 @@ class Report:
         The same, or of a comparison that of the judged rows as they were predicted.
     alpha, tolerance : float
         What the verdict was decided with.
+
+    See Also
+    --------
+    report : Makes it.
+    Assessment : What it reports on.
+    Comparison : The same.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> report = mcllo.report(mcllo.assess(probs, y, seed=0, n_resamples=19), title="Pets")
+    >>> report.alpha, report.markdown().splitlines()[0]
+    (0.05, '# Pets')
     """
 
     summary: Summary
@@ -57,14 +76,14 @@ class Report:
         if isinstance(self.result, Comparison):
             comparison = self.result
         judged = {"alpha": self.alpha, "tolerance": self.tolerance}
-        order = class_order(a, culprits_of(a, a.decide(**judged)))
+        order = class_order(a, attribute_miscalibration(a, a.decide(**judged)))
         return pictures(a, comparison, order, judged)
 
     def html(self) -> str:
         """Return one page that needs no other file and asks for none."""
         from .render import render_html
 
-        with ticking("drawing the report"):
+        with show_progress("drawing the report"):
             return render_html(self.summary, self.pictures)
 
     def markdown(self) -> str:
@@ -77,14 +96,25 @@ class Report:
         """Return the words and every number as strict JSON."""
         assessed = self.assessment.to_dict(self.alpha, self.tolerance)
         content = {"summary": self.summary.to_dict(), "result": assessed}
-        if content["summary"]["repairs"]:
-            del content["summary"]["repairs"]["recommendation"]  # that of the result
+        if content["summary"]["recalibrations"]:
+            del content["summary"]["recalibrations"]["recommendation"]  # that of the result
         if isinstance(self.result, Comparison):
             content |= {"result": self.result.to_dict(), "assessment": assessed}
         return json.dumps(content, indent=1, allow_nan=False, default=str) + "\n"
 
     def write(self, path: StrPath) -> None:
-        """Write the report, as HTML, Markdown or JSON by the ending of `path`; all or nothing."""
+        """Write the report, as HTML, Markdown or JSON by the ending of `path`; all or nothing.
+
+        Parameters
+        ----------
+        path : path-like
+            Name that ends in ``.html``, ``.htm``, ``.md`` or ``.json``.
+
+        Raises
+        ------
+        InputError
+            When the name has another ending.
+        """
         kinds = {".html": self.html, ".htm": self.html, ".md": self.markdown, ".json": self.json}
         kind = Path(path).suffix.lower()
         if kind not in kinds:
@@ -104,7 +134,7 @@ class Report:
         return f"<Report {self.summary.title!r}: {self.summary.verdict.headline}>"
 
 
-@ticking("writing the report")
+@show_progress("writing the report")
 def report(
     result: Assessment | Comparison,
     *,
@@ -142,17 +172,24 @@ def report(
     Report
         ``.write(path)``, ``.html()``, ``.markdown()``, ``.json()``.
 
+    See Also
+    --------
+    Report : What comes out.
+    assess : Makes what is reported.
+    compare : The same.
+    mcllo.plot.save : Writes a single figure.
+
     Examples
     --------
     >>> import mcllo
     >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
     >>> r = report(a, title="Four rows")
     >>> r.summary.verdict.kind
-    'cannot_tell'
+    'inconclusive'
     >>> print(r.markdown().splitlines()[0])
     # Four rows
     """
-    assessment = assessment_of(result)
+    assessment = assessment_to_report(result)
     summary = summarize(
         result,
         assessment,

@@ -3,7 +3,7 @@
 =====================  ============================================================================
 `Assessment`           the first screen of the report: verdict and size in plain words, the diagram
 `Comparison`           the recommendation, and all methods as dots
-`Ladder`               which kind of error, and what each model explains
+`NestedModels`         which kind of error, and what each model explains
 `Subgroups`            whether they are alike, and each as a dot
 `BaselineSensitivity`  what hangs on the baseline
 `MCLLOFit`             shift and slope of each class with intervals
@@ -21,15 +21,15 @@ from functools import singledispatch
 from typing import Any
 
 from .._assessment.assessment import Assessment
-from .._assessment.subgroups import Subgroups
+from .._assessment.subgroup_results import Subgroups
 from .._diagnosis.baseline_sensitivity import BaselineSensitivity
 from .._diagnosis.calibration_table import CalibrationTable
 from .._diagnosis.class_tests import ClassTests
-from .._diagnosis.ladder import Ladder
+from .._diagnosis.nested_models import NestedModels
 from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
+from .._ground.formatting import Table, ellipsis, format_count, format_number, is_p, is_words
 from .._ground.statements import Level, Statement, pick
-from .._ground.text import Table, ellipsis, format_count, format_number, is_p, is_words
 from .._inference.consistency import IsotonicCurve
 from .._workflows.comparison import Comparison
 from ..metrics._reliability import ReliabilityCurve
@@ -37,18 +37,18 @@ from ..metrics._smooth import SmoothCurve
 from ..simulate._study import PowerStudy
 from . import plain
 from .figures import picture, small_diagram
+from .recalibrations import recommended
 from .render import render_card
-from .repairs import recommended
-from .verdict import headline_facts, verdict_of
-from .views import Card, Cell, Column, TableView, capital, name_cell, typeset
+from .verdict_section import build_verdict, headline_facts
+from .views import Card, Column, TableCell, TableView, capital, name_cell, typeset
 
-MOST_ROWS = 25
+MAX_TABLE_ROWS = 25
 """Rows of a table that a card shows."""
 TONES: dict[str, Level] = {
-    "matters": "bad",
-    "little": "doubt",
-    "cannot_tell": "doubt",
-    "none_found": "plain",
+    "miscalibrated": "bad",
+    "negligible": "doubt",
+    "inconclusive": "doubt",
+    "not_detected": "plain",
 }
 """How a reader should take each verdict."""
 
@@ -69,14 +69,14 @@ def _of_assessment(a: Assessment) -> Card:
     if type(a) is not Assessment:  # its rows were read in parts, and are not here to be drawn
         return Card(type(a).__name__, text=str(a))
     judged, said = a.decide(), a.statements()
-    verdict = verdict_of(a, judged, said)
-    doubted = judged.kind == "none_found" and bool(verdict.buts)
+    verdict = build_verdict(a, judged, said)
+    doubted = judged.kind == "not_detected" and bool(verdict.buts)
     return Card(
         "Assessment",
         "doubt" if doubted else TONES[judged.kind],
         lead=f"{pick(said, 'heading')[0]}.",
         headline=verdict.headline,
-        buts=(*plain.alerts(a, pick(said, "hint"))[:1], *verdict.buts),
+        buts=(*plain.alerts(a, pick(said, "data_check"))[:1], *verdict.buts),
         sentences=tuple(text for text in (verdict.sentence, verdict.size) if text),
         facts=headline_facts(a, judged),
         svg=small_diagram(a),
@@ -97,11 +97,15 @@ def _of_comparison(c: Comparison) -> Card:
 
 
 @view.register
-def _of_ladder(ladder: Ladder) -> Card:
-    name, *rest = ladder.statements(p=typeset)
-    shown = picture("ladder", ladder, f"Nested models; the smallest not rejected: {ladder.chosen}.")
-    lead = f"{len(ladder.rows)} nested models of what may be wrong."
-    return Card("Ladder", name.level, lead, name.text, sentences=_texts(rest), svg=shown.svg)
+def _of_nested_models(nested_models: NestedModels) -> Card:
+    name, *rest = nested_models.statements(p=typeset)
+    shown = picture(
+        "nested_models",
+        nested_models,
+        f"Nested models; the smallest not rejected: {nested_models.chosen}.",
+    )
+    lead = f"{len(nested_models.rows)} nested models of what may be wrong."
+    return Card("NestedModels", name.level, lead, name.text, sentences=_texts(rest), svg=shown.svg)
 
 
 @view.register
@@ -128,7 +132,7 @@ def _of_map(fitted: MCLLOMap) -> Card:
     columns: dict[str, list[Any]] = {"class": list(fitted.compared)}
     columns |= {"delta": fitted.delta.tolist(), "gamma": fitted.gamma.tolist()}
     lead = f"MCLLO map of {len(fitted.classes)} classes against {ellipsis(fitted.baseline)}."
-    return _tabled("MCLLOMap", Table(columns), lead)
+    return _table_card("MCLLOMap", Table(columns), lead)
 
 
 @view.register
@@ -137,7 +141,7 @@ def _of_fit(fit: MCLLOFit) -> Card:
     shown = picture("parameters", fit, "Shift and slope of each class with intervals.")
     lead = f"MCLLO map fitted to {n} rows of {len(fit.classes)} classes, baseline {base}."
     table = ("has the numbers, ", ".parameters()")
-    rows = ("repairs rows.", ".recalibrate(probs)")
+    rows = ("recalibrates rows.", ".recalibrate(probs)")
     return Card("MCLLOFit", lead=lead, svg=shown.svg, hint=(table, rows))
 
 
@@ -154,17 +158,17 @@ def _of_class_tests(tests: ClassTests) -> Card:
     heads = ("statistic", "df", "p (Holm)", "predicted", "observed", "p (Holm)")
     columns = (Column("class", "text"), *map(Column, heads))
     rows = []
-    for row in tests.table.rows()[:MOST_ROWS]:
+    for row in tests.table.rows()[:MAX_TABLE_ROWS]:
         label = row["class"]
         bound = row["method"] == "bound"
         pair = "baseline" if row["method"] == "" else typeset(row["adjusted"], bound=bound).bare
         cells = [
             name_cell(label),
-            Cell(format_number(row["statistic"])),
-            Cell(str(row["df"])),
-            Cell(pair, mark="off" if label in off else ""),
-            *(Cell(f"{100 * row[name]:.1f} %") for name in ("predicted", "observed")),
-            Cell(typeset(row["large_adjusted"]).bare, mark="off" if label in large else ""),
+            TableCell(format_number(row["statistic"])),
+            TableCell(str(row["df"])),
+            TableCell(pair, mark="off" if label in off else ""),
+            *(TableCell(f"{100 * row[name]:.1f} %") for name in ("predicted", "observed")),
+            TableCell(typeset(row["large_adjusted"]).bare, mark="off" if label in large else ""),
         ]
         rows.append(tuple(cells))
     lead = f"Shift and slope against {ellipsis(tests.baseline)}; share of the class."
@@ -174,7 +178,7 @@ def _of_class_tests(tests: ClassTests) -> Card:
 
 @view.register
 def _of_calibration_table(found: CalibrationTable) -> Card:
-    return _tabled("CalibrationTable", found.paper, f"{found.title}.")
+    return _table_card("CalibrationTable", found.paper, f"{found.title}.")
 
 
 @view.register(ReliabilityCurve)
@@ -182,15 +186,15 @@ def _of_calibration_table(found: CalibrationTable) -> Card:
 @view.register(IsotonicCurve)
 def _of_curve(curve: ReliabilityCurve | SmoothCurve | IsotonicCurve) -> Card:
     of = "the most probable class" if curve.label is None else ellipsis(curve.label)
-    return _tabled(type(curve).__name__, curve.to_table(), f"Reliability of {of}.")
+    return _table_card(type(curve).__name__, curve.to_table(), f"Reliability of {of}.")
 
 
 @view.register
 def _of_table(table: Table) -> Card:
-    return _tabled("Table", table)
+    return _table_card("Table", table)
 
 
-def _tabled(kind: str, table: Table, lead: str = "") -> Card:
+def _table_card(kind: str, table: Table, lead: str = "") -> Card:
     """Return a card of a table, numbers as people read them."""
     columns = tuple(
         Column(name.replace("_", " "), "text" if is_words(table[name]) else "number")
@@ -198,23 +202,23 @@ def _tabled(kind: str, table: Table, lead: str = "") -> Card:
     )
     rows = tuple(
         tuple(_cell(value, is_p(name)) for name, value in row.items())
-        for row in table.rows()[:MOST_ROWS]
+        for row in table.rows()[:MAX_TABLE_ROWS]
     )
     shown = TableView("table", lead, columns, rows)
     return Card(kind, lead=lead, table=shown, more=_more(len(table)))
 
 
-def _cell(value: Any, pvalue: bool) -> Cell:
+def _cell(value: Any, pvalue: bool) -> TableCell:
     if value is None or value == "":
-        return Cell("")
+        return TableCell("")
     if isinstance(value, float):
-        return Cell(typeset(value).bare if pvalue and value == value else format_number(value))
+        return TableCell(typeset(value).bare if pvalue and value == value else format_number(value))
     return name_cell(value)
 
 
 def _more(n_rows: int) -> str:
     """Return what a table leaves out."""
-    rest = n_rows - MOST_ROWS
+    rest = n_rows - MAX_TABLE_ROWS
     return f"and {format_count(rest)} more rows" if rest > 0 else ""
 
 

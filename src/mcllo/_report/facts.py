@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from .._assessment.assessment import Assessment
-from .._ground.text import ellipsis, format_count, format_number
+from .._ground.formatting import ellipsis, format_count, format_number
 from .._math.compiled import kernel_name
 from .._version import __version__
 from .._workflows.comparison import Comparison
@@ -71,7 +71,7 @@ def data_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]
             note = "survey weights: they correct for how rows were sampled, and are no counts"
         elif p.weight_kind == "importance":
             note = "importance weights: how much each row matters, and no counts"
-    raised = f"{format_count(p.n_clipped)} raised to {p.clip:g}" if p.clip is not None else ""
+    raised = f"{format_count(p.n_clipped)} clipped to {p.clip:g}" if p.clip is not None else ""
     if p.n_clipped:
         raised += f", {format_count(p.n_clipped_true)} of them of the class that came true"
     off = f"off by up to {format_number(p.max_row_error, 2)}" if p.n_renormalized else ""
@@ -95,7 +95,7 @@ def reproduce_facts(
     """Return versions, kernel, command (the Python call when none is given), seed and checksums."""
     used = f"kernel: {kernel_name()}, Python {platform.python_version()}"
     used += f", NumPy {version('numpy')}, SciPy {version('scipy')}"
-    seed = seed_of(a) if comparison is None else comparison.seed
+    seed = used_seed(a) if comparison is None else comparison.seed
     if command is None:
         p, auto = a.predictions, a.test.kind == "max_score"
         call = "mcllo.assess(probs, y"
@@ -118,18 +118,22 @@ def reproduce_facts(
     )
 
 
-def seed_of(a: Assessment) -> int | None:
+def used_seed(a: Assessment) -> int | None:
     """Return what random numbers were made from; None when none were."""
-    seeds = [a.test.seed, *(n.seed for n in a.nulls.values())]
-    seeds += [test.seed for test in a.companions.values()]
+    seeds = [a.test.seed, *(n.seed for n in a.null_distributions.values())]
+    seeds += [test.seed for test in a.omnibus_tests.values()]
     found = next((seed for seed in seeds if seed is not None), None)
     if found is not None:
         return found
     d = a.details
     draws = [0 if part is None else part.n_resamples for part in (d.class_tests, d.baselines)]
-    draws += [row.n_resamples + row.larger_n_resamples for row in d.ladder.rows] if d.ladder else []
+    draws += (
+        [row.n_resamples + row.larger_n_resamples for row in d.nested_models.rows]
+        if d.nested_models
+        else []
+    )
     draws += [test.n_resamples for test in d.zeros.tests] if d.zeros else []
-    draws.append(a.size.n_resamples)
+    draws.append(a.effect_size.n_resamples)
     return d.seed if any(draws) else None
 
 

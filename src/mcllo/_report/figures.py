@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import plot
 from .._assessment.assessment import Assessment
-from .._ground.text import ellipsis, format_count, format_number
+from .._ground.formatting import ellipsis, format_count, format_number
 from .._workflows.comparison import Comparison
 from ..plot._layout import OwnFigure
 from ..plot._show import aside
@@ -63,7 +63,7 @@ def pictures(
         "map": picture(
             "calibration_map",
             a.fit,
-            f"Curves of the repaired against the predicted share of each class, beside {base}.",
+            f"Curves of the recalibrated against the predicted share of each class, beside {base}.",
             ordered,
         ),
     }
@@ -79,7 +79,7 @@ def pictures(
             "comparison",
             comparison,
             f"Reliability diagrams of {format_count(comparison.holdout.n_samples)} rows as "
-            f"predicted and after each of {n_judged - 1} repairs.",
+            f"predicted and after each of {n_judged - 1} recalibrations.",
             *PANELS,
         )
         return made
@@ -91,12 +91,13 @@ def pictures(
             "has the numbers.",
             judged or {},
         )
-    if (ladder := a.details.ladder) is not None:
-        made["ladder"] = picture(
-            "ladder",
-            ladder,
-            f"Likelihood ratio statistics of {len(ladder.rows)} nested models; the smallest that "
-            f"is not rejected: {model_name(ladder.chosen)}. The table has the numbers.",
+    if (nested_models := a.details.nested_models) is not None:
+        made["nested_models"] = picture(
+            "nested_models",
+            nested_models,
+            f"Likelihood ratio statistics of {len(nested_models.rows)} nested models; the "
+            "smallest that "
+            f"is not rejected: {model_name(nested_models.chosen)}. The table has the numbers.",
             {},
             {"numbers": False},
         )
@@ -106,7 +107,7 @@ def pictures(
             "baselines",
             found,
             f"Dot plot of {len(found.table)} baselines: statistics {format_number(low)} to "
-            f"{format_number(high)}; repaired probabilities move by at most "
+            f"{format_number(high)}; recalibrated probabilities move by at most "
             f"{format_number(found.largest_range)}.",
         )
     return made

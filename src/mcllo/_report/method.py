@@ -87,7 +87,8 @@ _MODEL = (
         "The model",
         "log(g_j / g_b) = log δ_j + γ_j · log(x_j / x_b)",
         "x_j is the predicted probability of class j, x_b that of the baseline class, and g the "
-        "repaired ones. δ (shift) multiplies the odds of a class; γ (slope) stretches or shrinks "
+        "recalibrated ones. δ (shift) multiplies the odds of a class; γ (slope) stretches or "
+        "shrinks "
         "its log odds. With δ = γ = 1 for all classes nothing changes.",
     ),
     Fact(
@@ -130,8 +131,8 @@ _MODEL = (
     ),
 )
 
-_LADDER = Fact(
-    "ladder",
+_NESTED_MODELS = Fact(
+    "nested_models",
     "Kinds of miscalibration",
     "one slope: γ · l_j;  shifts: τ_j + l_j;  shifts and slopes: τ_j + γ_j · l_j;  "
     "full matrix: τ_j + Σ_k W_jk · l_k",
@@ -175,23 +176,31 @@ _OVER_BASELINES = Fact(
 )
 _PAIRED = Fact(
     "paired",
-    "Comparing repairs",
-    "difference = log loss − log loss of the best repair",
-    "The difference is taken row by row, so that what the repairs share cancels. The intervals are "
+    "Comparing recalibrations",
+    "difference = log loss − log loss of the best recalibration",
+    "The difference is taken row by row, so that what the recalibrations share cancels. The "
+    "intervals are "
     "Student's, with standard errors by group where there are groups and with Bonferroni's "
-    "correction: with 95 % confidence all of them hold at once, whichever repair is picked after "
-    "looking. Repairs whose interval reaches 0, or whose difference four decimals do not show, "
+    "correction: with 95 % confidence all of them hold at once, whichever recalibration is picked "
+    "after "
+    "looking. Recalibrations whose interval reaches 0, or whose difference four decimals do not "
+    "show, "
     "cannot be told from the best.",
 )
 
 
-CITED = {"ladder": "marcus1976", "holm": "holm1979", "bayes": "guthrie2024", "robust": "rao1984"}
+CITED = {
+    "nested_models": "marcus1976",
+    "holm": "holm1979",
+    "bayes": "guthrie2024",
+    "robust": "rao1984",
+}
 """References that belong to one item of the box."""
 
 
 def method_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ...]:
     """Return the box of the method, without what this report does not use."""
-    ways = {a.test.method} | ({"exact"} if a.nulls else set())
+    ways = {a.test.method} | ({"exact"} if a.null_distributions else set())
     if comparison is not None:
         ways |= {row.pvalue_method for row in comparison.rows}
     unused = {"exact", "bound"} - ways
@@ -200,7 +209,7 @@ def method_facts(a: Assessment, comparison: Comparison | None) -> tuple[Fact, ..
         return (*used, _PAIRED)
     details = (
         (_OVER_BASELINES, a.test.kind == "max_score"),
-        (_LADDER, a.details.ladder is not None),
+        (_NESTED_MODELS, a.details.nested_models is not None),
         (_HOLM, a.details.class_tests is not None),
         (_BAYES, a.details.posterior is not None),
         (_ROBUST, a.details.robust is not None),

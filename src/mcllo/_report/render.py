@@ -90,7 +90,7 @@ def _visible(letter: str) -> str:
     return "" if letter in _DIRECTION else letter
 
 
-def unbroken(text: str) -> str:
+def keep_percent_unbroken(text: str) -> str:
     """Return `plain` text in which no line ends between a number and its per cent sign."""
     return _BEFORE_PERCENT.sub("\u00a0", plain(text))
 
@@ -115,7 +115,7 @@ def code_span(text: str) -> Markup:
 @cache
 def _environment(*, html: bool) -> Environment:
     """Return what fills the templates; `escape_markdown` does for Markdown what Jinja2 cannot."""
-    show = unbroken if html else escape_markdown
+    show = keep_percent_unbroken if html else escape_markdown
 
     def finalize(value: Any) -> Any:
         return show(value) if isinstance(value, str) and not isinstance(value, Markup) else value

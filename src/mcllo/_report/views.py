@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any, Literal
 
 from .._assessment.verdict import Kind
+from .._ground.formatting import PStyle, ellipsis, format_count, p_words
 from .._ground.statements import Level
-from .._ground.text import PStyle, ellipsis, format_count, p_words
 from .._workflows.recommend import Recommendation
 
 NAME_WIDTH = 32
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """One cell of a table.
 
     `sort` is what to sort by (the text when None), `title` the full text where it was cut. `mark`
@@ -50,7 +50,7 @@ class TableView:
     key: str
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
 
     @property
     def is_tall(self) -> bool:
@@ -78,7 +78,7 @@ class Names:
     """
 
     lead: str
-    names: tuple[tuple[Cell, str], ...] = ()
+    names: tuple[tuple[TableCell, str], ...] = ()
     rest: str = ""
     after: str = ""
     but: bool = False
@@ -98,7 +98,7 @@ class Part:
 class DetailsView:
     """What lies behind the verdict, as `details` tells it."""
 
-    ladder: Part
+    nested_models: Part
     baselines: Part
     zeros: Part
     posterior: Part
@@ -107,7 +107,7 @@ class DetailsView:
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """Something to do next, with the code that does it."""
 
     text: str
@@ -115,12 +115,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VerdictView:
     """The answer, in sentences that do not say more than the test does.
 
     Attributes
     ----------
-    kind : {'matters', 'little', 'none_found', 'cannot_tell'}
+    kind : {'miscalibrated', 'negligible', 'not_detected', 'inconclusive'}
         That of the assessment.
     about : str
         What is judged, where that is not clear.
@@ -131,6 +131,8 @@ class Verdict:
     pvalue, how, why, other : str
         The evidence, for further down: that of the test, how and why so, and that of other tests
         which do not agree.
+    gain : str
+        By how much a recalibration lowers the log loss of rows it was not learned from.
     """
 
     kind: Kind
@@ -143,6 +145,7 @@ class Verdict:
     how: str
     why: str
     other: str
+    gain: str
 
 
 @dataclass(frozen=True)
@@ -155,11 +158,11 @@ class Right:
 
 
 @dataclass(frozen=True)
-class Repairs:
-    """The comparison of repairs.
+class Recalibrations:
+    """The comparison of recalibrations.
 
     `headline` and `sentence` are the recommendation in plain words; `after` says whether the
-    recommended repair leaves something.
+    recommended recalibration leaves something.
     """
 
     recommendation: Recommendation
@@ -240,26 +243,26 @@ class Summary:
     levels : tuple of Right
         How often it is right, at a few levels.
     wrong : tuple of Names
-        Whose fault it is, and how, in plain words.
+        Which classes are miscalibrated, and how, in plain words.
     alerts, notes : tuple of str
         What must be known before trusting the numbers: prominent, and beside the data.
     steps : tuple of Step
         What to do next.
     facts : tuple of Fact
         The few numbers of the first screen.
-    blame : Part
-        Whose fault it is, with its numbers; or why nobody can be named.
+    attribution : Part
+        Which classes are miscalibrated, with its numbers; or why nobody can be named.
     shares : TableView
         Predicted and observed shares.
-    promised, nulls : TableView, Part
-        What the predictions promise; what calibrated ones would show.
+    expected, null_distributions : TableView, Part
+        What is expected under calibration; what calibrated predictions would show.
     map : Part
         Estimates against the baseline.
     details : DetailsView or None
         What lies behind the verdict; None for a comparison, which does not ask.
     more : Step or None
         For a comparison, how to ask.
-    repairs : Repairs or None
+    recalibrations : Recalibrations or None
         The comparison, if there was one.
     data, reproduce : tuple of Fact
         What was read and changed; how to get the same numbers.
@@ -274,21 +277,21 @@ class Summary:
     kind: Literal["assessment", "comparison"]
     title: str
     lead: str
-    verdict: Verdict
+    verdict: VerdictView
     levels: tuple[Right, ...]
     wrong: tuple[Names, ...]
     alerts: tuple[str, ...]
     notes: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[NextStep, ...]
     facts: tuple[Fact, ...]
-    blame: Part
+    attribution: Part
     shares: TableView
-    promised: TableView
-    nulls: Part
+    expected: TableView
+    null_distributions: Part
     map: Part
     details: DetailsView | None
-    more: Step | None
-    repairs: Repairs | None
+    more: NextStep | None
+    recalibrations: Recalibrations | None
     data: tuple[Fact, ...]
     method: tuple[Fact, ...]
     references: tuple[Fact, ...]
@@ -301,11 +304,11 @@ class Summary:
         return asdict(self)
 
 
-def name_cell(label: object, width: int = NAME_WIDTH) -> Cell:
+def name_cell(label: object, width: int = NAME_WIDTH) -> TableCell:
     """Return a class name as a cell: on one line, cut, with the full name beside it."""
     full = str(label)
     text = ellipsis(full, width)
-    return Cell(text or "(empty)", title="" if text == full else full)
+    return TableCell(text or "(empty)", title="" if text == full else full)
 
 
 def show_p(pvalue: float, method: str = "") -> str:

@@ -1,4 +1,5 @@
-"""`mcllo serve`: a page on this machine where one drops a table, and takes the repaired one away.
+"""`mcllo serve`: a page on this machine where one drops a table, and takes the recalibrated one
+away.
 
 A face of the command line and nothing more: each piece of work is one of its verbs, in a process of
 its own, and each file the one that the verb writes. Imports all rooms, Starlette, uvicorn and
@@ -25,7 +26,7 @@ from ..exceptions import InputError, Option, Phrase
 from .limits import LIMITS, Limits
 
 HOST = "127.0.0.1"
-PATIENCE = 2
+SHUTDOWN_TIMEOUT_SECONDS = 2
 """Seconds that open connections get at the end."""
 
 
@@ -53,9 +54,9 @@ def serve(
             "Nothing leaves this machine, and nothing is kept: press Ctrl-C to end it."
         )
         if show is not None:
-            show(guard.once)
+            show(guard.one_time_address)
         settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "ws": "none"}
-        settings |= {"server_header": False, "timeout_graceful_shutdown": PATIENCE}
+        settings |= {"server_header": False, "timeout_graceful_shutdown": SHUTDOWN_TIMEOUT_SECONDS}
         server = uvicorn.Server(uvicorn.Config(guard, loop="asyncio", http="h11", **settings))
         try:
             server.run(sockets=[sock])

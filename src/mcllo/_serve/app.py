@@ -1,20 +1,20 @@
 """The application: which address does what.
 
-===========================  =====================================================================
-``GET  /``                   the first page
-``POST /upload``             a file -> a job
-``GET  /job/KEY``            what the job is at: progress, the form, the result, or a problem
-``GET  /job/KEY/columns``    the form again
-``POST /job/KEY/sheet``      another sheet of the workbook
-``POST /job/KEY/assess``     the form -> the report
-``POST /job/KEY/compare``    repairs compared
-``POST /job/KEY/repair``     a repair learned and applied
-``POST /job/KEY/cancel``     end what runs
-``POST /job/KEY/forget``     remove the table and all that was made of it
-``GET  /job/KEY/status``     what is being done, as JSON for the script
-``GET  /job/KEY/see/FILE``   a report in its sandbox
-``GET  /job/KEY/get/FILE``   a file to keep
-===========================  =====================================================================
+==============================  ====================================================================
+``GET  /``                      the first page
+``POST /upload``                a file -> a job
+``GET  /job/KEY``               what the job is at: progress, the form, the result, or a problem
+``GET  /job/KEY/columns``       the form again
+``POST /job/KEY/sheet``         another sheet of the workbook
+``POST /job/KEY/assess``        the form -> the report
+``POST /job/KEY/compare``       recalibrations compared
+``POST /job/KEY/recalibrate``   a recalibration learned and applied
+``POST /job/KEY/cancel``        end what runs
+``POST /job/KEY/forget``        remove the table and all that was made of it
+``GET  /job/KEY/status``        what is being done, as JSON for the script
+``GET  /job/KEY/see/FILE``      a report in its sandbox
+``GET  /job/KEY/get/FILE``      a file to keep
+==============================  ====================================================================
 
 All addresses begin with the token, and `_serve/guard` has let the request pass. What changes
 something answers with a redirection, so that a page can be loaded again without doing it twice.
@@ -43,19 +43,19 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from ..exceptions import MclloError
-from .choices import reading_of
+from .choices import reading_options
+from .form_labels import sentence
 from .guard import REPORT_POLICY, Guard
-from .jobs import Job, Jobs, repaired_name
+from .jobs import Job, Jobs, recalibrated_name
 from .limits import LIMITS, Limits
 from .pages import Pages, script, style
 from .upload import receive_file
-from .words import sentence
 
-LONGEST_FORM = 1 << 20
-MOST_FIELDS = 5_000
-SEEN = ("report", "repairs")
+MAX_FORM_BYTES = 1 << 20
+MAX_FORM_FIELDS = 5_000
+VIEWED_PAGES = ("report", "recalibrations")
 """Files that a browser shows."""
-GONE = "This table is no longer here: it was removed, or mcllo serve was started again."
+TABLE_GONE = "This table is no longer here: it was removed, or mcllo serve was started again."
 
 
 def build_app(folder: Path, port: int, limits: Limits = LIMITS, token: str = "") -> Guard:
@@ -76,7 +76,7 @@ class Served:
 
     def starlette(self) -> Any:
         """Return the application without its guard."""
-        posts = ("sheet", "assess", "compare", "repair", "cancel", "forget")
+        posts = ("sheet", "assess", "compare", "recalibrate", "cancel", "forget")
         routes = [
             Route("/", self.start),
             Route("/page.css", partial(_text, style, "text/css")),
@@ -152,9 +152,9 @@ class Served:
         if job.seen is None or job.work is not None:
             return self._to(job)
         job.fields = {"normalize": "", **fields}
-        job.forget("assess", "compare", "repair")
+        job.forget("assess", "compare", "recalibrate")
         try:
-            job.reading = reading_of(job.seen, job.fields, self.limits)
+            job.reading = reading_options(job.seen, job.fields, self.limits)
         except MclloError as error:
             job.problem, job.notice = sentence(error), ""
             return self._to(job)
@@ -162,19 +162,19 @@ class Served:
         return self._to(job)
 
     async def compare(self, request: Request) -> Response:
-        """Compare repairs."""
+        """Compare recalibrations."""
         job = self._job(request)
         if "assess" in job.found:
             self.jobs.start(job, "compare", {"file": job.file, "reading": job.reading})
         return self._to(job)
 
-    async def repair(self, request: Request) -> Response:
-        """Learn a repair and apply it."""
+    async def recalibrate(self, request: Request) -> Response:
+        """Learn a recalibration and apply it."""
         job, fields = self._job(request), await _form(request)
         if "assess" in job.found and job.seen is not None and job.work is None:
-            job.forget("repair")
-            given = {"method": fields.get("method", "auto"), "out": repaired_name(job.seen)}
-            self.jobs.start(job, "repair", {"file": job.file, "reading": job.reading, **given})
+            job.forget("recalibrate")
+            given = {"method": fields.get("method", "auto"), "out": recalibrated_name(job.seen)}
+            self.jobs.start(job, "recalibrate", {"file": job.file, "reading": job.reading, **given})
         return self._to(job)
 
     async def cancel(self, request: Request) -> Response:
@@ -201,7 +201,7 @@ class Served:
     async def see(self, request: Request) -> Response:
         """Show a report, in its sandbox."""
         what = request.path_params["what"]
-        path = self._job(request).path(what) if what in SEEN else None
+        path = self._job(request).path(what) if what in VIEWED_PAGES else None
         if path is None:
             raise HTTPException(404)
         # a browser shows nothing of a sandbox that asks for a group of its own
@@ -219,7 +219,7 @@ class Served:
 
     async def lost(self, _: Request, error: Any) -> Response:
         """Show that there is nothing."""
-        words = GONE if error.status_code == 404 else "This cannot be asked here."
+        words = TABLE_GONE if error.status_code == 404 else "This cannot be asked here."
         return HTMLResponse(self.pages.problem("Nothing here", words), error.status_code)
 
     def _job(self, request: Request) -> Job:
@@ -241,10 +241,12 @@ async def _form(request: Request) -> dict[str, str]:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LONGEST_FORM:
+        if len(body) > MAX_FORM_BYTES:
             raise HTTPException(413)
     try:
-        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        pairs = parse_qsl(
+            body.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS
+        )
     except ValueError:
         raise HTTPException(400) from None
     return dict(pairs)

@@ -16,14 +16,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from .._cli.app import command
+from .._cli.commands import command
+from .._cli.option_names import FLAG_WORDS
 from .._cli.options import READING, typed
-from .._cli.words import FLAG_WORDS
 from .._files.csv_text import is_index
 from ..exceptions import InputError
+from .column_detection import DetectedTable
+from .form_labels import MISSING
 from .limits import Limits
-from .recognise import Seen
-from .words import MISSING
 
 ROLES = {
     "": "Not used",
@@ -34,12 +34,12 @@ ROLES = {
     "by": "Subgroup to look at",
 }
 SCALES = ("probs", "percent", "logits")
-ONE = ("label", "weight", "groups", "by")
+SINGLE_COLUMN_ROLES = ("label", "weight", "groups", "by")
 """Parts that one column plays."""
-WORDED = ("prefix", "positive", "baseline", "encoding", "weight_kind")
+TEXT_OPTIONS = ("prefix", "positive", "baseline", "encoding", "weight_kind")
 
 
-def first_fields(seen: Seen) -> dict[str, str]:
+def first_fields(seen: DetectedTable) -> dict[str, str]:
     """Return the fields of the form as they were recognised."""
     fields = {f"role-{j}": column.role for j, column in enumerate(seen.columns)}
     guess = {**seen.guess, "normalize": "on" if seen.guess["normalize"] else ""}
@@ -47,12 +47,14 @@ def first_fields(seen: Seen) -> dict[str, str]:
     return fields | others | {name: str(value) for name, value in guess.items()}
 
 
-def reading_of(seen: Seen, fields: Mapping[str, str], limits: Limits) -> dict[str, Any]:
+def reading_options(
+    seen: DetectedTable, fields: Mapping[str, str], limits: Limits
+) -> dict[str, Any]:
     """Return the reading options that a form asks for."""
     roles: dict[str, list[str]] = {role: [] for role in ROLES}
     for j, column in enumerate(seen.columns):
         roles.get(fields.get(f"role-{j}", ""), roles[""]).append(column.name)
-    for role in ONE:
+    for role in SINGLE_COLUMN_ROLES:
         if len(roles[role]) > 1:
             raise InputError(
                 f"one column may be “{ROLES[role]}”; {len(roles[role])} are.",
@@ -65,10 +67,10 @@ def reading_of(seen: Seen, fields: Mapping[str, str], limits: Limits) -> dict[st
         )
     limits.check_classes(len(roles["class"]))
     scale = fields.get("scale", "")
-    reading: dict[str, Any] = {role: next(iter(roles[role]), None) for role in ONE}
+    reading: dict[str, Any] = {role: next(iter(roles[role]), None) for role in SINGLE_COLUMN_ROLES}
     prefix = fields.get("prefix", "")
     reading["classes"] = _classes(seen, roles, prefix)
-    reading |= {name: fields.get(name, "").strip() or READING[name][1] for name in WORDED}
+    reading |= {name: fields.get(name, "").strip() or READING[name][1] for name in TEXT_OPTIONS}
     reading |= {
         "prefix": prefix,
         "normalize": bool(fields.get("normalize")),
@@ -83,7 +85,7 @@ def reading_of(seen: Seen, fields: Mapping[str, str], limits: Limits) -> dict[st
     return {name: reading[name] for name in ("label", *READING)}
 
 
-def _classes(seen: Seen, roles: Mapping[str, list[str]], prefix: str) -> list[str] | None:
+def _classes(seen: DetectedTable, roles: Mapping[str, list[str]], prefix: str) -> list[str] | None:
     """Return the classes that columns stand for; None where they are all that there are."""
     for name in roles["class"]:
         if not name.startswith(prefix):
@@ -101,7 +103,7 @@ def _classes(seen: Seen, roles: Mapping[str, list[str]], prefix: str) -> list[st
         for column in seen.columns
         if column.name.startswith(prefix) and not is_index(column.name[len(prefix) :])
     ]
-    aside = [name for role in ONE for name in roles[role]]
+    aside = [name for role in SINGLE_COLUMN_ROLES for name in roles[role]]
     if len(roles["class"]) > 1 and roles["class"] == [name for name in usual if name not in aside]:
         return None
     return [name[len(prefix) :] for name in roles["class"]]
@@ -115,7 +117,7 @@ def _number(text: str) -> float | None:
         return float(text.replace(",", "."))
     except ValueError:
         raise InputError(
-            f"“Floor for small probabilities” must be a number; got {text[:40]!r}.",
+            f"“Clip small probabilities to” must be a number; got {text[:40]!r}.",
             remedy="Write one such as 0.000001, or nothing.",
         ) from None
 

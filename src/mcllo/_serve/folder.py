@@ -24,7 +24,7 @@ from typing import IO
 
 NAME = "mcllo-serve-"
 LOCK = "in-use"
-YOUNG = 60.0
+MAX_SECONDS_WITHOUT_LOCK = 60.0
 """Seconds in which a folder may not have its lock yet."""
 KEEPER = """
 import shutil, sys, time
@@ -70,7 +70,7 @@ def sweep(parent: Path) -> list[Path]:
     gone = []
     for folder in parent.glob(f"{NAME}*"):
         with suppress(OSError):  # somebody else's, or gone by now
-            old = time.time() - folder.stat().st_mtime > YOUNG
+            old = time.time() - folder.stat().st_mtime > MAX_SECONDS_WITHOUT_LOCK
             if old and folder.is_dir() and not folder.is_symlink() and not in_use(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 gone.append(folder)

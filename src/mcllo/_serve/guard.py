@@ -48,8 +48,8 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-SAFE = ("GET", "HEAD")
-OPEN = "/open/"
+SAFE_METHODS = ("GET", "HEAD")
+OPEN_PATH = "/open/"
 
 
 class Guard:
@@ -72,9 +72,9 @@ class Guard:
         return f"http://{self.hosts[0]}{self.root}/"
 
     @property
-    def once(self) -> str:
-        """An address that leads to the page once."""
-        return f"http://{self.hosts[0]}{OPEN}{self.code}"
+    def one_time_address(self) -> str:
+        """The address that leads to the page a single time."""
+        return f"http://{self.hosts[0]}{OPEN_PATH}{self.code}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
@@ -87,14 +87,14 @@ class Guard:
         }
         path: str = scope["path"]
         if headers.get("host") not in self.hosts:
-            await _plainly(sends, 421, "This address is not that of mcllo serve.")
-        elif path.startswith(OPEN):
-            await self._open(path[len(OPEN) :], sends)
+            await _send_sentence(sends, 421, "This address is not that of mcllo serve.")
+        elif path.startswith(OPEN_PATH):
+            await self._open(path[len(OPEN_PATH) :], sends)
         elif not _same(path[1:].split("/")[0], self.token):
             words = "Open the address that mcllo serve printed: it ends in a token of its own."
-            await _plainly(sends, 403, words)
-        elif scope["method"] not in SAFE and not self.from_here(headers):
-            await _plainly(sends, 403, "This was not asked for by the page of mcllo serve.")
+            await _send_sentence(sends, 403, words)
+        elif scope["method"] not in SAFE_METHODS and not self.from_here(headers):
+            await _send_sentence(sends, 403, "This was not asked for by the page of mcllo serve.")
         else:
             await self.app({**scope, "root_path": self.root}, receive, sends)
 
@@ -112,10 +112,10 @@ class Guard:
         """Lead to the page, once."""
         if not self.code or not _same(code, self.code):
             words = "This address was for one request. Open the one that mcllo serve printed."
-            await _plainly(send, 403, words)
+            await _send_sentence(send, 403, words)
             return
         self.code = ""
-        await _plainly(send, 303, "", [(b"location", f"{self.root}/".encode("ascii"))])
+        await _send_sentence(send, 303, "", [(b"location", f"{self.root}/".encode("ascii"))])
 
 
 def _same(given: str, known: str) -> bool:
@@ -137,7 +137,7 @@ def _with_headers(send: Send) -> Send:
     return sends
 
 
-async def _plainly(
+async def _send_sentence(
     send: Send, status: int, words: str, headers: list[tuple[bytes, bytes]] | None = None
 ) -> None:
     """Answer with one sentence."""

@@ -26,19 +26,19 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from .files import MODEL, REPAIRED, REPAIRS, REPORT
+from .column_detection import ColumnSeen, DetectedTable
 from .limits import Limits
-from .recognise import ColumnSeen, Seen
+from .result_files import MODEL, RECALIBRATED_STEM, RECALIBRATIONS, REPORT
 
-LONGEST_LINE = 1 << 26
+MAX_ANSWER_BYTES = 1 << 26
 """Bytes of a worker's answer."""
-CANCELLED = "Cancelled. Nothing was changed."
-MISTAKE = (
+CANCELLED_TEXT = "Cancelled. Nothing was changed."
+MISTAKE_TEXT = (
     "this is a mistake in mcllo, not in your table. Please report it, with what mcllo serve "
     "printed where it was started."
 )
-KILLED = "the system ended this work, most likely for want of memory. Use fewer rows."
-FILES = {"assess": [REPORT], "compare": [REPAIRS], "repair": [MODEL]}
+KILLED_TEXT = "the system ended this work, most likely for want of memory. Use fewer rows."
+FILES = {"assess": [REPORT], "compare": [RECALIBRATIONS], "recalibrate": [MODEL]}
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Job:
     key: str
     folder: Path
     file: str
-    seen: Seen | None = None
+    seen: DetectedTable | None = None
     fields: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -87,11 +87,11 @@ class Job:
                     (self.folder / name).unlink(missing_ok=True)
 
     def path(self, what: str) -> Path | None:
-        """Return a file that was made: the report, the repairs, the model or the table."""
-        repaired = self.found.get("repair", {})
+        """Return a file that was made: the report, the recalibrations, the model or the table."""
+        recalibrated = self.found.get("recalibrate", {})
         names = {"report": REPORT if "assess" in self.found else ""}
-        names |= {"repairs": REPAIRS if "compare" in self.found else ""}
-        names |= {"model": MODEL if repaired else "", "table": repaired.get("table", "")}
+        names |= {"recalibrations": RECALIBRATIONS if "compare" in self.found else ""}
+        names |= {"model": MODEL if recalibrated else "", "table": recalibrated.get("table", "")}
         place = self.folder / names[what] if names.get(what) else None
         return place if place is not None and place.is_file() else None
 
@@ -169,7 +169,7 @@ class Jobs:
 
     async def _run(self, job: Job, work: Work, given: dict[str, Any]) -> None:
         """Let a worker do a piece of work, and take what it answers."""
-        answer: dict[str, Any] = {"refused": MISTAKE}
+        answer: dict[str, Any] = {"refused": MISTAKE_TEXT}
         try:
             async with self._turns:
                 answer = await self._worked(job, work, given) or answer
@@ -183,13 +183,13 @@ class Jobs:
             *(sys.executable, "-P", "-m", "mcllo._serve.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            limit=LONGEST_LINE,
+            limit=MAX_ANSWER_BYTES,
             cwd=self.folder,
         )
         try:
             async with asyncio.timeout(self.limits.seconds):
                 asked = {"task": work.task, "folder": str(job.folder), "given": given}
-                return await _asked(process, work, asked)
+                return await _run_task(process, work, asked)
         except TimeoutError:
             return {"refused": self.limits.too_long()}
         finally:
@@ -205,11 +205,11 @@ class Jobs:
             return
         job.work = None
         if work.cancelled:
-            job.notice = CANCELLED
+            job.notice = CANCELLED_TEXT
         elif "done" in answer:
             self._keep(job, work.task, answer["done"])
         else:
-            job.problem = str(answer.get("refused", MISTAKE))
+            job.problem = str(answer.get("refused", MISTAKE_TEXT))
 
     def _keep(self, job: Job, task: str, found: dict[str, Any]) -> None:
         if task == "look":
@@ -217,17 +217,17 @@ class Jobs:
                 ColumnSeen(c["name"], tuple(c["examples"]), c["role"]) for c in found["columns"]
             )
             lists = {name: tuple(found[name]) for name in ("labels", "sheets", "notes")}
-            job.seen = Seen(**{**found, **lists, "columns": columns})
+            job.seen = DetectedTable(**{**found, **lists, "columns": columns})
             job.fields = {}
-            job.forget("assess", "compare", "repair")
+            job.forget("assess", "compare", "recalibrate")
             return
         if task == "assess":
-            job.forget("compare", "repair")
+            job.forget("compare", "recalibrate")
         job.found[task] = found
         job.fresh = task
 
 
-async def _asked(
+async def _run_task(
     process: asyncio.subprocess.Process, work: Work, asked: dict[str, Any]
 ) -> dict[str, Any]:
     """Send a task to a worker, follow what it does, and return its answer."""
@@ -242,9 +242,9 @@ async def _asked(
             return dict(told)
         work.doing = told["doing"]
     code = await process.wait()
-    return {"refused": KILLED} if code == -9 else {}
+    return {"refused": KILLED_TEXT} if code == -9 else {}
 
 
-def repaired_name(seen: Seen) -> str:
-    """Return what the repaired table is called."""
-    return REPAIRED + seen.ending
+def recalibrated_name(seen: DetectedTable) -> str:
+    """Return what the recalibrated table is called."""
+    return RECALIBRATED_STEM + seen.ending

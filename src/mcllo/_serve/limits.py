@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from ..exceptions import FileFormatError, InputError
 
-ELSEWHERE = "Use fewer, or the command line, which has no such limit: mcllo help assess."
+COMMAND_LINE_ADVICE = "Use fewer, or the command line, which has no such limit: mcllo help assess."
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Limits:
         """Return the refusal of a file."""
         most = f"{self.n_bytes / 1e6:,.3g} MB"
         return FileFormatError(
-            f"a file must have at most {most} here; this one has more.", remedy=ELSEWHERE
+            f"a file must have at most {most} here; this one has more.", remedy=COMMAND_LINE_ADVICE
         )
 
     def check_table(self, name: str, n_rows: int, n_columns: int) -> None:
@@ -49,7 +49,8 @@ class Limits:
         ):
             if found > most:
                 raise FileFormatError(
-                    f"{name} must have at most {most:,} {what} here; it has more.", remedy=ELSEWHERE
+                    f"{name} must have at most {most:,} {what} here; it has more.",
+                    remedy=COMMAND_LINE_ADVICE,
                 )
 
     def check_classes(self, n_classes: int) -> None:
@@ -57,13 +58,14 @@ class Limits:
         if n_classes > self.classes:
             raise InputError(
                 f"at most {self.classes:,} columns may be classes here; got {n_classes:,}.",
-                remedy=ELSEWHERE,
+                remedy=COMMAND_LINE_ADVICE,
             )
 
     def too_long(self) -> str:
         """Say that work was ended for the time it took."""
         return (
-            f"the work must be done within {self.seconds:g} seconds here; it was not. {ELSEWHERE}"
+            f"the work must be done within {self.seconds:g} seconds here; it was not. "
+            f"{COMMAND_LINE_ADVICE}"
         )
 
 

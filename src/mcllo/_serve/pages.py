@@ -4,7 +4,7 @@
 start      choose or drop a file
 columns    what was recognised, as a form
 busy       what is being done, and a button that ends it
-result     the report, the repair and what can be taken away
+result     the report, the recalibration and what can be taken away
 problem    one sentence, and the way back
 =========  ====================================================================================
 
@@ -22,21 +22,21 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from .._cli.options import READING, REPAIRS
-from .._report.render import unbroken
-from .._report.repairs import title_of
+from .._cli.options import READING, RECALIBRATIONS
+from .._report.recalibrations import method_title
+from .._report.render import keep_percent_unbroken
 from .._report.views import capital
 from .._version import __version__
 from .choices import ROLES, first_fields
-from .jobs import Job, repaired_name
+from .form_labels import FIELD_LABELS, MISSING
+from .jobs import Job, recalibrated_name
 from .limits import Limits
-from .words import BOXES, MISSING
 
-DOING = {
+TASK_TEXTS = {
     "look": "Reading the table",
     "assess": "Assessing the probabilities",
-    "compare": "Comparing repairs",
-    "repair": "Repairing the table",
+    "compare": "Comparing recalibrations",
+    "recalibrate": "Recalibrating the table",
 }
 NEEDS_LOGITS = ("vector", "matrix")
 KINDS = {
@@ -72,7 +72,7 @@ class Pages:
             seen=job.seen,
             fields=fields,
             roles=ROLES,
-            boxes=BOXES,
+            boxes=FIELD_LABELS,
             gaps=MISSING,
             kinds=KINDS,
             helps={name: words for name, (_, _, words) in READING.items()},
@@ -81,7 +81,7 @@ class Pages:
     def busy(self, job: Job) -> str:
         """Return the page of work that runs."""
         assert job.work is not None
-        title = DOING[job.work.task]
+        title = TASK_TEXTS[job.work.task]
         step = {"look": 1, "assess": 2}.get(job.work.task, 3)
         return self._page("busy", step=step, title=title, job=job, work=job.work)
 
@@ -90,10 +90,10 @@ class Pages:
         assert job.seen is not None
         compared = job.found.get("compare", {})
         without = ("identity",) if job.reading["logits"] else ("identity", *NEEDS_LOGITS)
-        repairs = [name for name in REPAIRS.split() if name not in without]
-        repairs.sort(key=lambda name: name != "auto")
+        recalibrations = [name for name in RECALIBRATIONS.split() if name not in without]
+        recalibrations.sort(key=lambda name: name != "auto")
         best = compared.get("method") if compared.get("improves") else None
-        repaired = job.found.get("repair", {})
+        recalibrated = job.found.get("recalibrate", {})
         return self._page(
             "result",
             step=3,
@@ -101,13 +101,13 @@ class Pages:
             job=job,
             assessed=job.found["assess"],
             compared=compared,
-            repaired=repaired,
-            repairs=[(name, capital(title_of(name))) for name in repairs],
-            chosen=repaired.get("method") or (best if best in repairs else "auto"),
+            recalibrated=recalibrated,
+            recalibrations=[(name, capital(method_title(name))) for name in recalibrations],
+            chosen=recalibrated.get("method") or (best if best in recalibrations else "auto"),
             best=best,
             recommended=recommended_words(compared),
-            expected=expected_words(repaired),
-            table=repaired_name(job.seen),
+            expected=expected_words(recalibrated),
+            table=recalibrated_name(job.seen),
         )
 
     def _page(self, name: str, **content: Any) -> str:
@@ -118,23 +118,23 @@ class Pages:
 
 
 def recommended_words(found: Mapping[str, Any]) -> str:
-    """Return what a comparison recommends, in the names that the list of repairs has."""
+    """Return what a comparison recommends, in the names that the list of recalibrations has."""
     if not found:
         return ""
     if not found["improves"]:
-        return "No repair is shown to do better than leaving the probabilities as they are."
-    words = f"{capital(title_of(found['method']))} does best on rows that it was not fitted to."
+        return "No recalibration is shown to do better than leaving the probabilities as they are."
+    words = f"{capital(method_title(found['method']))} does best on rows that it was not fitted to."
     ties, simplest = len(found["ties"]), found["simplest"]
     if not ties:
         return f"{words} All others are worse, beyond chance."
-    others = "One other repair" if ties == 1 else f"{ties} other repairs"
-    which = "it is" if simplest == found["method"] else f"{title_of(simplest)} is"
+    others = "One other recalibration" if ties == 1 else f"{ties} other recalibrations"
+    which = "it is" if simplest == found["method"] else f"{method_title(simplest)} is"
     return f"{words} {others} cannot be told from it; {which} the simplest of these."
 
 
-def expected_words(repaired: Mapping[str, Any]) -> str:
-    """Return what a repair that judged itself says that it gains; nothing of the others."""
-    gain, error = repaired.get("expected"), repaired.get("expected_se")
+def expected_words(recalibrated: Mapping[str, Any]) -> str:
+    """Return what a recalibration that judged itself says that it gains; nothing of the others."""
+    gain, error = recalibrated.get("expected"), recalibrated.get("expected_se")
     if gain is None or error is None:
         return ""
     does = "lower" if gain >= 0.0 else "raise"
@@ -160,7 +160,9 @@ def environment() -> Environment:
 
     def finalize(value: Any) -> Any:
         return (
-            unbroken(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            keep_percent_unbroken(value)
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
         )
 
     return Environment(

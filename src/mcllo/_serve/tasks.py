@@ -1,12 +1,12 @@
 """The work itself: each piece is a verb of the command line, run in this process.
 
-=========  ==========================================  =============================================
-look       `_serve/recognise`                          what the table seems to hold
-assess     ``mcllo assess FILE ... --html``            ``report.html``
-compare    ``mcllo compare FILE ... --html``           ``repairs.html``
-repair     ``mcllo fit FILE ... --method M``           ``model.json``
-           ``mcllo apply model.json FILE ...``         the repaired table, of the kind given
-=========  ==========================================  =============================================
+===========  ==========================================  ===========================================
+look         `_serve/column_detection`                   what the table seems to hold
+assess       ``mcllo assess FILE ... --html``            ``report.html``
+compare      ``mcllo compare FILE ... --html``           ``recalibrations.html``
+recalibrate  ``mcllo fit FILE ... --method M`` ``mcllo   ``model.json`` the recalibrated table, of
+             apply model.json FILE ...``                 the kind given
+===========  ==========================================  ===========================================
 
 So every file is the one that the command line writes, to the byte, and says which command that is.
 A task loads what it runs when it runs: a look at a table waits for no statistics.
@@ -25,9 +25,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
 from ..exceptions import InputError
-from .files import MODEL, REPAIRS, REPORT
+from .form_labels import PAGE_WORDS
 from .limits import Limits
-from .words import PAGE_WORDS
+from .result_files import MODEL, RECALIBRATIONS, REPORT
 
 SEED = 0
 """The same table gives the same numbers every time."""
@@ -35,7 +35,7 @@ SEED = 0
 
 def run(words: Sequence[str], *, json_too: bool = True) -> dict[str, Any]:
     """Run a verb as if `words` had been typed; return what it prints as JSON."""
-    from .._cli.app import UsageError, command
+    from .._cli.commands import UsageError, command
 
     sys.argv = ["mcllo", *words]  # what a report shows as its command
     asked = [*words, "--json"] if json_too else list(words)
@@ -52,14 +52,14 @@ def run(words: Sequence[str], *, json_too: bool = True) -> dict[str, Any]:
 
 def look(file: str, *, limits: Mapping[str, Any], sheet: str | None = None) -> dict[str, Any]:
     """Say what a table seems to hold."""
-    from .recognise import recognise
+    from .column_detection import recognise
 
     return recognise(file, Limits(**limits), sheet).to_dict()
 
 
 def assess(file: str, *, reading: dict[str, Any]) -> dict[str, Any]:
     """Assess the table."""
-    from .._assessment.words import HEADLINES
+    from .._assessment.sentences import HEADLINES
     from .choices import arguments
 
     words = ["assess", file, *arguments("assess", reading), "--seed", str(SEED), "--html", REPORT]
@@ -78,7 +78,7 @@ def assess(file: str, *, reading: dict[str, Any]) -> dict[str, Any]:
 
 
 def compare(file: str, *, reading: dict[str, Any]) -> dict[str, Any]:
-    """Compare repairs by folds of the table."""
+    """Compare recalibrations by folds of the table."""
     from .choices import arguments
 
     words = [
@@ -88,7 +88,7 @@ def compare(file: str, *, reading: dict[str, Any]) -> dict[str, Any]:
         "--seed",
         str(SEED),
         "--html",
-        REPAIRS,
+        RECALIBRATIONS,
     ]
     found = run(words)["recommendation"]
     return {
@@ -101,8 +101,8 @@ def compare(file: str, *, reading: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def repair(file: str, *, reading: dict[str, Any], method: str, out: str) -> dict[str, Any]:
-    """Learn a repair from the table, and apply it to the same rows."""
+def recalibrate(file: str, *, reading: dict[str, Any], method: str, out: str) -> dict[str, Any]:
+    """Learn a recalibration from the table, and apply it to the same rows."""
     from .._workflows.held_out import HeldOut
     from .choices import arguments
 
@@ -129,5 +129,5 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "look": look,
     "assess": assess,
     "compare": compare,
-    "repair": repair,
+    "recalibrate": recalibrate,
 }

@@ -2,7 +2,7 @@
 
 ==========  =====================================================================================
 bytes       of the first part that has a file name go straight to the disk; other parts are left
-the name    as near to the given one as is safe (`_serve/files`)
+the name    as near to the given one as is safe (`_serve/result_files`)
 too large   no more is written; the rest is read and forgotten, so that the browser gets to read the
             page that says so
 ==========  =====================================================================================
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..exceptions import FileFormatError
-from .files import safe_name
 from .limits import Limits
+from .result_files import safe_name
 
 NO_FILE = "a file must be chosen; none was sent. Choose one, or drop it on the page."
 

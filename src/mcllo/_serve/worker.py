@@ -17,12 +17,12 @@ import sys
 from threading import Event, Thread
 from typing import Any
 
-from .._ground.notebook import watched
+from .._ground.notebook import report_progress
 from ..exceptions import MclloError
+from .form_labels import sentence
 from .tasks import TASKS
-from .words import sentence
 
-PAUSE = 0.25
+PAUSE_SECONDS = 0.25
 """Seconds between two looks at what is being done."""
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     Thread(target=_leave_with_the_page, daemon=True).start()
     os.umask(0o077)
     line = sys.stdout
-    with watched("starting") as doing:
+    with report_progress("starting") as doing:
         over = Event()
         teller = Thread(target=_tell, args=(line, doing, over))
         teller.start()
@@ -58,7 +58,7 @@ def work(asked: dict[str, Any]) -> dict[str, Any]:
 def _tell(line: Any, doing: Any, over: Event) -> None:
     """Say what is being done, whenever it is something else."""
     last = ""
-    while not over.wait(PAUSE):
+    while not over.wait(PAUSE_SECONDS):
         if (now := doing()) != last:
             print(json.dumps({"doing": now}), file=line, flush=True)
             last = now

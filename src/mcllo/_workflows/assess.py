@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from .._assessment.assessment import Assessment, assess_predictions
-from .._blocks.assess import BlockAssessment, assess_blocks
-from .._blocks.dask import blocks_of_dask, is_dask
-from .._blocks.files import blocks_of_files
-from .._files import room
+from .._blocks.assess_blocks import BlockAssessment, assess_blocks
+from .._blocks.dask import blocks_of_dask
+from .._blocks.file_blocks import blocks_of_files
+from .._files import memory_estimate
 from .._files.container import unpacked_size
 from .._files.read import read_predictions
-from .._ground.files import StrPath
+from .._ground.atomic_files import StrPath
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import split_baseline
-from .._inference.draws import Seed
 from .._inference.likelihood_tests import Method, Statistic
-from .._input.predictions import RowOptions, judged_predictions, reads_rows
+from .._inference.monte_carlo import Seed
+from .._input.frames import is_dask
+from .._input.predictions import RowOptions, reads_rows
+from .._input.rounded import unrounded_predictions
 from ..exceptions import InputError, Option, Phrase, Text
 
 
@@ -38,28 +40,70 @@ def assess(
     by: Any = None,
     **data: Unpack[RowOptions],
 ) -> Assessment | BlockAssessment:
-    """Judge predictions: test calibration, estimate what is wrong, and measure.
+    """Judge predictions: test calibration, estimate what is wrong, and measure it.
 
     Parameters
     ----------
     probs : array-like, frame, Predictions, or Dask array or dataframe
         Predicted probabilities, shape (n_samples, n_classes); left out when `logits` is given:
         ``assess(y=y, logits=z)``.
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,), optional
         The labels that came true; not given beside a `Predictions`.
-    baseline, statistic, method, n_resamples, seed
-        As in `calibration_test`.
+    baseline : label or 'auto', optional
+        Reference class of the log odds. Default: the last class that occurs in `y`; 'auto' takes
+        the likeliest, and the p-value pays for the choice.
+    statistic : {'lr', 'score', 'wald'}
+        Likelihood ratio (the paper's), score, or Wald.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        How p-values are computed: by chi-square, by `n_resamples` draws of labels, or by draws that
+        stop once 50 were as extreme as the data. 'auto' takes chi-square where it can be trusted
+        and draws labels elsewhere.
+    n_resamples : int
+        Most draws of labels for a p-value.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
     by : array-like of shape (n_samples,) or str, optional
         Subgroup of each row (a station, a sex), or the frame's column that holds it: are all of
         them alike, and which is off? See ``assessment.subgroups`` and `mcllo.subgroups`.
-    **data
-        How rows are read, as in `Predictions.from_arrays`: `classes`, `sample_weight`,
-        `prefix`, `weight_kind`, `groups`, `logits`, `normalize`, `clip`.
+    logits, classes, prefix, sample_weight, normalize, clip, weight_kind : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+    groups : array-like of shape (n_samples,), optional
+        Group of each row (an animal, a patient): rows of one may depend on each other. The verdict
+        then rests on `robust_test`.
 
     Returns
     -------
-    Assessment or, of Dask collections, BlockAssessment
-        `test`, `fit`, `metrics`, `in_the_large`, `details`; ``print`` it for a report.
+    Assessment or BlockAssessment
+        `test`, `fit`, `metrics`, `in_the_large`, `details`; ``print`` it for a report. A
+        BlockAssessment of Dask collections.
+
+    Raises
+    ------
+    InputError
+        When the data or an option break a rule; the message names the row, the value and the
+        remedy.
+
+    See Also
+    --------
+    calibration_test : The test alone.
+    compare : Recalibration methods beside each other.
+    report : A page that can be read without statistics.
+    Predictions : Each option of how rows are read.
+
+    Notes
+    -----
+    The model, its likelihood ratio test and its use for recalibration are those of [1]_; model and
+    test are also those of [2]_. Beside them stand tests that see other departures, because the
+    likelihood ratio test is blind to those.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+    .. [2] K. Van Hoorde, Y. Vergouwe, D. Timmerman, S. Van Huffel, E. W. Steyerberg, B. Van Calster
+           (2014). Assessing calibration of multinomial risk prediction models. Statistics in
+           Medicine 33:2585-2596.
 
     Examples
     --------
@@ -82,7 +126,7 @@ def assess(
             raise InputError(Phrase(rule, Option("prefix")), argument="prefix")
         _refuse_dependent(rule, given.pop("weight_kind", ""), given.pop("groups", None), by)
         return assess_blocks(blocks_of_dask(probs, y, baseline=baseline, **given), **options)
-    predictions = judged_predictions(probs, y, baseline=baseline, by=by, **data)
+    predictions = unrounded_predictions(probs, y, baseline=baseline, by=by, **data)
     return assess_predictions(predictions, rule, **options)
 
 
@@ -104,7 +148,7 @@ def _no_counts(weight_kind: str | None) -> bool:
     return weight_kind not in (None, "", "frequency")
 
 
-LARGE_FILE = 50_000_000
+MIN_BYTES_FOR_BLOCKS = 50_000_000
 """Bytes, unpacked, from which a file is read in blocks."""
 
 
@@ -113,7 +157,9 @@ def is_large(path: StrPath) -> bool:
     if str(path) == "-":
         return False
     place = Path(path)
-    return place.is_dir() or (place.is_file() and unpacked_size(place, LARGE_FILE) > LARGE_FILE)
+    return place.is_dir() or (
+        place.is_file() and unpacked_size(place, MIN_BYTES_FOR_BLOCKS) > MIN_BYTES_FOR_BLOCKS
+    )
 
 
 def assess_file(
@@ -139,7 +185,7 @@ def assess_file(
     }
     if reads_whole(path, needs, reading):
         return assess(read_predictions(path, **reading), baseline=rule or None, **options)
-    return assess_blocks(blocks_of(path, reading, workers), **options)
+    return assess_blocks(open_blocks(path, reading, workers), **options)
 
 
 def reads_whole(path: StrPath, needs: dict[Any, bool], reading: dict[str, Any]) -> bool:
@@ -157,17 +203,19 @@ def check_room(
     """Refuse files whose rows would not fit into the memory of this machine, as `why` needs it."""
     if not is_large(path):
         return
-    own = {name: value for name, value in reading.items() if name not in (*ASIDE, "baseline")}
+    own = {
+        name: value for name, value in reading.items() if name not in (*COLUMN_OPTIONS, "baseline")
+    }
     with blocks_of_files(path, spill=False, **own) as blocks:
         files: Any = blocks.source
-        room.check_room(files.sources, len(files.names), why, remedy)
+        memory_estimate.check_room(files.sources, len(files.names), why, remedy)
 
 
-ASIDE = ("groups", "by", "weight_kind")
+COLUMN_OPTIONS = ("groups", "by", "weight_kind")
 """What rows in blocks do not have."""
 
 
-def blocks_of(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
+def open_blocks(path: StrPath, reading: dict[str, Any], workers: int | None) -> Any:
     """Return the rows of a file or directory in blocks, as the reading options ask."""
-    own = {name: value for name, value in reading.items() if name not in ASIDE}
+    own = {name: value for name, value in reading.items() if name not in COLUMN_OPTIONS}
     return blocks_of_files(path, n_jobs=workers, **own)

@@ -1,4 +1,4 @@
-"""`compare`: which repair works best here? Train + holdout + methods -> `Comparison`.
+"""`compare`: which recalibration works best here? Train + holdout + methods -> `Comparison`.
 
 Two questions a p-value can answer about a map fitted on n_t rows and judged on n_h others:
 
@@ -11,9 +11,10 @@ corrected                is it the same map in both samples? The fitted paramete
 
 The plain test of nominal 5 % rejects a right map in about 20 % of cases on the paper's splits. The
 corrected p-value exists for maximum likelihood MCLLO (q = d) and temperature scaling (q = 1). Where
-training rows hold fewer than `ENOUGH_TRAINING` expected errors for each of MCLLO's parameters, its
-noise is far from normal (the corrected test of nominal 5 % rejected 10 to 35 %): labels of both
-samples are then drawn anew (`_inference/two_samples`), or the p-value is withheld and says why.
+training rows hold fewer than `MIN_TRAINING_ERRORS_PER_PARAMETER` expected errors for each of
+MCLLO's parameters, its noise is far from normal (the corrected test of nominal 5 % rejected 10 to
+35 %): labels of both samples are then drawn anew (`_inference/two_samples`), or the p-value is
+withheld and says why.
 
 Folds of a cross-validation ignore the labels. Where classes are spread evenly over folds, left-out
 rows agree with the others by construction and hide how far a fit to class frequencies overshoots:
@@ -32,14 +33,13 @@ import numpy as np
 
 from .._assessment.assessment import summary_metrics
 from .._fit.fit import fit_predictions
-from .._ground.files import progress
-from .._ground.notebook import ticking
+from .._ground.atomic_files import progress
+from .._ground.notebook import show_progress
 from .._ground.results import Floats
-from .._ground.statements import OF_ESTIMATES, heard, once, quiet
+from .._ground.statements import ESTIMATION_WARNINGS, catch_warnings, suppress_warnings, warn_once
 from .._ground.threads import one_blas_thread
-from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES_COMPARE, TEST_WORK
-from .._inference.calibration_test import needs_robust, robustly_tested
-from .._inference.draws import Seed, entropy_of
+from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES_COMPARE, TEST_WORK
+from .._inference.calibration_test import needs_robust, robust_score_test
 from .._inference.likelihood_tests import (
     CalibrationTest,
     exact_pvalue,
@@ -47,17 +47,18 @@ from .._inference.likelihood_tests import (
     run_test,
     work_of_draw,
 )
+from .._inference.monte_carlo import Seed, seed_entropy
 from .._inference.pvalue import Ground, Limit, Reason
 from .._inference.two_samples import same_map
 from .._input.predictions import Predictions, RowOptions, judged_predictions, reads_rows
-from ..calibrators._choice import Fold, fitted_to, repaired
+from ..calibrators._choice import Fold, fitted_to, recalibrated
 from ..exceptions import InputError, LabelShiftWarning, Option, Phrase
 from ..metrics._scores import label_change
 from .comparison import Comparison, ComparisonRow
-from .methods import Method, Methods, choose_methods, folds_of
-from .recommend import NOTHING, Recommendation, recommend
+from .methods import Method, Methods, choose_methods, fold_indices
+from .recommend import UNCALIBRATED, Recommendation, recommend
 
-ENOUGH_TRAINING = 10.0
+MIN_TRAINING_ERRORS_PER_PARAMETER = 10.0
 """Expected errors of the training rows, for each parameter, from which the noise of a fitted map is
 that of large samples. Sizes at nominal 5 %: 12 % at 4.9, 10 % at 5.4; 2 to 5 % at 11 and more."""
 
@@ -82,7 +83,7 @@ class _Corrected:
 
 
 @dataclass(frozen=True, eq=False)
-class _Court:
+class _Evaluator:
     """How each set of probabilities is judged.
 
     `train` are the rows that maps were fitted to, `before` the judged rows as predicted, `results`
@@ -101,12 +102,14 @@ class _Court:
 
     def row(self, name: str, predictions: Predictions) -> ComparisonRow:
         """Return one row of the table."""
-        with quiet(*OF_ESTIMATES):  # what a separated fit means is for the test to say
+        with suppress_warnings(
+            *ESTIMATION_WARNINGS
+        ):  # what a separated fit means is for the test to say
             fit = fit_predictions(predictions)
         robust = needs_robust(predictions)
         options = {name: self.drawing[name] for name in ("n_resamples", "seed")}
         test = (
-            robustly_tested(predictions, fit, **options).test
+            robust_score_test(predictions, fit, **options).test
             if robust
             else run_test(predictions, fit, **self.drawing)
         )
@@ -152,7 +155,7 @@ class _Court:
         if fitted is None or self.ratio is None:
             return _Corrected()
         errors = expected_errors(predictions) / self.ratio / max(test.df, 1)
-        if family == "mcllo" and errors < ENOUGH_TRAINING:
+        if family == "mcllo" and errors < MIN_TRAINING_ERRORS_PER_PARAMETER:
             return self._drawn_anew(Reason(Ground.FEW_ERRORS, errors), test.df)
         if self.results[name].note:
             return _Corrected(reason="its fit warned")
@@ -183,8 +186,8 @@ class _Court:
         return _Corrected(found.pvalue, found.method, str(why))
 
 
-@ticking("comparing")
-@once()
+@show_progress("comparing")
+@warn_once()
 @one_blas_thread()
 @reads_rows(RowOptions)
 def compare(
@@ -204,7 +207,7 @@ def compare(
 
     Parameters
     ----------
-    train, holdout : Predictions, (probs, y), or dict
+    train, holdout : Predictions, (probs, y) or dict
         Rows to learn from and rows to judge on; a dict has arguments of `Predictions.from_arrays`,
         such as ``{"y": y, "logits": z}``.
     y : array-like, optional
@@ -223,17 +226,43 @@ def compare(
         when not given.
     baseline : label, optional
         Reference class of the log odds; `train`'s when not given.
-    n_resamples, seed
-        Most draws of an exact p-value; makes folds and draws repeatable.
-    **data
-        How rows beside `y` are read, as in `Predictions.from_arrays`: `logits`, `classes`,
-        `prefix`, `sample_weight`, `normalize`, `clip`, `weight_kind`, `groups`.
+    n_resamples : int
+        Most draws of labels for a p-value.
+    seed : int or numpy Generator, optional
+        Makes folds and draws repeatable.
+    logits, classes, prefix, sample_weight, normalize, clip, weight_kind, groups : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
 
     Returns
     -------
     Comparison
         One row per method, the uncalibrated rows first, and `recommendation`; print it, or see
         `to_frame`.
+
+    Raises
+    ------
+    InputError
+        When the data or an option break a rule; the message names the row, the value and the
+        remedy.
+
+    See Also
+    --------
+    Comparison : What comes out.
+    Recommendation : Which method, and how sure that is.
+    assess : One set of predictions.
+    AutoCalibrator : Weighs methods instead of picking one.
+
+    Notes
+    -----
+    Methods are ranked by log loss, a proper score, on rows that they were not fitted to. The paper
+    [1]_ tests recalibrated holdout rows with the test for given predictions, which rejects too
+    often because the map was estimated; the corrected p-value stands beside it.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------
@@ -255,7 +284,7 @@ def compare(
             raise InputError(argument=beside[0], rule=rule, remedy=remedy)
         train = {"probs": train, **given}
     learn = as_pair(train, "train", None, baseline)
-    entropy = entropy_of(seed)
+    entropy = seed_entropy(seed)
     if (holdout is None) == (cv is None):
         message = Phrase("compare must get a holdout or {}, and not both.", Option("cv"))
         instead = Phrase("Without other rows to judge on, pass {}.", Option("cv", 5))
@@ -270,7 +299,7 @@ def compare(
             )
         judge = judge.with_baseline(learn.baseline)
     chosen, skipped = choose_methods(learn, judge, methods)
-    folds = None if cv is None else folds_of(cv, learn, entropy)
+    folds = None if cv is None else fold_indices(cv, learn, entropy)
     results: dict[str, _Recalibrated] = {}
     with progress("comparing", "methods") as advance:
         for method in chosen:
@@ -278,11 +307,15 @@ def compare(
             advance(1)
     size = float(learn.class_weight.sum()) if fitted_on is None else float(fitted_on)
     ratio = float(judge.class_weight.sum()) / size if folds is None else None
-    sets = {NOTHING: judge}
+    sets = {UNCALIBRATED: judge}
     sets |= {name: judge.with_probs(result.probs) for name, result in results.items()}
-    drawing = {"n_resamples": n_resamples, "seed": entropy, "exceedances": EXCEEDANCES_LARGE}
+    drawing = {
+        "n_resamples": n_resamples,
+        "seed": entropy,
+        "exceedances": N_EXCEEDANCES_LARGE_TABLE,
+    }
     lead = recommend(sets, cross_validated=folds is not None)
-    court = _Court(learn, judge, results, lead, ratio, fitted_on is not None, drawing)
+    court = _Evaluator(learn, judge, results, lead, ratio, fitted_on is not None, drawing)
     tested = sets if folds is not None else {"uncalibrated_train": learn, **sets}
     rows = tuple(court.row(name, predictions) for name, predictions in tested.items())
     found = Comparison(rows, skipped, learn, judge, sets, folds is not None, entropy)
@@ -320,12 +353,12 @@ def _recalibrate(
             seconds += part.fit_seconds
             note = note or part.note
         return _Recalibrated(probs, seconds, note, method.family)
-    with heard() as found:
+    with catch_warnings() as found:
         start = time.perf_counter()
         fitted = fitted_to(method.calibrator, learn)
         seconds = time.perf_counter() - start
-        with quiet(LabelShiftWarning):  # of folds, and of rows whose labels are known
-            probs = repaired(fitted, judge)
+        with suppress_warnings(LabelShiftWarning):  # of folds, and of rows whose labels are known
+            probs = recalibrated(fitted, judge)
     return _Recalibrated(probs, seconds, found[0].text() if found else "", method.family)
 
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from .._files.manner import told_once
-from .._ground.notebook import Shown
+from .._files.read_options import without_repeats
+from .._ground.formatting import Table, align, format_count, p_words
+from .._ground.notebook import NotebookResult
 from .._ground.results import Result
 from .._ground.statements import Statement, pick
-from .._ground.text import Table, align, format_count, p_words
 from .._input.predictions import Predictions
-from .recommend import SAME, Recommendation, recommend
+from .recommend import LOSS_TIE_TOL, Recommendation, recommend
 
 HIGHER_IS_BETTER = ("accuracy",)
-MARK, TIE = "*", "~"
-WIDTH = 100
+BEST_MARK = "*"
+TIE_MARK = "~"
+TEXT_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class ComparisonRow(Result):
     corrected_reason : str
         Why it was drawn anew, or is withheld; empty where nothing needs saying.
     accuracy, log_loss, brier, ece, classwise_ece : float
-        As in `mcllo.metrics`, zeros raised to 1e-6 first.
+        As in `mcllo.metrics`, zeros clipped to 1e-6 first.
     label_change : float or None
         Fraction of rows whose most probable class changed.
     log_loss_difference, difference_low, difference_high : float
@@ -96,7 +97,7 @@ class ComparisonRow(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Shown):
+class Comparison(NotebookResult):
     """What `compare` found; print it for a table.
 
     Attributes
@@ -113,6 +114,23 @@ class Comparison(Shown):
         Whether rows were judged by maps fitted on other folds.
     seed : int
         What folds and draws were made from.
+
+    See Also
+    --------
+    compare : Makes it.
+    Recommendation : Which method, and how sure that is.
+    report : A page that can be read without statistics.
+    mcllo.plot.comparison : Draws it.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> train, holdout = (probs[:20], y[:20]), (probs[20:], y[20:])
+    >>> c = mcllo.compare(train, holdout, methods=["temperature"], n_resamples=19, seed=0)
+    >>> [row.method for row in c.rows]
+    ['uncalibrated_train', 'uncalibrated', 'temperature']
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -151,7 +169,7 @@ class Comparison(Shown):
             return False
         values = [float(getattr(other, name)) for other in self.judged]
         best = max(values) if name in HIGHER_IS_BETTER else min(values)
-        return abs(float(getattr(row, name)) - best) <= SAME
+        return abs(float(getattr(row, name)) - best) <= LOSS_TIE_TOL
 
     def statements(self) -> tuple[Statement, ...]:
         """Return everything that is said beside the table, in the order in which it is printed.
@@ -203,7 +221,7 @@ class Comparison(Shown):
     @property
     def _notes(self) -> tuple[Statement, ...]:
         """What was assumed when the rows were read from files."""
-        return told_once((*self.train.notes, *self.holdout.notes))
+        return without_repeats((*self.train.notes, *self.holdout.notes))
 
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.judged) - 1} methods on {self.holdout.n_samples} rows>"
@@ -213,19 +231,19 @@ class Comparison(Shown):
         table = align([list(cells[0]), *(list(row.values()) for row in cells)])
         said = self.statements()
         lines = [line.text for line in pick(said, "heading")]
-        lines += ["", table, "", textwrap.fill(str(self.recommendation), WIDTH), ""]
+        lines += ["", table, "", textwrap.fill(str(self.recommendation), TEXT_WIDTH), ""]
         for note in pick(said, "marks", "columns", "correction"):
-            lines.append(textwrap.fill(note.text, WIDTH, subsequent_indent="   "))
+            lines.append(textwrap.fill(note.text, TEXT_WIDTH, subsequent_indent="   "))
         lines += [note.text for note in pick(said, "zeros", "warning", "skipped")]
         for note in pick(said, "note"):
-            lines.append(textwrap.fill(f"Note: {note.text}", WIDTH, subsequent_indent="   "))
+            lines.append(textwrap.fill(f"Note: {note.text}", TEXT_WIDTH, subsequent_indent="   "))
         return "\n".join(lines)
 
     def _footnotes(self) -> list[Statement]:
         """Say what marks and columns mean and what they do not, and what single methods met."""
         r = self.recommendation
         found = [
-            Statement("marks", f"{MARK} best value of its column among the judged rows."),
+            Statement("marks", f"{BEST_MARK} best value of its column among the judged rows."),
             Statement(
                 "columns",
                 "p: are these numbers calibrated? (likelihood ratio test; exact where chi-square "
@@ -244,13 +262,13 @@ class Comparison(Shown):
         if r.differences:
             words = (
                 "worse than best by: log loss, with the recommendation's intervals; "
-                f"{TIE} cannot be told from the best."
+                f"{TIE_MARK} cannot be told from the best."
             )
             found.append(Statement("columns", words, numbers={"ties": r.ties}))
         zeros = {row.method: row.n_zero_labels for row in self.rows if row.n_zero_labels}
         if zeros:
             counts = ", ".join(f"{method} {count}" for method, count in zeros.items())
-            words = f"Labels that came true with probability 0 (raised to 1e-6 here): {counts}."
+            words = f"Labels that came true with probability 0 (clipped to 1e-6 here): {counts}."
             found.append(Statement("zeros", words, "doubt", zeros))
         warned = {row.method: row.note for row in self.rows if row.note}
         for kind, lead, why in (("warning", "", warned), ("skipped", "skipped ", self.skipped)):
@@ -263,10 +281,10 @@ class Comparison(Shown):
         """Return the text of a row under the heads of the columns."""
 
         def marked(name: str, text: str) -> str:
-            return text + (MARK if self.has_best(row, name) else " ")
+            return text + (BEST_MARK if self.has_best(row, name) else " ")
 
         other = self.recommendation.difference(row.method)
-        worse = "" if other is None else other.cell + (" " if other.told else TIE)
+        worse = "" if other is None else other.cell + (" " if other.is_told_apart else TIE_MARK)
         return {
             "method": row.method.replace("uncalibrated_train", "uncalibrated (train)"),
             "n": format_count(row.n),

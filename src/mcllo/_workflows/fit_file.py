@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._blocks.fit import fit_blocks
+from .._blocks.fit_blocks import fit_blocks
 from .._files.read import read_predictions
-from .._ground.files import StrPath
+from .._ground.atomic_files import StrPath
+from .._ground.formatting import join_words
 from .._ground.results import none_for_nan
 from .._ground.statements import Statement
-from .._ground.text import listed
 from .._input.predictions import Predictions
 from ..calibrators import CALIBRATORS, MCLLOCalibrator
 from ..exceptions import InputError, Option, Phrase
-from .assess import blocks_of, check_room, reads_whole
+from .assess import check_room, open_blocks, reads_whole
 from .held_out import HeldOut, held_out
 from .methods import known_methods
 
@@ -87,8 +87,9 @@ def fit_method(
 ) -> FittedMethod:
     """Fit a method, a key of `CALIBRATORS`, to a file.
 
-    `reading` is for `read_predictions`; `given` are options of the method (penalty, center, gate),
-    None where nothing was said; `rule` is a baseline that MCLLO finds by itself, 'auto' or 'all'.
+    `reading` is for `read_predictions`; `given` are options of the method (penalty, center, gate,
+    flexible), None where nothing was said; `rule` is a baseline that MCLLO finds by itself, 'auto'
+    or 'all'.
     """
     if method not in CALIBRATORS:
         raise _of_method(method, "{found} is not known; {}", None, known_methods(method))
@@ -154,7 +155,7 @@ def _fit_mcllo(
         rows = read_predictions(path, **reading)
         made = MCLLOCalibrator(baseline=rule or rows.baseline, **params).fit(rows)
         return made, rows, rows.notes
-    blocks = blocks_of(path, reading, workers)
+    blocks = open_blocks(path, reading, workers)
     fit = fit_blocks(blocks, penalty=params["penalty"])
     made = MCLLOCalibrator(baseline=fit.baseline, **params)._fitted_already(fit)
     return made, None, blocks.facts.notes
@@ -170,7 +171,7 @@ def _check_options(method: str, given: dict[str, Any]) -> None:
     takes = {name: set(kind().get_params()) for name, kind in CALIBRATORS.items()}
     for name, value in given.items():
         if value is not None and name not in takes[method]:
-            others = listed([other for other in takes if name in takes[other]])
+            others = join_words([other for other in takes if name in takes[other]])
             known = f"{others} {'have' if ' and ' in others else 'has'} it"
             rule = "{found} must be left out: {} has no such option ({})."
             message = Phrase(rule, Option("method", method), known)

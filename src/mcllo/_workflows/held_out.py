@@ -22,18 +22,18 @@ from typing import Any, Literal
 import numpy as np
 
 from .._ground.results import Result
-from .._ground.statements import Statement, quiet
+from .._ground.statements import Statement, suppress_warnings
 from .._input.predictions import Predictions
 from ..exceptions import PYTHON, Either, Phrase, Words
 from .methods import random_folds
-from .recommend import NOTHING, recommend
+from .recommend import UNCALIBRATED, recommend
 
-FOLDS = 5
+N_FOLDS = 5
 SEED = 0
-FEWEST_ROWS = 10
-MOST_CELLS = 2_000_000
+MIN_ROWS = 10
+MAX_CELLS = 2_000_000
 """Rows times classes up to which a map is judged by folds."""
-AUTO = Either("AutoCalibrator", shell="--method auto")
+AUTO_NAME = Either("AutoCalibrator", shell="--method auto")
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,12 @@ class HeldOut(Result):
             return Statement("gain", f"{text}, which may be chance.", "doubt", self.to_dict())
         harm = "expected to do harm" if self.high < 0.0 else "more likely to do harm than good"
         remedy = Phrase(
-            "{}: {}. Use {}, which leaves predictions alone where no repair pays, or learn from "
+            "{}: {}. Use {}, which leaves predictions alone where no recalibration pays, or learn "
+            "from "
             "more rows.",
             text,
             harm,
-            AUTO,
+            AUTO_NAME,
         )
         return Statement("gain", remedy.text(words), "bad", self.to_dict())
 
@@ -99,19 +100,19 @@ def held_out(estimator: Any, predictions: Predictions) -> HeldOut | None:
     'harms'
     """
     n = predictions.n_samples
-    if n < FEWEST_ROWS or predictions.probs.size > MOST_CELLS:
+    if n < MIN_ROWS or predictions.probs.size > MAX_CELLS:
         return None
-    folds = random_folds(n, FOLDS, SEED, predictions.groups)
-    repaired, params = np.empty(predictions.probs.shape), estimator.get_params(deep=False)
-    with quiet():  # the fit of all rows says what there is to say
-        for fold in range(FOLDS):
+    folds = random_folds(n, N_FOLDS, SEED, predictions.groups)
+    recalibrated, params = np.empty(predictions.probs.shape), estimator.get_params(deep=False)
+    with suppress_warnings():  # the fit of all rows says what there is to say
+        for fold in range(N_FOLDS):
             held = folds == fold
             own = type(estimator)(**params).fit(predictions.take(~held))
-            repaired[held] = own.predict_proba(predictions.take(held))
-        sets = {NOTHING: predictions, "map": predictions.with_probs(repaired)}
+            recalibrated[held] = own.predict_proba(predictions.take(held))
+        sets = {UNCALIBRATED: predictions, "map": predictions.with_probs(recalibrated)}
         found = recommend(sets, cross_validated=True)
-    sign = -1.0 if found.method == NOTHING else 1.0
-    other = found.difference("map" if found.method == NOTHING else NOTHING)
+    sign = -1.0 if found.method == UNCALIBRATED else 1.0
+    other = found.difference("map" if found.method == UNCALIBRATED else UNCALIBRATED)
     assert other is not None
     low, high = sorted((sign * other.low, sign * other.high))
-    return HeldOut(sign * other.difference, low, high, found.improves, FOLDS, n)
+    return HeldOut(sign * other.difference, low, high, found.improves, N_FOLDS, n)

@@ -1,4 +1,4 @@
-"""What `compare` runs: the repairs, by what name, on which folds.
+"""What `compare` runs: the recalibrations, by what name, on which folds.
 
 ==================  ============================================================================
 a key               of `CALIBRATORS`; its name is the key. Where there are no logits, a method of
@@ -23,14 +23,14 @@ from .._ground.results import Codes
 from .._input.frames import did_you_mean
 from .._input.predictions import Predictions
 from ..calibrators import CALIBRATORS
-from ..calibrators._choice import Fold, changed, chosen, held_out_once, is_ours
+from ..calibrators._choice import Fold, changed_parameters, check_folds, is_ours, make_calibrator
 from ..exceptions import Either, InputError, Option, Phrase
-from .recommend import NOTHING
+from .recommend import UNCALIBRATED
 
-MANY_CLASSES = 20
+MAX_CLASSES_FOR_LARGE_MAPS = 20
 LARGE_MAPS = ("matrix", "dirichlet")
 DEFAULT_METHODS = tuple(name for name in CALIBRATORS if name != "identity")
-RESERVED = (NOTHING, f"{NOTHING}_train")
+RESERVED = (UNCALIBRATED, f"{UNCALIBRATED}_train")
 """Names that the table has for the predictions themselves."""
 
 Methods = Sequence[Any] | Mapping[str, Any]
@@ -38,7 +38,7 @@ Methods = Sequence[Any] | Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A repair to compare: what it is called, and a calibrator to clone."""
+    """A recalibration to compare: what it is called, and a calibrator to clone."""
 
     name: str
     calibrator: Any
@@ -46,7 +46,12 @@ class Method:
     @property
     def family(self) -> str:
         """The key of a method as theory knows it, without penalty, gate or other choices."""
-        others = changed(self.calibrator).keys() - {"baseline", "classes", "on", "normalize"}
+        others = changed_parameters(self.calibrator).keys() - {
+            "baseline",
+            "classes",
+            "on",
+            "normalize",
+        }
         return self.calibrator.method if is_ours(self.calibrator) and not others else ""
 
 
@@ -62,7 +67,7 @@ def choose_methods(
     logits = learn.logits is not None and judge.logits is not None
     if methods is None:
         skipped = {}
-        if learn.n_classes > MANY_CLASSES:
+        if learn.n_classes > MAX_CLASSES_FOR_LARGE_MAPS:
             why = f"more than {learn.n_classes**2} parameters; ask for it by name"
             skipped = {_name(name, logits): why for name in LARGE_MAPS}
         found = [_method(key, logits) for key in DEFAULT_METHODS]
@@ -86,8 +91,8 @@ def choose_methods(
 def _method(what: Any, logits: bool) -> Method:
     """Return a key or an object as a method, reading logits where there are any."""
     if not isinstance(what, str):
-        own = chosen(what, CALIBRATORS)
-        options = ", ".join(f"{name}={value!r}" for name, value in changed(own).items())
+        own = make_calibrator(what, CALIBRATORS)
+        options = ", ".join(f"{name}={value!r}" for name, value in changed_parameters(own).items())
         key = own.method if is_ours(own) else type(own).__name__
         return Method(f"{key}({options})" if options else key, own)
     if what not in CALIBRATORS:
@@ -108,7 +113,7 @@ def _name(key: str, logits: bool) -> str:
     return key if logits or CALIBRATORS[key]().input == "probs" else f"{key}_log_probs"
 
 
-def folds_of(cv: Any, learn: Predictions, seed: int) -> list[Fold]:
+def fold_indices(cv: Any, learn: Predictions, seed: int) -> list[Fold]:
     """Return (training rows, held-out rows) of each fold."""
     if hasattr(cv, "split") and not isinstance(cv, str):
         cv = _split(cv, learn)
@@ -117,7 +122,7 @@ def folds_of(cv: Any, learn: Predictions, seed: int) -> list[Fold]:
         parts = (codes == fold for fold in range(int(codes.max()) + 1))
         return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in parts]
     remedy = "Use KFold or another splitter of scikit-learn that does, or a number of folds."
-    return held_out_once(cv, learn.n_samples, "", remedy)
+    return check_folds(cv, learn.n_samples, "", remedy)
 
 
 def _split(splitter: Any, learn: Predictions) -> list[Any]:

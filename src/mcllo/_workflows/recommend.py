@@ -1,4 +1,4 @@
-"""Which repair? The one of smallest log loss, how sure its lead is, and what is said of it.
+"""Which recalibration? The one of smallest log loss, how sure its lead is, and what is said of it.
 
 ==============  ================================================================================
 difference      mean of ``g_i``, a row's log loss under a method less that under the best one:
@@ -7,8 +7,8 @@ standard error  `metrics/_scores.error_of_mean` of ``g_i``: weights count rows; 
                 groups by their sums
 interval        `_inference/paired_loss`: the means that labels like these allow, as wide as all
                 ``k (k + 1) / 2`` differences between k methods and doing nothing ask for
-equal           differences up to `SAME` are 0; of equal methods the simplest is the best
-told apart      the interval lies above 0, and the difference above `SHOWN`
+equal           differences up to `LOSS_TIE_TOL` are 0; of equal methods the simplest is the best
+told apart      the interval lies above 0, and the difference above `MIN_SHOWN_DIFFERENCE`
 ==============  ================================================================================
 
 The winner is picked after looking at all methods, which flatters it; hence the intervals cover
@@ -32,21 +32,21 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.formatting import format_count, join_words
 from .._ground.results import Floats, Result
 from .._ground.statements import Statement
-from .._ground.text import format_count, listed
-from .._inference.paired_loss import PairedLoss, all_pairs_quantile, thinning
+from .._inference.paired_loss import PairedLoss, all_pairs_quantile, thinning_stride
 from .._input.predictions import Predictions
 
-LEVEL = 0.95
-SHOWN = 5e-5
+CONFIDENCE_LEVEL = 0.95
+MIN_SHOWN_DIFFERENCE = 5e-5
 """Nats: a difference that four decimals do not show is none, however many rows there are."""
-SAME = 1e-6
+LOSS_TIE_TOL = 1e-6
 """Numbers this close are equal: maps stop iterating, and `auto` is the identity, but for less."""
-NOTHING = "uncalibrated"
+UNCALIBRATED = "uncalibrated"
 """The name of leaving the predictions as they are."""
 SIMPLEST_FIRST = (
-    *(NOTHING, "identity", "temperature", "xu_davoine", "mcllo", "vector", "vector_log_probs"),
+    *(UNCALIBRATED, "identity", "temperature", "xu_davoine", "mcllo", "vector", "vector_log_probs"),
     *("beta", "histogram", "isotonic", "matrix", "matrix_log_probs", "dirichlet", "auto"),
 )
 """By how much is fitted: nothing, one number, a few for each class, bins and steps, a full matrix,
@@ -74,9 +74,9 @@ class LossDifference(Result):
     high: float
 
     @property
-    def told(self) -> bool:
+    def is_told_apart(self) -> bool:
         """Whether the method is worse beyond chance, by an amount that four decimals show."""
-        return self.low > 0.0 and self.difference > SHOWN
+        return self.low > 0.0 and self.difference > MIN_SHOWN_DIFFERENCE
 
     def numbers(self) -> dict[str, float]:
         """Return the difference and its interval by name."""
@@ -109,6 +109,28 @@ class Recommendation:
         Methods compared, rows judged.
     cross_validated : bool
         Whether rows were judged by maps fitted on other folds.
+
+    See Also
+    --------
+    Comparison : Has it as `recommendation`.
+    compare : Makes the comparison.
+    AutoCalibrator : Weighs methods instead of picking one.
+
+    Notes
+    -----
+    The winner is picked after looking at all methods, which flatters it. Intervals therefore cover
+    every difference between two methods at once; they do not know how maps vary with the rows that
+    they are fitted to.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]] * 10
+    >>> y = [0, 1, 2, 0, 1, 2, 0, 1] * 5
+    >>> train, holdout = (probs[:20], y[:20]), (probs[20:], y[20:])
+    >>> c = mcllo.compare(train, holdout, methods=["temperature"], n_resamples=19, seed=0)
+    >>> c.recommendation.n_methods, c.recommendation.n_samples
+    (1, 20)
     """
 
     method: str
@@ -120,13 +142,24 @@ class Recommendation:
     cross_validated: bool
 
     def difference(self, method: str) -> LossDifference | None:
-        """Return how far a method lies above the recommended one; None for what is not compared."""
+        """Return how far a method lies above the recommended one; None for what is not compared.
+
+        Parameters
+        ----------
+        method : str
+            Name of a method.
+
+        Returns
+        -------
+        LossDifference or None
+            Mean difference of the log losses, with its interval.
+        """
         return next((other for other in self.differences if other.method == method), None)
 
     @property
     def ties(self) -> tuple[str, ...]:
         """Methods that cannot be told from the recommended one, by log loss."""
-        return tuple(other.method for other in self.differences if not other.told)
+        return tuple(other.method for other in self.differences if not other.is_told_apart)
 
     @property
     def simplest(self) -> str:
@@ -136,17 +169,17 @@ class Recommendation:
     @property
     def runner_up(self) -> LossDifference | None:
         """The next method; None when no other was compared."""
-        return next((d for d in self.differences if d.method != NOTHING), None)
+        return next((d for d in self.differences if d.method != UNCALIBRATED), None)
 
     @property
     def gain(self) -> LossDifference | None:
         """The difference to leaving the predictions as they are; None when that is best."""
-        return self.difference(NOTHING)
+        return self.difference(UNCALIBRATED)
 
     @property
     def improves(self) -> bool:
         """Whether the method is shown to be better than leaving the predictions as they are."""
-        return self.gain is not None and self.gain.told
+        return self.gain is not None and self.gain.is_told_apart
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
@@ -220,7 +253,7 @@ class Recommendation:
             words += "less simple." if own else "simpler."
         else:
             which = "it is the simplest of these" if own else f"the simplest is {self.simplest}"
-            words = f"{listed(self.ties)} cannot be told from it; {which}."
+            words = f"{join_words(self.ties)} cannot be told from it; {which}."
         return Statement("ties", words, numbers={"ties": self.ties, "simplest": self.simplest})
 
     def _meaning(self) -> Statement:
@@ -237,7 +270,10 @@ class Recommendation:
 
 
 def recommend(
-    sets: Mapping[str, Predictions], *, cross_validated: bool = False, level: float = LEVEL
+    sets: Mapping[str, Predictions],
+    *,
+    cross_validated: bool = False,
+    level: float = CONFIDENCE_LEVEL,
 ) -> Recommendation:
     """Return the method of smallest log loss, with its differences to all others.
 
@@ -247,24 +283,24 @@ def recommend(
     from scipy.special import ndtr, stdtrit
 
     losses = {name: row_losses(predictions) for name, predictions in sets.items()}
-    rows, k = sets[NOTHING], len(sets) - 1
+    rows, k = sets[UNCALIBRATED], len(sets) - 1
     weight = rows.row_weight
     groups = rows.groups
     if groups is None and not rows.counts_rows:
         groups = np.arange(rows.n_samples)
     means = {name: float(weight @ loss / weight.sum()) for name, loss in losses.items()}
     lowest = min(means.values())
-    best = min((name for name in sets if means[name] - lowest <= SAME), key=_rank)
+    best = min((name for name in sets if means[name] - lowest <= LOSS_TIE_TOL), key=_rank)
     table = np.column_stack([losses[name] for name in sorted(sets)])
     chance = float(ndtr(all_pairs_quantile(table, weight, groups, level)))
-    every = thinning(*rows.probs.shape)
+    every = thinning_stride(*rows.probs.shape)
     tables = {name: predictions.probs[::every] for name, predictions in sets.items()}
     base = np.mean(list(tables.values()), axis=0)
 
     def difference(name: str) -> LossDifference:
         observed = losses[name] - losses[best]
         pair = PairedLoss(observed, tables[best], tables[name], base, weight, groups, every)
-        mean = 0.0 if abs(pair.mean) <= SAME else pair.mean
+        mean = 0.0 if abs(pair.mean) <= LOSS_TIE_TOL else pair.mean
         quantile = float(stdtrit(pair.units - 1.0, chance)) if pair.units > 1.0 else np.inf
         low, high = pair.interval(quantile)
         return LossDifference(name, mean, pair.standard_error, min(low, mean), max(high, mean))
@@ -282,7 +318,7 @@ def row_losses(predictions: Predictions) -> Floats:
 
 def _four(value: float) -> str:
     """Return four decimals, and no minus before a zero."""
-    return f"{0.0 if abs(value) < SHOWN else value:.4f}"
+    return f"{0.0 if abs(value) < MIN_SHOWN_DIFFERENCE else value:.4f}"
 
 
 def _rank(method: str) -> int:

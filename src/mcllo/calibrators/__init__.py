@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 
-from ._auto.calibrator import AutoCalibrator
+from ._auto import AutoCalibrator
 from ._base import Calibrator, Identity
 from ._beta import BetaCalibration
-from ._file import restored
+from ._file import restore_calibrator
 from ._histogram import HistogramBinning
-from ._isotonic import IsotonicCalibration
+from ._isotonic_calibrator import IsotonicCalibration
 from ._linear import DirichletCalibration, MatrixScaling, VectorScaling
 from ._mcllo import MCLLOCalibrator
 from ._temperature import TemperatureScaling
@@ -37,14 +37,49 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
 
 
 def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:
-    """Return the calibrator that ``save`` wrote to `path`; ``-`` is standard input.
+    """Return the calibrator that ``save`` wrote to a file.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; ``-`` is standard input.
+
+    Returns
+    -------
+    Calibrator
+        A fitted one, which predicts what the saved one predicted.
 
     Raises
     ------
     FileFormatError
         When the file is not a calibrator of a format this version reads.
+
+    See Also
+    --------
+    MCLLOCalibrator : One of the calibrators that have ``save``.
+    CALIBRATORS : All methods by name.
+    mcllo.export.export : Other forms, for programs without this package.
+
+    Notes
+    -----
+    Model files are JSON and nothing in them is run. Their fields are described in
+    ``docs/reference/model-file.md``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mcllo.calibrators import TemperatureScaling
+    >>> X = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
+    >>> temperature = TemperatureScaling().fit(X, ["cat", "cat", "dog", "dog"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pets.json"
+    ...     temperature.save(path)
+    ...     loaded = load_calibrator(path)
+    >>> loaded.temperature_ == temperature.temperature_
+    True
     """
-    return restored(path, CALIBRATORS)
+    return restore_calibrator(path, CALIBRATORS)
 
 
 __all__ = [

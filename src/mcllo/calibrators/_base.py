@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 from collections.abc import Callable, Hashable, Sequence
 from importlib import import_module
@@ -32,20 +33,74 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._fit.map import read_simplex
-from .._ground.files import write_text
+from .._ground.atomic_files import write_text
+from .._ground.formatting import format_count
 from .._ground.results import Floats, none_for_nan
-from .._ground.statements import once, warn
+from .._ground.statements import warn, warn_once
 from .._ground.terminal import standard_output
 from .._input.frames import affixes, check_index, column_names, n_columns, shorten
-from .._input.labels import RESERVED, class_names, distinct_words
+from .._input.labels import RESERVED_LABELS, class_names, distinct_words
 from .._input.predictions import Predictions, as_predictions
 from .._input.probabilities import Simplex, check_scores, clean_probs
-from .._input.votes import reclip
+from .._input.vote_fractions import clip_again
 from .._input.weights import clean_rows
 from ..exceptions import AbsentClassWarning, InputError, Phrase
-from ._file import document, training_of
+from ._file import document, training_summary
 
 ZeroRow = Literal["original", "uniform"]
+
+
+MIN_EXPECTED_ROWS = 3.0
+"""Rows of a class expected below which none is no news: calibrated predictions leave none with a
+chance of ``exp(-3)``, 5 %, or more."""
+MAX_NAMED_CLASSES = 6
+"""Absent classes that a warning names."""
+
+
+def absence(predictions: Predictions, becomes: str) -> AbsentClassWarning:
+    """Return the warning that labels lack classes, and what so many rows say of these.
+
+    Of n rows without it a class has a share of at most ``1 - 0.05^(1/n)`` with 95 % confidence
+    (Clopper and Pearson 1934, 0 of n). Groups count as one row each, and weights that are no counts
+    as ``(sum w)^2 / sum w^2`` rows (Kish 1965).
+    """
+    columns = np.flatnonzero(predictions.class_weight == 0.0)
+    expected = (predictions.row_weight @ predictions.probs)[columns]
+    n, unit = _effective_rows(predictions)
+    limit = -float(np.expm1(math.log(0.05) / n))
+    named = [
+        f"{label!r} ({count:.3g} expected)"
+        for label, count in zip(predictions.absent, expected, strict=True)
+    ]
+    if len(named) > MAX_NAMED_CLASSES:
+        named = [*named[:MAX_NAMED_CLASSES], f"{len(named) - MAX_NAMED_CLASSES} more"]
+    if expected.max() < MIN_EXPECTED_ROWS:
+        say = "too few were expected for that to tell anything"
+    else:
+        what = "a share" if len(columns) == 1 else "shares"
+        say = f"these {format_count(round(n))} {unit} rule out {what} above {100.0 * limit:.2g} %"
+        say += " (95 % confidence)"
+        if expected.min() < MIN_EXPECTED_ROWS:
+            say += f"; where fewer than {MIN_EXPECTED_ROWS:g} were expected nothing was learned"
+    numbers = {
+        "classes": predictions.absent,
+        "expected": expected.tolist(),
+        "limit": limit,
+        "rows": n,
+    }
+    message = f"no row has class {', '.join(named)}: {say}. {becomes[0].upper()}{becomes[1:]}."
+    return AbsentClassWarning(message, numbers=numbers)
+
+
+def _effective_rows(predictions: Predictions) -> tuple[float, str]:
+    """Return as how many independent rows these count, and what they are called."""
+    weight = predictions.row_weight
+    if predictions.groups is not None:
+        return float(len(np.unique(predictions.groups[weight > 0.0]))), "groups"
+    total = float(weight.sum())
+    if predictions.weight_kind == "frequency" and predictions.has_whole_weights:
+        return total, "rows"
+    return total**2 / float(weight @ weight), "effective rows"
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,8 +113,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     normalize : bool
         Accept rows of probabilities that do not sum to 1 and divide them by their sum.
     clip : float, optional
-        Of methods that take logarithms: floor for small probabilities; by default rows with a 0
-        get the floor 1e-6.
+        Of methods that take logarithms: smaller probabilities are clipped to this; by default rows
+        with a 0 are clipped to 1e-6.
 
     Attributes
     ----------
@@ -95,7 +150,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether zeros in X must be raised before the method can use it."""
         return True
 
-    @once()
+    @warn_once()
     def fit(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, *, logits: Any = None
     ) -> Self:
@@ -111,6 +166,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Row i counts as ``sample_weight[i]`` rows.
         logits : array-like or frame of shape (n_samples, n_classes), optional
             Scores before the softmax in the place of X, for any method: ``fit(y=y, logits=z)``.
+
+        Returns
+        -------
+        Calibrator
+            Itself, fitted.
         """
         self._check_options()
         self._check_prior()
@@ -118,22 +178,46 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             predictions = self._read(X, y, sample_weight, logits)
         except InputError as error:
-            raise _renamed(error, X if logits is None else logits, y) from None
+            raise _explain_prefixed_columns(error, X if logits is None else logits, y) from None
         if self._absent and predictions.absent:
-            named = ", ".join(repr(label) for label in predictions.absent)
-            message = f"no row has class {named}; nothing can be learned about it: {self._absent}."
-            warn(AbsentClassWarning(message, numbers={"classes": predictions.absent}))
-        self._learn(self._as_to_come(predictions))
+            warn(absence(predictions, self._what_becomes_of_absent()))
+        self._learn(self._reweight_to_prior(predictions))
         self._learn_prior(predictions)
-        self.training_ = training_of(predictions)
+        self.training_ = training_summary(predictions)
         return self
 
     def predict_proba(self, X: Any = None, *, logits: Any = None) -> Floats:
-        """Return recalibrated probabilities of X, or of `logits`; columns as in `classes_`."""
+        """Return recalibrated probabilities of X, or of `logits`; columns as in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like, frame or Predictions
+            Predicted probabilities, shape (n_samples, n_classes); logits where `input` is "logits".
+        logits : array-like or frame, optional
+            Scores before the softmax in the place of X, for any method.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
         return self._apply(self._rows(X, logits))
 
     def predict(self, X: Any = None, *, logits: Any = None) -> NDArray[Any]:
-        """Return the most probable class of each row (the first of equals)."""
+        """Return the most probable class of each row (the first of equals).
+
+        Parameters
+        ----------
+        X : array-like, frame or Predictions
+            Predicted probabilities, shape (n_samples, n_classes); logits where `input` is "logits".
+        logits : array-like or frame, optional
+            Scores before the softmax in the place of X, for any method.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         best = self.predict_proba(X, logits=logits).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
@@ -150,7 +234,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The file; ``-`` is standard output.
         covariance : bool
             Also write the covariance of an MCLLO fit: of 100 classes it is 1 MB. Standard errors
-            are always there; intervals of repaired probabilities need the covariance.
+            are always there; intervals of recalibrated probabilities need the covariance.
         """
         check_is_fitted(self, "classes_")
         text = json.dumps(document(self, covariance), indent=1, allow_nan=False) + "\n"
@@ -185,13 +269,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "on"):
             check_choice("on", self.on, ("log_probs", "logits"))
 
+    def _what_becomes_of_absent(self) -> str:
+        """Return what becomes of a class that no label has."""
+        return self._absent
+
     def _check_prior(self) -> None:
         """Refuse class frequencies that are none."""
 
     def _learn(self, predictions: Predictions) -> None:
         """Set what the method learns from validated rows."""
 
-    def _as_to_come(self, predictions: Predictions) -> Predictions:
+    def _reweight_to_prior(self, predictions: Predictions) -> Predictions:
         """Return the rows with the class frequencies of those to come, where these are known."""
         return predictions
 
@@ -223,13 +311,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, sample_weight: Any, scores: Any = None) -> Predictions:
         """Validate training rows and remember their classes and names."""
-        X, logits = self._given(X, scores)
+        X, logits = self._resolve_scores(X, scores)
         options = {
             name: getattr(self, name)
             for name in ("classes", "baseline", "normalize", "clip")
             if getattr(self, name, None) is not None
         }
-        if options.get("baseline") in RESERVED:
+        if options.get("baseline") in RESERVED_LABELS:
             del options["baseline"]  # the calibrator knows what the word asks for
         if isinstance(X, Predictions):
             baseline = options.get("baseline")
@@ -257,7 +345,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(names, dtype=object)
         return predictions
 
-    def _given(self, X: Any, logits: Any) -> tuple[Any, Any]:
+    def _resolve_scores(self, X: Any, logits: Any) -> tuple[Any, Any]:
         """Return X and logits, of which one is None: X holds logits where `input` says so."""
         check_scores(logits)
         if logits is not None and X is not None:
@@ -271,7 +359,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _rows(self, X: Any, scores: Any = None) -> Simplex:
         """Validate rows to predict; columns of a frame are found by class name."""
         check_is_fitted(self, "classes_")
-        X, logits = self._given(X, scores)
+        X, logits = self._resolve_scores(X, scores)
         seen, table = self.n_features_in_, X if logits is None else logits
         if isinstance(table, np.ndarray) and table.ndim == 2 and table.shape[1] != seen:
             raise InputError(
@@ -288,7 +376,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.input == "logits" and X.logits is None:
                 raise InputError(f"{self.method} needs logits; these predictions have none.")
             floor = getattr(self, "clip_", None)
-            held = reclip(X, floor) if floor is not None and X.n_clipped else X
+            held = clip_again(X, floor) if floor is not None and X.n_clipped else X
             zeros = (held.raised, held.clip, held.n_zeros)
             return Simplex(held.probs, held.logits, None, *zeros, 0, 0.0)
         normalize = bool(getattr(self, "normalize", False))
@@ -306,7 +394,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return simplex
 
 
-def _renamed(error: InputError, table: Any, y: Any) -> InputError:
+def _explain_prefixed_columns(error: InputError, table: Any, y: Any) -> InputError:
     """Return the error of a frame whose columns are labels and a prefix with a remedy for X."""
     placed = error.row is not None or error.column is not None
     if not placed or error.argument not in ("y", "probs", "logits") or n_columns(y) != 1:
@@ -329,8 +417,16 @@ class Identity(Calibrator):
 
     Parameters
     ----------
-    classes, normalize
-        As in `Calibrator`.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+
+    See Also
+    --------
+    mcllo.compare : Shows it as the rows without recalibration.
+    TemperatureScaling : The smallest map that changes something.
+    mcllo.MCLLOCalibrator : The paper's method.
 
     Examples
     --------

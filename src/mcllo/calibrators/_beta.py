@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from .._ground.results import Floats
 from .._ground.statements import warn
 from .._input.predictions import Predictions
-from .._math.kernel import Terms
+from .._math.kernel import Derivatives
 from .._math.newton import minimize
 from ..exceptions import USE_A_PENALTY, Phrase, SeparationWarning
 from ._base import OneVsRest, float_array
 
-SMALLEST = 1e-12
+MIN_PROB = 1e-12
 IDENTITY = np.array([1.0, 1.0, 0.0])
 
 
@@ -33,13 +33,34 @@ class BetaCalibration(OneVsRest):
 
     Parameters
     ----------
-    classes, normalize
-        As in `Calibrator`.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_classes, 3)
         a, b and m of each class; (1, 1, 0) changes nothing.
+
+    See Also
+    --------
+    IsotonicCalibration : Any rising function for each class.
+    HistogramBinning : Steps for each class.
+    DirichletCalibration : Beta calibration of all classes together.
+    mcllo.MCLLOCalibrator : A shift and a slope for each class against the baseline.
+
+    Notes
+    -----
+    The map of [1]_ for each class against the rest: ``logit q = a ln p - b ln(1 - p) + m`` with a,
+    b >= 0. It contains the identity. That rows are divided by their sum is the usual extension to
+    more than two classes.
+
+    References
+    ----------
+    .. [1] M. Kull, T. M. Silva Filho, P. Flach (2017). Beyond sigmoids: how to obtain
+           well-calibrated probabilities from binary classifiers with beta calibration. Electronic
+           Journal of Statistics 11:5052-5080.
 
     Examples
     --------
@@ -87,7 +108,7 @@ class BetaCalibration(OneVsRest):
 
 def features(s: Floats) -> Floats:
     """Return ``log s``, ``-log(1 - s)`` and 1, stacked on a new first axis."""
-    inside = np.clip(s, SMALLEST, 1.0 - SMALLEST)
+    inside = np.clip(s, MIN_PROB, 1.0 - MIN_PROB)
     return np.stack([np.log(inside), -np.log1p(-inside), np.ones_like(inside)])
 
 
@@ -119,11 +140,11 @@ def _fit_columns(
     """Return the logistic regression of `hit` on some rows of `design`, the other numbers 0."""
     x, w = design[columns], np.ones(len(hit)) if weight is None else weight
 
-    def loss(coef: Floats) -> Terms:
+    def loss(coef: Floats) -> Derivatives:
         eta = coef @ x
         p = np.exp(-np.logaddexp(0.0, -eta))
         value = float(w @ (np.logaddexp(0.0, eta) - hit * eta))
-        return Terms(value, x @ (w * (p - hit)), (x * (w * p * (1.0 - p))) @ x.T)
+        return Derivatives(value, x @ (w * (p - hit)), (x * (w * p * (1.0 - p))) @ x.T)
 
     coef = np.zeros(len(design))
     coef[columns] = minimize(loss, IDENTITY[columns]).x

@@ -1,14 +1,14 @@
 """Which calibrator is meant, by its key, as an object of ours, or of another package.
 
-================  =============================================================================
-`chosen`          a key of the registry or an unfitted calibrator -> a calibrator of one's own
-`reads`           what its X holds: "probs" or "logits"; another package's reads probabilities
-`is_ours`         whether it takes ``logits=`` and `Predictions`, and knows all classes
-`held_out_once`   folds that hold out each row exactly once, which one row's judgement needs
-`changed`         what is not the default
-`fitted_to`       a clone fitted to `Predictions`, whoever wrote it; `repaired` is what it makes of
-                  others
-================  =============================================================================
+====================  ==============================================================================
+`make_calibrator`     a key of the registry or an unfitted calibrator -> a calibrator of one's own
+`reads`               what its X holds: "probs" or "logits"; another package's reads probabilities
+`is_ours`             whether it takes ``logits=`` and `Predictions`, and knows all classes
+`check_folds`         folds that hold out each row exactly once, which one row's judgement needs
+`changed_parameters`  what is not the default
+`fitted_to`           a clone fitted to `Predictions`, whoever wrote it; `recalibrated` is what it
+                      makes of others
+====================  ==============================================================================
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ._base import Calibrator, label_array
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
-def chosen(what: Any, registry: Mapping[str, type[Calibrator]]) -> Any:
+def make_calibrator(what: Any, registry: Mapping[str, type[Calibrator]]) -> Any:
     """Return a calibrator of one's own, not fitted: made from its key, or cloned."""
     if isinstance(what, str):
         if what not in registry:
@@ -62,7 +62,7 @@ def reads(calibrator: Any) -> str:
     return str(getattr(calibrator, "input", "probs"))
 
 
-def held_out_once(folds: Iterable[Any], n_samples: int, when: str, remedy: str) -> list[Fold]:
+def check_folds(folds: Iterable[Any], n_samples: int, when: str, remedy: str) -> list[Fold]:
     """Return the folds as row numbers; refuse those that leave out or repeat a row."""
     pairs = [(np.asarray(train), np.asarray(test)) for train, test in folds]
     held_out = np.concatenate([test for _, test in pairs])
@@ -78,7 +78,7 @@ def held_out_once(folds: Iterable[Any], n_samples: int, when: str, remedy: str) 
     return pairs
 
 
-def changed(calibrator: Any) -> dict[str, Any]:
+def changed_parameters(calibrator: Any) -> dict[str, Any]:
     """Return the parameters of a calibrator that are not the default ones."""
     defaults = signature(type(calibrator)).parameters
     return {
@@ -102,7 +102,7 @@ def fitted_to(calibrator: Any, learn: Predictions) -> Any:
     return own.fit(learn.probs, labels, sample_weight=weight)
 
 
-def repaired(fitted: Any, rows: Predictions) -> Floats:
+def recalibrated(fitted: Any, rows: Predictions) -> Floats:
     """Return what a fitted calibrator makes of these rows, columns in the order of the classes."""
     if is_ours(fitted):
         return fitted.predict_proba(rows)

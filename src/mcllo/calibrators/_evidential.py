@@ -46,20 +46,20 @@ from typing import Any, Literal
 import numpy as np
 
 from .._ground.results import Codes, Floats, Result
-from .._math.kernel import CHUNK_ELEMENTS, Terms, softmax
+from .._math.kernel import CHUNK_ELEMENTS, Derivatives, softmax
 from .._math.newton import Solution, minimize
 from ..exceptions import InputError
 
-Objective = Callable[[Floats], Terms]
+Objective = Callable[[Floats], Derivatives]
 Order = Literal["score", "index", "envelope"]
 
 N_NODES = 64
-CLOSE = 1e-5
+NEWTON_TOL = 1e-5
 """Distance in r from which one more Newton step is exact to rounding."""
 MAX_STEPS = 200
-VAGUE = 1e8
+INFINITE_GAMMA = 1e8
 """Stands for infinity as an end of Gamma(u) when the rows say nothing about theta."""
-HALVINGS = 26
+N_HALVINGS = 26
 """Of a cell that holds a stationary point; the error of the value there is of the order 4**-26."""
 
 
@@ -98,7 +98,9 @@ class PlausibleSets(Result):
 
 
 class ScalarLikelihood:
-    """``theta -> Terms`` of ``-l(theta)``; scores of shape (c, n), and each row's target's."""
+    """``theta -> Derivatives`` of ``-l(theta)``; scores of shape (c, n), and each row's
+    target's.
+    """
 
     def __init__(self, scores: Floats, target: Floats, weight: Floats | None = None) -> None:
         self.weight = np.ones(len(target)) if weight is None else weight
@@ -108,7 +110,7 @@ class ScalarLikelihood:
         self.lead = float(self.weight @ (self.top - target))
         self.lag = float(self.weight @ (target - self.bottom))
 
-    def __call__(self, theta: Floats) -> Terms:
+    def __call__(self, theta: Floats) -> Derivatives:
         """Return value, gradient and Hessian at `theta`, an array of one number."""
         at = float(theta[0])
         # Shifted so that every exponent is <= 0; measured from the target's score, not from 0.
@@ -121,13 +123,13 @@ class ScalarLikelihood:
         spread = np.einsum("kn,kn->n", p, shifted) - mean**2
         value = float(self.weight @ logs) + at * offset
         slope = float(self.weight @ mean) + offset
-        return Terms(value, np.array([slope]), np.array([[self.weight @ spread]]))
+        return Derivatives(value, np.array([slope]), np.array([[self.weight @ spread]]))
 
 
 def scalar_sets(likelihood: ScalarLikelihood) -> PlausibleSets:
     """Return theta_hat and every Gamma(u); rows that say nothing make every theta plausible."""
     if not (likelihood.weight * (likelihood.top - likelihood.bottom)).any():
-        far = np.full(N_NODES, VAGUE)
+        far = np.full(N_NODES, INFINITE_GAMMA)
         return PlausibleSets(0.0, -far, far)
     for gap, which in ((likelihood.lead, "most"), (likelihood.lag, "least")):
         if gap == 0.0:
@@ -172,7 +174,7 @@ def _solve(
         r = np.sqrt(2.0 * max(terms.value - best, 0.0))
         rate = r / max(side * float(terms.gradient[0]), np.finfo(float).tiny)
         newton = at + (goal - r) * rate
-        if abs(goal - r) <= CLOSE:
+        if abs(goal - r) <= NEWTON_TOL:
             return inner + side * newton, rate
         near, far = (at, far) if r < goal else (near, at)
         inside = near < newton < far
@@ -314,7 +316,7 @@ def _stationary(
     """Return the value of each curve where its derivative changes sign from start to stop."""
     which = curve, np.arange(len(curve))
     sign = np.sign(_curves(scores, start, cumulative)[1][which])
-    for _ in range(HALVINGS):
+    for _ in range(N_HALVINGS):
         middle = 0.5 * (start + stop)
         same = np.sign(_curves(scores, middle, cumulative)[1][which]) == sign
         start, stop = np.where(same, middle, start), np.where(same, stop, middle)

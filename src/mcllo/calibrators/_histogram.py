@@ -21,7 +21,7 @@ from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins, bin_index, inner_edges
 from ._base import OneVsRest, ZeroRow, check_choice, float_arrays
 
-EMPTY = ("midpoint", "zero", "prior", "identity")
+EMPTY_BIN_RULES = ("midpoint", "zero", "prior", "identity")
 
 
 class HistogramBinning(OneVsRest):
@@ -32,7 +32,7 @@ class HistogramBinning(OneVsRest):
     Parameters
     ----------
     n_bins : int or "sqrt"
-        Bins per class; "sqrt" is ceil(sqrt(n)).
+        Bins per class; "sqrt" is ``ceil(sqrt(n))``.
     binning : {"width", "mass"}
         Bins of equal width, or of equally many rows.
     empty : {"midpoint", "zero", "prior", "identity"}
@@ -43,8 +43,10 @@ class HistogramBinning(OneVsRest):
     smoothing : float
         Laplace smoothing: a bin with rows counts as having this many more, of which the class's
         share came true.
-    classes, normalize
-        As in `Calibrator`.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
 
     Attributes
     ----------
@@ -54,6 +56,27 @@ class HistogramBinning(OneVsRest):
         Rows (their weight) in each bin of each class.
     table_ : list of ndarray
         Answer of each bin of each class; NaN where it is the probability itself.
+
+    See Also
+    --------
+    IsotonicCalibration : Steps that never fall, without bins to choose.
+    BetaCalibration : A smooth function for each class.
+    mcllo.reliability_curve : The same bins, as a diagram.
+
+    Notes
+    -----
+    Histogram binning [1]_ of each class against the rest, the extension to more than two classes of
+    [2]_. The default of ten bins is a choice of this package. The bin of a value is found in the
+    same way in fitting and predicting, and is closed on the right.
+
+    References
+    ----------
+    .. [1] B. Zadrozny, C. Elkan (2001). Obtaining calibrated probability estimates from decision
+           trees and naive Bayesian classifiers. Proceedings of the 18th International Conference on
+           Machine Learning, 609-616.
+    .. [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural
+           networks. Proceedings of the 34th International Conference on Machine Learning,
+           1321-1330.
 
     Examples
     --------
@@ -93,7 +116,7 @@ class HistogramBinning(OneVsRest):
         self.smoothing = smoothing
 
     def _check_options(self) -> None:
-        check_choice("empty", self.empty, EMPTY)
+        check_choice("empty", self.empty, EMPTY_BIN_RULES)
         check_choice("zero_row", self.zero_row, ("original", "uniform"))
         if not 0.0 <= self.smoothing < np.inf:
             raise InputError(f"smoothing must be finite and >= 0; got smoothing={self.smoothing}.")

@@ -1,4 +1,4 @@
-"""Vector, matrix and Dirichlet calibration: three ridges on one map, `_linear_fit.LinearMap`.
+"""Vector, matrix and Dirichlet calibration: three ridges on one map, `_fit/linear_fit.LinearMap`.
 
 ===============  =================================  ==========================================
 `VectorScaling`  ``softmax(w * z + b)``             ``nll + penalty / 2 (|w - 1|^2 + |b|^2)``
@@ -18,11 +18,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._fit.linear_fit import LinearMap, check_penalty, fit_map
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from ._base import Calibrator
-from ._linear_fit import LinearMap, check_penalty, fit_map
 
 
 class LinearCalibrator(Calibrator):
@@ -102,7 +102,7 @@ class Scaling(LinearCalibrator):
 
 
 class VectorScaling(Scaling):
-    """Vector scaling (Guo et al. 2017): ``softmax(w * z + b)`` of largest likelihood.
+    """Vector scaling: ``softmax(w * z + b)`` of largest likelihood.
 
     Parameters
     ----------
@@ -112,8 +112,12 @@ class VectorScaling(Scaling):
     penalty : float
         Ridge ``penalty / 2 * (sum b^2 + sum (w - 1)^2)`` towards the identity. 0 is maximum
         likelihood; 1 is safe when rows are few or the estimate does not exist.
-    classes, normalize, clip
-        As in `Calibrator`.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
 
     Attributes
     ----------
@@ -121,6 +125,23 @@ class VectorScaling(Scaling):
         w.
     intercept_ : ndarray of shape (n_classes,)
         b, summing to 0.
+
+    See Also
+    --------
+    TemperatureScaling : One factor for all classes.
+    MatrixScaling : A full matrix.
+    mcllo.MCLLOCalibrator : Slopes of the log odds, the same for logits and probabilities.
+
+    Notes
+    -----
+    The map is that of [1]_. It is no map of probabilities unless all factors are equal: adding a
+    number to all logits of a row changes the result.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural
+           networks. Proceedings of the 34th International Conference on Machine Learning,
+           1321-1330.
 
     Examples
     --------
@@ -142,17 +163,25 @@ class VectorScaling(Scaling):
 
 
 class MatrixScaling(Scaling):
-    """Matrix scaling (Guo et al. 2017): ``softmax(W z + b)`` of largest likelihood.
+    """Matrix scaling: ``softmax(W z + b)`` of largest likelihood.
 
     With c classes that is ``(c - 1)(c + 1)`` parameters: more than a few hundred rows determine
     when c is 10. Compare log losses on rows of their own, or give a penalty.
 
     Parameters
     ----------
-    on, penalty
-        As in `VectorScaling`, ``W - I`` in the place of ``w - 1``.
-    classes, normalize, clip
-        As in `Calibrator`.
+    on : {"logits", "log_probs"}
+        What X holds: logits, or probabilities whose logarithm takes their place. The two give
+        different maps, because a number added to all logits of a row matters here.
+    penalty : float
+        Ridge ``penalty / 2 * (sum b^2 + sum (W - I)^2)`` towards the identity. 0 is maximum
+        likelihood; 1 is safe when rows are few or the estimate does not exist.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
 
     Attributes
     ----------
@@ -161,6 +190,23 @@ class MatrixScaling(Scaling):
         whole column changes no probability.
     intercept_ : ndarray of shape (n_classes,)
         b, summing to 0.
+
+    See Also
+    --------
+    VectorScaling : W a diagonal.
+    DirichletCalibration : Of log probabilities, off-diagonal entries penalised.
+    TemperatureScaling : One number.
+
+    Notes
+    -----
+    The map is that of [1]_, which reports that it overfits with many classes. Columns of ``W - I``
+    and b are reported with sum 0, as only differences between rows of W matter.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural
+           networks. Proceedings of the 34th International Conference on Machine Learning,
+           1321-1330.
 
     Examples
     --------
@@ -181,20 +227,24 @@ class MatrixScaling(Scaling):
 
 
 class DirichletCalibration(LinearCalibrator):
-    """Dirichlet calibration with off-diagonal and intercept regularisation (Kull et al. 2019).
+    """Dirichlet calibration with off-diagonal and intercept regularisation.
 
     Parameters
     ----------
     off_diagonal : float
-        lambda: weight of the mean square of W's off-diagonal entries beside the mean negative log
+        Weight lambda of the mean square of W's off-diagonal entries beside the mean negative log
         likelihood. 0 is maximum likelihood; as it grows the map becomes vector scaling of log
         probabilities. The default is a compromise: sharp predictions of ten classes want 10,
         blurred ones of four classes 0.1. To choose it from data, search over powers of 10 with
         ``GridSearchCV(DirichletCalibration(), ..., scoring="neg_log_loss")``.
     intercept : float
-        mu: weight of the mean square of the intercepts.
-    classes, normalize, clip
-        As in `Calibrator`.
+        Weight mu of the mean square of the intercepts.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
 
     Attributes
     ----------
@@ -202,6 +252,25 @@ class DirichletCalibration(LinearCalibrator):
         W; row j makes class j's new score.
     intercept_ : ndarray of shape (n_classes,)
         b.
+
+    See Also
+    --------
+    MatrixScaling : The same map of logits under a plain ridge.
+    VectorScaling : Without off-diagonal entries.
+    BetaCalibration : The case of two classes.
+    mcllo.AutoCalibrator : Chooses between maps by cross-validation.
+
+    Notes
+    -----
+    The map ``softmax(W log p + b)`` with the penalty called ODIR in [1]_. The means of squares are
+    taken over the off-diagonal entries and over the intercepts, as the paper writes it; the
+    authors' code sums instead by default.
+
+    References
+    ----------
+    .. [1] M. Kull, M. Perello Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach (2019). Beyond
+           temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+           calibration. arXiv:1910.12656.
 
     Examples
     --------

@@ -22,13 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks.dask import blocks_of_dask, is_dask, lazy_labels, lazy_predict
-from .._blocks.fit import fit_blocks
 from .._fit.fit import MCLLOFit, fit_all_baselines, fit_predictions
 from .._fit.map import AllBaselinesMap
+from .._ground.formatting import format_p
 from .._ground.results import Floats, Result
-from .._ground.statements import OF_ESTIMATES, quiet
-from .._ground.text import format_p
+from .._ground.statements import ESTIMATION_WARNINGS, suppress_warnings
 from .._inference.budget import N_RESAMPLES
 from .._inference.calibration_test import (
     fit_and_test,
@@ -39,15 +37,16 @@ from .._inference.calibration_test import (
 )
 from .._inference.likelihood_tests import run_test
 from .._inference.max_score import likeliest_baseline, max_score_test
-from .._input.labels import RESERVED
+from .._input.frames import is_dask
+from .._input.labels import RESERVED_LABELS
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
-from .._input.votes import for_recalibration
+from .._input.vote_fractions import for_recalibration
 from ..exceptions import InputError, Phrase
 from ._prior import PriorCalibrator
 
-DRAWN_AT_LEVEL, FEWEST_DRAWN = 10, 99
-"""Simulated data sets of a gate: so many of them would reach its level by chance."""
+N_EXCEEDANCES_AT_LEVEL = 10  # simulated data sets of a gate that would reach its level by chance
+MIN_DRAWS_OF_GATE = 99  # simulated data sets, whatever the level
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class GateDecision(Result):
     test : str
         Which test.
     gain : float or None
-        What cross-validation promises, where it was asked as well: the gate stays closed unless
+        The gain by cross-validation, where it was asked as well: the gate stays closed unless
         that is positive.
     """
 
@@ -78,7 +77,7 @@ class GateDecision(Result):
         if self.recalibrates:
             return f"recalibrated: calibration is rejected at level {self.alpha:g} ({p})"
         if self.pvalue <= self.alpha:
-            return f"left alone: calibration is rejected ({p}), but no repair promises a gain"
+            return f"left alone: calibration is rejected ({p}), but no gain is expected of one"
         return (
             f"left alone: calibration is not rejected at level {self.alpha:g} ({p}); "
             "that is no proof of calibration"
@@ -103,12 +102,13 @@ def decide(
     robust score. Simulated p-values are exact with any number of draws; yes or no needs few, and no
     more once so many were as extreme as the data that the answer is no.
     """
-    predictions, n_resamples = predictions.weighed(), round(DRAWN_AT_LEVEL / check_gate(alpha)) - 1
-    n_resamples, fit = min(max(n_resamples, FEWEST_DRAWN), N_RESAMPLES), None
+    predictions = predictions.with_importance_weights()
+    n_resamples = round(N_EXCEEDANCES_AT_LEVEL / check_gate(alpha)) - 1
+    n_resamples, fit = min(max(n_resamples, MIN_DRAWS_OF_GATE), N_RESAMPLES), None
     stop_at = max(1, math.floor(alpha * (n_resamples + 1)))
     drawing: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
     refuse_choice(predictions, rule)
-    with quiet(*OF_ESTIMATES):
+    with suppress_warnings(*ESTIMATION_WARNINGS):
         if rule == "all" and predictions.n_classes > 2:
             columns = np.arange(predictions.n_classes)
             found = max_score_test(predictions, columns, **drawing, stop_at=stop_at)[1]
@@ -139,14 +139,18 @@ class GatedCalibrator(PriorCalibrator):
         return gate is not None and not gate.recalibrates
 
     @property
+    def _recalibrations(self) -> bool:
+        return not self._closed
+
+    @property
     def needs_logs(self) -> bool:
         """Whether zeros must be raised: not when the gate lets predictions pass untouched."""
         return not self._closed
 
     def _apply(self, simplex: Simplex) -> Floats:
-        return simplex.probs.copy() if self._closed else self._repaired(simplex)
+        return simplex.probs.copy() if self._closed else self._recalibrated(simplex)
 
-    def _repaired(self, simplex: Simplex) -> Floats:
+    def _recalibrated(self, simplex: Simplex) -> Floats:
         """Return what the map makes of validated rows."""
         raise NotImplementedError
 
@@ -162,6 +166,9 @@ class GatedCalibrator(PriorCalibrator):
 
 class MCLLOCalibrator(GatedCalibrator):
     """Multicategory linear log odds recalibration.
+
+    The log odds of each class against the baseline get a slope gamma and a shift tau = log delta:
+    ``log(g_j / g_b) = tau_j + gamma_j log(x_j / x_b)``.
 
     Parameters
     ----------
@@ -182,10 +189,15 @@ class MCLLOCalibrator(GatedCalibrator):
         Class frequencies of the rows to come. 'fit' carries over those that the map learned from
         the labels; 'keep' leaves the mean probability of each class on the rows learned from as
         predicted; an array are known frequencies; 'unlabelled' estimates them from the rows to
-        repair (`adapt`, or all rows of a call).
-    classes, normalize, clip
-        As in `Calibrator`; when the fit is penalised and all probabilities are multiples of 1/T,
-        rows with a 0 get the floor 1/(2T).
+        recalibrate (`adapt`, or all rows of a call), and falls back on 'keep' as far as these do
+        not tell. Unless 'fit', a class that no label has keeps its probability, tempered.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Smaller probabilities are clipped to this. Default: 1e-6 in rows that hold a 0; when the
+        fit is penalised and all probabilities are multiples of 1/T, 1/(2T).
 
     Attributes
     ----------
@@ -195,6 +207,33 @@ class MCLLOCalibrator(GatedCalibrator):
         What the gate did; print it. None without a gate.
     clip_ : float or None
         The floor used for zeros, in fitting and predicting.
+
+    See Also
+    --------
+    MCLLOFit : What `fit_` is.
+    calibration_test : Whether a recalibration is called for.
+    AutoCalibrator : When only the best probabilities are asked for.
+    mcllo.calibrators.TemperatureScaling : One slope and no shifts.
+
+    Notes
+    -----
+    The map and its use for recalibration are those of [1]_; the model and its likelihood ratio test
+    are also those of [2]_. The penalty 'firth' is that of [3]_; that its estimate is finite is
+    proved for two classes in [4]_. Frequencies of unlabelled rows are estimated by EM [5]_.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+    .. [2] K. Van Hoorde, Y. Vergouwe, D. Timmerman, S. Van Huffel, E. W. Steyerberg, B. Van Calster
+           (2014). Assessing calibration of multinomial risk prediction models. Statistics in
+           Medicine 33:2585-2596.
+    .. [3] D. Firth (1993). Bias reduction of maximum likelihood estimates. Biometrika 80:27-38.
+    .. [4] I. Kosmidis, D. Firth (2021). Jeffreys-prior penalty, finiteness and shrinkage in
+           binomial-response generalized linear models. Biometrika 108:71-82.
+    .. [5] M. Saerens, P. Latinne, C. Decaestecker (2002). Adjusting the outputs of a classifier to
+           new a priori probabilities: a simple procedure. Neural Computation 14:21-41.
 
     Examples
     --------
@@ -235,16 +274,33 @@ class MCLLOCalibrator(GatedCalibrator):
     def fit(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, *, logits: Any = None
     ) -> Self:
-        """Learn from predictions and labels, as in `Calibrator`; from Dask collections too."""
+        """Learn from predictions and labels; from Dask collections too.
+
+        Parameters
+        ----------
+        X : array-like, frame, Predictions, or Dask array or dataframe
+            Predicted probabilities, shape (n_samples, n_classes).
+        y : array-like or Dask array of shape (n_samples,)
+            The labels that came true.
+        sample_weight : array-like of shape (n_samples,), optional
+            Row i counts as ``sample_weight[i]`` rows.
+        logits : array-like or frame, optional
+            Scores before the softmax in the place of X: ``fit(y=y, logits=z)``.
+
+        Returns
+        -------
+        MCLLOCalibrator
+            Itself, fitted.
+        """
         if any(map(is_dask, (X, y, sample_weight, logits))):
             return self._fit_dask(X, y, sample_weight, logits)
         return super().fit(X, y, sample_weight, logits=logits)
 
     def _check_options(self) -> None:
-        split_baseline(self.baseline, allowed=RESERVED)
+        split_baseline(self.baseline, allowed=RESERVED_LABELS)
 
     def _learn(self, predictions: Predictions) -> None:
-        rule, _ = split_baseline(self.baseline, allowed=RESERVED)
+        rule, _ = split_baseline(self.baseline, allowed=RESERVED_LABELS)
         self.gate_ = fit = None
         if self.gate is not None:
             self.gate_, fit = decide(predictions, self.gate, rule)
@@ -252,7 +308,7 @@ class MCLLOCalibrator(GatedCalibrator):
         if self.penalty != 0.0 and self.clip is None and predictions.n_zeros:
             predictions, self.clip_ = for_recalibration(predictions)
         options: dict[str, Any] = {"penalty": self.penalty, "center": self.center}
-        with quiet(*OF_ESTIMATES) if self._closed else nullcontext():
+        with suppress_warnings(*ESTIMATION_WARNINGS) if self._closed else nullcontext():
             if rule == "auto":
                 predictions = predictions.with_baseline(likeliest_baseline(predictions, **options))
             self.fit_: MCLLOFit | AllBaselinesMap
@@ -265,7 +321,11 @@ class MCLLOCalibrator(GatedCalibrator):
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, logits: Any) -> Self:
         """Fit rows that stay with their workers."""
-        rule, _ = split_baseline(self.baseline, allowed=RESERVED)
+        # imported here: who fits arrays need not load what reads blocks
+        from .._blocks.dask import blocks_of_dask
+        from .._blocks.fit_blocks import fit_blocks
+
+        rule, _ = split_baseline(self.baseline, allowed=RESERVED_LABELS)
         needs = {"gate": self.gate is not None, "center": self.center != "identity"}
         needs["prior"] = self._prior_kind != "fit"
         for name in (name for name, given in {**needs, "baseline": rule}.items() if given):
@@ -305,16 +365,45 @@ class MCLLOCalibrator(GatedCalibrator):
         Of a Dask array a lazy one; of a Dask dataframe a lazy one of the class columns. With
         ``prior="unlabelled"``, unless `adapt` was called, class frequencies are estimated from the
         rows of this call.
+
+        Parameters
+        ----------
+        X : array-like, frame, Predictions, or Dask array or dataframe
+            Predicted probabilities, shape (n_samples, n_classes).
+        logits : array-like or frame, optional
+            Scores before the softmax in the place of X, for any method.
+
+        Returns
+        -------
+        ndarray or Dask array of shape (n_samples, n_classes)
+            Rows sum to 1.
         """
         if is_dask(X):
+            from .._blocks.dask import lazy_predict
+
             check_is_fitted(self, "classes_")
             return lazy_predict(self, X)
         _refuse_lazy(logits)
         return super().predict_proba(X, logits=logits)
 
     def predict(self, X: Any = None, *, logits: Any = None) -> NDArray[Any]:
-        """Return the most probable class of each row; of Dask rows a lazy array."""
+        """Return the most probable class of each row; of Dask rows a lazy array.
+
+        Parameters
+        ----------
+        X : array-like, frame, Predictions, or Dask array or dataframe
+            Predicted probabilities, shape (n_samples, n_classes).
+        logits : array-like or frame, optional
+            Scores before the softmax in the place of X, for any method.
+
+        Returns
+        -------
+        ndarray or Dask array of shape (n_samples,)
+            Labels.
+        """
         if is_dask(X):
+            from .._blocks.dask import lazy_labels
+
             check_is_fitted(self, "classes_")
             return lazy_labels(self, X)
         _refuse_lazy(logits)
@@ -327,7 +416,7 @@ class MCLLOCalibrator(GatedCalibrator):
         gate = "" if self.gate_ is None else f"; gate: {self.gate_}"
         return f"map of {len(self.classes_)} classes (baseline: {state['baseline']}){rows}{gate}"
 
-    def _repaired(self, simplex: Simplex) -> Floats:
+    def _recalibrated(self, simplex: Simplex) -> Floats:
         return self.fit_.apply(simplex)
 
     def _state(self) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Class frequencies that a repair carries over to new rows: learned, kept, known, or estimated.
+"""Class frequencies that a recalibration carries over to new rows: learned, kept, known, or
+estimated.
 
 x are the predictions of a row, q what the fitted map makes of them; bars are means over the rows
 learned from, W their weight, n_j the weight of class j among the labels.
@@ -17,17 +18,44 @@ raking                r and d minimise ``sum_i w_i log sum_j q_ij e^r_j - W t . 
                       that are asked for; convex, Newton's method. Ridge ``3 sqrt(c)`` on d alone
 likelihood of pi      ``prod_i sum_j pi_j q_ij e^d_j / rho_j`` (label shift: what rows of a class
                       look like has not changed), by EM: ``pi <- mean of the posteriors``, to which
-                      for each new row 0.05 rows with the shares rho are added: where classes are
+                      for each new row 0.05 rows with the shares kappa are added: where classes are
                       hardly told apart the likelihood alone would rather have none of some
-its standard errors   ``B (B' J'J B)^-1 B'``, J the slopes of the rows' logarithms in pi, B a basis
-                      of changes that sum to 0; of classes with ``pi > 0``
-kept classes          no label has them though chance would have given them one (``exp(-W xbar_j) <
-                      0.01 / c``): ``p_j = x_j``, and the others share the rest as q says
-test of a shift       largest ``|z_j|`` of mean predictions, rows learned from against new rows;
-                      p by Bonferroni over the classes with 5 rows expected in both
+the model's own       ``kappa ~ rho e^(r - d)``: frequencies at which the answer is that of "keep"
+trust t               ``log(pi_j / kappa_j)`` times ``t_j = T^2 / (T^2 + (s_j / pi_j)^2)``, T = 1/2,
+                      s the standard error; pi is then divided by its sum. All t are 0 where
+                      ``sum_j (log(pi_j / kappa_j) pi_j / s_j)^2 <= c - 1``: refused
+its standard errors   of ``G (S'S + m^2 V) G``, ``G = B (B' S'S B)^-1 B'``: S the slopes of the m
+                      rows' logarithms in pi, B a basis of changes that sum to 0; of classes with
+                      ``pi > 0``
+error of the map V    ``sum_k pi_k^2 / n_k C_k``, C_k the covariance of the slopes in class k, by
+                      the new rows, which belong to it with the chances ``pi_k S_ik``; n_k labels
+kept classes          those that no label has, unless prior = "fit": ``p_j = h_j``, and the others
+                      share the rest as q says. h is x after a temperature with a slip
+                      (`_stacking/soft_temperature`), learned from the chances of the classes that
+                      labels have, given that it is one of these; x where nothing is recalibrated.
+                      Their ``rho_j``, and their share with "keep", is ``mean h_j``; ``pi_j`` where
+                      rows learned from count as those to come
+test of a shift       Welch's t test of the mean predictions of each class, rows learned from
+                      against new rows; smallest p, Bonferroni over the classes of which 5 rows, and
+                      5 rows of the others, are expected in both
 ====================  ==========================================================================
 
 The test looks at predictions alone and needs no map: it asks whether the same kind of rows comes.
+
+With prior = "fit" rows to come are like those learned from, and a class that n of these do not have
+loses its mass to the map as any class does that is predicted too often: what the map promises is
+promised of that. Whoever knows that a class was removed from the rows to learn from says so by
+another prior. What is left of it there is a matter of the model alone, but for its boldness.
+
+The trust is an empirical Bayes factor for a log ratio of shares that is N(0, T^2) before the new
+rows are seen. It shrinks to kappa and not to rho, because who asks for "unlabelled" says that rho
+is wrong. `docs/explanation/label-shift.md` has what that is worth.
+
+V is what pi would owe to the rows learned from if the slopes were any features of a row, whose
+means in each class were estimated from the ``n_k`` labels of it. It is also the influence of the
+labels on pi through a map that could take any form; one with few parameters is better known, so
+that the standard errors are a little too large for it. It needs neither the rows learned from nor
+the covariance of a map, and so holds for every calibrator.
 """
 
 from __future__ import annotations
@@ -38,62 +66,35 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._fit.linear_fit import transposed_scores
+from .._ground.formatting import format_p
 from .._ground.results import Floats, Result
 from .._ground.statements import warn
-from .._ground.text import format_p
 from .._ground.threads import one_blas_thread
 from .._input.predictions import Predictions
+from .._input.probabilities import Simplex
 from .._input.weights import WeightKind
-from .._math.kernel import Terms
-from .._math.newton import minimize
+from .._stacking.scored_rows import ScoredRows
+from .._stacking.soft_temperature import SoftTemperature, fit_soft_temperature
 from ..exceptions import InputError, LabelShiftWarning
 from ._base import Calibrator
+from ._shares import TINY, ClassShares, estimate_class_shares, match_class_shares, shift_log_odds
 
 PRIORS = ("fit", "keep", "unlabelled")
-LEVEL, EXPECTED, CHANCE = 1e-5, 5.0, 0.01
-"""Level of the warning; rows of a class expected below which it is not tested; chance of no label
-below which, for all classes together, a class counts as removed."""
-SURE = 4.4
-"""Standard errors of the rows learned from alone below which no p is below `LEVEL`: one class, were
-it the only one, would need 4.417."""
-RIDGE = 1e-9
-"""Holds offsets at sum 0; part of the rows' weight."""
-OWN, HALF = 3.0, 0.5
-"""Ridge on d for each root of c; rows that are added to each class of the labels."""
-EM_STEPS, EM_TOL = 5_000, 1e-9
-LEAST = 0.01
+WARNING_LEVEL = 0.01
+"""Level of the warning. Nobody asked for this test and every call makes it, so one in twenty would
+be too often."""
+WARNING_Z = 2.57
+"""Standard errors of the rows learned from alone below which no p is below `WARNING_LEVEL`: one
+class, were it the only one and the new rows endless, would need 2.576."""
+MIN_EXPECTED_ROWS = 5.0
+"""Rows of a class, and of all others, expected below which the class is not tested: means of few
+and skewed predictions are not normal."""
+OFFSET_RIDGE = 3.0  # on d, for each root of c
+LABEL_PSEUDO_COUNT = 0.5  # rows that are added to each class of the labels
+MIN_CLASS_WEIGHT = 0.01
 """How often a row of a class that hardly ever comes counts at least: its map must exist."""
-PSEUDO = 0.05
-"""Rows of the reference's shares that are added to each new row."""
-TINY, EPS = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassShares(Result):
-    """Class frequencies estimated from predictions without labels.
-
-    Attributes
-    ----------
-    shares : ndarray of shape (c,)
-        Estimated frequencies, sum 1.
-    se : ndarray of shape (c,)
-        Their standard errors, given the map; 0 where a share is 0.
-    n_samples : int
-        Rows they were estimated from.
-    n_iter : int
-        Steps of EM.
-    """
-
-    shares: Floats
-    se: Floats
-    n_samples: int
-    n_iter: int
-
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> ClassShares:
-        """Return the shares that `to_dict` described."""
-        arrays = {name: np.array(content[name], dtype=float) for name in ("shares", "se")}
-        return cls(**{**content, **arrays})
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +104,8 @@ class ShiftTest(Result):
     Attributes
     ----------
     pvalue : float
-        Of the class whose mean prediction differs most, times the number of classes tested; NaN
-        where no class has enough rows.
+        Of the class whose mean prediction differs most clearly, times the number of classes tested
+        (of two classes one, the other says the same); NaN where no class has enough rows.
     z : ndarray of shape (c,)
         Difference of the mean predictions, new less old, in standard errors; NaN where not tested.
     old, new : ndarray of shape (c,)
@@ -115,6 +116,10 @@ class ShiftTest(Result):
     z: Floats
     old: Floats
     new: Floats
+
+    def rejects(self, alpha: float = 0.05) -> bool:
+        """Whether a shift is shown at level `alpha`."""
+        return bool(self.pvalue < alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +135,13 @@ class Learned(Result):
     reference : ndarray of shape (c,)
         rho.
     kept : tuple of int
-        Columns of classes that were removed and keep their predictions.
+        Columns of classes that no label has, and that keep their probability h.
     offset : ndarray of shape (c,)
         What is added to ``log q``: r for "keep", d for frequencies; 0 for "fit".
+    tempered : SoftTemperature or None
+        What h is made by; None leaves it as predicted.
+    own : ndarray of shape (c,) or None
+        kappa; None unless the frequencies of new rows are to be estimated.
     """
 
     predicted: Floats
@@ -141,13 +150,19 @@ class Learned(Result):
     reference: Floats
     kept: tuple[int, ...]
     offset: Floats
+    tempered: SoftTemperature | None = None
+    own: Floats | None = None
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Learned:
         """Return what `to_dict` described; None stands for NaN."""
         names = ("predicted", "variances", "reference", "offset")
         arrays = {name: np.array(content[name], dtype=float) for name in names}
-        return cls(**{**content, **arrays, "kept": tuple(content["kept"])})
+        soft = content.get("tempered")  # files of before it was there kept what was predicted
+        tempered = None if soft is None else SoftTemperature(**soft)
+        own = None if content.get("own") is None else np.array(content["own"], dtype=float)
+        kept = tuple(content["kept"])
+        return cls(**{**content, **arrays, "kept": kept, "tempered": tempered, "own": own})
 
 
 def check_prior(prior: Any, n_classes: int | None = None) -> str | Floats:
@@ -174,90 +189,87 @@ def check_prior(prior: Any, n_classes: int | None = None) -> str | Floats:
     return shares / shares.sum()
 
 
-def raked(q: Floats, shares: Floats, weight: Floats | None = None, ridge: float = 0.0) -> Floats:
-    """Return r, sum 0, such that the weighted mean of ``q e^r / sum`` is `shares`, or nearly so.
-
-    The ridge holds r back where that would take a lot.
-
-    Classes of which `shares` or all of q is 0 get 0.
-    """
-    offset = np.zeros(len(shares))
-    some = np.flatnonzero((shares > 0.0) & (q.max(axis=0, initial=0.0) > 0.0))
-    if len(some) < 2:
-        return offset
-    w = np.ones(len(q)) if weight is None else weight
-    total, own = float(w.sum()), np.maximum(q[:, some], TINY)
-    target = shares[some] / shares[some].sum()
-
-    def objective(r: Floats) -> Terms:
-        p = own * np.exp(r - r.max())
-        sums = p.sum(axis=1, keepdims=True)
-        value = float(w @ np.log(sums[:, 0])) + total * (r.max() - float(target @ r))
-        p /= sums
-        mean, pull = w @ p, ridge + RIDGE * total
-        hessian = np.diag(mean + pull) - (p * w[:, None]).T @ p
-        gradient = mean - total * target + pull * r
-        return Terms(value + 0.5 * pull * float(r @ r), gradient, hessian)
-
-    offset[some] = minimize(objective, np.zeros(len(some))).x
-    offset[some] -= offset[some].mean()
-    return offset
-
-
-def shifted(q: Floats, offset: Floats) -> Floats:
-    """Return ``q e^offset``, rows divided by their sums; rows whose sum is 0 are left alone."""
-    p: Floats = q * np.exp(offset - offset.max())
-    sums = p.sum(axis=1, keepdims=True)
-    return np.where(sums < TINY, q, p / np.maximum(sums, TINY))
-
-
-def estimated_shares(q: Floats, reference: Floats) -> ClassShares:
-    """Return the likeliest class frequencies of rows q that are right for those of `reference`."""
-    some = np.flatnonzero(reference > 0.0)
-    ratio = q[:, some] / reference[some]
-    shares = start = reference[some] / reference[some].sum()
-    n_iter = 0
-    moved = np.inf
-    while moved > EM_TOL and n_iter < EM_STEPS:
-        joint = ratio * shares
-        joint /= np.maximum(joint.sum(axis=1, keepdims=True), TINY)
-        last, shares = shares, (joint.mean(axis=0) + PSEUDO * start) / (1.0 + PSEUDO)
-        moved, n_iter = float(np.abs(shares - last).max()), n_iter + 1
-    slopes = ratio / np.maximum(ratio @ shares, TINY)[:, None]
-    inside = np.flatnonzero(shares > 1e-6)
-    errors, basis = np.zeros(len(some)), np.eye(len(inside))[:, 1:]
-    basis[0] = -1.0  # changes that sum to 0
-    information = slopes[:, inside].T @ slopes[:, inside]
-    covariance = basis @ np.linalg.pinv(basis.T @ information @ basis) @ basis.T
-    errors[inside] = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    full = np.zeros((2, len(reference)))
-    full[:, some] = shares, errors
-    return ClassShares(full[0], full[1], len(q), n_iter)
+def _estimate_frequencies(q: Floats, learned: Learned) -> ClassShares:
+    """Return the frequencies of rows q, and warn where they could not be told."""
+    found = estimate_class_shares(q, learned.reference, learned.weight, learned.own)
+    if found.refused:
+        message = (
+            "prior='unlabelled': the class shares of these rows cannot be told from the model's "
+            "own, which are used, as with prior='keep'."
+        )
+        numbers = {"rows": found.n_samples, "estimate": found.likeliest, "se": found.se}
+        warn(LabelShiftWarning(message, numbers=numbers))
+    return found
 
 
 def _reference(predictions: Predictions) -> Floats:
     """Return rho."""
     counts = predictions.class_weight
-    return np.asarray((counts + HALF) / (counts.sum() + HALF * len(counts)), dtype=np.float64)
+    return np.asarray(
+        (counts + LABEL_PSEUDO_COUNT) / (counts.sum() + LABEL_PSEUDO_COUNT * len(counts)),
+        dtype=np.float64,
+    )
 
 
-def _times(predictions: Predictions, shares: Floats) -> Floats:
+def _row_weights_for_prior(predictions: Predictions, shares: Floats) -> Floats:
     """Return how often rows of each class count for those to come."""
-    return np.maximum(shares / _reference(predictions), LEAST)
+    return np.maximum(shares / _reference(predictions), MIN_CLASS_WEIGHT)
 
 
-def shift_test(learned: Learned, probs: Floats) -> ShiftTest:
-    """Return the test of the module's card."""
-    from scipy.special import ndtr
+def _temperature_without(predictions: Predictions, kept: tuple[int, ...]) -> SoftTemperature | None:
+    """Return the temperature of the other classes, given that it is one of them; None for one.
 
-    n, mean, square = len(probs), _mean(probs), _mean(probs * probs)
-    spread = np.maximum(square - mean * mean, 0.0) / max(n, 1) + learned.variances / learned.weight
-    enough = np.minimum(learned.predicted * learned.weight, mean * n) >= EXPECTED
-    tested, z, p = enough & (spread > 0.0), np.full(len(mean), np.nan), np.nan
-    if tested.any():
-        z[tested] = (mean - learned.predicted)[tested] / np.sqrt(spread[tested])
-        p = min(1.0, 2.0 * tested.sum() * float(ndtr(-np.abs(z[tested]).max())))
-    return ShiftTest(float(p), z, learned.predicted, mean)
+    That a label is none of `kept` was decided by who chose the rows, so it is no evidence against
+    the predictions: fitted to all columns a temperature would take it for some.
+    """
+    others = np.delete(np.arange(predictions.n_classes), kept)
+    if len(others) < 2:
+        return None
+    rows = np.flatnonzero(predictions.row_weight > 0.0)
+    places = np.searchsorted(others, predictions.codes[rows])
+    scores = transposed_scores(predictions)[np.ix_(others, rows)]
+    weight = predictions.sample_weight
+    return fit_soft_temperature(
+        ScoredRows(scores, places, None if weight is None else weight[rows])
+    )
+
+
+def _replace_kept_shares(shares: Floats, kept: tuple[int, ...], held: Floats) -> Floats:
+    """Return `shares` with `held` for the kept classes; the others share the rest as they did."""
+    columns = list(kept)
+    found = shares.copy()
+    found[columns] = 0.0
+    found *= max(1.0 - float(held.sum()), EPS) / found.sum()
+    found[columns] = np.maximum(held, EPS)
+    return found
+
+
+def shift_test(learned: Learned, probs: Floats, mean: Floats | None = None) -> ShiftTest:
+    """Return the test of the module's card (Welch 1947); `mean` is that of `probs`, if known."""
+    from scipy.special import stdtr
+
+    n = len(probs)
+    new = _mean(probs) if mean is None else mean
+    old = learned.predicted
+    n_expected = np.minimum(learned.weight * old, n * new)
+    n_others = np.minimum(learned.weight * (1.0 - old), n * (1.0 - new))
+    enough = np.minimum(n_expected, n_others) >= MIN_EXPECTED_ROWS
+    z = np.full(len(new), np.nan)
+    if not enough.any():
+        return ShiftTest(np.nan, z, old, new)
+    new_variances = np.maximum(_mean(probs * probs) - new * new, 0.0)
+    new_error = new_variances / (n - 1.0)
+    old_error = learned.variances / (learned.weight - 1.0)
+    error = new_error + old_error  # squared, of the difference
+    tested = np.flatnonzero(enough & (error > 0.0))
+    if len(tested) == 0:
+        return ShiftTest(np.nan, z, old, new)
+    z[tested] = (new - old)[tested] / np.sqrt(error[tested])
+    spent = new_error**2 / (n - 1.0) + old_error**2 / (learned.weight - 1.0)
+    freedom = error[tested] ** 2 / spent[tested]  # degrees of freedom (Satterthwaite)
+    pvalues = 2.0 * stdtr(freedom, -np.abs(z[tested]))
+    n_tests = 1 if len(z) == 2 else len(tested)  # two classes say the same
+    return ShiftTest(min(1.0, n_tests * float(pvalues.min())), z, old, new)
 
 
 def _mean(probs: Floats) -> Floats:
@@ -281,7 +293,6 @@ class PriorCalibrator(Calibrator):
     learned_: Learned | None
     new_shares_: ClassShares | None
     _warns_of_shift = True
-    _keeps_removed = False
     _has_intercepts = True
 
     def _check_prior(self) -> None:
@@ -296,24 +307,26 @@ class PriorCalibrator(Calibrator):
         simplex = self._rows(X, logits)
         if self._prior_kind == "fit" and self._warns_of_shift:
             self._warn_of_shift(simplex.probs)
-        return self._with_prior(self._apply(simplex), simplex.probs)
+        return self._with_prior(self._apply(simplex), simplex)
 
     def adapt(self, X: Any) -> Self:
         """Estimate the class frequencies of new rows without labels (``prior="unlabelled"``).
 
-        `new_shares_` then has them with their standard errors, and predictions use them.
+        `new_shares_` then has them with their standard errors, and predictions use them. Where the
+        rows do not tell their frequencies from the model's own, these are used, as with
+        ``prior="keep"``: `new_shares_.refused` and a `LabelShiftWarning` say so.
         """
         if self._prior_kind != "unlabelled":
             raise InputError(argument="prior", rule="be 'unlabelled' for adapt", value=self.prior)
         simplex = self._rows(X)
-        learned = self._known()
-        q = self._kept_mass(self._apply(simplex), simplex.probs)
-        self.new_shares_ = estimated_shares(shifted(q, learned.offset), learned.reference)
+        learned = self._require_learned()
+        q = shift_log_odds(self._kept_mass(self._apply(simplex), simplex), learned.offset)
+        self.new_shares_ = _estimate_frequencies(q, learned)
         return self
 
     def shift_test(self, X: Any) -> ShiftTest:
         """Test whether rows X have other class shares than the rows learned from."""
-        return shift_test(self._known(), self._rows(X).probs)
+        return shift_test(self._require_learned(), self._rows(X).probs)
 
     def for_stream(self) -> Self:
         """Return the same calibrator for rows that come part by part: it does not test for shift.
@@ -340,7 +353,7 @@ class PriorCalibrator(Calibrator):
         """One of `PRIORS`, or "frequencies"."""
         return self.prior if isinstance(self.prior, str) else "frequencies"
 
-    def _known(self) -> Learned:
+    def _require_learned(self) -> Learned:
         if self.learned_ is None:
             raise InputError(
                 f"prior={self.prior!r} needs what a fit to rows in memory knows of them.",
@@ -348,12 +361,12 @@ class PriorCalibrator(Calibrator):
             )
         return self.learned_
 
-    def _as_to_come(self, predictions: Predictions) -> Predictions:
+    def _reweight_to_prior(self, predictions: Predictions) -> Predictions:
         """Return the rows as often as their classes come, in all as many, where that is known."""
         shares = check_prior(self.prior, predictions.n_classes)
         if isinstance(shares, str) or not self._has_intercepts:
             return predictions
-        times = _times(predictions, shares)[predictions.codes]
+        times = _row_weights_for_prior(predictions, shares)[predictions.codes]
         weight = times if predictions.sample_weight is None else times * predictions.sample_weight
         weight *= float(predictions.class_weight.sum()) / float(weight.sum())
         kind: WeightKind = "survey" if predictions.weight_kind == "survey" else "importance"
@@ -371,70 +384,100 @@ class PriorCalibrator(Calibrator):
         if predictions.groups is not None or predictions.weight_kind != "frequency":
             variances = np.full(len(mean), np.nan)  # rows that are no independent ones
         kept: tuple[int, ...] = ()
-        if self._keeps_removed or self._prior_kind != "fit":
-            gone = predictions.class_weight == 0.0
-            gone &= np.exp(-total * mean) < CHANCE / len(mean)
-            kept = tuple(np.flatnonzero(gone).tolist())
+        if self._prior_kind != "fit":
+            kept = tuple(np.flatnonzero(predictions.class_weight == 0.0).tolist())
+        tempered = (
+            _temperature_without(predictions, kept) if kept and self._recalibrations else None
+        )
         reference = _reference(predictions)
         as_to_come = self._has_intercepts and not isinstance(shares, str)
         if as_to_come and not isinstance(shares, str):
-            reference = reference * _times(predictions, shares)
+            reference = reference * _row_weights_for_prior(predictions, shares)
             reference /= reference.sum()
-        if kept:
-            held = mean[list(kept)].sum()
-            reference *= max(1.0 - held, EPS) / np.delete(reference, kept).sum()
-            reference[list(kept)] = mean[list(kept)]
         self.new_shares_ = None
         offset = np.zeros(len(mean))
-        self.learned_ = Learned(mean, variances, total, reference, kept, offset)
-        if self._prior_kind == "fit" or as_to_come:
+        self.learned_ = Learned(mean, variances, total, reference, kept, offset, tempered)
+        if self._prior_kind == "fit" or (as_to_come and not kept):
             return
-        q = self._kept_mass(self._apply(self._rows(predictions)), x)
-        exact = self._prior_kind == "keep"
-        ridge = 0.0 if exact else OWN * np.sqrt(len(mean))
-        found = raked(q, mean if exact else reference, weight, ridge)
-        self.learned_ = replace(self.learned_, offset=found)
+        simplex = self._rows(predictions)
+        as_predicted = mean
+        if kept:
+            row_weight = np.ones(len(x)) if weight is None else weight
+            held = row_weight @ self._kept_probs(simplex)[:, list(kept)] / total
+            # Rows that count as they will come ask nothing of a class they lack: h is right for it.
+            of_reference = np.asarray(shares)[list(kept)] if as_to_come else held
+            reference = _replace_kept_shares(reference, kept, of_reference)
+            as_predicted = _replace_kept_shares(mean, kept, held)
+            self.learned_ = replace(self.learned_, reference=reference)
+        if as_to_come:
+            return
+        q = self._kept_mass(self._apply(simplex), simplex)
+        to_predicted = match_class_shares(q, as_predicted, weight)
+        if self._prior_kind == "keep":
+            self.learned_ = replace(self.learned_, offset=to_predicted)
+            return
+        offset = match_class_shares(q, reference, weight, OFFSET_RIDGE * np.sqrt(len(mean)))
+        own = None
+        if self._prior_kind == "unlabelled":
+            own = np.maximum(reference * np.exp(to_predicted - offset), EPS)
+            own /= own.sum()
+        self.learned_ = replace(self.learned_, offset=offset, own=own)
 
-    def _kept_mass(self, q: Floats, probs: Floats) -> Floats:
-        """Return q with removed classes as predicted; rows whose rest is 0 as predicted, whole."""
+    @property
+    def _recalibrations(self) -> bool:
+        """Whether the map changes predictions."""
+        return True
+
+    def _kept_probs(self, simplex: Simplex) -> Floats:
+        """Return h."""
+        soft = None if self.learned_ is None else self.learned_.tempered
+        if soft is None:
+            return simplex.probs
+        g, _ = soft.both(transposed_scores(simplex))
+        return np.ascontiguousarray(g.T)
+
+    def _kept_mass(self, q: Floats, simplex: Simplex) -> Floats:
+        """Return q with h for kept classes; rows whose rest is 0 are h, whole."""
         kept = [] if self.learned_ is None else list(self.learned_.kept)
         if not kept:
             return q
-        q = q.copy()
+        q, h = q.copy(), self._kept_probs(simplex)
         q[:, kept] = 0.0
         sums = q.sum(axis=1, keepdims=True)
-        q *= (1.0 - probs[:, kept].sum(axis=1, keepdims=True)) / np.maximum(sums, TINY)
-        q[:, kept] = probs[:, kept]
-        return np.where(sums < TINY, probs, q)  # NaN stays: a load must see it
+        q *= (1.0 - h[:, kept].sum(axis=1, keepdims=True)) / np.maximum(sums, TINY)
+        q[:, kept] = h[:, kept]
+        return np.where(sums < TINY, h, q)  # NaN stays: a load must see it
 
-    def _with_prior(self, q: Floats, probs: Floats) -> Floats:
+    def _with_prior(self, q: Floats, simplex: Simplex) -> Floats:
         """Return q for the class frequencies that are asked for."""
-        q = self._kept_mass(q, probs)
+        q = self._kept_mass(q, simplex)
         if self._prior_kind == "fit":
             return q
-        learned = self._known()
-        q = shifted(q, learned.offset)
+        learned = self._require_learned()
+        q = shift_log_odds(q, learned.offset)
         if self._prior_kind == "keep":
             return q
         if self._prior_kind == "unlabelled":
             found = self.new_shares_
-            found = estimated_shares(q, learned.reference) if found is None else found
+            found = _estimate_frequencies(q, learned) if found is None else found
             shares: Floats = found.shares
         else:
             shares = np.asarray(check_prior(self.prior, q.shape[1]))
         with np.errstate(divide="ignore"):
-            return shifted(q, np.log(shares) - np.log(learned.reference))
+            return shift_log_odds(q, np.log(shares) - np.log(learned.reference))
 
     def _warn_of_shift(self, probs: Floats) -> None:
-        """Warn where the mean predictions differ by more than chance."""
+        """Warn where the test of a shift rejects at `WARNING_LEVEL`."""
         learned = self.__dict__.get("learned_")
-        if learned is None or len(probs) < 2 * EXPECTED:
+        if learned is None or len(probs) < 2 * MIN_EXPECTED_ROWS:
             return
-        away = _mean(probs) - learned.predicted
-        if not (away * away * learned.weight > SURE**2 * learned.variances).any():
+        mean = _mean(probs)
+        away = mean - learned.predicted
+        # The means alone rule most shifts out; without them the test would be half of the time.
+        if not (away * away * learned.weight > WARNING_Z**2 * learned.variances).any():
             return
-        test = shift_test(learned, probs)
-        if not test.pvalue < LEVEL:
+        test = shift_test(learned, probs, mean)
+        if not test.rejects(WARNING_LEVEL):
             return
         worst = int(np.nanargmax(np.abs(test.z)))
         message = (

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from .._fit.linear_fit import LinearMap, transposed_scores
 from .._ground.results import Floats
 from .._ground.statements import warn
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
 from .._math.temperature import inverse_temperature
 from ..exceptions import USE_A_PENALTY, ConvergenceWarning, Phrase, SeparationWarning
-from ._linear_fit import LinearMap, transposed_scores
 from ._prior import PriorCalibrator
 
 
 class TemperatureScaling(PriorCalibrator):
-    """Temperature scaling (Guo et al. 2017): ``softmax(z / T)`` with the T of largest likelihood.
+    """Temperature scaling: ``softmax(z / T)`` with the T of largest likelihood.
 
     The most probable class never changes. Log probabilities and logits give the same map.
 
@@ -28,17 +28,43 @@ class TemperatureScaling(PriorCalibrator):
         What X holds: probabilities, of which the logarithm is scaled, or logits. Logits serve
         models so sure of themselves that their probabilities are rounded to 0.
     prior : {"fit", "keep", "unlabelled"} or array of shape (n_classes,)
-        Class frequencies of the rows to come, as in `MCLLOCalibrator`; with "fit" the temperature
-        is all that is done.
-    classes, normalize, clip
-        As in `Calibrator`.
+        Class frequencies of the rows to come. "fit": the temperature is all that is done; "keep"
+        leaves the mean probability of each class on the rows learned from as predicted; an array
+        are known frequencies; "unlabelled" estimates them from the rows to recalibrate.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Smaller probabilities are clipped to this. Default: 1e-6, only in rows that hold a 0.
 
     Attributes
     ----------
     inverse_temperature_ : float
-        1 / T; below 1 the predictions were too bold.
+        1 / T; below 1 the predictions were overconfident.
     temperature_ : float
         T.
+
+    See Also
+    --------
+    VectorScaling : A factor and a shift for each class.
+    mcllo.MCLLOCalibrator : A slope and a shift for each class against the baseline.
+    mcllo.AutoCalibrator : Chooses between maps by cross-validation.
+
+    Notes
+    -----
+    The map is that of [1]_. The likelihood is concave in 1 / T, and its maximum is found as the
+    root of the derivative instead of by a number of gradient steps. As ``log p`` and z differ by
+    one number a row, probabilities do as well as logits. Frequencies of unlabelled rows are
+    estimated by EM [2]_.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural
+           networks. Proceedings of the 34th International Conference on Machine Learning,
+           1321-1330.
+    .. [2] M. Saerens, P. Latinne, C. Decaestecker (2002). Adjusting the outputs of a classifier to
+           new a priori probabilities: a simple procedure. Neural Computation 14:21-41.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._fit.linear_fit import transposed_scores
 from .._ground.results import Floats
 from .._input.predictions import Predictions
 from .._input.probabilities import Simplex
@@ -30,7 +31,6 @@ from ._evidential import (
     scalar_sets,
     soft_max,
 )
-from ._linear_fit import transposed_scores
 
 Scores = Literal["prob", "log"]
 Output = Literal["pignistic", "plausibility", "plug_in"]
@@ -39,9 +39,9 @@ Output = Literal["pignistic", "plausibility", "plug_in"]
 class XuDavoine(Calibrator):
     """Evidential calibration: soft-max with one scalar, and what the data leave open about it.
 
-    With ``scores="prob"`` no theta changes nothing, so predictions that need no repair are changed
-    too; ``scores="log", output="plug_in"`` is temperature scaling. The plug-in never changes the
-    most probable class.
+    With ``scores="prob"`` no theta changes nothing, so predictions that need no recalibration are
+    changed too; ``scores="log", output="plug_in"`` is temperature scaling. The plug-in never
+    changes the most probable class.
 
     Parameters
     ----------
@@ -55,8 +55,13 @@ class XuDavoine(Calibrator):
     order : {"score", "index", "envelope"}
         Order of the classes in the cumulative probabilities: ascending score, columns, or none
         (bounds for each class alone).
-    classes, normalize, clip
-        As in `Calibrator`; `clip` is for ``scores="log"``.
+    classes : sequence, optional
+        The label of each column, when it cannot be told from the columns or the labels.
+    normalize : bool
+        Accept rows of probabilities that do not sum to 1 and divide them by their sum.
+    clip : float, optional
+        Clips smaller probabilities, for ``scores="log"``. Default: 1e-6, and only in rows that
+        hold a 0.
 
     Attributes
     ----------
@@ -64,6 +69,30 @@ class XuDavoine(Calibrator):
         The maximum likelihood estimate.
     sets_ : PlausibleSets
         The ends of the sets Gamma(u) of plausible theta.
+
+    See Also
+    --------
+    TemperatureScaling : The plug-in of log probabilities.
+    mcllo.MCLLOCalibrator : The method that the paper compares with this one.
+    mcllo.compare : Both on the same rows.
+
+    Notes
+    -----
+    Evidential calibration as in [1]_, extended to more than two classes as in [2]_. Only the
+    abstracts and first pages of these were at hand; the rest is derived from the likelihood-based
+    belief function that they build on. Options are the choices that they leave open; the
+    defaults are a reading of how [3]_ used the method, which its tables do not settle.
+
+    References
+    ----------
+    .. [1] P. Xu, F. Davoine, H. Zha, T. Denœux (2016). Evidential calibration of binary SVM
+           classifiers. International Journal of Approximate Reasoning 72:55-70.
+    .. [2] P. Xu, F. Davoine, T. Denœux (2015). Evidential multinomial logistic regression for
+           multiclass classifier calibration. 18th International Conference on Information Fusion,
+           1106-1112.
+    .. [3] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------
@@ -112,7 +141,18 @@ class XuDavoine(Calibrator):
         return self.sets_.theta
 
     def belief(self, X: Any) -> Belief:
-        """Return belief, plausibility and pignistic probability of each class, by `order`."""
+        """Return belief, plausibility and pignistic probability of each class, by `order`.
+
+        Parameters
+        ----------
+        X : array-like, frame or Predictions
+            Predicted probabilities, shape (n_samples, n_classes).
+
+        Returns
+        -------
+        Belief
+            `bel`, `pl` and `betp`, arrays of shape (n_samples, n_classes).
+        """
         return belief(self._scores(self._rows(X)).T, self.sets_, self.order)
 
     def _check_options(self) -> None:

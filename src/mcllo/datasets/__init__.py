@@ -7,7 +7,7 @@
 `load_cifar10_vgg`      a VGG on the 10,000 test images of CIFAR-10, or a smaller one, logits
 ======================  ======================================================================
 
-Each returns a `Dataset`: rows to learn a repair from (`train`) and others to judge it on
+Each returns a `Dataset`: rows to learn a recalibration from (`train`) and others to judge it on
 (`holdout`). The files are made by ``studies/*/make_predictions.py`` and ``studies/cifar10``; a file
 whose checksum differs from ``data/SHA256SUMS`` is not read. The room imports `_input` alone.
 """
@@ -36,7 +36,7 @@ CIFAR10_CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
     *("dog", "frog", "horse", "ship", "truck"),
 )
-CIFAR10_TRAIN = 8000
+N_CIFAR10_TRAIN = 8000
 """Images to learn from, of the 10,000; the paper's split in size, not in rows."""
 
 
@@ -49,14 +49,25 @@ class Dataset:
     name : str
         Short name.
     train, holdout : Predictions
-        Rows to learn a repair from, and rows to judge it on. The model that made the predictions
-        saw neither.
+        Rows to learn a recalibration from, and rows to judge it on. The model that made the
+        predictions saw neither.
     DESCR : str
         Source, licence, script that made the file, checksum.
     sha256 : str
         Checksum of the file.
     train_columns, holdout_columns : dict of str to ndarray
         What else is known of the rows, such as ``year``; empty when nothing is.
+
+    See Also
+    --------
+    load_obesity_forest : A forest on 528 people.
+    load_cifar10_vgg : A network on images.
+    load_portal_rodents : A regression whose data drift.
+    mcllo.Predictions : What the two parts are.
+
+    Notes
+    -----
+    Files are small and come with the package; `DESCR` has the script that made them.
 
     Examples
     --------
@@ -112,6 +123,24 @@ def load_obesity_forest(*, clip: float = 1e-6) -> Dataset:
     Dataset
         Baseline Normal_Weight; 396 rows to learn from, 132 to judge on.
 
+    See Also
+    --------
+    load_cifar10_vgg : Many rows and ten classes.
+    load_portal_rodents : Dependent rows whose class shares drift.
+    mcllo.reproduce.table4 : The paper's table, made of these rows.
+
+    Notes
+    -----
+    The people are those of [1]_. The forest and the split are ours: those of [2]_ are not public.
+
+    References
+    ----------
+    .. [1] F. Mendoza Palechor, A. de la Hoz Manotas (2019). Data on obesity levels, eating habits
+           and physical condition. UCI Machine Learning Repository 544, doi:10.24432/C5H31Z.
+    .. [2] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
     Examples
     --------
     >>> forest = load_obesity_forest()
@@ -134,15 +163,37 @@ def load_portal_rodents(*, groups: RodentGroups | None = "plot") -> Dataset:
     Parameters
     ----------
     groups : {"plot", "month", "plot_month"}, optional
-        What the rows depend on each other by: one of 24 plots, one calendar month of trapping,
-        or both; None calls all rows independent. Animals are not identified in this data set, and
-        are trapped again on the same plot, so that only "plot" holds all captures of one together.
+        What the rows depend on each other by: one of 24 plots, one calendar month of trapping, or
+        both; None calls all rows independent. Animals are not identified in this data set, and are
+        trapped again on the same plot, so that only "plot" holds all captures of one together.
 
     Returns
     -------
     Dataset
         Captures of 1986 to 1994 to learn from, of 1995 to 2002 to judge on, with logits; the
         columns are ``year``, ``month`` and ``plot``. The baseline is the last genus.
+
+    See Also
+    --------
+    load_cifar10_vgg : Many rows and ten classes.
+    load_obesity_forest : Few rows, zeros among the probabilities.
+    mcllo.robust_test : A test for rows that depend on each other.
+    mcllo.Monitor : Watches predictions over time.
+
+    Notes
+    -----
+    The captures are those of [1]_; the regression is ours.
+
+    The captures are those of [1]_; the regression is ours.
+
+    The captures are those of [1]_; the regression is ours.
+
+    The captures are those of [1]_; the regression is ours.
+
+    References
+    ----------
+    .. [1] S. K. M. Ernest, J. Brown, T. Valone, E. P. White. Portal Project Teaching Database,
+           doi:10.6084/m9.figshare.1314459.
 
     Examples
     --------
@@ -178,6 +229,24 @@ def load_cifar10_vgg(*, network: Network = "large") -> Dataset:
         A random 8,000 images to learn from and 2,000 to judge on, the same for both networks; the
         column ``image`` is the image's number in the test set, from 0. The baseline is truck.
 
+    See Also
+    --------
+    load_obesity_forest : Few rows, zeros among the probabilities.
+    load_portal_rodents : Dependent rows whose class shares drift.
+    mcllo.reproduce.table2 : The paper's table, made of these rows.
+
+    Notes
+    -----
+    The images are those of [1]_. The networks are ours: the one of [2]_ is not public.
+
+    References
+    ----------
+    .. [1] A. Krizhevsky (2009). Learning multiple layers of features from tiny images. Technical
+           report, University of Toronto.
+    .. [2] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
     Examples
     --------
     >>> images = load_cifar10_vgg()
@@ -193,7 +262,7 @@ def load_cifar10_vgg(*, network: Network = "large") -> Dataset:
     arrays, sha256 = _read(name)
     order = np.random.default_rng(0).permutation(len(arrays["labels"]))
     train = np.zeros(len(order), dtype=bool)
-    train[order[:CIFAR10_TRAIN]] = True
+    train[order[:N_CIFAR10_TRAIN]] = True
     arrays |= {"train": train, "image": np.arange(len(order))}
     rule = {"classes": CIFAR10_CLASSES}
     return _split(name, arrays, sha256, {"logits": arrays["logits"]}, rule, ("image",))

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from .._ground.results import Floats, Result
-from .._ground.statements import quiet
+from .._ground.statements import suppress_warnings
 from .._input.probabilities import clean_logits
 from ..calibrators._base import Calibrator
 from ._program import Program
 
-MOST = {"float64": 1e-12, "float32": 1e-6}
+MAX_ROUNDING_DIFFERENCES = {"float64": 1e-12, "float32": 1e-6}
 """Largest difference that is rounding."""
-N_ROWS = 1000
+N_CHECK_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,22 @@ class Check(Result):
         What it may be.
     n_rows : int
         Rows compared.
+
+    See Also
+    --------
+    check : Makes it.
+    export : Writes the form that is checked.
+    ExportError : Where there is no such form.
+
+    Examples
+    --------
+    >>> from mcllo.export import check
+    >>> from mcllo.calibrators import TemperatureScaling
+    >>> X = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
+    >>> temperature = TemperatureScaling().fit(X, ["cat", "cat", "dog", "dog"])
+    >>> found = check(temperature, "python", n_rows=50)
+    >>> found.holds, found.difference <= found.limit
+    (True, True)
     """
 
     target: str
@@ -62,7 +78,7 @@ class Check(Result):
         )
 
 
-def hard_rows(program: Program, n_rows: int = N_ROWS, seed: int = 0) -> Floats:
+def hard_rows(program: Program, n_rows: int = N_CHECK_ROWS, seed: int = 0) -> Floats:
     """Return rows for a program: probabilities, or logits where it takes these.
 
     Examples
@@ -114,17 +130,17 @@ def _at_jumps(program: Program, size: int, rng: np.random.Generator) -> Floats:
 
 def reference(calibrator: Calibrator, program: Program, rows: Floats) -> Floats:
     """Return what ``predict_proba`` says of rows in the program's input."""
-    with quiet():
+    with suppress_warnings():
         if program.input == "logits" and calibrator.input == "probs":
             rows = clean_logits(rows).probs
         return np.asarray(calibrator.predict_proba(rows))
 
 
-def compared(
+def compare_with_calibrator(
     target: str, calibrator: Calibrator, program: Program, rows: Floats, found: Any, dtype: str
 ) -> Check:
     """Return how far `found` is from ``predict_proba`` on the same rows; NaN is infinitely far."""
     expected = reference(calibrator, program, rows)
     apart = np.abs(np.asarray(found, dtype=np.float64) - expected)
     worst = float(apart.max()) if np.isfinite(apart).all() else np.inf
-    return Check(target, worst, MOST[dtype], len(rows))
+    return Check(target, worst, MAX_ROUNDING_DIFFERENCES[dtype], len(rows))

@@ -127,6 +127,22 @@ function share(q, p, present, even, least) {
   return row;
 }
 """,
+    "trees": """
+/** Sums of trees: one split of all, one of each side, and the values of four leaves. */
+function trees(x, features, thresholds, values) {
+  const total = new Array(values[0].length).fill(0);
+  values.forEach((ofRound, r) => {
+    ofRound.forEach((value, k) => {
+      const feature = features[r][k];
+      const threshold = thresholds[r][k];
+      const side = x[feature[0]] <= threshold[0] ? 1 : 2;
+      const goesLeft = x[feature[side]] <= threshold[side];
+      total[k] += value[goesLeft ? 2 * side - 2 : 2 * side - 1];
+    });
+  });
+  return total;
+}
+""",
     "runs": """
 /** Belief in runs of classes that follow each other in score; see mcllo's _evidential. */
 function runs(x, low, high, node, output) {
@@ -165,7 +181,7 @@ function runs(x, low, high, node, output) {
 }
 """,
 }
-LARGEST_WHOLE = 2**53
+MAX_SAFE_INTEGER = 2**53
 JAVASCRIPT = Language(HELPERS, "const {name} = {value};", "null", "true", "false", json.dumps)
 
 MODULE = """// Recalibrated class probabilities: {method}, fitted and written by mcllo {version}.
@@ -200,7 +216,7 @@ export function predict(rows) {{
 CHECK = """  if (v0.some((a) => a < 0) || {sum_rule})
     throw new RangeError(`a row must hold probabilities{sum_words}; got ${{v0}}.`);
 """
-NO_ZERO = """  if (v0.includes(0))
+ZERO_CHECK = """  if (v0.includes(0))
     throw new RangeError(`a row must hold positive probabilities; got ${{v0}}.`);
 """
 DECLARATION = """// Types of the module beside this file, written by mcllo {version}.
@@ -221,7 +237,7 @@ export declare function predict(rows: Iterable<ArrayLike<number>>): Array<{label
 def write_javascript(program: Program) -> str:
     """Return the module's text."""
     for label in program.classes:
-        if isinstance(label, int) and abs(label) > LARGEST_WHOLE:
+        if isinstance(label, int) and abs(label) > MAX_SAFE_INTEGER:
             raise ExportError(
                 f"JavaScript has no whole number {label}: beyond 2**53 it would be another. Name "
                 "the classes as text to export this."
@@ -233,7 +249,7 @@ def write_javascript(program: Program) -> str:
             sum_rule="sum(v0) <= 0" if loose else "Math.abs(sum(v0) - 1) > 1e-6",
             sum_words="" if loose else " that sum to 1",
         )
-        checks += "" if program.zeros else NO_ZERO.format()
+        checks += "" if program.zeros else ZERO_CHECK.format()
     helpers = JAVASCRIPT.used(program, always=("sum",))
     return MODULE.format(
         method=program.method,

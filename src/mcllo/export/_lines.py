@@ -15,7 +15,7 @@ import numpy as np
 
 from ._program import Program
 
-NEEDS = {
+HELPER_DEPENDENCIES = {
     "softmax": ("minus_top",),
     "log_softmax": ("minus_top",),
     "runs": ("softmax", "minus_top"),
@@ -78,5 +78,5 @@ class Language:
         """Return the definitions that the program needs."""
         names = {step.op for step in program.steps} | set(always)
         for name in tuple(names):
-            names.update(NEEDS.get(name, ()))
+            names.update(HELPER_DEPENDENCIES.get(name, ()))
         return [text for name, text in self.helpers.items() if name in names]

@@ -1,14 +1,15 @@
-"""The target "onnx": plain operators of opset 18, and repairs appended to what is ONNX already.
+"""The target "onnx": plain operators of opset 18, and recalibrations appended to what is ONNX
+already.
 
-====================  ==========================================================================
-`write_onnx`          a model: input ``probabilities`` or ``logits`` of shape (any, c); outputs
-                      ``label`` and ``calibrated``
-float32               rows go in and come out as float32; between, numbers are float64, because
-                      logarithms of tiny numbers and edges of bins need them. ``inside="float32"``
-                      is for hardware without float64: it rounds
-`append_to_onnx`      the repair behind a classifier's probabilities, also where a ZipMap made
-                      dictionaries of them
-====================  ==========================================================================
+================  ==================================================================================
+`write_onnx`      a model: input ``probabilities`` or ``logits`` of shape (any, c); outputs
+                  ``label`` and ``calibrated``
+float32           rows go in and come out as float32; between, numbers are float64, because
+                  logarithms of tiny numbers and edges of bins need them. ``inside="float32"`` is
+                  for hardware without float64: it rounds
+`append_to_onnx`  the recalibration behind a classifier's probabilities, also where a ZipMap made
+                  dictionaries of them
+================  ==================================================================================
 
 The rules of the steps are in `_onnx_graph`. Class names and the method are in the model's
 metadata.
@@ -21,20 +22,20 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.optional import ONNX_EXTRA, needed
 from .._version import __version__
 from ..exceptions import FileFormatError, InputError
-from ._onnx_graph import OPSET, PREFIX, Graph, graph_label
-from ._optional import ONNX, needed
+from ._onnx_graph import DEFAULT_OPSET, NODE_PREFIX, Graph, graph_label
 from ._program import ExportError, Program
 
 IR_VERSION = 8
 DTYPES = ("float64", "float32")
-COARSE = {"steps", "lines", "clamp"}
+DISCONTINUOUS_STEPS = {"steps", "lines", "clamp"}
 """Steps that float32 is too coarse for: wrong by up to 0.4 in tests, where others are by 1e-5."""
 
 
 def write_onnx(
-    program: Program, *, dtype: str = "float64", inside: str = "float64", opset: int = OPSET
+    program: Program, *, dtype: str = "float64", inside: str = "float64", opset: int = DEFAULT_OPSET
 ) -> Any:
     """Return the model, checked by ``onnx.checker``.
 
@@ -52,7 +53,7 @@ def write_onnx(
     for name, value in (("dtype", dtype), ("inside", inside)):
         if value not in DTYPES:
             raise InputError(argument=name, rule="be 'float64' or 'float32'", value=value)
-    if inside == "float32" and {step.op for step in program.steps} & COARSE:
+    if inside == "float32" and {step.op for step in program.steps} & DISCONTINUOUS_STEPS:
         raise ExportError(
             f"{program.method} needs float64 inside: in float32 a probability beside the edge of a "
             "bin, or near 1, gets another answer. Leave inside= out; dtype='float32' reads and "
@@ -90,26 +91,27 @@ def write_onnx(
 
 
 def append_to_onnx(model: Any, program: Program, output: str | None = None) -> Any:
-    """Return an ONNX classifier whose probabilities are repaired, under the same names.
+    """Return an ONNX classifier whose probabilities are recalibrated, under the same names.
 
     Parameters
     ----------
     model : onnx.ModelProto
         The classifier. It is not changed.
     program : Program
-        The repair; its classes must be those of the model's columns, in their order.
+        The recalibration; its classes must be those of the model's columns, in their order.
     output : str, optional
-        The output to repair, where several could hold probabilities: a tensor of shape (rows, c) or
-        what a ZipMap made of one. An output of labels is made anew from the repaired ones.
+        The output to recalibrate, where several could hold probabilities: a tensor of shape (rows,
+        c) or what a ZipMap made of one. An output of labels is made anew from the recalibrated
+        ones.
     """
-    onnx = needed("onnx", ONNX)
-    repaired = onnx.ModelProto()
-    repaired.CopyFrom(model)
-    body = repaired.graph
-    version = next((o.version for o in repaired.opset_import if o.domain in ("", "ai.onnx")), 0)
+    onnx = needed("onnx", ONNX_EXTRA)
+    recalibrated = onnx.ModelProto()
+    recalibrated.CopyFrom(model)
+    body = recalibrated.graph
+    version = next((o.version for o in recalibrated.opset_import if o.domain in ("", "ai.onnx")), 0)
     if version == 0:
-        repaired.opset_import.append(onnx.helper.make_opsetid("", OPSET))
-        version = OPSET
+        recalibrated.opset_import.append(onnx.helper.make_opsetid("", DEFAULT_OPSET))
+        version = DEFAULT_OPSET
     if version < 13:
         raise FileFormatError(
             f"the model must use opset 13 or later; it uses {version}. Convert it again with "
@@ -122,9 +124,9 @@ def append_to_onnx(model: Any, program: Program, output: str | None = None) -> A
     tensor = found.name if zipmap is None else zipmap.input[0]
     kind = onnx.TensorProto.FLOAT if zipmap is not None else found.type.tensor_type.elem_type
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
-    prefix = PREFIX
+    prefix = NODE_PREFIX
     while any(name.startswith(prefix) for node in body.node for name in node.output):
-        prefix += "_"  # repaired once before
+        prefix += "_"  # recalibrated once before
     graph = Graph(len(program.classes), "float64", prefix, version)
     raw = f"{prefix}{tensor}"
     for node in body.node:
@@ -146,8 +148,8 @@ def append_to_onnx(model: Any, program: Program, output: str | None = None) -> A
     del body.node[:]
     body.node.extend([n for n in before if n is not zipmap and n.op_type != "ZipMap"])
     body.node.extend([*graph.nodes, *(n for n in before if n.op_type == "ZipMap")])
-    onnx.checker.check_model(repaired)
-    return repaired
+    onnx.checker.check_model(recalibrated)
+    return recalibrated
 
 
 def _rename(names: Any, old: str, new: str) -> None:
@@ -162,7 +164,7 @@ def _is_label(output: Any, onnx: Any) -> bool:
 
 
 def _probabilities(body: Any, program: Program, output: str | None) -> Any:
-    """Return the output to repair."""
+    """Return the output to recalibrate."""
     c = len(program.classes)
     zipped = {name for node in body.node if node.op_type == "ZipMap" for name in node.output}
     fit = []

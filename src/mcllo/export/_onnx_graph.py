@@ -10,24 +10,29 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.optional import ONNX_EXTRA, needed
 from ..exceptions import InputError
-from ._optional import ONNX, needed
-from ._program import Program
+from ._program import Program, refuse_trees
 
-OPSET, OLDEST = 18, 13
-PREFIX = "mcllo_"
+DEFAULT_OPSET = 18
+MIN_OPSET = 13
+NODE_PREFIX = "mcllo_"
 
 
 class Graph:
     """Nodes and constants of a graph as they are added; `kind` is the dtype inside."""
 
     def __init__(
-        self, n_classes: int, kind: str = "float64", prefix: str = PREFIX, opset: int = OPSET
+        self,
+        n_classes: int,
+        kind: str = "float64",
+        prefix: str = NODE_PREFIX,
+        opset: int = DEFAULT_OPSET,
     ) -> None:
-        self.onnx = needed("onnx", ONNX)
-        if opset < OLDEST:
+        self.onnx = needed("onnx", ONNX_EXTRA)
+        if opset < MIN_OPSET:
             remedy = "Convert whole classifiers with target_opset=18."
-            rule = f"be {OLDEST} or later"
+            rule = f"be {MIN_OPSET} or later"
             raise InputError(argument="opset", rule=rule, value=opset, remedy=remedy)
         self.n_classes, self.kind, self.prefix, self.opset = (
             n_classes,
@@ -75,6 +80,7 @@ class Graph:
 
     def run(self, program: Program, x: str) -> str:
         """Add all steps of a program on the rows x, of the dtype inside; return the answer."""
+        refuse_trees(program)
         made: list[str] = []
         for step in program.steps:
             rule = getattr(self, step.op)
@@ -226,8 +232,8 @@ class Graph:
             return self.pad(self.node("Div", total, self.slice(total, c - 1, c)), 1, 0, 3)
 
         def mean(y: str) -> str:
-            weighed = self.node("Mul", y, self.constant(node[None, :, None]))
-            return self.node("ReduceSum", weighed, self.constant([1], np.int64), keepdims=0)
+            weighted = self.node("Mul", y, self.constant(node[None, :, None]))
+            return self.node("ReduceSum", weighted, self.constant([1], np.int64), keepdims=0)
 
         up, down = cumulated(low), cumulated(high)
         if output == "pignistic":

@@ -3,33 +3,36 @@
 Each step makes a row vector of others. x, q, p are vectors; what stands in brackets are numbers
 that the step carries:
 
-==================================  ==============================================================
-`input`                             the row as given: probabilities, or logits
-`unit` [tolerance]                  ``x / sum x`` where ``|sum x - 1| > tolerance``, else x
-`floor` [floor, every]              the zero rule (`_input/zeros`): entries below the floor become
-                                    the floor, in rows with a 0 or in every row; such rows are
-                                    divided by their sum
-`clamp` [low, high]                 ``min(max(x, low), high)``
-`log`, `log1m`, `exp`               ``log x``, ``log(1 - x)``, ``exp x``
-`log_logistic`                      ``-log(1 + exp(-x))``
-`softmax`                           ``exp(x_j - max x) / sum_k exp(x_k - max x)``
-`log_softmax`                       its logarithm, finite where softmax is 0
-`minus` [entry]                     ``x_j - x_entry``
-`minus_top`                         ``x_j - max x``
-`take` [index]                      ``x_index``
-`scale` [weight, shift]             ``weight_j x_j + shift_j``
-`matrix` [weight, shift]            ``sum_k weight_jk x_k + shift_j``
-`add`                               ``x + y + ...``
-`steps` [edges, table]              ``table_jm``, ``m`` the number of ``edges_j`` below ``x_j``;
-                                    where the table says NaN, ``x_j`` itself
-`lines` [at, value]                 straight lines through the points ``(at_j, value_j)``, constant
-                                    outside
-`share` [present, even, least]      of answers q and a row p: ``q_j / sum q`` of what p gives to the
-                                    classes `present`, the other classes keep p; where ``sum q`` is
-                                    at most `least`, p, or the same for all present ones (`even`)
-`runs` [low, high, node, output]    belief in classes (`calibrators/_evidential`, order "score") as
-                                    pignistic or plausible probabilities
-==================================  ==============================================================
+================================  ==================================================================
+`input`                           the row as given: probabilities, or logits
+`unit` [tolerance]                ``x / sum x`` where ``|sum x - 1| > tolerance``, else x
+`floor` [floor, every]            clipping (`_input/clipping`): entries below the floor become
+                                  the floor, in rows with a 0 or in every row; such rows are divided
+                                  by their sum
+`clamp` [low, high]               ``min(max(x, low), high)``
+`log`, `log1m`, `exp`             ``log x``, ``log(1 - x)``, ``exp x``
+`log_logistic`                    ``-log(1 + exp(-x))``
+`softmax`                         ``exp(x_j - max x) / sum_k exp(x_k - max x)``
+`log_softmax`                     its logarithm, finite where softmax is 0
+`minus` [entry]                   ``x_j - x_entry``
+`minus_top`                       ``x_j - max x``
+`take` [index]                    ``x_index``
+`scale` [weight, shift]           ``weight_j x_j + shift_j``
+`matrix` [weight, shift]          ``sum_k weight_jk x_k + shift_j``
+`add`                             ``x + y + ...``
+`steps` [edges, table]            ``table_jm``, ``m`` the number of ``edges_j`` below ``x_j``; where
+                                  the table says NaN, ``x_j`` itself
+`lines` [at, value]               straight lines through the points ``(at_j, value_j)``, constant
+                                  outside
+`share` [present, even, least]    of answers q and a row p: ``q_j / sum q`` of what p gives to the
+                                  classes `present`, the other classes keep p; where ``sum q`` is at
+                                  most `least`, p, or the same for all present ones (`even`)
+`trees` [features, thresholds,    sums of trees of two levels (`_stacking/boosted`): of round r
+values]                           and tree k the value ``values_rk`` of the leaf that x falls in, by
+                                  three splits ``x_features <= thresholds``
+`runs` [low, high, node, output]  belief in classes (`calibrators/_evidential`, order "score") as
+                                  pignistic or plausible probabilities
+================================  ==================================================================
 
 `run` is what they mean, in NumPy. A target (`_onnx`, `_sql`, `_javascript`, `_torch`, `_python`)
 has one short rule for each; what a calibrator does is written once, in `_programs`.
@@ -44,6 +47,7 @@ from typing import Any
 import numpy as np
 
 from .._ground.results import Floats
+from .._stacking.boosted import Trees
 from ..calibrators._base import normalize_rows
 from ..calibrators._evidential import PlausibleSets, belief
 from ..exceptions import InputError
@@ -53,11 +57,37 @@ Value = int
 
 
 class ExportError(InputError):
-    """A calibrator cannot be written in some form; the message says why, and what can."""
+    """A calibrator cannot be written in some form; the message says why, and what can.
+
+    Parameters
+    ----------
+    message : str or Phrase, optional
+        What must hold, and what was found. Default: a sentence made of the other arguments.
+    argument, rule : str or Phrase, optional
+        The name of the argument at fault, and what must hold of it.
+    value : object, optional
+        What was found.
+    row, column : int, optional
+        Zero-based place of the value; a column may also be a name.
+    remedy : str or Phrase, optional
+        What to do.
+
+    See Also
+    --------
+    export : Raises it.
+    mcllo.exceptions.InputError : Its base.
+    mcllo.load_calibrator : Reads what ``save`` wrote, of every calibrator.
+
+    Examples
+    --------
+    >>> error = ExportError("torch is not installed.", remedy="pip install torch")
+    >>> print(error)
+    torch is not installed. pip install torch
+    """
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class ProgramStep:
     """One step: what is done, to the vectors of which steps, with which numbers.
 
     Attributes
@@ -80,7 +110,7 @@ class Step:
 
 @dataclass(eq=False)
 class Program:
-    """Steps from a row to its repaired probabilities; the last step is the answer.
+    """Steps from a row to its recalibrated probabilities; the last step is the answer.
 
     Attributes
     ----------
@@ -103,13 +133,13 @@ class Program:
     input: str
     normalize: bool = False
     zeros: bool = True
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ProgramStep] = field(default_factory=list)
 
     def step(self, op: str, *of: Value, size: int | None = None, **numbers: Any) -> Value:
         """Add a step; return its place."""
         if size is None:
             size = self.steps[of[0]].size if of else len(self.classes)
-        self.steps.append(Step(op, of, numbers, size))
+        self.steps.append(ProgramStep(op, of, numbers, size))
         return len(self.steps) - 1
 
     def take(self, x: Value, index: Sequence[int]) -> Value:
@@ -118,7 +148,7 @@ class Program:
             return x
         return self.step("take", x, index=[int(k) for k in index], size=len(index))
 
-    def scale(self, x: Value, weight: Any, shift: Any = 0.0) -> Value:
+    def scale_and_shift(self, x: Value, weight: Any, shift: Any = 0.0) -> Value:
         """Return ``weight_j x_j + shift_j``."""
         weight, shift = (
             np.broadcast_to(v, self.steps[x].size).astype(float) for v in (weight, shift)
@@ -131,8 +161,8 @@ class Program:
         return self.step("matrix", x, weight=np.asarray(weight), shift=shift, size=len(weight))
 
     def affine(self, x: Value, weight: Floats, shift: Any) -> Value:
-        """Return `scale` by one number or a diagonal, else `matrix`."""
-        return (self.matrix if np.ndim(weight) == 2 else self.scale)(x, weight, shift)
+        """Return `scale_and_shift` by one number or a diagonal, else `matrix`."""
+        return (self.matrix if np.ndim(weight) == 2 else self.scale_and_shift)(x, weight, shift)
 
     def share(
         self, q: Value, p: Value, present: Sequence[int], *, even: bool, least: float = 0.0
@@ -235,6 +265,16 @@ RUN: dict[str, Any] = {
     "steps": _steps,
     "lines": _lines,
     "share": _share,
+    "trees": lambda x, **numbers: Trees(**numbers).sums(x.T).T,
     "runs": _runs,
 }
 """What each step means."""
+
+
+def refuse_trees(program: Program) -> None:
+    """Refuse a program with trees, in a form that writes none."""
+    if any(step.op == "trees" for step in program.steps):
+        raise ExportError(
+            "the trees of flexible=True are written as js and python only; fit with flexible=False "
+            "for another form."
+        )

@@ -9,7 +9,10 @@ mcllo                  ``softmax(tau + gamma (z - z_b))``; all baselines: ``soft
 vector, matrix,        ``softmax(W z + b)``; classes without labels keep p
 dirichlet
 auto                   ``sum_k w_k member_k``; the members see ``log g``,
-                       ``g = (1 - e) softmax(u z) + e / c``
+                       ``g = (1 - e) softmax(u z) + e / c``; of two classes, curves of the log odds;
+                       with trees of sum F and trust t,
+                       ``(1 - t) q + t softmax(log q + F(log softmax z))`` of that
+other frequencies      classes without labels get such a g, of their own u and e
 beta                   ``logistic(a log s - b log(1 - s) + m)`` of each class, then shared
 histogram, isotonic    a step function or a line of each class, then shared
 xu_davoine             ``softmax(theta s)``, or belief functions in the order of the scores
@@ -29,20 +32,20 @@ import numpy as np
 
 from .._fit.map import MCLLOMap
 from .._ground.results import Floats
-from .._input.probabilities import NOTEWORTHY_ROW_ERROR
-from .._input.zeros import DEFAULT_CLIP
+from .._input.clipping import DEFAULT_CLIP
+from .._input.probabilities import MIN_REPORTED_ROW_ERROR
 from ..calibrators._base import Calibrator
-from ..calibrators._beta import SMALLEST
+from ..calibrators._beta import MIN_PROB
 from ..calibrators._evidential import quadrature
-from ..calibrators._prior import TINY
+from ..calibrators._shares import TINY
 from ..exceptions import InputError
 from ._program import ExportError, Program, Value
 
-ALWAYS = -1.0
+NORMALIZE_EVERY_ROW_TOL = -1.0
 """Tolerance of `unit` that divides every row by its sum."""
 
 
-def program_of(calibrator: Calibrator, input: str | None = None) -> Program:
+def build_program(calibrator: Calibrator, input: str | None = None) -> Program:
     """Return the program of a fitted calibrator.
 
     Parameters
@@ -72,24 +75,24 @@ def program_of(calibrator: Calibrator, input: str | None = None) -> Program:
         p = made.step("softmax", z)
     else:
         p = made.step("softmax", z) if given == "logits" else z
-        p = made.step("unit", p, tolerance=NOTEWORTHY_ROW_ERROR)
+        p = made.step("unit", p, tolerance=MIN_REPORTED_ROW_ERROR)
         if calibrator.needs_logs:
-            p = _raised(made, calibrator, p)
+            p = _clip_zeros(made, calibrator, p)
             z = made.step("log", p)
     q = p if closed else PROGRAMS[calibrator.method](made, calibrator, z, p)
-    return made.ending(_with_prior(made, calibrator, q, p))
+    return made.ending(_with_prior(made, calibrator, q, z, p))
 
 
 def log_probabilities(classes: tuple[Any, ...]) -> Program:
     """Return the program of ``log p`` with zeros raised by the default rule."""
     made = Program("log", classes, "probs")
-    p = made.step("unit", made.step("input"), tolerance=NOTEWORTHY_ROW_ERROR)
+    p = made.step("unit", made.step("input"), tolerance=MIN_REPORTED_ROW_ERROR)
     made.step("log", made.step("floor", p, floor=DEFAULT_CLIP, every=False))
     return made
 
 
-def _raised(made: Program, calibrator: Any, p: Value) -> Value:
-    """Return p after the zero rule."""
+def _clip_zeros(made: Program, calibrator: Any, p: Value) -> Value:
+    """Return p after clipping."""
     clip = getattr(calibrator, "clip_", None) or getattr(calibrator, "clip", None)
     if clip == 0.0:
         made.zeros = False
@@ -103,7 +106,7 @@ def _identity(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
 
 
 def _temperature(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
-    return made.step("softmax", made.scale(z, calibrator.inverse_temperature_))
+    return made.step("softmax", made.scale_and_shift(z, calibrator.inverse_temperature_))
 
 
 def _mcllo(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
@@ -111,7 +114,9 @@ def _mcllo(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     if isinstance(fit, MCLLOMap):
         b = fit.baseline_index
         tau, gamma = np.insert(fit.tau, b, 0.0), np.insert(fit.gamma, b, 1.0)
-        return made.step("softmax", made.scale(made.step("minus", z, entry=b), gamma, tau))
+        return made.step(
+            "softmax", made.scale_and_shift(made.step("minus", z, entry=b), gamma, tau)
+        )
     top = made.step("minus_top", z)
     return made.step("softmax", made.matrix(top, fit.weights, fit.intercepts))
 
@@ -123,7 +128,7 @@ def _linear(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
         eta = made.matrix(z, linear.coef[present], linear.intercept[present])
     else:
         weight = np.broadcast_to(linear.coef, len(made.classes))[present]
-        eta = made.scale(made.take(z, present), weight, linear.intercept[present])
+        eta = made.scale_and_shift(made.take(z, present), weight, linear.intercept[present])
     q = made.step("softmax", eta)
     return q if not linear.absent else made.share(q, p, present, even=False)
 
@@ -136,8 +141,11 @@ def _present(made: Program, calibrator: Any) -> list[int]:
 def _beta(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     present = _present(made, calibrator)
     a, b, m = calibrator.coef_[present].T
-    s = made.step("clamp", made.take(p, present), low=SMALLEST, high=1.0 - SMALLEST)
-    up, down = made.scale(made.step("log", s), a, m), made.scale(made.step("log1m", s), -b)
+    s = made.step("clamp", made.take(p, present), low=MIN_PROB, high=1.0 - MIN_PROB)
+    up, down = (
+        made.scale_and_shift(made.step("log", s), a, m),
+        made.scale_and_shift(made.step("log1m", s), -b),
+    )
     logs = made.step("log_logistic", made.step("add", up, down))
     q = made.step("exp", made.step("minus_top", logs))
     return made.share(q, p, present, even=calibrator.zero_row == "uniform")
@@ -169,7 +177,7 @@ def _tables(calibrator: Any) -> tuple[list[Floats], list[Floats]]:
 def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     s = z if calibrator.scores == "log" else p
     if calibrator.output == "plug_in":
-        return made.step("softmax", made.scale(s, calibrator.theta_))
+        return made.step("softmax", made.scale_and_shift(s, calibrator.theta_))
     if calibrator.order != "score":
         raise ExportError(
             f"order={calibrator.order!r} of xu_davoine searches each row for where its bounds "
@@ -183,41 +191,72 @@ def _xu_davoine(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
 
 def _auto(made: Program, calibrator: Any, z: Value, p: Value) -> Value:
     weights, members = calibrator.stack_.weights, calibrator.stack_.members
-    soft = members.soft
-    c = len(made.classes)
-    sharp = made.step("softmax", made.scale(z, soft.inverse_temperature))
-    g = made.scale(sharp, 1.0 - soft.slip, soft.slip / c)
+    g = _soft(made, members.soft, z)
     logs = made.step("log", g)
     answers = {"identity": p, "temperature": g}
     for name in members.names[2:]:
         if name == "similar":  # and the full maps build on it
             logs = _similar(made, members.similar, logs, g)
             answers[name] = made.step("exp", logs)
+        elif name in members.curves:
+            answers[name] = _curve(made, members.curves[name], logs)
         elif weights[name] > 0.0:
             answers[name] = _linear_member(made, members.maps[name], logs)
     shown = {name: answer for name, answer in answers.items() if weights[name] > 0.0}
-    parts = [made.scale(answer, weights[name]) for name, answer in shown.items()]
-    return made.step("unit", made.step("add", *parts), tolerance=ALWAYS)
+    parts = [made.scale_and_shift(answer, weights[name]) for name, answer in shown.items()]
+    q = made.step("unit", made.step("add", *parts), tolerance=NORMALIZE_EVERY_ROW_TOL)
+    correction = calibrator.stack_.correction
+    if correction is None or correction.trees is None:
+        return q
+    return _correct_by_trees(made, correction, z, q)
+
+
+def _correct_by_trees(made: Program, correction: Any, z: Value, q: Value) -> Value:
+    """Return the pool's answer q with trees on it."""
+    trees, two = correction.trees, len(made.classes) == 2
+    x = made.matrix(z, np.array([[1.0, -1.0]])) if two else made.step("log_softmax", z)
+    numbers = {name: getattr(trees, name) for name in ("features", "thresholds", "values")}
+    sums = made.step("trees", x, **numbers, size=1 if two else None)
+    if two:  # the sum is the first class's
+        sums = made.matrix(sums, np.array([[1.0], [0.0]]))
+    log_q = made.step("log", made.step("clamp", q, low=TINY, high=1.0))
+    b = made.step("softmax", made.step("add", log_q, sums))
+    trust = correction.trust
+    return made.step("add", made.scale_and_shift(q, 1.0 - trust), made.scale_and_shift(b, trust))
+
+
+def _soft(made: Program, soft: Any, z: Value) -> Value:
+    """Return a temperature with a slip."""
+    sharp = made.step("softmax", made.scale_and_shift(z, soft.inverse_temperature))
+    return made.scale_and_shift(sharp, 1.0 - soft.slip, soft.slip / len(made.classes))
 
 
 def _similar(made: Program, similar: Any, logs: Value, g: Value) -> Value:
-    """Return the log of the member that knows which classes look alike, A its similarity."""
+    """Return the log of the member that knows which classes are similar, A its similarity."""
     A, b, c = similar.similarity, similar.shared, len(made.classes)
     smooth = made.matrix(g, A)
     of_logs = made.matrix(logs, (1.0 + b[3]) * np.eye(c) + b[0] * A, similar.intercept)
     of_g = made.matrix(g, b[1] * A + b[2] * np.eye(c))
-    parts = of_logs, of_g, made.scale(made.step("log", smooth), b[4])
+    parts = of_logs, of_g, made.scale_and_shift(made.step("log", smooth), b[4])
     return made.step("log_softmax", made.step("add", *parts))
 
 
-def _with_prior(made: Program, calibrator: Any, q: Value, p: Value) -> Value:
+def _curve(made: Program, curve: Any, logs: Value) -> Value:
+    """Return the member whose log odds, of two classes, are a curve of those of g."""
+    odds = made.matrix(logs, np.array([[-1.0, 1.0]]))
+    bent = made.step("lines", odds, at=[curve.at], value=[curve.value])
+    return made.step("softmax", made.matrix(bent, np.array([[-0.5], [0.5]])))
+
+
+def _with_prior(made: Program, calibrator: Any, q: Value, z: Value, p: Value) -> Value:
     """Return q for the class frequencies asked for, as `calibrators/_prior` does."""
     learned, kind = getattr(calibrator, "learned_", None), getattr(calibrator, "_prior_kind", "fit")
     if learned is None:
         return q
     if learned.kept:
         present = [k for k in range(len(made.classes)) if k not in learned.kept]
-        q = made.share(made.take(q, present), p, present, even=False, least=TINY)
+        h = p if learned.tempered is None else _soft(made, learned.tempered, z)
+        q = made.share(made.take(q, present), h, present, even=False, least=TINY)
     offsets = [] if kind == "fit" else [learned.offset]
     if kind == "unlabelled" and calibrator.new_shares_ is None:
         raise ExportError(
@@ -230,7 +269,7 @@ def _with_prior(made: Program, calibrator: Any, q: Value, p: Value) -> Value:
         with np.errstate(divide="ignore"):
             offsets.append(np.log(shares / shares.sum()) - np.log(learned.reference))
     for offset in offsets:
-        moved = made.scale(q, np.exp(offset - offset.max()))
+        moved = made.scale_and_shift(q, np.exp(offset - offset.max()))
         every = range(len(made.classes))
         q = made.share(moved, q, every, even=False, least=TINY)  # a row of 0 stays as it is
     return q

@@ -112,6 +112,17 @@ def share(q, p, present, even, least):
             row[k] = shared / len(present)
     return row
 ''',
+    "trees": '''
+def trees(x, features, thresholds, values):
+    """Sums of trees: one split of all, one of each side, and the values of four leaves."""
+    total = [0.0] * len(values[0])
+    for of_round in zip(features, thresholds, values):
+        for k, (feature, threshold, value) in enumerate(zip(*of_round)):
+            side = 1 if x[feature[0]] <= threshold[0] else 2
+            goes_left = x[feature[side]] <= threshold[side]
+            total[k] += value[2 * side - 2 if goes_left else 2 * side - 1]
+    return total
+''',
     "runs": '''
 def runs(x, low, high, node, output):
     """Belief in runs of classes that follow each other in score; see mcllo's _evidential."""
@@ -187,7 +198,7 @@ def predict(rows):
 CHECK = """    if min(v0) < 0.0 or {sum_rule}:
         raise ValueError(f"a row must hold probabilities{sum_words}; got {{v0}}.")
 """
-NO_ZERO = """    if min(v0) == 0.0:
+ZERO_CHECK = """    if min(v0) == 0.0:
         raise ValueError(f"a row must hold positive probabilities; got {{v0}}.")
 """
 
@@ -202,7 +213,7 @@ def write_python(program: Program) -> str:
             sum_rule="sum(v0) <= 0.0" if loose else "abs(math.fsum(v0) - 1.0) > 1e-6",
             sum_words="" if loose else " that sum to 1",
         )
-        checks += "" if program.zeros else NO_ZERO.format()
+        checks += "" if program.zeros else ZERO_CHECK.format()
     return FILE.format(
         method=program.method,
         method_name=repr(program.method),

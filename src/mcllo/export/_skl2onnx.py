@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from .._ground.optional import ONNX_EXTRA, needed
 from ..calibrators import CALIBRATORS
 from ..model_selection import RecalibratedClassifierCV
 from ._onnx_graph import Graph, graph_label
-from ._optional import ONNX, needed
 from ._program import ExportError
-from ._programs import log_probabilities, program_of
+from ._programs import build_program, log_probabilities
 
 OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -34,15 +34,26 @@ OPTIONS = {
 def register_skl2onnx() -> None:
     """Make ``skl2onnx.to_onnx`` convert calibrators and `RecalibratedClassifierCV`.
 
+    Raises
+    ------
+    ImportError
+        When skl2onnx is not installed.
+
+    See Also
+    --------
+    export : A calibrator alone.
+    append_to_onnx : Behind a model that is ONNX already.
+    mcllo.RecalibratedClassifierCV : A classifier with its calibrator.
+
     Examples
     --------
-    ::
-
-        mcllo.export.register_skl2onnx()
-        onx = skl2onnx.to_onnx(model, X[:1].astype(np.float32), options={"zipmap": False})
+    >>> import skl2onnx  # doctest: +SKIP
+    >>> register_skl2onnx()  # doctest: +SKIP
+    >>> rows = X[:1].astype("float32")  # doctest: +SKIP
+    >>> both = skl2onnx.to_onnx(model, rows, options={"zipmap": False})  # doctest: +SKIP
     """
-    skl2onnx = needed("skl2onnx", ONNX)
-    calculate = needed("skl2onnx.common.shape_calculator", ONNX)
+    skl2onnx = needed("skl2onnx", ONNX_EXTRA)
+    calculate = needed("skl2onnx.common.shape_calculator", ONNX_EXTRA)
     shape = calculate.calculate_linear_classifier_output_shapes
     made = [(cls, f"Mcllo{cls.__name__}", _convert_calibrator) for cls in CALIBRATORS.values()]
     made.append((RecalibratedClassifierCV, "MclloRecalibratedClassifierCV", _convert_classifier))
@@ -54,7 +65,7 @@ def _convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
     graph = _graph(scope, container, len(operator.raw_operator.classes_))
     calibrator: Any = operator.raw_operator
     rows = graph.cast(operator.inputs[0].full_name, "float64")
-    _finish(graph, operator, container, graph.run(program_of(calibrator), rows))
+    _finish(graph, operator, container, graph.run(build_program(calibrator), rows))
 
 
 def _convert_classifier(scope: Any, operator: Any, container: Any) -> None:
@@ -76,7 +87,7 @@ def _graph(scope: Any, container: Any, n_classes: int) -> Graph:
 
 
 def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) -> str:
-    """Return the repaired probabilities of one classifier, by its calibrator."""
+    """Return the recalibrated probabilities of one classifier, by its calibrator."""
     classifier = pair.estimator
     while isinstance(classifier, FrozenEstimator):
         classifier = classifier.estimator
@@ -86,7 +97,7 @@ def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) ->
             "not."
         )
     calibrator: Any = pair.calibrator
-    program = program_of(calibrator)
+    program = build_program(calibrator)
     scores = program.input == "logits" and hasattr(classifier, "decision_function")
     raw = _outputs(scope, operator, container, classifier, scores)
     known = classifier.classes_.tolist()
@@ -101,8 +112,8 @@ def _pair(scope: Any, operator: Any, container: Any, graph: Graph, pair: Any) ->
 
 def _outputs(scope: Any, operator: Any, container: Any, classifier: Any, scores: bool) -> str:
     """Add the classifier itself; return the name of its probabilities, or of its scores."""
-    supported = needed("skl2onnx._supported_operators", ONNX).sklearn_operator_name_map
-    types = needed("skl2onnx.common.data_types", ONNX)
+    supported = needed("skl2onnx._supported_operators", ONNX_EXTRA).sklearn_operator_name_map
+    types = needed("skl2onnx.common.data_types", ONNX_EXTRA)
     if type(classifier) not in supported:
         raise ExportError(
             f"skl2onnx has no converter for {type(classifier).__name__}; register one with "

@@ -25,20 +25,20 @@ from typing import Any
 
 import numpy as np
 
+from .._ground.optional import SQL_EXTRA, needed
 from .._version import __version__
 from ..exceptions import InputError
-from ._optional import SQL, needed
-from ._program import ExportError, Program, Step
+from ._program import ExportError, Program, ProgramStep, refuse_trees
 
 DIALECTS = ("duckdb", "sqlite", "postgres", "bigquery", "snowflake", "spark")
-WRITES_AGAIN = ("postgres", "sqlite")
-LOWEST = -700.0
+MATERIALIZING_DIALECTS = ("postgres", "sqlite")
+MIN_EXPONENT = -700.0
 """Exponents below which ``EXP`` is 0."""
-TINY = 2.3e-308
+MIN_PRODUCT = 2.3e-308
 """Size below which a product is 0: PostgreSQL refuses to round to 0."""
-POSTGRES_NAME = 63
+MAX_POSTGRES_NAME_BYTES = 63
 """Bytes of a name that PostgreSQL looks at."""
-AT_ONCE = 40
+MAX_TERMS = 40
 """Terms that are added or compared in one expression: SQLite limits its depth and arguments."""
 
 
@@ -46,7 +46,7 @@ class Query:
     """A chain of common table expressions, each with the columns that are still needed."""
 
     def __init__(self, keep: Sequence[str], stem: str, dialect: str) -> None:
-        self.exp = needed("sqlglot", SQL).exp
+        self.exp = needed("sqlglot", SQL_EXTRA).exp
         self.keep, self.stem = list(keep), stem
         self.whole = f"{stem}_row"
         # as each database means GREATEST by itself, so that sqlglot writes nothing around it
@@ -69,8 +69,8 @@ class Query:
 
     def total(self, terms: Sequence[Any]) -> Any:
         """Return a sum, in groups where it is long."""
-        while len(terms) > AT_ONCE:
-            groups = [terms[k : k + AT_ONCE] for k in range(0, len(terms), AT_ONCE)]
+        while len(terms) > MAX_TERMS:
+            groups = [terms[k : k + MAX_TERMS] for k in range(0, len(terms), MAX_TERMS)]
             terms = [self.exp.paren(self.total(group)) for group in groups]
         made = terms[0]
         for term in terms[1:]:
@@ -79,8 +79,8 @@ class Query:
 
     def extreme(self, kind: Any, terms: Sequence[Any]) -> Any:
         """Return GREATEST or LEAST, in groups where there are many."""
-        while len(terms) > AT_ONCE:
-            groups = [terms[k : k + AT_ONCE] for k in range(0, len(terms), AT_ONCE)]
+        while len(terms) > MAX_TERMS:
+            groups = [terms[k : k + MAX_TERMS] for k in range(0, len(terms), MAX_TERMS)]
             terms = [self.extreme(kind, group) for group in groups]
         if len(terms) == 1:
             return terms[0]
@@ -100,14 +100,14 @@ class Query:
     def power(self, x: Any) -> Any:
         """Return ``EXP(x)`` of an x that is at most 0."""
         zero = self.number(0.0)
-        return self.when((x < self.number(LOWEST), zero), other=self.exp.Exp(this=x.copy()))
+        return self.when((x < self.number(MIN_EXPONENT), zero), other=self.exp.Exp(this=x.copy()))
 
     def product(self, x: Any, weight: float) -> Any:
         """Return ``weight x``, 0 where rounding would make it so."""
         made = x * self.number(weight)
         if abs(weight) >= 1.0:
             return made
-        least = TINY / max(abs(weight), TINY)
+        least = MIN_PRODUCT / max(abs(weight), MIN_PRODUCT)
         tiny = self.exp.Abs(this=x.copy()) < self.number(least)
         return self.when((tiny, self.number(0.0)), other=made)
 
@@ -310,6 +310,7 @@ def write_sql(
             "no plain SELECT sorts inside a row. Fit it with output='plug_in' for SQL, or export "
             "it to onnx, js, torch or python."
         )
+    refuse_trees(program)
     names = column_names(program, prefix, columns)
     check_names(names, keep, dialect, table)
     stem = "mcllo"
@@ -329,7 +330,7 @@ def write_sql(
     source = exp.to_table(table, dialect=dialect)
     for name, stage in zip(query.names, query.stages, strict=True):
         select = stage.from_(source, copy=False)
-        again = dialect in WRITES_AGAIN
+        again = dialect in MATERIALIZING_DIALECTS
         final = final.with_(name, as_=select, materialized=True if again else None, copy=False)
         source = exp.to_table(name)
     told = f"-- mcllo {__version__}: {program.method}, {len(names)} classes, {dialect}\n"
@@ -362,7 +363,7 @@ def check_names(columns: list[str], keep: Sequence[str], dialect: str, table: st
                 f"a column must have a name, without the character 0; got {name!r}. Name the "
                 "columns with columns=."
             )
-        key = _as_known(name, dialect)
+        key = _fold_case(name, dialect)
         if key in seen and place >= len(columns):
             rule = "name columns that are no classes, each once"
             raise InputError(argument="keep", rule=rule, value=list(keep))
@@ -374,10 +375,10 @@ def check_names(columns: list[str], keep: Sequence[str], dialect: str, table: st
         seen[key] = name
 
 
-def _as_known(name: str, dialect: str) -> str:
+def _fold_case(name: str, dialect: str) -> str:
     """Return what a database compares of a quoted name."""
     if dialect == "postgres":
-        return name.encode()[:POSTGRES_NAME].decode(errors="ignore")
+        return name.encode()[:MAX_POSTGRES_NAME_BYTES].decode(errors="ignore")
     if dialect == "snowflake":
         return name
     if dialect in ("bigquery", "spark"):
@@ -406,7 +407,7 @@ def _run(query: Query, program: Program, columns: list[str]) -> None:
 
 
 def _apply(
-    query: Query, rules: Steps, k: int, step: Step, made: list[list[Any]], live: list[str]
+    query: Query, rules: Steps, k: int, step: ProgramStep, made: list[list[Any]], live: list[str]
 ) -> list[Any]:
     """Return the expressions of a step, after whatever stages it needs."""
     parts: list[str] = []

@@ -22,20 +22,20 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from .._ground.files import replacing, write_text
+from .._ground.atomic_files import replace_atomically, write_text
+from .._ground.optional import needed
 from .._ground.results import Floats
 from .._ground.terminal import standard_output
 from ..calibrators._base import Calibrator
 from ..exceptions import InputError, Phrase
-from ._check import N_ROWS, Check, compared, hard_rows
+from ._check import N_CHECK_ROWS, Check, compare_with_calibrator, hard_rows
 from ._javascript import write_declaration, write_javascript
 from ._onnx import append_to_onnx as append_program
 from ._onnx import write_onnx
-from ._optional import needed
 from ._program import Program
-from ._programs import program_of
+from ._programs import build_program
 from ._python import write_python
-from ._run import namespace, run_javascript, run_onnx, run_python, run_sql, run_torch
+from ._run_program import namespace, run_javascript, run_onnx, run_python, run_sql, run_torch
 from ._sql import check_names, column_names, write_sql
 from ._torch import write_torch
 
@@ -81,7 +81,7 @@ TARGETS = {
 """All forms, by name."""
 
 
-def target_of(to: str) -> Target:
+def find_target(to: str) -> Target:
     """Return the target of this name, or say which there are."""
     if to not in TARGETS:
         known = ", ".join(map(repr, TARGETS))
@@ -105,7 +105,7 @@ def export(
         A fitted one.
     to : {"onnx", "sql", "js", "torch", "python"}
         The form.
-    path : path, optional
+    path : path-like, optional
         Where to write it, atomically; ``-`` is standard output. The types of an ES module are
         written beside it.
     input : {"probs", "logits"}, optional
@@ -117,13 +117,20 @@ def export(
 
     Returns
     -------
-    str, or bytes of an ONNX model
-        What was written.
+    str or bytes
+        What was written; bytes of an ONNX model.
 
     Raises
     ------
     ExportError
         Where this calibrator has no such form; the message says why, and what has.
+
+    See Also
+    --------
+    check : Runs the form beside ``predict_proba``.
+    append_to_onnx : Behind a classifier.
+    torch_module : As a module of PyTorch.
+    mcllo.load_calibrator : Reads what ``save`` wrote.
 
     Examples
     --------
@@ -140,13 +147,13 @@ def export(
     True
     """
     check_is_fitted(calibrator, "classes_")
-    target = target_of(to)
+    target = find_target(to)
     unknown = sorted(set(options) - set(target.options))
     if unknown:
         has = ", ".join(("input", *target.options))
         message = Phrase("{argument} is no option of {}; it has {}.", to, has)
         raise InputError(message, argument=unknown[0])
-    program = program_of(calibrator, input)
+    program = build_program(calibrator, input)
     content = target.write(program, **options)
     if path is not None:
         _write(path, content)
@@ -164,7 +171,7 @@ def _write(path: str | os.PathLike[str], content: str | bytes) -> None:
     elif isinstance(content, str):
         write_text(path, content)
     else:
-        with replacing(path) as temporary:
+        with replace_atomically(path) as temporary:
             temporary.write_bytes(content)
 
 
@@ -180,7 +187,7 @@ def check(
     to: str,
     *,
     input: str | None = None,
-    n_rows: int = N_ROWS,
+    n_rows: int = N_CHECK_ROWS,
     **options: Any,
 ) -> Check:
     """Return how far an exported form is from ``predict_proba``, on rows that are hard on purpose.
@@ -190,10 +197,27 @@ def check(
 
     Parameters
     ----------
-    calibrator, to, input, **options
-        As in `export`.
+    calibrator : Calibrator
+        A fitted one.
+    to : {"onnx", "sql", "js", "torch", "python"}
+        The form.
+    input : {"probs", "logits"}, optional
+        What rows will hold; by default what the calibrator was fitted to.
     n_rows : int
         Rows to compare: with zeros, ones, tiny values, ties and all corner points.
+    **options
+        Options of the form; see `export`.
+
+    Returns
+    -------
+    Check
+        `difference`, `limit`, `holds`; ``print`` it.
+
+    See Also
+    --------
+    export : Writes the form.
+    Check : What comes out.
+    mcllo.load_calibrator : Reads what ``save`` wrote.
 
     Examples
     --------
@@ -203,7 +227,7 @@ def check(
     >>> check(temperature, "python").holds
     True
     """
-    program = program_of(calibrator, input)
+    program = build_program(calibrator, input)
     rows = hard_rows(program, n_rows)
     dtype, told = "float64", to
     if to == "onnx" and options.get("dtype") == "float32":
@@ -212,7 +236,7 @@ def check(
         told, options = _to_run(program, **options)
     content: Any = export(calibrator, to, input=input, **options)
     found = _run(to, content, rows, options)
-    return compared(told, calibrator, program, rows, found, dtype)
+    return compare_with_calibrator(told, calibrator, program, rows, found, dtype)
 
 
 def _to_run(
@@ -251,7 +275,7 @@ def _run(to: str, content: Any, rows: Floats, options: dict[str, Any]) -> Floats
 def append_to_onnx(
     model: Any, calibrator: Calibrator, *, output: str | None = None, input: str | None = None
 ) -> Any:
-    """Return an ONNX classifier whose probabilities are repaired, under the same names.
+    """Return an ONNX classifier whose probabilities are recalibrated, under the same names.
 
     Parameters
     ----------
@@ -259,23 +283,75 @@ def append_to_onnx(
         The classifier, opset 13 or later; it is not changed. Its columns must be the calibrator's
         classes in their order.
     calibrator : Calibrator
-        The fitted repair.
+        The fitted recalibration.
     output : str, optional
-        The output to repair, where several could hold probabilities: a tensor of shape (rows, c),
-        or what a ZipMap made of one. An output of labels is made anew from the repaired ones.
+        The output to recalibrate, where several could hold probabilities: a tensor of shape (rows,
+        c), or what a ZipMap made of one. An output of labels is made anew from the recalibrated
+        ones.
     input : {"probs", "logits"}, optional
         What that output holds; by default what the calibrator was fitted to.
 
     Returns
     -------
     onnx.ModelProto
+        A new model: the classifier, followed by the calibrator.
+
+    Raises
+    ------
+    ExportError
+        When the model's output or the calibrator has no such form; the message says why.
+    ImportError
+        When onnx is not installed.
+
+    See Also
+    --------
+    export : The calibrator alone.
+    check : How far an exported form is from ``predict_proba``.
+    register_skl2onnx : Whole scikit-learn classifiers.
+
+    Examples
+    --------
+    >>> import onnx  # doctest: +SKIP
+    >>> both = append_to_onnx(onnx.load("net.onnx"), calibrator)  # doctest: +SKIP
+    >>> onnx.save(both, "calibrated.onnx")  # doctest: +SKIP
     """
     check_is_fitted(calibrator, "classes_")
-    return append_program(model, program_of(calibrator, input), output)
+    return append_program(model, build_program(calibrator, input), output)
 
 
 def torch_module(calibrator: Calibrator, *, input: str | None = None) -> Any:
-    """Return a fitted calibrator as a ``torch.nn.Module``, of float64 parameters."""
+    """Return a fitted calibrator as a ``torch.nn.Module``, of float64 parameters.
+
+    Parameters
+    ----------
+    calibrator : Calibrator
+        A fitted one.
+    input : {"probs", "logits"}, optional
+        What rows will hold; by default what the calibrator was fitted to.
+
+    Returns
+    -------
+    torch.nn.Module
+        Takes rows as a tensor of shape (n_samples, n_classes), returns probabilities of that shape.
+
+    Raises
+    ------
+    ExportError
+        When this calibrator has no such form; the message says why, and what has.
+    ImportError
+        When PyTorch is not installed.
+
+    See Also
+    --------
+    export : The module's source.
+    check : How far it is from ``predict_proba``.
+    mcllo.calibrators.TemperatureScaling : The usual calibrator of networks.
+
+    Examples
+    --------
+    >>> module = torch_module(calibrator)  # doctest: +SKIP
+    >>> probs = module(torch.softmax(net(images), dim=1))  # doctest: +SKIP
+    """
     needed("torch", "torch")
     text = export(calibrator, "torch", input=input)
     return namespace(str(text))["Calibration"]()

@@ -14,9 +14,9 @@ import numpy as np
 
 from .._version import __version__
 from ._lines import Language
-from ._program import Program, Step
+from ._program import Program, ProgramStep, refuse_trees
 
-TRAINED = {"weight", "shift", "table", "value"}
+TRAINABLE_ARGUMENTS = {"weight", "shift", "table", "value"}
 """What gradients reach; the rest says where."""
 TORCH = Language({}, "{name} = {value}", 'float("nan")', "True", "False", repr)
 
@@ -49,6 +49,7 @@ class Calibration(nn.Module):
 
 def write_torch(program: Program) -> str:
     """Return the file's text."""
+    refuse_trees(program)
     numbers = ['self.register_buffer("kind", torch.zeros((), dtype=torch.float64))']
     body: list[str] = []
     for k, step in enumerate(program.steps[1:], start=1):
@@ -67,7 +68,7 @@ def write_torch(program: Program) -> str:
     )
 
 
-def _numbers(k: int, step: Step) -> list[str]:
+def _numbers(k: int, step: ProgramStep) -> list[str]:
     """Return the lines that register what a step carries."""
     lines = []
     for name, value in step.numbers.items():
@@ -78,7 +79,7 @@ def _numbers(k: int, step: Step) -> list[str]:
         for label, part in parts.items():
             if isinstance(part, np.ndarray):
                 tensor = f"torch.tensor({TORCH.literal(part)}, dtype=torch.float64)"
-                if name in TRAINED:
+                if name in TRAINABLE_ARGUMENTS:
                     lines.append(f"self.{label} = nn.Parameter({tensor})")
                 else:
                     lines.append(f'self.register_buffer("{label}", {tensor})')
@@ -91,14 +92,14 @@ def _numbers(k: int, step: Step) -> list[str]:
 def _one(template: str) -> Any:
     """Return the rule of a step that is one expression of x, y, the numbers' mark k and numbers."""
 
-    def rule(name: str, of: list[str], k: str, step: Step) -> list[str]:
+    def rule(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
         plain = {n: repr(v) for n, v in step.numbers.items() if isinstance(v, (int, float))}
         return [f"{name} = {template.format(x=of[0], k=k, **plain)}"]
 
     return rule
 
 
-def _unit(name: str, of: list[str], k: str, step: Step) -> list[str]:
+def _unit(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     tolerance, x = step.numbers["tolerance"], of[0]
     if tolerance < 0.0:
         return [f"{name} = {x} / {x}.sum(-1, keepdim=True)"]
@@ -109,7 +110,7 @@ def _unit(name: str, of: list[str], k: str, step: Step) -> list[str]:
     ]
 
 
-def _floor(name: str, of: list[str], k: str, step: Step) -> list[str]:
+def _floor(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     x, floor = of[0], step.numbers["floor"]
     low = f"{name}_low = {x} < {floor!r}"
     if not step.numbers["every"]:
@@ -123,11 +124,11 @@ def _floor(name: str, of: list[str], k: str, step: Step) -> list[str]:
     ]
 
 
-def _add(name: str, of: list[str], k: str, step: Step) -> list[str]:
+def _add(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     return [f"{name} = {' + '.join(of)}"]
 
 
-def _steps(name: str, of: list[str], k: str, step: Step) -> list[str]:
+def _steps(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     x, lines, columns = of[0], [], []
     for j, table in enumerate(step.numbers["table"]):
         own = f"{name}_{j}"
@@ -141,7 +142,7 @@ def _steps(name: str, of: list[str], k: str, step: Step) -> list[str]:
     return [*lines, f"{name} = torch.stack([{', '.join(columns)}], dim=-1)"]
 
 
-def _lines(name: str, of: list[str], k: str, step: Step) -> list[str]:
+def _lines(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     x, lines, columns = of[0], [], []
     for j, at in enumerate(step.numbers["at"]):
         own, place, height = f"{name}_{j}", f"self.at{k}_{j}", f"self.value{k}_{j}"
@@ -161,7 +162,7 @@ def _lines(name: str, of: list[str], k: str, step: Step) -> list[str]:
     return [*lines, f"{name} = torch.stack([{', '.join(columns)}], dim=-1)"]
 
 
-def _share(name: str, of: list[str], k: str, step: Step) -> list[str]:
+def _share(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     (q, p), present = of, step.numbers["present"]
     absent = [j for j in range(step.size) if j not in present]
     kept = f"{name}_kept"
@@ -184,7 +185,7 @@ def _share(name: str, of: list[str], k: str, step: Step) -> list[str]:
     return [*lines, f"{name} = torch.stack([{', '.join(columns)}], dim=-1)"]
 
 
-def _runs(name: str, of: list[str], k: str, step: Step) -> list[str]:
+def _runs(name: str, of: list[str], k: str, step: ProgramStep) -> list[str]:
     x, c, pad = of[0], step.size, "nn.functional.pad"
     lines = [f"{name}_ranked = torch.sort({x}, dim=-1)[0]"]
     for end, theta in (("up", "low"), ("down", "high")):

@@ -26,6 +26,7 @@ cell that row i hits when its label is k is looked up in a table, for thousands 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -36,21 +37,25 @@ from ..exceptions import InputError
 from ._bins import (
     Binning,
     NBins,
+    assign_bins,
     bin_index,
-    binned,
     block_totals,
     midpoint_edges,
-    n_bins_of,
+    resolve_n_bins,
     top_label,
     total_weight,
     width_edges,
+    width_index,
 )
 
 Classes = Sequence[Hashable] | None
 Target = Literal["top-label", "marginal"]
 
+N_CLASSES_AT_ONCE = 32
+"""Columns of a table that are copied at once."""
 
-class Hits:
+
+class HitCounts:
     """Counts of hits per cell: label k of row i hits ``table[i, k]``; the last cell is dropped."""
 
     def __init__(self, table: Codes, n_cells: int, weight: Floats | None) -> None:
@@ -85,18 +90,23 @@ class TopLabelECE:
             raise InputError(f"norm must be 1 or 2; got norm={norm!r}.")
         probs, weight = predictions.probs, predictions.sample_weight
         top, confidence = top_label(probs)
-        index, edges = binned(confidence, n_bins, binning, weight)
-        count = len(edges) + 1
-        table = np.full(probs.shape, count, dtype=np.intp)
-        table[np.arange(len(probs)), top] = index
-        self.norm = norm
-        self.weight, self.predicted = cell_totals(index, confidence, count, weight)
-        self.hits = Hits(table, count, weight)
+        index, edges = assign_bins(confidence, n_bins, binning, weight)
+        self.norm, self._top, self._index, self._row_weight = norm, top, index, weight
+        self.weight, self.predicted = cell_totals(index, confidence, len(edges) + 1, weight)
 
     def of_labels(self, labels: Codes) -> Floats:
         """Return the expected calibration error of each row of `labels`, (n_draws, n_samples)."""
         share = self.weight / self.weight.sum()
         return (self.gaps(labels) ** self.norm @ share) ** (1.0 / self.norm)
+
+    def hits(self, labels: Codes) -> Floats:
+        """Return the weight of hits, shape (n_draws, n_bins)."""
+        counts = np.empty((len(labels), len(self.weight)))
+        for drawn, own in zip(labels, counts, strict=True):
+            hit = np.flatnonzero(drawn == self._top)
+            weight = None if self._row_weight is None else self._row_weight[hit]
+            own[:] = np.bincount(self._index[hit], weight, len(own))
+        return counts
 
     def gaps(self, labels: Codes) -> Floats:
         """Return ``|conf_m - acc_m|``, shape (n_draws, n_bins); 0 in empty bins."""
@@ -111,16 +121,18 @@ class ClasswiseECE:
         self, predictions: Predictions, n_bins: NBins = "sqrt", binning: Binning = "width"
     ) -> None:
         probs, weight = predictions.probs, predictions.sample_weight
-        table = np.empty(probs.shape, dtype=np.intp)
-        starts = [0]
-        for k, column in enumerate(probs.T):
-            index, edges = binned(column, n_bins, binning, weight)
-            table[:, k] = index + starts[-1]
-            starts.append(starts[-1] + len(edges) + 1)
-        rows = None if weight is None else np.repeat(weight, probs.shape[1])
-        self._starts, self._total = np.array(starts[:-1]), total_weight(probs, weight)
-        self.weight, self.predicted = cell_totals(table.ravel(), probs.ravel(), starts[-1], rows)
-        self.hits = Hits(table, starts[-1], weight)
+        self._probs, self._row_weight, self._binning = probs, weight, binning
+        self._edges: list[Floats] = []
+        totals = []
+        for first in range(0, probs.shape[1], N_CLASSES_AT_ONCE):
+            # A column of a table of many classes is one number of each page of memory.
+            for column in probs[:, first : first + N_CLASSES_AT_ONCE].T.copy():
+                index, edges = assign_bins(column, n_bins, binning, weight)
+                self._edges.append(edges)
+                totals.append(cell_totals(index, column, len(edges) + 1, weight))
+        self._total = total_weight(probs, weight)
+        self._starts = np.concatenate([[0], np.cumsum([len(own) for own, _ in totals])])
+        self.weight, self.predicted = map(np.concatenate, zip(*totals, strict=True))
 
     def of_labels(self, labels: Codes) -> Floats:
         """Return the mean over classes for each row of `labels`, (n_draws, n_samples)."""
@@ -129,7 +141,35 @@ class ClasswiseECE:
     def per_class(self, labels: Codes) -> Floats:
         """Return the error of each class, shape (n_draws, n_classes)."""
         away = np.abs(self.predicted - self.hits(labels))
-        return np.add.reduceat(away, self._starts, axis=1) / self._total
+        return np.add.reduceat(away, self._starts[:-1], axis=1) / self._total
+
+    def hits(self, labels: Codes) -> Floats:
+        """Return the weight of hits, shape (n_draws, n_cells)."""
+        if len(labels) > 1:
+            return self._table(labels)
+        codes = labels[0]  # of one data set the cells of other classes are not asked for
+        cells = np.empty(len(codes), dtype=np.intp)
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(self._edges)))
+        for k, rows in enumerate(np.split(order, ends[:-1])):
+            cells[rows] = self._cells(k, self._probs[rows, k])
+        counts = np.bincount(cells, self._row_weight, self._starts[-1])
+        return counts[None].astype(np.float64)
+
+    @cached_property
+    def _table(self) -> HitCounts:
+        """The cell of every row and class, for label vectors in number."""
+        table = np.empty(self._probs.shape, dtype=np.intp)
+        for k, column in enumerate(self._probs.T):
+            table[:, k] = self._cells(k, column)
+        return HitCounts(table, int(self._starts[-1]), self._row_weight)
+
+    def _cells(self, k: int, values: Floats) -> Codes:
+        """Return the cells of predictions for class k."""
+        edges = self._edges[k]
+        width = self._binning == "width"
+        index = width_index(values, len(edges) + 1) if width else bin_index(values, edges)
+        return index + self._starts[k]
 
 
 def cell_totals(
@@ -158,14 +198,50 @@ def expected_calibration_error(
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
     n_bins : int or "sqrt"
         Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
     binning : "width" or "mass"
         Bins of equal width on [0, 1], or holding equally many rows.
-    norm : 1 or 2
+    norm : {1, 2}
         Mean absolute, or root mean squared, gap.
-    y_true, y_prob, sample_weight, classes
-        As in `accuracy`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 where every bin's mean confidence is its accuracy.
+
+    See Also
+    --------
+    classwise_calibration_error : Of all classes.
+    debiased_calibration_error : Less what chance adds.
+    maximum_calibration_error : The largest gap.
+    mcllo.reliability_curve : The bins themselves.
+
+    Notes
+    -----
+    Mean over rows of the distance of confidence and accuracy in the row's bin [1]_ [2]_. Bins are
+    closed on the right, 0 is in the first. The default, ``ceil(sqrt(n))`` bins, is that of [3]_.
+
+    References
+    ----------
+    .. [1] M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015). Obtaining well calibrated probabilities
+           using Bayesian binning. Proceedings of the 29th AAAI Conference on Artificial
+           Intelligence.
+    .. [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural
+           networks. Proceedings of the 34th International Conference on Machine Learning,
+           1321-1330.
+    .. [3] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------
@@ -190,7 +266,42 @@ def maximum_calibration_error(
 ) -> float:
     """Return the largest gap between confidence and accuracy over the bins that hold rows.
 
-    Parameters as in `expected_calibration_error`.
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    n_bins : int or "sqrt"
+        Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
+    binning : {"width", "mass"}
+        Bins of equal width on [0, 1], or holding equally many rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    expected_calibration_error : The mean gap.
+    average_calibration_error : The mean gap, each bin counting alike.
+    mcllo.reliability_curve : Every bin, with an interval.
+
+    Notes
+    -----
+    The definition is that of [1]_. A bin of a single row decides as easily as one of a thousand.
+
+    References
+    ----------
+    .. [1] M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015). Obtaining well calibrated probabilities
+           using Bayesian binning. Proceedings of the 29th AAAI Conference on Artificial
+           Intelligence.
 
     Examples
     --------
@@ -214,7 +325,34 @@ def average_calibration_error(
     """Return the plain mean of the top-label gaps over the bins that hold rows (netcal's "ACE").
 
     A bin of one row counts as much as a bin of a thousand. For Nixon's adaptive calibration error
-    use `adaptive_calibration_error`. Parameters as in `expected_calibration_error`.
+    use `adaptive_calibration_error`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    n_bins : int or "sqrt"
+        Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
+    binning : {"width", "mass"}
+        Bins of equal width on [0, 1], or holding equally many rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    expected_calibration_error : The mean weighted by the rows of each bin.
+    maximum_calibration_error : The largest gap.
+    adaptive_calibration_error : Nixon's ACE.
 
     Examples
     --------
@@ -236,9 +374,45 @@ def classwise_calibration_error(
     sample_weight: Any = None,
     classes: Classes = None,
 ) -> float:
-    """Return the mean over classes of each class's expected calibration error (Kull 2019).
+    """Return the mean over classes of each class's expected calibration error.
 
-    Parameters as in `expected_calibration_error`.
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    n_bins : int or "sqrt"
+        Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
+    binning : {"width", "mass"}
+        Bins of equal width on [0, 1], or holding equally many rows.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    expected_calibration_error : Of the most probable class only.
+    adaptive_calibration_error : With runs of equally many rows instead of bins.
+    mcllo.metrics.calibration_distances : Class by class, of a smooth curve.
+
+    Notes
+    -----
+    The definition is that of [1]_. With many classes most predictions of a class are near 0 and lie
+    in the first bin, so that the number is small also where predictions are off.
+
+    References
+    ----------
+    .. [1] M. Kull, M. Perello Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach (2019). Beyond
+           temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+           calibration. arXiv:1910.12656.
 
     Examples
     --------
@@ -258,10 +432,45 @@ def adaptive_calibration_error(
     sample_weight: Any = None,
     classes: Classes = None,
 ) -> float:
-    """Return Nixon's (2019) ACE: the mean gap over classes and runs of equally many rows.
+    """Return the mean gap over classes and runs of equally many rows (adaptive calibration error).
 
     Rows of equal probability may fall into different runs, so with ties the value depends on the
-    order of the rows. Parameters as in `expected_calibration_error`.
+    order of the rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    n_bins : int or "sqrt"
+        Runs per class; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 where every run's mean prediction is its frequency.
+
+    See Also
+    --------
+    classwise_calibration_error : The same of bins with fixed edges.
+    average_calibration_error : What netcal calls ACE.
+    expected_calibration_error : Of the most probable class.
+
+    Notes
+    -----
+    This is the adaptive calibration error of [1]_. Like every binned error it is above 0 for
+    calibrated predictions, too.
+
+    References
+    ----------
+    .. [1] J. Nixon, M. Dusenberry, L. Zhang, G. Jerfel, D. Tran (2019). Measuring calibration in
+           deep learning. arXiv:1904.01685.
 
     Examples
     --------
@@ -270,7 +479,7 @@ def adaptive_calibration_error(
     0.2
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    count = n_bins_of(n_bins, total_weight(p.probs, p.sample_weight))
+    count = resolve_n_bins(n_bins, total_weight(p.probs, p.sample_weight))
     per_class = []
     for k, column in enumerate(p.probs.T):
         both = np.stack([column, p.codes == k])
@@ -288,21 +497,44 @@ def debiased_calibration_error(
     sample_weight: Any = None,
     classes: Classes = None,
 ) -> float:
-    """Return Kumar's (2019) debiased root mean squared calibration error, 0 where it is negative.
+    """Return the debiased root mean squared calibration error, 0 where its square is negative.
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
     n_bins : int or "sqrt"
         Number of bins of equal mass.
-    target : "top-label" or "marginal"
-        The most probable class of each row; or every class, as the root of the mean over classes
-        of each class's squared error (an error below 0 counts as 0).
-    y_true, y_prob, sample_weight, classes
-        As in `accuracy`.
+    target : {"top-label", "marginal"}
+        The most probable class of each row; or every class, as the root of the mean over classes of
+        each class's squared error (an error below 0 counts as 0).
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 where the estimate of the square is negative.
 
     See Also
     --------
     debiased_squared_calibration_error : The estimate itself, which may be negative.
+    expected_calibration_error : Not debiased.
+    tcal_squared_calibration_error : Another debiased estimate.
+
+    Notes
+    -----
+    The estimator is that of [1]_: the variance of each bin's frequency is subtracted from the
+    squared gap. Bins have equal mass; bins of fewer than two rows count as 0.
+
+    References
+    ----------
+    .. [1] A. Kumar, P. Liang, T. Ma (2019). Verified uncertainty calibration. arXiv:1909.10155.
 
     Examples
     --------
@@ -323,9 +555,45 @@ def debiased_squared_calibration_error(
     sample_weight: Any = None,
     classes: Classes = None,
 ) -> float:
-    """Return Kumar's (2019) debiased squared calibration error, with its sign.
+    """Return the debiased squared calibration error, with its sign.
 
-    For ``target="marginal"`` the mean over classes. Parameters as in `debiased_calibration_error`.
+    For ``target="marginal"`` the mean over classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    n_bins : int or "sqrt"
+        Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
+    target : {"top-label", "marginal"}
+        The most probable class of each row; or every class, as the mean over classes.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Negative where the gaps are smaller than chance makes them on average.
+
+    See Also
+    --------
+    debiased_calibration_error : Its root, as a number of the size of a probability.
+    tcal_squared_calibration_error : Bins of equal width.
+    kernel_calibration_error : A squared error without bins.
+
+    Notes
+    -----
+    The estimator is that of [1]_. Its mean is 0 where the predictions are calibrated and equal
+    within each bin.
+
+    References
+    ----------
+    .. [1] A. Kumar, P. Liang, T. Ma (2019). Verified uncertainty calibration. arXiv:1909.10155.
 
     Examples
     --------
@@ -345,9 +613,42 @@ def tcal_squared_calibration_error(
     sample_weight: Any = None,
     classes: Classes = None,
 ) -> float:
-    """Return T-Cal's debiased plug-in estimate (Lee 2022) of the squared top-label error.
+    """Return T-Cal's debiased plug-in estimate of the squared top-label calibration error.
 
-    Parameters as in `debiased_calibration_error`; bins have equal width.
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    n_bins : int or "sqrt"
+        Number of bins; "sqrt" is ``ceil(sqrt(n))`` with n the rows, or their total weight.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Negative where the gaps are smaller than chance makes them on average.
+
+    See Also
+    --------
+    debiased_squared_calibration_error : Bins of equal mass.
+    expected_calibration_error : Not debiased.
+    mcllo.omnibus_test : Tests against departures of any shape.
+
+    Notes
+    -----
+    The statistic of [1]_ for one number of bins of equal width; the adaptive test over many numbers
+    is not part of this package. Bins are closed on the left here, as in the authors' code.
+
+    References
+    ----------
+    .. [1] D. Lee, X. Huang, H. Hassani, E. Dobriban (2022). T-Cal: an optimal test for the
+           calibration of predictive models. arXiv:2203.01850.
 
     Examples
     --------
@@ -357,7 +658,7 @@ def tcal_squared_calibration_error(
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     values, hits = next(_binary_problems(p, "top-label"))
-    count = n_bins_of(n_bins, total_weight(values, p.sample_weight))
+    count = resolve_n_bins(n_bins, total_weight(values, p.sample_weight))
     index = bin_index(values, width_edges(count), closed="left")
     residual = values - hits
     size, sums = cell_totals(index, residual, count, p.sample_weight)
@@ -371,7 +672,7 @@ def _squares(
 ) -> Floats:
     """Return the signed square of each binary problem: one, or one per class."""
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    n_runs = n_bins_of(n_bins, total_weight(p.probs, p.sample_weight))
+    n_runs = resolve_n_bins(n_bins, total_weight(p.probs, p.sample_weight))
     squares = []
     for values, hits in _binary_problems(p, target):
         edges = midpoint_edges(values, n_runs, p.sample_weight)

@@ -29,6 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._ground.memory import row_blocks
 from .._ground.results import Floats
 from ..exceptions import InputError
 
@@ -36,36 +37,37 @@ Index = NDArray[np.intp]
 NBins = int | Literal["sqrt"]
 Binning = Literal["width", "mass"]
 
-NEAR = 1e-7
+BIN_EDGE_TOL = 1e-7
 """Distance of ``n_bins x`` from a whole number within which rounding may have moved it."""
 
 
 def top_label(probs: Floats) -> tuple[Index, Floats]:
     """Return the most probable class of each row, of ties the first, and its probability."""
+    index = np.empty(len(probs), dtype=np.intp)
     if probs.flags.c_contiguous:
-        index = probs.argmax(axis=1)
+        for rows in row_blocks(*probs.shape):  # NumPy's argmax copies what is read-only
+            index[rows] = probs[rows].argmax(axis=1)
         return index, probs[np.arange(len(probs)), index]
     most = probs.max(axis=1)  # class by class in memory: an argmax over classes would copy
-    index = np.empty(len(probs), dtype=np.intp)
     for k in range(probs.shape[1] - 1, -1, -1):
         index[probs[:, k] == most] = k
     return index, most
 
 
-MOST_COUNTED = 1e10
+MAX_COUNTED_ROWS = 1e10
 """Rows, or their weight, of which the root is taken: 100,000 bins are enough for any."""
 
 
-def n_bins_of(n_bins: NBins, n_samples: float) -> int:
+def resolve_n_bins(n_bins: NBins, n_samples: float) -> int:
     """Return the number of bins for `n_samples` rows (or their total weight).
 
     Examples
     --------
-    >>> n_bins_of("sqrt", 396), n_bins_of("sqrt", 100), n_bins_of(15, 100)
+    >>> resolve_n_bins("sqrt", 396), resolve_n_bins("sqrt", 100), resolve_n_bins(15, 100)
     (20, 10, 15)
     """
     if isinstance(n_bins, str) and n_bins == "sqrt":
-        return max(1, math.ceil(math.sqrt(min(n_samples, MOST_COUNTED))))
+        return max(1, math.ceil(math.sqrt(min(n_samples, MAX_COUNTED_ROWS))))
     if isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool) and n_bins >= 1:
         return int(n_bins)
     raise InputError(f"n_bins must be a whole number >= 1 or 'sqrt'; got n_bins={n_bins!r}.")
@@ -75,7 +77,7 @@ def inner_edges(
     values: Floats, n_bins: NBins, binning: Binning = "width", weight: Floats | None = None
 ) -> Floats:
     """Return the edges between the bins of `values`, ascending: one fewer than there are bins."""
-    count = n_bins_of(n_bins, total_weight(values, weight))
+    count = resolve_n_bins(n_bins, total_weight(values, weight))
     if binning == "width":
         return width_edges(count)
     if binning == "mass":
@@ -83,7 +85,7 @@ def inner_edges(
     raise InputError(f"binning must be 'width' or 'mass'; got binning={binning!r}.")
 
 
-def binned(
+def assign_bins(
     values: Floats, n_bins: NBins, binning: Binning = "width", weight: Floats | None = None
 ) -> tuple[Index, Floats]:
     """Return the bin of each value, and the edges between the bins."""
@@ -107,7 +109,7 @@ def width_index(values: Floats, n_bins: int) -> Index:
     whole = np.rint(scaled)
     index: Index = scaled.astype(np.intp)
     scaled -= whole
-    near = np.nonzero(np.abs(scaled, out=scaled) < NEAR)
+    near = np.nonzero(np.abs(scaled, out=scaled) < BIN_EDGE_TOL)
     if len(near[0]):
         edge = whole[near]
         index[near] = np.maximum(edge - (values[near] <= edge / n_bins), 0.0)

@@ -11,7 +11,7 @@ block            a run of values with one g: the frequency of hits among its row
 between values   straight lines
 score            ``S(p) = mean (p - hit)^2`` (Brier, of this class alone), or
                  ``S(p) = -mean (hit log p + (1 - hit) log(1 - p))``
-miscalibration   ``S(x) - S(g)``: what the best monotone repair gains
+miscalibration   ``S(x) - S(g)``: what the best monotone recalibration gains
 discrimination   ``S(r) - S(g)``, r the frequency of hits among all rows
 uncertainty      ``S(r)``
 score            ``S(x) = miscalibration - discrimination + uncertainty``
@@ -56,7 +56,7 @@ class Pooled:
     frequency: Floats
 
     @classmethod
-    def of(cls, values: Floats, hits: Floats, weight: Floats | None = None) -> Pooled:
+    def from_values(cls, values: Floats, hits: Floats, weight: Floats | None = None) -> Pooled:
         """Pool rows; those of weight 0 are none."""
         own = np.ones(len(values)) if weight is None else weight
         if not own.all():
@@ -105,7 +105,7 @@ def mean_score(predicted: Floats, frequency: Floats, weight: Floats, score: Scor
 
 def pooled_predictions(predictions: Predictions, label: Hashable | None) -> Pooled:
     """Return the rows of one class, or of the most probable ones, pooled."""
-    return Pooled.of(*values_and_hits(predictions, label), predictions.sample_weight)
+    return Pooled.from_values(*values_and_hits(predictions, label), predictions.sample_weight)
 
 
 def decompose_isotonic(
@@ -119,19 +119,48 @@ def decompose_isotonic(
 ) -> ScoreDecomposition:
     """Split a score into miscalibration, discrimination and uncertainty by isotonic regression.
 
-    Of one class against the rest, or of the most probable class; neither part is negative
-    (Dimitriadis, Gneiting and Jordan 2021). `decompose_brier` and `decompose_log_loss` take all
-    classes at once and repair by shifts and slopes instead.
+    Of one class against the rest, or of the most probable class; neither part is negative.
+    `decompose_brier` and `decompose_log_loss` take all classes at once and recalibrate by shifts
+    and slopes instead.
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities; zeros stay zeros.
     label : label, optional
         The class. Default: the most probable class of each row (of ties, the first).
-    score : "brier" or "log_loss"
+    score : {"brier", "log_loss"}
         Mean squared distance of the class's probability from 0 or 1; or mean negative log
         probability of what happened.
-    y_true, y_prob, sample_weight, classes
-        As in `accuracy`; zeros stay zeros.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    ScoreDecomposition
+        `miscalibration`, `discrimination`, `uncertainty` and `score`; the first less the second
+        plus the third is the score.
+
+    See Also
+    --------
+    mcllo.isotonic_curve : The curve behind it, with a band.
+    decompose_brier : All classes at once, by shifts and slopes.
+    decompose_log_loss : The same of the log loss.
+
+    Notes
+    -----
+    This is the CORP decomposition of [1]_: miscalibration is what isotonic regression on these very
+    rows improves the score by.
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting, A. I. Jordan (2021). Stable reliability diagrams for
+           probabilistic classifiers. Proceedings of the National Academy of Sciences 118 (8).
 
     Examples
     --------

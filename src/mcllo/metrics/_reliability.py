@@ -21,6 +21,7 @@ and so on, short ones by hand and long ones by Fourier transforms: O(n log^2 n).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -28,17 +29,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ground.notebook import Shown
+from .._ground.formatting import Table
+from .._ground.notebook import NotebookResult
 from .._ground.results import Floats, none_for_nan
-from .._ground.text import Table
 from .._input.arguments import check_share
 from .._input.labels import find_class
 from .._input.predictions import Predictions, scored_predictions
 from .._input.weights import written_times
 from ._binned import cell_totals
-from ._bins import Binning, NBins, binned, top_label
+from ._bins import Binning, NBins, assign_bins, top_label
 
-BY_HAND = 9
+MAX_RARE_PROB = 1.0 / 128.0
+"""Probability below which eight sums of powers tell all of many rows."""
+MIN_RARE_ROWS_FOR_SERIES = 256
+"""Rows from which these are faster than a product of all rows."""
+MAX_COEFFICIENTS_WITHOUT_FFT = 9
 """Coefficients up to which factors are multiplied without a transform."""
 
 
@@ -57,7 +62,7 @@ def poisson_binomial(probs: Floats) -> Floats:
     while len(factors) > 1:
         first, second, m = factors[0::2], factors[1::2], factors.shape[1]
         size = 2 * m - 1
-        if m <= BY_HAND:
+        if m <= MAX_COEFFICIENTS_WITHOUT_FFT:
             factors = np.zeros((len(first), size))
             for k in range(m):
                 factors[:, k : k + m] += first[:, k : k + 1] * second
@@ -69,6 +74,38 @@ def poisson_binomial(probs: Floats) -> Floats:
     return mass
 
 
+def poisson_binomial_of_rare(probs: Floats) -> Floats:
+    """Return the same where most rows hit rarely, up to the number of hits that has mass left.
+
+    With p below `MAX_RARE_PROB`, ``log prod (1 + p (z - 1))`` is the series of ``(-1)^(m+1) S_m (z
+    - 1)^m / m``, ``S_m = sum p^m``: on the unit circle the terms after the eighth are below 1e-11
+    for 100,000 rows. So the rows are summed up once, and a transform of the length of their mass,
+    not of their number, gives it. The other rows are multiplied out.
+
+    Examples
+    --------
+    >>> probs = np.linspace(0.0, 0.02, 1000)
+    >>> few, all_of_them = poisson_binomial_of_rare(probs), poisson_binomial(probs)
+    >>> len(few) < len(all_of_them), bool(np.abs(few - all_of_them[: len(few)]).max() < 1e-13)
+    (True, True)
+    """
+    rare = probs < MAX_RARE_PROB
+    p = probs[rare]
+    if len(p) < MIN_RARE_ROWS_FOR_SERIES:
+        return poisson_binomial(probs)
+    p2 = p * p
+    p4 = p2 * p2
+    p3 = p2 * p
+    sums = (p.sum(), p @ p, p @ p2, p2 @ p2, p @ p4, p2 @ p4, p3 @ p4, p4 @ p4)
+    # Hits beyond this number have less than 1e-16 together: what would come round again.
+    reach = sums[0] + 12.0 * math.sqrt(sums[0]) + 40.0
+    length = 1 << math.ceil(math.log2(reach))
+    z = np.expm1(-2j * math.pi / length * np.arange(length // 2 + 1))
+    logs = sum((-1) ** m * s * z ** (m + 1) / (m + 1) for m, s in enumerate(sums))
+    mass = np.maximum(np.fft.irfft(np.exp(logs), length), 0.0)
+    return np.convolve(mass, poisson_binomial(probs[~rare]))
+
+
 def central_range(probs: Floats, level: float) -> tuple[int, int]:
     """Return numbers of hits (low, high) with at most ``(1 - level) / 2`` below and above."""
     below = np.cumsum(poisson_binomial(probs))
@@ -78,7 +115,7 @@ def central_range(probs: Floats, level: float) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReliabilityCurve(Shown):
+class ReliabilityCurve(NotebookResult):
     """Predicted against observed frequencies in bins.
 
     Attributes
@@ -101,6 +138,33 @@ class ReliabilityCurve(Shown):
         Of the interval and of the band.
     binning : str
         "width" or "mass".
+
+    See Also
+    --------
+    reliability_curve : Makes it.
+    IsotonicCurve : Chooses its own bins.
+    SmoothCurve : No bins.
+    mcllo.plot.reliability : Draws it.
+
+    Notes
+    -----
+    Intervals are Wilson's [1]_, the band that of [2]_.
+
+    References
+    ----------
+    .. [1] E. B. Wilson (1927). Probable inference, the law of succession, and statistical
+           inference. Journal of the American Statistical Association 22:209-212.
+    .. [2] J. Bröcker, L. A. Smith (2007). Increasing the reliability of reliability diagrams.
+           Weather and Forecasting 22:651-661.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> curve = mcllo.reliability_curve(probs, y, label=1, n_bins=2)
+    >>> curve.counts, curve.observed
+    (array([20., 20.]), array([0.25, 0.75]))
     """
 
     label: Hashable | None
@@ -179,13 +243,40 @@ def reliability_curve(
     label : label, optional
         The class. Default: the most probable class of each row (of ties, the first).
     n_bins : int or "sqrt"
-        Number of bins; of equal mass there may be fewer, where values tie.
-    binning : "width" or "mass"
+        Number of bins, "sqrt" for ``ceil(sqrt(n))``; of equal mass there may be fewer, where values
+        tie.
+    binning : {"width", "mass"}
         Bins of equal width on [0, 1], or holding equally many rows.
     level : float
         Probability of the intervals and of the band.
-    classes, sample_weight
-        As in `Predictions.from_arrays`.
+    classes : sequence, optional
+        The label of each column; see `Predictions.from_arrays`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+
+    Returns
+    -------
+    ReliabilityCurve
+        Edges, counts, mean predictions, frequencies, intervals and band of the bins; ``print`` it.
+
+    See Also
+    --------
+    ReliabilityCurve : What comes out.
+    isotonic_curve : Chooses its own bins.
+    smooth_curve : No bins.
+    mcllo.plot.reliability : Draws it.
+
+    Notes
+    -----
+    Intervals are Wilson's [1]_. The band holds the consistency bars of [2]_, computed exactly from
+    the Poisson-binomial distribution instead of by resampling.
+
+    References
+    ----------
+    .. [1] E. B. Wilson (1927). Probable inference, the law of succession, and statistical
+           inference. Journal of the American Statistical Association 22:209-212.
+    .. [2] J. Bröcker, L. A. Smith (2007). Increasing the reliability of reliability diagrams.
+           Weather and Forecasting 22:651-661.
 
     Examples
     --------
@@ -201,7 +292,7 @@ def reliability_curve(
     predictions = scored_predictions(y, probs, sample_weight=sample_weight, classes=classes)
     values, hits = values_and_hits(predictions, label)
     weight = predictions.sample_weight
-    index, inner = binned(values, n_bins, binning, weight)
+    index, inner = assign_bins(values, n_bins, binning, weight)
     count = len(inner) + 1
     counts, predicted = cell_totals(index, values, count, weight)
     successes = cell_totals(index, hits, count, weight)[1]

@@ -38,12 +38,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.fit import fit_predictions
+from .._ground.memory import row_blocks
 from .._ground.results import Codes, Floats, Result
 from .._input.predictions import Predictions, scored_predictions
 from .._input.probabilities import clean_probs
 from .._input.weights import clean_weight
 from .._math.likelihood import recalibrate
 from ..exceptions import InputError
+from ._bins import top_label
 
 Classes = Sequence[Hashable] | None
 
@@ -64,13 +66,24 @@ def accuracy(
     classes : sequence, optional
         The label of each column.
 
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    label_change : Rows whose most probable class differs between two predictions.
+    log_loss : A score that looks at the probabilities, too.
+    expected_calibration_error : Accuracy against confidence, bin by bin.
+
     Examples
     --------
     >>> round(accuracy([0, 1, 1], [[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]]), 3)
     0.667
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    return row_mean(p.probs.argmax(axis=1) == p.codes, p.sample_weight)
+    return row_mean(top_label(p.probs)[0] == p.codes, p.sample_weight)
 
 
 def log_loss(
@@ -78,8 +91,40 @@ def log_loss(
 ) -> float:
     """Return the mean negative log probability of the class that came true.
 
-    Infinite when a class of probability 0 came true; nothing is clipped. Parameters as in
-    `accuracy`.
+    Infinite when a class of probability 0 came true; nothing is clipped.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Mean over rows, in nats; smaller is better.
+
+    See Also
+    --------
+    brier_score : Stays finite.
+    decompose_log_loss : Miscalibration, discrimination and uncertainty.
+    mcllo.compare : Log losses of methods on rows that they were not fitted to.
+
+    Notes
+    -----
+    The logarithmic score of [1]_. `sklearn.metrics.log_loss` clips probabilities at the machine's
+    epsilon instead.
+
+    References
+    ----------
+    .. [1] I. J. Good (1952). Rational decisions. Journal of the Royal Statistical Society B
+           14:107-114.
 
     Examples
     --------
@@ -97,8 +142,40 @@ def brier_score(
 ) -> float:
     """Return the mean squared distance of the probabilities from the one-hot label.
 
-    The sum runs over all classes: for two classes it is twice the one-sided score. Parameters as
-    in `accuracy`.
+    The sum runs over all classes: for two classes it is twice the one-sided score.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 2; smaller is better.
+
+    See Also
+    --------
+    log_loss : The other proper score.
+    decompose_brier : Miscalibration, discrimination and uncertainty.
+    decompose_brier_by_group : Murphy's decomposition.
+
+    Notes
+    -----
+    The sum over all classes is the definition of [1]_; `sklearn.metrics.brier_score_loss` halves it
+    for two classes by default.
+
+    References
+    ----------
+    .. [1] G. W. Brier (1950). Verification of forecasts expressed in terms of probability. Monthly
+           Weather Review 78:1-3.
 
     Examples
     --------
@@ -118,6 +195,17 @@ def label_change(before: Any, after: Any, *, sample_weight: Any = None) -> float
         Probabilities of the same rows; two frames are matched by column name.
     sample_weight : array-like of shape (n_samples,), optional
         Row i counts as ``sample_weight[i]`` rows.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    accuracy : Rows whose most probable class came true.
+    mcllo.compare : Shows it for each method.
+    mcllo.calibrators.TemperatureScaling : A method that never changes a label.
 
     Examples
     --------
@@ -147,9 +235,12 @@ def mean_log_loss(probs: Floats, p: Predictions) -> float:
 
 def mean_brier(probs: Floats, p: Predictions) -> float:
     """Return the Brier score of `probs` for the labels and weights of `p`."""
-    error = probs.copy()
-    error[np.arange(p.n_samples), p.codes] -= 1.0
-    return row_mean(np.einsum("ik,ik->i", error, error), p.sample_weight)
+    squares = np.empty(p.n_samples)
+    for rows in row_blocks(*probs.shape):
+        error = probs[rows].copy()
+        error[np.arange(len(error)), p.codes[rows]] -= 1.0
+        squares[rows] = np.einsum("ik,ik->i", error, error)
+    return row_mean(squares, p.sample_weight)
 
 
 def row_mean(values: NDArray[Any], weight: Floats | None) -> float:
@@ -230,13 +321,41 @@ def decompose_log_loss(
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
     y_prob : array-like or frame of shape (n_samples, n_classes)
         Predicted probabilities. Zeros are raised to 1e-6, with a warning: the recalibration needs
         log odds, and `score` is then the score of the raised probabilities.
     baseline : label, optional
         Reference class of the recalibration. Default: the last class that occurs.
-    y_true, sample_weight, classes
-        As in `accuracy`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    ScoreDecomposition
+        `miscalibration`, `discrimination`, `uncertainty` and `score`; the first less the second
+        plus the third is the score.
+
+    See Also
+    --------
+    decompose_brier : The same of the Brier score.
+    decompose_isotonic : Of one class, by isotonic regression.
+    log_loss : The score that is split.
+
+    Notes
+    -----
+    Miscalibration is the log loss less that of the MCLLO map fitted to these very rows: the
+    likelihood ratio statistic of `mcllo.calibration_test` over 2n, and so never negative. The
+    pieces have the meaning of [1]_, with this map in the place of isotonic regression.
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting, A. I. Jordan (2021). Stable reliability diagrams for
+           probabilistic classifiers. Proceedings of the National Academy of Sciences 118 (8).
 
     Examples
     --------
@@ -260,7 +379,45 @@ def decompose_brier(
     """Split the Brier score into miscalibration, discrimination and uncertainty.
 
     The recalibration is fitted by likelihood, so miscalibration can come out slightly negative.
-    Parameters as in `decompose_log_loss`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities. Zeros are raised to 1e-6, with a warning: the recalibration needs
+        log odds, and `score` is then the score of the raised probabilities.
+    baseline : label, optional
+        Reference class of the recalibration. Default: the last class that occurs.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    ScoreDecomposition
+        `miscalibration`, `discrimination`, `uncertainty` and `score`; the first less the second
+        plus the third is the score.
+
+    See Also
+    --------
+    decompose_log_loss : The same of the log loss.
+    decompose_isotonic : Of one class, by isotonic regression.
+    decompose_brier_by_group : By groups of rows.
+
+    Notes
+    -----
+    Miscalibration is the score of the predictions less that of the MCLLO map fitted to these very
+    rows, discrimination is the score of the class shares less that of the map, uncertainty the
+    score of the class shares. The pieces have the meaning of [1]_, with this map in the place of
+    isotonic regression.
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting, A. I. Jordan (2021). Stable reliability diagrams for
+           probabilistic classifiers. Proceedings of the National Academy of Sciences 118 (8).
 
     Examples
     --------
@@ -285,11 +442,39 @@ def decompose_brier_by_group(
 
     Parameters
     ----------
-    groups : "argmax" or "equal"
-        Rows with the same most probable class; or rows with equal predictions, which makes the
-        two within-group terms 0 and the reliability of distinct predictions pure chance.
-    y_true, y_prob, sample_weight, classes
-        As in `decompose_log_loss`; zeros stay zeros.
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    groups : {'argmax', 'equal'}
+        Rows with the same most probable class; or rows with equal predictions, which makes the two
+        within-group terms 0 and the reliability of distinct predictions pure chance.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    GroupedBrier
+        `reliability`, `resolution`, `uncertainty`, and the two terms of the spread within groups.
+
+    See Also
+    --------
+    decompose_brier : By recalibration instead of groups.
+    brier_score : The score that is split.
+    expected_calibration_error : Gaps of groups by confidence.
+
+    Notes
+    -----
+    Reliability, resolution and uncertainty are those of [1]_, which assumes that predictions are
+    equal within a group; the within-group terms make the sum exact where they are not.
+
+    References
+    ----------
+    .. [1] A. H. Murphy (1973). A new vector partition of the probability score. Journal of Applied
+           Meteorology 12:595-600.
 
     Examples
     --------

@@ -4,15 +4,17 @@ The curve is the spline of `metrics/_spline`, of one class, or of each row's mos
 
 ================  ==========================================================================
 ICI               ``mean |curve(x) - x|`` over the rows (integrated calibration index)
+its null          95 % of calibrated rows like these have a smaller one: labels drawn `N_DRAWS`
+                  times from the predictions, seed 0; not for dependent rows
 E50, E90, Emax    median, 90th percentile and maximum of ``|curve(x) - x|``
 points            evenly over probabilities and again over log odds, smallest to largest row
-band              computed at `N_BAND` of them; straight lines of log odds between
+band              computed at `N_BAND_POINTS` of them; straight lines of log odds between
 ================  ==========================================================================
 
 The band holds point by point, for curves about as smooth as the spline: narrow waves between its
 knots are averaged out (the isotonic curve, `metrics/_isotonic`, has no such limit). The spline is
 Harrell's (2015) restricted cubic spline, the distances are those of Austin and Steyerberg (2019);
-they are above 0 for calibrated predictions too.
+they are above 0 for calibrated predictions too, which is why the ICI has its null beside it.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._ground.notebook import Shown
+from .._ground.formatting import Table
+from .._ground.notebook import NotebookResult
 from .._ground.results import Floats, Result
-from .._ground.text import Table
 from .._input.arguments import check_share
 from .._input.predictions import Predictions, scored_predictions
 from ..exceptions import InputError
@@ -34,7 +36,10 @@ from ._reliability import values_and_hits
 from ._scores import Classes
 from ._spline import Spline, chances, log_odds, score_covariance
 
-N_POINTS, N_BAND = 101, 51
+N_POINTS = 101
+N_BAND_POINTS = 51
+N_DRAWS = 199
+NULL_LEVEL = 0.95
 
 
 class Distances(NamedTuple):
@@ -47,7 +52,7 @@ class Distances(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SmoothCurve(Result, Shown):
+class SmoothCurve(Result, NotebookResult):
     """Observed against predicted frequency as a smooth curve.
 
     Attributes
@@ -64,8 +69,38 @@ class SmoothCurve(Result, Shown):
         Predictions between which the curve bends.
     ici, e50, e90, emax : float
         Mean, median, 90th percentile and maximum of ``|curve - prediction|`` over the rows.
+    ici_null : float
+        What 95 % of calibrated rows like these show at most for `ici`; NaN where `robust`.
     robust : bool
         Whether the band allows for groups, or for weights that count no rows.
+    spline : Spline
+        The curve as a function of the prediction.
+
+    See Also
+    --------
+    smooth_curve : Makes it.
+    ReliabilityCurve : In bins.
+    IsotonicCurve : Rising, with nothing to choose.
+    mcllo.metrics.calibration_distances : The distances of every class.
+
+    Notes
+    -----
+    The distances are those of [1]_.
+
+    References
+    ----------
+    .. [1] P. C. Austin, E. W. Steyerberg (2019). The Integrated Calibration Index (ICI) and related
+           metrics for quantifying the calibration of logistic regression models. Statistics in
+           Medicine, doi:10.1002/sim.8281.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> curve = mcllo.smooth_curve(probs, y, label=1, n_knots=2)
+    >>> curve.ici <= curve.e90 <= curve.emax
+    True
     """
 
     label: Hashable | None
@@ -79,13 +114,25 @@ class SmoothCurve(Result, Shown):
     e50: float
     e90: float
     emax: float
+    ici_null: float
     robust: bool
     spline: Spline = field(repr=False)
 
     left_out = ("spline",)
 
     def at(self, predicted: Any) -> Table:
-        """Return the curve and its band at these predictions."""
+        """Return the curve and its band at these predictions.
+
+        Parameters
+        ----------
+        predicted : array-like
+            Probabilities.
+
+        Returns
+        -------
+        Table
+            Columns ``predicted``, ``observed``, ``low`` and ``high``.
+        """
         values = np.atleast_1d(np.asarray(predicted, dtype=np.float64))
         at, known = log_odds(values), log_odds(self.predicted)
         low, high = (np.interp(at, known, end) for end in (self.low, self.high))
@@ -99,7 +146,8 @@ class SmoothCurve(Result, Shown):
 
     def __repr__(self) -> str:
         of = "most probable class" if self.label is None else repr(self.label)
-        return f"<SmoothCurve of {of}: {len(self.knots)} knots, ICI {self.ici:.4g}>"
+        null = "" if np.isnan(self.ici_null) else f" (calibrated: up to {self.ici_null:.4g})"
+        return f"<SmoothCurve of {of}: {len(self.knots)} knots, ICI {self.ici:.4g}{null}>"
 
 
 def smooth_curve(
@@ -120,25 +168,52 @@ def smooth_curve(
     Parameters
     ----------
     probs : array-like, frame or Predictions
-        Predicted probabilities, shape (n_samples, n_classes). Groups, survey and importance
-        weights of a `Predictions` widen the band.
+        Predicted probabilities, shape (n_samples, n_classes). Groups, survey and importance weights
+        of a `Predictions` widen the band.
     y : array-like of shape (n_samples,)
         The labels that came true; not given beside a `Predictions`.
     label : label, optional
         The class. Default: the most probable class of each row (of ties, the first).
     n_knots : int, optional
         Places between which the curve bends; 2 makes a straight line of log odds (a logistic
-        recalibration). Default: 5, up to 10 with many rows.
+        recalibration). Default: 5, up to 10 with many rows, and two more columns that follow labels
+        of which a share is wrong at random.
     level : float
         Probability of the band, point by point.
-    classes, sample_weight
-        As in `Predictions.from_arrays`.
+    classes : sequence, optional
+        The label of each column; see `Predictions.from_arrays`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+
+    Returns
+    -------
+    SmoothCurve
+        The curve with its band, and the distances `ici`, `e50`, `e90`, `emax`; ``print`` it.
+
+    See Also
+    --------
+    SmoothCurve : What comes out.
+    mcllo.metrics.calibration_distances : The distances of every class.
+    isotonic_curve : Rising, with nothing to choose.
+    reliability_curve : In bins.
+
+    Notes
+    -----
+    A restricted cubic spline [1]_ of the log odds, for the curve from which [2]_ compute the
+    integrated calibration index.
+
+    References
+    ----------
+    .. [1] F. E. Harrell (2015). Regression Modeling Strategies, second edition. Springer.
+    .. [2] P. C. Austin, E. W. Steyerberg (2019). The Integrated Calibration Index (ICI) and related
+           metrics for quantifying the calibration of logistic regression models. Statistics in
+           Medicine, doi:10.1002/sim.8281.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(0.05, 0.95, size=2000)
-    >>> y = (rng.random(2000) < 0.2 + 0.6 * x).astype(int)  # too extreme at both ends
+    >>> y = (rng.random(2000) < 0.2 + 0.6 * x).astype(int)  # overconfident at both ends
     >>> curve = smooth_curve(np.column_stack([1 - x, x]), y, label=1)
     >>> print(curve.at([0.1, 0.5, 0.9]))
     predicted  observed   low  high
@@ -157,7 +232,7 @@ def smooth_curve(
     sandwich = _sandwich(spline, predictions, values, hits)
     x = log_odds(values if (weight := predictions.sample_weight) is None else values[weight > 0.0])
     points = _points(float(x.min()), float(x.max()))
-    at = points[np.unique(np.linspace(0, len(points) - 1, N_BAND).round().astype(np.intp))]
+    at = points[np.unique(np.linspace(0, len(points) - 1, N_BAND_POINTS).round().astype(np.intp))]
     low, high = spline.band(at, float(ndtri(0.5 + level / 2.0)), sandwich)
     return SmoothCurve(
         label=label,
@@ -168,6 +243,7 @@ def smooth_curve(
         level=level,
         knots=chances(spline.basis.knots),
         **distances(spline(values), values, predictions.sample_weight)._asdict(),
+        ici_null=np.nan if sandwich is not None else _ici_null(spline),
         robust=sandwich is not None,
         spline=spline,
     )
@@ -184,12 +260,17 @@ def fit_spline(
     return Spline.fit(values, hits, np.ones(len(values)) if weight is None else weight, n_knots)
 
 
+def _ici_null(spline: Spline) -> float:
+    """Return what `NULL_LEVEL` of calibrated rows show at most."""
+    return float(np.quantile(spline.calibrated_ici(N_DRAWS), NULL_LEVEL, method="higher"))
+
+
 def _sandwich(
     spline: Spline, predictions: Predictions, values: Floats, hits: Floats
 ) -> Floats | None:
     """Return their covariance where rows depend on each other, or weights are no counts."""
     weight, groups = predictions.sample_weight, predictions.groups
-    if groups is None and predictions.weighed().counts_rows:
+    if _are_counts(predictions):
         return None
     residual = (hits - spline(values)) * (1.0 if weight is None else weight)
     scores = spline.basis(log_odds(values)) * residual[:, None]
@@ -227,17 +308,45 @@ def integrated_calibration_index(
 ) -> float:
     """Return the mean distance of a smooth reliability curve from the predictions (ICI).
 
-    Austin and Steyerberg (2019), with the spline of `mcllo.smooth_curve` for the curve. It is above
-    0 for calibrated predictions too, the more so the fewer rows there are.
+    The curve is the spline of `mcllo.smooth_curve`. The index is above 0 for calibrated predictions
+    too, the more so the fewer rows there are: `calibration_distances` says how far.
 
     Parameters
     ----------
-    target : "top-label" or "marginal"
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    target : {"top-label", "marginal"}
         The most probable class of each row; or the mean over classes, each against the rest.
     n_knots : int, optional
-        As in `mcllo.smooth_curve`.
-    y_true, y_prob, sample_weight, classes
-        As in `accuracy`.
+        Places between which the curve bends; see `mcllo.smooth_curve`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    calibration_distances : Beside E50, E90, Emax and what calibrated rows show.
+    mcllo.smooth_curve : The curve.
+    smooth_calibration_error : A kernel in the place of the spline.
+
+    Notes
+    -----
+    The index is that of [1]_.
+
+    References
+    ----------
+    .. [1] P. C. Austin, E. W. Steyerberg (2019). The Integrated Calibration Index (ICI) and related
+           metrics for quantifying the calibration of logistic regression models. Statistics in
+           Medicine, doi:10.1002/sim.8281.
 
     Examples
     --------
@@ -251,7 +360,7 @@ def integrated_calibration_index(
         raise InputError(f"target must be 'top-label' or 'marginal'; got target={target!r}.")
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     labels: tuple[Hashable | None, ...] = (None,) if target == "top-label" else p.classes
-    return float(np.mean([_distances_of(p, label, n_knots).ici for label in labels]))
+    return float(np.mean([_curve_distances(p, label, n_knots).ici for label in labels]))
 
 
 def calibration_distances(
@@ -265,20 +374,46 @@ def calibration_distances(
     """Return ICI, E50, E90 and Emax of the most probable class, of each class, and their mean.
 
     Mean, median, 90th percentile and maximum of the distance of a smooth reliability curve from the
-    predictions (Austin and Steyerberg 2019).
+    predictions.
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
     n_knots : int, optional
-        As in `mcllo.smooth_curve`.
-    y_true, y_prob, sample_weight, classes
-        As in `accuracy`.
+        Places between which the curve bends; see `mcllo.smooth_curve`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
 
     Returns
     -------
     Table
-        Columns ``of`` ("top label", "class" or "mean of classes"), ``class``, ``ici``, ``e50``,
-        ``e90`` and ``emax``.
+        Columns ``of`` ("top label", "class" or "mean of classes"), ``class``, ``ici``, ``ici_null``
+        (95 % of calibrated rows like these show less; NaN for the mean, and where rows depend on
+        each other), ``e50``, ``e90`` and ``emax``.
+
+    See Also
+    --------
+    integrated_calibration_index : The ICI alone, as a number.
+    mcllo.smooth_curve : The curve that the distances are read from.
+    expected_calibration_error : The distance in bins.
+
+    Notes
+    -----
+    The distances are those of [1]_; the curve is that of `mcllo.smooth_curve`, a restricted cubic
+    spline [2]_ of the log odds.
+
+    References
+    ----------
+    .. [1] P. C. Austin, E. W. Steyerberg (2019). The Integrated Calibration Index (ICI) and related
+           metrics for quantifying the calibration of logistic regression models. Statistics in
+           Medicine, doi:10.1002/sim.8281.
+    .. [2] F. E. Harrell (2015). Regression Modeling Strategies, second edition. Springer.
 
     Examples
     --------
@@ -286,21 +421,35 @@ def calibration_distances(
     >>> x = rng.uniform(0.05, 0.95, size=2000)
     >>> y = (rng.random(2000) < 0.2 + 0.6 * x).astype(int)
     >>> print(calibration_distances(y, np.column_stack([1 - x, x])))
-    of               class   ici   e50   e90  emax
-    top label               0.10  0.10  0.15  0.15
-    class                0  0.10  0.10  0.17  0.21
-    class                1  0.10  0.10  0.17  0.21
-    mean of classes         0.10  0.10  0.17  0.21
+    of               class   ici  ici_null   e50   e90  emax
+    top label               0.10     0.028  0.10  0.15  0.15
+    class                0  0.10     0.028  0.10  0.17  0.21
+    class                1  0.10     0.027  0.10  0.17  0.21
+    mean of classes         0.10         -  0.10  0.17  0.21
     """
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    found = [_distances_of(p, label, n_knots) for label in (None, *p.classes)]
+    labels: tuple[Hashable | None, ...] = (None, *p.classes)
+    found = []
+    nulls = []
+    for label in labels:
+        values, hits = values_and_hits(p, label)
+        spline = fit_spline(p, values, hits, n_knots)
+        found.append(distances(spline(values), values, p.sample_weight))
+        nulls.append(_ici_null(spline) if _are_counts(p) else np.nan)
     found.append(Distances(*np.mean(found[1:], axis=0).tolist()))
+    nulls.append(np.nan)
     names: list[Hashable] = ["", *p.classes, ""]
     of = ["top label", *["class"] * p.n_classes, "mean of classes"]
     columns = {name: [getattr(each, name) for each in found] for name in Distances._fields}
-    return Table({"of": of, "class": names, **columns})
+    ici = columns.pop("ici")
+    return Table({"of": of, "class": names, "ici": ici, "ici_null": nulls, **columns})
 
 
-def _distances_of(p: Predictions, label: Hashable | None, n_knots: int | None) -> Distances:
+def _are_counts(p: Predictions) -> bool:
+    """Whether rows are independent and weights count them."""
+    return p.groups is None and p.with_importance_weights().counts_rows
+
+
+def _curve_distances(p: Predictions, label: Hashable | None, n_knots: int | None) -> Distances:
     values, hits = values_and_hits(p, label)
     return distances(fit_spline(p, values, hits, n_knots)(values), values, p.sample_weight)

@@ -5,18 +5,27 @@ Predictions x of something that happened (hit 1) or not (0), with weights w:
 ================  ==========================================================================
 log odds          ``l = log(x / (1 - x))``, x within [1e-12, 1 - 1e-12]
 curve             ``log odds of a hit = l + B(l) b``: a departure from "right as predicted"
-B                 1 and a natural cubic spline: straight lines beyond the outer knots; columns
-                  made independent, of unit variance under the weights ``w x (1 - x)``
+B                 1, a natural cubic spline (straight lines beyond the outer knots), its columns
+                  independent, of unit variance under the weights ``w x (1 - x)``; and lapses
+lapses            ``log(1 + e (1 - x) / x)`` and ``log(1 + e x / (1 - x))``, e = 0.01, less what
+                  the spline says of them under these weights; none where a number of knots is
+                  asked for
 knots             quantiles of l under the weights ``w sqrt(x (1 - x))``: where the uncertain
                   rows are; 5 of them from 5 to 95 %, with many rows to 10 from 2.5 to 97.5 %
 estimate          least ``Q(b) = sum w log(1 + exp(-+ log odds)) + |b|^2 / 2``: a weak pull
                   towards the predictions keeps b finite where labels are separated;
-                  ``|b|^2`` is the mean squared departure under the weights ``w x (1 - x)``
+                  ``|b|^2``, but for lapses, is the mean squared departure under these weights
 band at l         lowest and highest ``l + B(l) b`` among all b with ``2 (Q(b) - Q) <= z^2``:
                   the curves that explain the labels nearly as well (profile likelihood)
+null of the ICI   mean of ``|x (1 - x) B(l) b|``, b one Newton step from 0 with hits drawn from x
 dependent rows    ``z^2 c(l)`` instead, c the variance of the curve by the sandwich over groups
                   (or rows whose weights are no counts) over that of independent rows
 ================  ==========================================================================
+
+Labels of which a share is wrong at random bend the curve in its tails, where sure predictions fail
+at a constant rate and knots are few. Without lapses the band held the truth at the 10 % quantile in
+68 % of data sets (Beta(.5, .5), 5 % of labels wrong, n = 2000), and more knots did not help; now in
+90 %, and in 95 % over nine quantiles. Where nothing is wrong they widen the outer tails alone.
 
 Neither knots nor their number depend on the labels. The usual band, ``-/+ z`` standard errors of
 the log odds, is useless where nearly all rows hit: with 200 sharp rows it reached from 0 to 1 where
@@ -24,7 +33,8 @@ this one is .02 wide, and both cover the truth.
 
 The set of b is convex with the estimate inside, so each end is sought on its surface: a direction
 (Venzon and Moolgavkar 1988), then how far it goes, by Newton on a convex function of one variable.
-Above `MOST_CELLS` distinct predictions, those whose log odds agree to 0.01 are taken as one.
+Above `MAX_DISTINCT_PREDICTIONS` distinct predictions, those whose log odds agree to 0.01 are taken
+as one.
 """
 
 from __future__ import annotations
@@ -36,22 +46,28 @@ import numpy as np
 
 from .._ground.linalg import inverse, whitening
 from .._ground.results import Codes, Floats
-from .._math.kernel import Terms
+from .._math.kernel import Derivatives
 from .._math.newton import minimize
 
-FLOOR = 1e-12
+MIN_PROB = 1e-12
 """Smallest probability, and smallest distance from 1, that log odds are taken of."""
 RIDGE = 1.0
 """Strength of the pull: a prior standard deviation of 1 log odds in each direction."""
-FEWEST_KNOTS, MOST_KNOTS = 5, 10
-OUTER = 0.25
+MIN_KNOTS = 5
+MAX_KNOTS = 10
+N_LAPSES = 2
+LAPSE_ODDS = 0.01
+"""Where their columns bend. 0.02 and 0.04 held the truth as often or less; the spline makes up for
+other rates, from 1 to 10 % of wrong labels."""
+OUTER_KNOT_QUANTILE = 0.25
 """Quantile of the first knot, and of the last one from above, times the number of knots."""
-MOST_CELLS, CELL = 2000, 0.01
-VARIES = 1e-9
+MAX_DISTINCT_PREDICTIONS = 2000
+LOG_ODDS_CELL_WIDTH = 0.01
+CONSTANT_COLUMN_TOL = 1e-9
 """Range of a column up to which it counts as the same in every row."""
-MOST_TURNS, MOST_STEPS = 6, 60
-"""Directions tried for an end of the band, and evaluations for how far each goes."""
-CLOSE = 1e-4
+MAX_TURNS = 6  # directions tried for an end of the band
+MAX_STEPS = 60  # evaluations for how far each goes
+BAND_END_TOL = 1e-4
 """Part of z^2 by which an end may miss it, and log odds by which a turn may still move it."""
 
 
@@ -63,12 +79,12 @@ def n_knots_for(expected: float) -> int:
     >>> [n_knots_for(m) for m in (10, 300, 1000, 5000, 1e6)]
     [5, 5, 6, 9, 10]
     """
-    return int(np.clip(round(1.6 * expected**0.2), FEWEST_KNOTS, MOST_KNOTS))
+    return int(np.clip(round(1.6 * expected**0.2), MIN_KNOTS, MAX_KNOTS))
 
 
 def log_odds(probs: Floats) -> Floats:
-    """Return log odds of probabilities no closer to 0 and 1 than `FLOOR`."""
-    p = np.clip(probs, FLOOR, 1.0 - FLOOR)
+    """Return log odds of probabilities no closer to 0 and 1 than `MIN_PROB`."""
+    p = np.clip(probs, MIN_PROB, 1.0 - MIN_PROB)
     return np.asarray(np.log(p) - np.log1p(-p))
 
 
@@ -84,15 +100,21 @@ def natural_columns(x: Floats, knots: Floats) -> Floats:
     columns = [x]
     if len(knots) > 2:
         before, last = knots[-2:]
-        near_last, beyond = _cubed(x - before), _cubed(x - last)
+        near_last, beyond = _cube(x - before), _cube(x - last)
         for knot in knots[:-2]:
-            bent = _cubed(x - knot) - near_last * ((last - knot) / (last - before))
+            bent = _cube(x - knot) - near_last * ((last - knot) / (last - before))
             bent += beyond * ((before - knot) / (last - before))
             columns.append(bent / (last - knots[0]) ** 2)
     return np.stack(columns, axis=1)
 
 
-def _cubed(x: Floats) -> Floats:
+def lapse_columns(x: Floats) -> Floats:
+    """Return the columns of a lapse of either outcome."""
+    odds = np.log(LAPSE_ODDS)
+    return np.column_stack([np.logaddexp(0.0, odds - x), np.logaddexp(0.0, odds + x)])
+
+
+def _cube(x: Floats) -> Floats:
     above = np.maximum(x, 0.0)
     return above * above * above
 
@@ -102,27 +124,53 @@ class Basis:
     """B as a function of log odds: 1 and ``(columns - centre) @ root``."""
 
     knots: Floats
+    has_lapses: bool
     centre: Floats
     root: Floats
 
     @classmethod
-    def of(cls, values: Floats, weight: Floats, n_knots: int | None) -> Basis:
+    def from_values(cls, values: Floats, weight: Floats, n_knots: int | None) -> Basis:
         """Place the knots and make the columns independent; labels are not asked."""
-        x, p = log_odds(values), np.clip(values, FLOOR, 1.0 - FLOOR)
+        x, p = log_odds(values), np.clip(values, MIN_PROB, 1.0 - MIN_PROB)
+        has_lapses = n_knots is None
         if n_knots is None:
             n_knots = n_knots_for(float(min(weight @ p, weight @ (1.0 - p))))
         knots = _quantiles(x, weight * np.sqrt(p * (1.0 - p)), n_knots)
-        columns, information = natural_columns(x, knots), weight * p * (1.0 - p)
+        information = weight * p * (1.0 - p)
         information /= information.sum()
+        columns = natural_columns(x, knots)
+        if has_lapses:
+            columns = np.column_stack([columns, lapse_columns(x)])
         centre = information @ columns
-        away = (columns - centre) * (np.ptp(columns, axis=0) > VARIES)
-        root = whitening(away.T @ (away * information[:, None]))
-        return cls(knots, centre, root)
+        away = (columns - centre) * (np.ptp(columns, axis=0) > CONSTANT_COLUMN_TOL)
+        covariance = away.T @ (away * information[:, None])
+        return cls(knots, has_lapses, centre, _root(covariance, has_lapses))
 
     def __call__(self, x: Floats) -> Floats:
         """Return B at log odds x, shape (len(x), size)."""
-        bends = (natural_columns(x, self.knots) - self.centre) @ self.root
-        return np.column_stack([np.ones(len(x)), bends])
+        columns = natural_columns(x, self.knots)
+        if self.has_lapses:
+            columns = np.column_stack([columns, lapse_columns(x)])
+        return np.column_stack([np.ones(len(x)), (columns - self.centre) @ self.root])
+
+
+def _root(covariance: Floats, has_lapses: bool) -> Floats:
+    """Return what makes columns of this covariance independent, the spline's of unit variance.
+
+    Lapses keep their unit, less what the spline says of them: divided by a variance next to 0,
+    as they have where no prediction is sure, they would be waves.
+    """
+    if not has_lapses:
+        return whitening(covariance)
+    n_spline = len(covariance) - N_LAPSES
+    spline = whitening(covariance[:n_spline, :n_spline])
+    explained = spline @ (spline.T @ covariance[:n_spline, n_spline:])
+    size = spline.shape[1]
+    root = np.zeros((len(covariance), size + N_LAPSES))
+    root[:n_spline, :size] = spline
+    root[:n_spline, size:] = -explained
+    root[n_spline:, size:] = np.eye(N_LAPSES)
+    return root
 
 
 def _quantiles(x: Floats, weight: Floats, count: int) -> Floats:
@@ -130,12 +178,12 @@ def _quantiles(x: Floats, weight: Floats, count: int) -> Floats:
     order = np.argsort(x, kind="stable")
     reach = np.cumsum(weight[order])
     places = (reach - 0.5 * weight[order]) / reach[-1]
-    first = OUTER / max(count, FEWEST_KNOTS)
+    first = OUTER_KNOT_QUANTILE / max(count, MIN_KNOTS)
     found = np.interp(np.linspace(first, 1.0 - first, count), places, x[order])
     return np.unique(found.round(9))
 
 
-class Hits:
+class SplineLikelihood:
     """Q and its derivatives: labels enter through ``s = sum w h (l, B)`` of all rows alone.
 
     What remains, ``sum w log(1 + exp(log odds))``, is summed over pooled log odds `x`.
@@ -144,20 +192,20 @@ class Hits:
     def __init__(self, x: Floats, weight: Floats, hits: Floats, basis: Basis) -> None:
         rows = basis(x)
         self.constant, self.statistic = float(x @ (weight * hits)), rows.T @ (weight * hits)
-        if len(x) > MOST_CELLS:
-            _, index = np.unique(np.rint(x / CELL), return_inverse=True)
+        if len(x) > MAX_DISTINCT_PREDICTIONS:
+            _, index = np.unique(np.rint(x / LOG_ODDS_CELL_WIDTH), return_inverse=True)
             total = np.bincount(index, weight).astype(np.float64)
             x, weight = np.bincount(index, weight * x) / total, total
             rows = basis(x)
         self.x, self.weight, self.rows = x, weight, rows
 
-    def __call__(self, beta: Floats) -> Terms:
+    def __call__(self, beta: Floats) -> Derivatives:
         """Return Q, its gradient and Hessian at `beta`."""
         chance = chances(self.x + self.rows @ beta)
         gradient = self.rows.T @ (self.weight * chance) - self.statistic + RIDGE * beta
         curvature = self.weight * chance * (1.0 - chance)
         hessian = self.rows.T @ (self.rows * curvature[:, None]) + RIDGE * np.eye(len(beta))
-        return Terms(float(self.values(beta[None])[0]), gradient, hessian)
+        return Derivatives(float(self.values(beta[None])[0]), gradient, hessian)
 
     def values(self, betas: Floats) -> Floats:
         """Return Q at each row of `betas`."""
@@ -194,7 +242,7 @@ class Spline:
     basis: Basis
     beta: Floats
     covariance: Floats
-    likelihood: Hits
+    likelihood: SplineLikelihood
 
     @classmethod
     def fit(
@@ -205,9 +253,9 @@ class Spline:
         values, hits, weight = values[counted], hits[counted], weight[counted]
         distinct, index = np.unique(values, return_inverse=True)
         total = np.bincount(index, weight).astype(np.float64)
-        basis = Basis.of(distinct, total, n_knots)
+        basis = Basis.from_values(distinct, total, n_knots)
         frequency = np.bincount(index, weight * hits) / total
-        likelihood = Hits(log_odds(distinct), total, frequency, basis)
+        likelihood = SplineLikelihood(log_odds(distinct), total, frequency, basis)
         beta = minimize(likelihood, np.zeros(likelihood.rows.shape[1])).x
         return cls(basis, beta, inverse(likelihood(beta).hessian), likelihood)
 
@@ -215,6 +263,24 @@ class Spline:
         """Return the curve at predictions."""
         x = log_odds(probs)
         return chances(x + self.basis(x) @ self.beta)
+
+    def calibrated_ici(self, n_draws: int, seed: int = 0) -> Floats:
+        """Return the ICI of curves fitted to hits that follow the predictions, draw by draw.
+
+        One Newton step, and the curve linear in it, say what fits would: in probabilities, not
+        in log odds, where few hits make long steps. Weights must count rows.
+        """
+        cells = self.likelihood
+        counts = cells.weight
+        p = chances(cells.x)
+        variance = p * (1.0 - p)
+        rng = np.random.default_rng(seed)
+        hits = rng.binomial(np.rint(counts).astype(np.int64), p, size=(n_draws, len(p)))
+        scores = (hits - counts * p) @ cells.rows
+        hessian = cells.rows.T @ (cells.rows * (counts * variance)[:, None])
+        steps = np.linalg.solve(hessian + RIDGE * np.eye(len(hessian)), scores.T)
+        away = np.abs(variance[:, None] * (cells.rows @ steps))
+        return np.asarray(counts @ away / counts.sum())
 
     def band(self, x: Floats, z: float, sandwich: Floats | None = None) -> tuple[Floats, Floats]:
         """Return the ends of the band at log odds `x`, in log odds.
@@ -239,7 +305,7 @@ class Spline:
         """
         away = self._surface(starts * reach[:, None], reach)
         most = np.einsum("tp,tp->t", aims, away)
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_TURNS):
             gradients, hessians = self.likelihood.derivatives(self.beta + away)
             towards = np.linalg.solve(hessians, np.stack([aims, gradients], axis=2))
             missing = 2.0 * self._excess(away, reach)
@@ -252,7 +318,7 @@ class Spline:
             away = np.where(better[:, None], turned, away)
             gained = np.maximum(found - most, 0.0)
             most = np.maximum(most, found)
-            if gained.max() <= CLOSE:
+            if gained.max() <= BAND_END_TOL:
                 break
         return most
 
@@ -279,7 +345,9 @@ class Spline:
             value += scale * (0.5 * scale * square - linear)
             return value, own.weight @ (chances(eta) * slopes) - linear + scale * square
 
-        return directions * _crossing(excess, len(directions), 0.5 * CLOSE * reach**2)[:, None]
+        return (
+            directions * _crossing(excess, len(directions), 0.5 * BAND_END_TOL * reach**2)[:, None]
+        )
 
 
 def _crossing(
@@ -291,13 +359,13 @@ def _crossing(
     """
     scale = np.ones(size)
     value, slope = excess(scale)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         inside = value < -close
         if not inside.any():
             break
         scale = np.where(inside, 2.0 * scale, scale)
         value, slope = excess(scale)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         outside = value > close
         if not outside.any():
             break

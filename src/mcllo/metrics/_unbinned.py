@@ -43,14 +43,14 @@ Estimator = Literal["biased", "unbiased", "linear"]
 Distance = Literal["euclidean", "tv"]
 Bandwidth = float | Literal["median"]
 
-BLOCK_ENTRIES = 1_000_000
+MAX_KERNEL_VALUES_AT_ONCE = 1_000_000
 """Kernel values held at once."""
-CACHED_ENTRIES = 100_000
+MAX_CACHED_DISTANCES = 100_000
 """Distances that stay in the processor's cache while classes are added up."""
-MEDIAN_ROWS = 1_500
+MAX_ROWS_FOR_MEDIAN = 1_500
 """Rows from which the median distance is taken, evenly spaced, when there are more."""
-GRID = 16_384
-TOLERANCE = 1e-9
+N_GRID_POINTS = 16_384
+BISECTION_TOL = 1e-9
 
 
 def kernel_calibration_error(
@@ -67,16 +67,45 @@ def kernel_calibration_error(
 
     Parameters
     ----------
-    estimator : "unbiased", "biased" or "linear"
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
+    estimator : {"unbiased", "biased", "linear"}
         Over all pairs of different rows (may be negative), over all pairs, or over disjoint pairs
         of neighbouring rows (fast, and noisier).
-    distance : "tv" or "euclidean"
+    distance : {"tv", "euclidean"}
         Between two rows of probabilities: total variation, or Euclidean.
     bandwidth : float or "median"
         The distance at which the kernel has fallen to 1/e; "median" is the median distance of two
         rows (of 1,500 evenly spaced rows when there are more; the mean where the median is 0).
-    y_true, y_prob, sample_weight, classes
-        As in `accuracy`; weights are whole numbers for "linear".
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows; whole numbers for "linear".
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Its mean is 0 for calibrated predictions, of the unbiased and the linear estimator.
+
+    See Also
+    --------
+    mcllo.omnibus_test : A test by this statistic.
+    smooth_calibration_error : Another error without bins.
+    debiased_squared_calibration_error : A squared error with bins.
+
+    Notes
+    -----
+    The estimators are those of [1]_, with the kernel ``exp(-distance / bandwidth)`` times the
+    identity over classes. The error is 0 in the limit only for predictions that are calibrated in
+    all classes at once.
+
+    References
+    ----------
+    .. [1] D. Widmann, F. Lindsten, D. Zachariah (2019). Calibration tests in multi-class
+           classification: a unifying framework. arXiv:1910.11385.
 
     Examples
     --------
@@ -89,7 +118,7 @@ def kernel_calibration_error(
             f"estimator must be 'biased', 'unbiased' or 'linear'; got estimator={estimator!r}."
         )
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
-    width = bandwidth_of(p, bandwidth, distance)
+    width = resolve_bandwidth(p, bandwidth, distance)
     total = total_weight(p.probs, p.sample_weight)
     if estimator != "biased" and not total > 1.0:
         raise InputError(f"estimator={estimator!r} must have two rows at least; got {total:g}.")
@@ -121,7 +150,7 @@ class KernelError:
             raise InputError("KernelError must have rows without weights. Write them out first.")
         probs = predictions.probs
         self.kernel = apart = distances(probs, probs, distance)
-        apart /= -bandwidth_of(predictions, bandwidth, distance, apart)
+        apart /= -resolve_bandwidth(predictions, bandwidth, distance, apart)
         np.exp(apart, out=apart)
         self.probs, self.estimator = probs, estimator
         self._cross = self.kernel @ probs
@@ -161,7 +190,7 @@ def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
     if distance not in ("euclidean", "tv"):
         raise InputError(f"distance must be 'euclidean' or 'tv'; got distance={distance!r}.")
     apart, classes = np.zeros((len(first), len(second))), np.ascontiguousarray(second.T)
-    rows = max(1, CACHED_ENTRIES // len(second))
+    rows = max(1, MAX_CACHED_DISTANCES // len(second))
     for start in range(0, len(first), rows):
         some = slice(start, start + rows)
         for own, others in zip(first[some].T, classes, strict=True):
@@ -170,7 +199,7 @@ def distances(first: Floats, second: Floats, distance: Distance) -> Floats:
     return np.multiply(apart, 0.5, out=apart) if distance == "tv" else np.sqrt(apart, out=apart)
 
 
-def bandwidth_of(
+def resolve_bandwidth(
     p: Predictions, bandwidth: Bandwidth, distance: Distance, apart: Floats | None = None
 ) -> float:
     """Return the bandwidth as a number: the mean distance where the median is 0.
@@ -183,8 +212,8 @@ def bandwidth_of(
         return float(bandwidth)
     if bandwidth != "median":
         raise InputError(f"bandwidth must be positive or 'median'; got {bandwidth!r}.")
-    if p.n_samples > MEDIAN_ROWS:
-        some = np.linspace(0, p.n_samples - 1, MEDIAN_ROWS).round().astype(np.intp)
+    if p.n_samples > MAX_ROWS_FOR_MEDIAN:
+        some = np.linspace(0, p.n_samples - 1, MAX_ROWS_FOR_MEDIAN).round().astype(np.intp)
         p, apart = p.take(some), None if apart is None else apart[np.ix_(some, some)]
     pairs = ~np.tri(p.n_samples, dtype=bool)
     apart = (distances(p.probs, p.probs, distance) if apart is None else apart)[pairs]
@@ -202,7 +231,7 @@ def bandwidth_of(
 def _sum_of_pairs(probs: Floats, residual: Floats, width: float, distance: Distance) -> float:
     """Return the sum of ``k(x_i, x_j) e_i . e_j`` over all pairs, each block of rows once."""
     n, total = len(probs), 0.0
-    rows = max(1, BLOCK_ENTRIES // n)
+    rows = max(1, MAX_KERNEL_VALUES_AT_ONCE // n)
     for start in range(0, n, rows):
         stop = min(start + rows, n)
         kernel = np.exp(distances(probs[start:stop], probs[start:], distance) / -width)
@@ -220,7 +249,7 @@ def _linear(p: Predictions, width: float, distance: Distance) -> float:
                 "sample_weight must hold whole numbers for estimator='linear', which pairs rows. "
                 "Use estimator='unbiased'."
             )
-        p = p.written_out()
+        p = p.expand_weights()
     even = p.n_samples // 2 * 2
     residual = residuals(p.probs, p.codes)[:even]
     gap = p.probs[0:even:2] - p.probs[1:even:2]
@@ -241,10 +270,38 @@ def smooth_calibration_error(
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,)
+        Labels that came true.
+    y_prob : array-like or frame of shape (n_samples, n_classes)
+        Predicted probabilities.
     bandwidth : float, optional
         Standard deviation of the kernel. Default: the one that equals the error it gives.
-    y_true, y_prob, sample_weight, classes
-        As in `accuracy`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Row i counts as ``sample_weight[i]`` rows.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else the sorted distinct
+        labels.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    expected_calibration_error : In bins.
+    kernel_calibration_error : Of all classes at once.
+    integrated_calibration_index : Of a spline.
+
+    Notes
+    -----
+    The smooth error of [1]_ with a reflected Gaussian kernel; its bandwidth is the one that equals
+    the error.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Nakkiran (2023). Smooth ECE: principled reliability diagrams via kernel
+           smoothing. arXiv:2309.12236.
 
     Examples
     --------
@@ -259,7 +316,7 @@ def smooth_calibration_error(
     p = scored_predictions(y_true, y_prob, sample_weight=sample_weight, classes=classes)
     top, confidence = top_label(p.probs)
     spectrum = dct(_on_grid(confidence, (top == p.codes) - confidence, p.sample_weight))
-    wave = np.pi * np.arange(GRID)
+    wave = np.pi * np.arange(N_GRID_POINTS)
 
     def error_at(bandwidth: float) -> float:
         return float(np.abs(idct(spectrum * np.exp(-0.5 * (wave * bandwidth) ** 2))).sum())
@@ -267,7 +324,7 @@ def smooth_calibration_error(
     if bandwidth is not None:
         return error_at(bandwidth)
     low, high = 0.0, 1.0  # by bisection: error_at(s) - s falls from >= 0 to <= 0
-    while high - low > TOLERANCE:
+    while high - low > BISECTION_TOL:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if error_at(middle) > middle else (low, middle)
     return 0.5 * (low + high) if low > 0.0 else 0.0
@@ -276,9 +333,9 @@ def smooth_calibration_error(
 def _on_grid(values: Floats, residuals: Floats, weight: Floats | None) -> Floats:
     """Return the mean residual's share of each cell, split linearly between cell centres."""
     own = residuals / len(values) if weight is None else residuals * weight / weight.sum()
-    place = values * GRID - 0.5
+    place = values * N_GRID_POINTS - 0.5
     lower = np.floor(place)
     part = place - lower
-    cells = np.clip(np.concatenate([lower, lower + 1.0]), 0, GRID - 1).astype(np.intp)
+    cells = np.clip(np.concatenate([lower, lower + 1.0]), 0, N_GRID_POINTS - 1).astype(np.intp)
     shares = np.concatenate([own * (1.0 - part), own * part])
-    return np.bincount(cells, shares, GRID).astype(np.float64)
+    return np.bincount(cells, shares, N_GRID_POINTS).astype(np.float64)

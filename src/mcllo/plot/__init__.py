@@ -1,36 +1,41 @@
 """Figures of results: objects in, Axes out, nothing computed inside.
 
-=========================  ====================================================================
-`reliability`              the most probable class: predicted against observed frequency, of one
-                           model or of several
-`reliability_by_class`     the same for each class, the worst first
-`parameters`               delta and gamma with intervals
-`calibration_map`          what the repair does to a probability
-`ladder`                   what each nested model of miscalibration explains
-`baselines`                what changes with the baseline
-`comparison`               reliability before and after each method
-`comparison_dots`          p-value, ECE and log loss of each method
-`subgroups`                slope and size of each subgroup
-`ternary`                  three classes on a triangle, with arrows of the repair
-`monitor`                  evidence, size, classes and reliability over time
-`power`, `ece_boxplot`     power studies
-=========================  ====================================================================
+======================  ============================================================================
+`reliability`           the most probable class: predicted against observed frequency, of one model
+                        or of several
+`reliability_by_class`  the same for each class, the worst first
+`parameters`            delta and gamma with intervals
+`calibration_map`       what the recalibration does to a probability
+`nested_models`         what each nested model of miscalibration explains
+`baselines`             what changes with the baseline
+`comparison`            reliability before and after each method
+`comparison_dots`       p-value, ECE and log loss of each method
+`subgroups`             slope and size of each subgroup
+`ternary`               three classes on a triangle, with arrows of the recalibration
+`monitor`               evidence, size, classes and reliability over time
+`power`, `ece_boxplot`  power studies
+======================  ============================================================================
 
 `save` writes a figure, `to_svg` returns it for a page, `caption` says how to read it. A notebook
 shows figures by itself, ``plt.show()`` in windows; where there is no screen pyplot is left alone.
 Settings are not changed. ``ax=`` is an axes, several of them, or a part of a figure.
-The room imports matplotlib and results of the rooms above it; raw rows reach it through a result.
+The room imports matplotlib (the extra ``plot``) and results of the rooms above it; raw rows reach
+it through a result.
 """
 
 from __future__ import annotations
 
+from .._ground.optional import PLOT_EXTRA, needed
+
+needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
+
 from ._comparison import comparison, comparison_dots
-from ._details import baselines, ladder
+from ._details import baselines, nested_models
 from ._files import save, to_svg
 from ._monitor import monitor
 from ._parameters import calibration_map, parameters
 from ._power import ece_boxplot, ece_difference, power
-from ._reliability import reliability, reliability_by_class
+from ._reliability_diagram import reliability, reliability_by_class
 from ._subgroups import subgroups
 from ._ternary import ternary
 from ._words import caption
@@ -43,8 +48,8 @@ __all__ = [
     "comparison_dots",
     "ece_boxplot",
     "ece_difference",
-    "ladder",
     "monitor",
+    "nested_models",
     "parameters",
     "power",
     "reliability",

@@ -15,18 +15,18 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from .._ground.formatting import PWords, format_number, p_words
 from .._ground.results import Floats
-from .._ground.text import PWords, format_number, p_words
 from .._workflows.comparison import Comparison, ComparisonRow
-from .._workflows.recommend import NOTHING
+from .._workflows.recommend import UNCALIBRATED
 from ..exceptions import InputError, Phrase
 from ..metrics._bins import Binning, NBins
 from ..metrics._reliability import reliability_curve
 from ._layout import Places, footer, heading, label_outer, panels, side_by_side
-from ._reliability import draw_curve
-from ._reliability import key as key_of
+from ._reliability_diagram import draw_curve
+from ._reliability_diagram import key as key_of
 from ._scales import Estimates, draw_forest, plain_ticks
-from ._show import drawn
+from ._show import styled_figure
 from ._style import (
     BAND,
     BLUE,
@@ -41,7 +41,7 @@ from ._style import (
 from ._words import caption as caption_of
 
 
-@drawn
+@styled_figure
 def comparison(
     comparison: Comparison,
     *,
@@ -63,8 +63,10 @@ def comparison(
     names : mapping of str to str, optional
         Which methods to show, in this order, and what to call each; all of them, by log loss, when
         not given.
-    n_bins, binning
-        As in `mcllo.reliability_curve`.
+    n_bins : int or "sqrt"
+        Number of bins; "sqrt" is ``ceil(sqrt(n))``.
+    binning : {"width", "mass"}
+        Bins of equal width on [0, 1], or holding equally many rows.
     columns : int, optional
         Panels beside each other.
     caption : bool
@@ -74,30 +76,48 @@ def comparison(
     -------
     list of Axes
         The uncalibrated rows first, then the methods by log loss; or in the order of `names`.
+
+    See Also
+    --------
+    comparison_dots : P-value, ECE and log loss of each method.
+    reliability : All methods as lines on one diagram.
+    mcllo.compare : Makes what is drawn.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=120)
+    >>> y = [0, 1, 2] * 40
+    >>> c = mcllo.compare((probs[:60], y[:60]), (probs[60:], y[60:]), methods=["temperature"],
+    ...                   n_resamples=19, seed=0)
+    >>> [panel.get_title(loc="left") for panel in comparison(c)]
+    ['uncalibrated', 'temperature']
     """
-    rows = chosen(comparison, names)
+    rows = select_rows(comparison, names)
     axes = panels(len(rows), columns, ax)
     for panel, row in zip(axes, rows, strict=True):
         predictions = comparison.recalibrated[row.method]
         curve = reliability_curve(predictions, n_bins=n_bins, binning=binning)
         draw_curve(panel, curve, strip=True)
-        title = names[row.method] if names else title_of(row.method)
-        heading(panel, title, f"ECE {format_number(row.ece)}, p {p_of(row)}")
+        title = names[row.method] if names else method_label(row.method)
+        heading(panel, title, f"ECE {format_number(row.ece)}, p {pvalue_label(row)}")
     label_outer(axes, "Predicted probability", "Observed frequency")
     words = [caption_of("comparison", comparison)] if caption else []
     footer(axes, words, key_of(curve), ax)
     return axes
 
 
-def ordered(comparison: Comparison) -> list[ComparisonRow]:
+def order_rows(comparison: Comparison) -> list[ComparisonRow]:
     """Return the judged rows: the uncalibrated one first, then by log loss."""
-    return sorted(comparison.ranked, key=lambda row: row.method != NOTHING)
+    return sorted(comparison.ranked, key=lambda row: row.method != UNCALIBRATED)
 
 
-def chosen(comparison: Comparison, names: Mapping[str, str] | None) -> list[ComparisonRow]:
+def select_rows(comparison: Comparison, names: Mapping[str, str] | None) -> list[ComparisonRow]:
     """Return the rows that `names` ask for, in their order; all of them when there are none."""
     if names is None:
-        return ordered(comparison)
+        return order_rows(comparison)
     known = {row.method: row for row in comparison.judged}
     missing = [name for name in names if name not in known]
     if missing or not names:
@@ -110,12 +130,12 @@ def chosen(comparison: Comparison, names: Mapping[str, str] | None) -> list[Comp
     return [known[name] for name in names]
 
 
-def title_of(method: str) -> str:
+def method_label(method: str) -> str:
     """Return a method's name as words."""
     return method.replace("_", " ")
 
 
-def p_of(row: ComparisonRow, bare: bool = False) -> str:
+def pvalue_label(row: ComparisonRow, bare: bool = False) -> str:
     """Return a method's p-value with its relation, or `bare` without ``=``; a bound says so."""
     relation, number = p_words(row.pvalue, bound=row.pvalue_method == "bound")
     if bare and relation == "=":
@@ -123,14 +143,14 @@ def p_of(row: ComparisonRow, bare: bool = False) -> str:
     return str(PWords("≤" if relation == "<=" else relation, number))
 
 
-ALPHA = 0.05
-SMALLEST_P = 1e-4
+TEST_LEVEL = 0.05
+MIN_SHOWN_PVALUE = 1e-4
 """Smaller p-values are arrows at the edge; their size is written beside the axes."""
-FARTHEST = 6.0
+MAX_MEDIANS = 6.0
 """A number beyond twice this many medians is an arrow too."""
 
 
-@drawn
+@styled_figure
 def comparison_dots(
     comparison: Comparison, *, ax: Places = None, caption: bool = False
 ) -> list[Axes]:
@@ -149,6 +169,24 @@ def comparison_dots(
     -------
     list of Axes
         Of the p-values, of the ECE, and of the log loss less that of the best method.
+
+    See Also
+    --------
+    comparison : Reliability diagrams of the methods.
+    mcllo.compare : Makes what is drawn.
+    mcllo.Recommendation : The same lead in words.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> probs = rng.dirichlet([1, 1, 1], size=120)
+    >>> y = [0, 1, 2] * 40
+    >>> c = mcllo.compare((probs[:60], y[:60]), (probs[60:], y[60:]), methods=["temperature"],
+    ...                   n_resamples=19, seed=0)
+    >>> [panel.get_xlabel() for panel in comparison_dots(c)]
+    ['p-value (log scale)', 'ECE (probability)', 'Log loss above the best (nats)']
     """
     rows = comparison.ranked
     axes = side_by_side(ax, 3, 8.6, 1.4 + 0.27 * len(rows))
@@ -157,7 +195,7 @@ def comparison_dots(
     _draw_losses(axes[2], comparison)
     for panel in axes:
         row_axes(panel, len(rows))
-    axes[0].set_yticks(range(len(rows)), [title_of(row.method) for row in rows])
+    axes[0].set_yticks(range(len(rows)), [method_label(row.method) for row in rows])
     key: list[Artist] = [key_mark("o", BLUE, "not rejected, not clearly worse")]
     key.append(key_mark("D", VERMILION, "rejected, clearly worse"))
     if any(row.pvalue_corrected is not None for row in rows):
@@ -167,34 +205,34 @@ def comparison_dots(
     return axes
 
 
-def last_drawn(values: Floats) -> float:
+def axis_end(values: Floats) -> float:
     """Return where an axis from 0 ends: at the largest number, unless that dwarfs the others."""
-    usual, largest = FARTHEST * float(np.median(values)), float(values.max())
+    usual, largest = MAX_MEDIANS * float(np.median(values)), float(values.max())
     return max(usual if 0.0 < usual < largest / 2.0 else largest, 1e-6)
 
 
 def _draw_pvalues(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     plain_axes(ax)
     ax.set_xscale("log")
-    ax.set_xlim(SMALLEST_P / 3.0, 1.6)
-    ax.axvspan(SMALLEST_P / 3.0, ALPHA, color=BAND, lw=0, zorder=0)
+    ax.set_xlim(MIN_SHOWN_PVALUE / 3.0, 1.6)
+    ax.axvspan(MIN_SHOWN_PVALUE / 3.0, TEST_LEVEL, color=BAND, lw=0, zorder=0)
     pvalues = np.array([row.pvalue for row in rows])
     corrected = np.array([row.pvalue_corrected for row in rows], dtype=np.float64)
-    small = pvalues < SMALLEST_P
-    marks(ax, corrected, corrected >= SMALLEST_P, "o", BLUE, "_corrected", "white")
-    marks(ax, pvalues, ~small & (pvalues > ALPHA), "o", BLUE, "_kept")
-    marks(ax, pvalues, ~small & (pvalues <= ALPHA), "D", VERMILION, "_rejected")
-    marks(ax, np.full(len(rows), SMALLEST_P / 2.0), small, "<", VERMILION, "_beyond")
-    beside(ax, [p_of(row, bare=True) for row in rows])
+    small = pvalues < MIN_SHOWN_PVALUE
+    marks(ax, corrected, corrected >= MIN_SHOWN_PVALUE, "o", BLUE, "_corrected", "white")
+    marks(ax, pvalues, ~small & (pvalues > TEST_LEVEL), "o", BLUE, "_kept")
+    marks(ax, pvalues, ~small & (pvalues <= TEST_LEVEL), "D", VERMILION, "_rejected")
+    marks(ax, np.full(len(rows), MIN_SHOWN_PVALUE / 2.0), small, "<", VERMILION, "_beyond")
+    beside(ax, [pvalue_label(row, bare=True) for row in rows])
     plain_ticks(ax, log=True)
     ax.set_xlabel("p-value (log scale)")
-    heading(ax, "Calibration test", f"grey: rejected at level {ALPHA:g}")
+    heading(ax, "Calibration test", f"grey: rejected at level {TEST_LEVEL:g}")
 
 
 def _draw_errors(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
     plain_axes(ax)
     errors = np.array([row.ece for row in rows])
-    end = 1.08 * last_drawn(errors)
+    end = 1.08 * axis_end(errors)
     ax.set_xlim(0.0, end)
     marks(ax, errors, errors <= end, "s", MUTED, "_errors")
     marks(ax, np.full(len(rows), end), errors > end, ">", MUTED, "_beyond")
@@ -207,10 +245,10 @@ def _draw_errors(ax: Axes, rows: Sequence[ComparisonRow]) -> None:
 def _draw_losses(ax: Axes, comparison: Comparison) -> None:
     plain_axes(ax)
     others = comparison.recommendation.differences
-    ends = [(d.difference, d.low if d.told else min(d.low, 0.0), d.high) for d in others]
+    ends = [(d.difference, d.low if d.is_told_apart else min(d.low, 0.0), d.high) for d in others]
     value, low, high = np.array([(0.0, 0.0, 0.0), *ends]).T
     low, high = (np.where(np.isfinite(end), end, np.nan) for end in (low, high))
-    losses = Estimates(value, low, high, 0.0, last_drawn(np.fmax(value, high)))
+    losses = Estimates(value, low, high, 0.0, axis_end(np.fmax(value, high)))
     draw_forest(ax, losses, log=False)
     plain_ticks(ax, log=False)
     beside(ax, ["best", *(format_number(v) for v in value[1:])])

@@ -21,8 +21,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from .._ground.formatting import format_count
 from .._ground.results import Floats
-from .._ground.text import format_count
 from .._inference.consistency import IsotonicCurve
 from ..metrics._reliability import ReliabilityCurve
 from ..metrics._smooth import SmoothCurve
@@ -40,13 +40,13 @@ from ._style import (
     set_ticks,
 )
 
-STRIP = 0.17
+STRIP_HEIGHT = 0.17
 """Height of the strip of counts, in units of the vertical axis."""
-SHADE = 0.2
+BAND_OPACITY = 0.2
 """How much of its colour the band of a smooth curve has."""
 THICK: dict[str, Any] = {"color": VERMILION, "lw": 3.4, "solid_capstyle": "round"}
-SMALLEST, LARGEST = 9.0, 36.0
-"""Areas of the points of the emptiest and the fullest bin, in square points."""
+MIN_POINT_AREA = 9.0  # of the emptiest bin, in square points
+MAX_POINT_AREA = 36.0  # of the fullest bin
 N_OUTCOMES = 40
 """Bars of the outcomes' histogram."""
 
@@ -69,14 +69,14 @@ def draw_boxes(
 def draw_strip(ax: Axes, bins: ReliabilityCurve) -> None:
     """Draw how many rows there are in each bin, as bars below 0."""
     used = bins.counts > 0.0
-    height = 0.82 * STRIP * bins.counts / bins.counts.max()
+    height = 0.82 * STRIP_HEIGHT * bins.counts / bins.counts.max()
     left, width = bins.edges[:-1][used], np.diff(bins.edges)[used]
     look: dict[str, Any] = {"facecolor": FAINT, "edgecolor": MUTED, "lw": 0.5, "label": "_counts"}
-    draw_boxes(ax, left, width, np.full_like(left, -STRIP), height[used], **look)
+    draw_boxes(ax, left, width, np.full_like(left, -STRIP_HEIGHT), height[used], **look)
     middle = 0.5 * (bins.edges[:-1] + bins.edges[1:])
     halves = (middle <= 0.5, middle > 0.5)
     tallest = [float(height[half].max(initial=0.0)) for half in halves]
-    if min(tallest) < 0.45 * STRIP:  # there is room for words over the low bars of one half
+    if min(tallest) < 0.45 * STRIP_HEIGHT:  # there is room for words over the low bars of one half
         first = tallest[0] <= tallest[1]
         words = f"up to {short_count(bins.counts.max())} rows"
         place: dict[str, Any] = {"ha": "left" if first else "right", "va": "top", "color": MUTED}
@@ -95,14 +95,20 @@ def short_count(count: float) -> str:
 
 def draw_smooth(ax: Axes, curve: SmoothCurve, bins: ReliabilityCurve) -> None:
     """Draw a smooth curve with its band, and the points of the bins."""
-    look: dict[str, Any] = {"color": BLUE, "alpha": SHADE, "lw": 0, "zorder": 1, "label": "_band"}
+    look: dict[str, Any] = {
+        "color": BLUE,
+        "alpha": BAND_OPACITY,
+        "lw": 0,
+        "zorder": 1,
+        "label": "_band",
+    }
     ax.fill_between(curve.predicted, curve.low, curve.high, **look)
     used = bins.counts > 0.0
     share = np.sqrt(bins.counts[used] / bins.counts.max())
     ax.scatter(
         bins.mean_predicted[used],
         bins.observed[used],
-        SMALLEST + (LARGEST - SMALLEST) * share,
+        MIN_POINT_AREA + (MAX_POINT_AREA - MIN_POINT_AREA) * share,
         facecolor=PAPER,
         edgecolor=MUTED,
         linewidth=0.9,
@@ -167,7 +173,7 @@ def smooth_key(curve: SmoothCurve) -> list[Artist]:
     """Return what stands for what beside a smooth curve."""
     return [
         Line2D([], [], color=BLUE, lw=2.0, label="smooth curve"),
-        Patch(facecolor=BLUE, alpha=SHADE, label=f"{100 * curve.level:g} % band"),
+        Patch(facecolor=BLUE, alpha=BAND_OPACITY, label=f"{100 * curve.level:g} % band"),
         key_mark("o", MUTED, "bins", PAPER, size=4.5),
     ]
 

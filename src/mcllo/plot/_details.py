@@ -1,7 +1,7 @@
-"""What lies behind a verdict: every class as the baseline, and the ladder of nested models.
+"""What lies behind a verdict: every class as the baseline, and the nested models.
 
 ==========  ==================================================================================
-baselines   the statistic of each, and how far it moves repaired probabilities
+baselines   the statistic of each, and how far it moves recalibrated probabilities
 mark        ``2 [l(model) - l(identity)]``, the likelihood ratio statistic, on an axis from 0
 hollow      not rejected although its p-value is small: something inside it is not rejected
 grey bar    what a model gains on average when the predictions are calibrated: its parameters
@@ -21,14 +21,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from .._assessment.assessment import Assessment
-from .._diagnosis.baseline_sensitivity import LEVEL, BaselineSensitivity
-from .._diagnosis.ladder import Ladder
-from .._diagnosis.ladder_models import LadderRow
-from .._ground.text import format_number, p_words
+from .._diagnosis.baseline_sensitivity import TEST_LEVEL, BaselineSensitivity
+from .._diagnosis.model_comparison import NestedModelRow
+from .._diagnosis.nested_models import NestedModels
+from .._ground.formatting import format_number, p_words
 from ..exceptions import InputError
 from ._layout import Place, Places, footer, heading, one_axes, side_by_side
 from ._scales import plain_ticks
-from ._show import drawn
+from ._show import styled_figure
 from ._style import (
     BAND,
     BLUE,
@@ -44,13 +44,13 @@ from ._style import (
     plain_axes,
     row_axes,
 )
-from ._words import SMALLEST_CHANGE, format_change, model_name, shown_all, width_of
+from ._words import SMALLEST_CHANGE, format_change, model_name, shown_all, text_width
 from ._words import caption as caption_of
 
 MAX_BASELINES = 20
 
 
-@drawn
+@styled_figure
 def baselines(
     result: BaselineSensitivity | Assessment,
     *,
@@ -58,7 +58,7 @@ def baselines(
     max_baselines: int = MAX_BASELINES,
     caption: bool = False,
 ) -> list[Axes]:
-    """Draw the statistic of each baseline, and how far it moves repaired probabilities.
+    """Draw the statistic of each baseline, and how far it moves recalibrated probabilities.
 
     Parameters
     ----------
@@ -76,6 +76,16 @@ def baselines(
     list of Axes
         That of the statistics and that of the changes.
 
+    See Also
+    --------
+    mcllo.baseline_sensitivity : What is drawn.
+    nested_models : The nested models of one baseline.
+    parameters : The fit of one baseline.
+
+    Notes
+    -----
+    The scale of the second panel is logarithmic: changes differ by powers of ten.
+
     Examples
     --------
     >>> import mcllo
@@ -88,12 +98,12 @@ def baselines(
     rows, names = shown_rows(found, max_baselines), shown_all(found.table["baseline"])
     reference = _references(found)[rows]
     marked = [names[j] + " ◂" * int(own) for j, own in zip(rows, reference, strict=True)]
-    width = max(width_of(name) for name in marked) / 72.0
+    width = max(text_width(name) for name in marked) / 72.0
     test, change = side_by_side(ax, 2, 6.4 + width, 1.4 + 0.27 * len(rows))
 
     plain_axes(test)
     value = np.array(found.table["statistic"], dtype=np.float64)[rows]
-    off = np.array(found.table["pvalue"])[rows] <= LEVEL
+    off = np.array(found.table["pvalue"])[rows] <= TEST_LEVEL
     test.set_xlim(0.0, 1.08 * max(float(np.nanmax(value)), 1.0))
     marks(test, value, off, "D", VERMILION, "_rejected")
     marks(test, value, ~off, "o", BLUE, "_kept")
@@ -108,7 +118,7 @@ def baselines(
     test.set_yticks(range(len(rows)), marked, parse_math=False)
     key: list[Artist] = []
     if off.any():
-        key.append(key_mark("D", VERMILION, f"rejected at level {LEVEL:g}"))
+        key.append(key_mark("D", VERMILION, f"rejected at level {TEST_LEVEL:g}"))
     if not off.all():
         key.append(key_mark("o", BLUE, "not rejected"))
     key.append(key_mark("s", MUTED, "mean change"))
@@ -146,7 +156,7 @@ def _references(found: BaselineSensitivity) -> Mask:
 
 
 def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> None:
-    """Draw how far each baseline moves repaired probabilities, where a repair exists."""
+    """Draw how far each baseline moves recalibrated probabilities, where a recalibration exists."""
     plain_axes(ax)
     mean, most = np.array(
         [found.table["mean_change"], found.table["largest_change"]], dtype=np.float64
@@ -169,7 +179,7 @@ def _draw_changes(ax: Axes, found: BaselineSensitivity, rows: Sequence[int]) -> 
     beside(ax, np.where(reference, "reference", words).tolist())
     plain_ticks(ax, log=True)
     ax.set_xlabel("Change of a probability (log scale)")
-    heading(ax, "The repaired probabilities", "against the reference: mean and largest")
+    heading(ax, "The recalibrated probabilities", "against the reference: mean and largest")
 
 
 COLUMNS = ((62.0, "parameters"), (128.0, "enough? p"))
@@ -183,9 +193,9 @@ RING: dict[str, Any] = {
 }
 
 
-@drawn
-def ladder(
-    result: Ladder | Assessment,
+@styled_figure
+def nested_models(
+    result: NestedModels | Assessment,
     *,
     ax: Place = None,
     numbers: bool = True,
@@ -195,8 +205,8 @@ def ladder(
 
     Parameters
     ----------
-    result : Ladder or Assessment
-        What `mcllo.ladder` or `mcllo.assess` returned.
+    result : NestedModels or Assessment
+        What `mcllo.nested_models` or `mcllo.assess` returned.
     ax : Axes, Figure or SubFigure, optional
         Where to draw; a new figure when not given.
     numbers : bool
@@ -209,14 +219,20 @@ def ladder(
     Axes
         One row for each model, from the predictions as they are to the largest.
 
+    See Also
+    --------
+    mcllo.nested_models : What is drawn.
+    parameters : The parameters of the MCLLO model.
+    baselines : The statistic with every class as the baseline.
+
     Examples
     --------
     >>> import mcllo
     >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
-    >>> ladder(a).get_xlabel()
+    >>> nested_models(a).get_xlabel()
     'Likelihood ratio statistic'
     """
-    found = ladder_in(result)
+    found = nested_models_in(result)
     rows = found.rows
     place, ax = ax, one_axes(ax, 7.2 if numbers else 4.9, 1.15 + 0.3 * len(rows))
     plain_axes(ax)
@@ -227,7 +243,7 @@ def ladder(
     places, off = np.arange(len(rows)), np.array([row.rejected for row in rows], dtype=bool)
     ax.barh(places, chance, height=0.62, color=BAND, lw=0, zorder=1, label="_chance")
     ax.hlines(places, 0.0, gain, color=FAINT, lw=1.4, zorder=2, label="_gains")
-    held = np.array([is_held(row, found.alpha) for row in rows], dtype=bool)
+    held = np.array([is_kept_by_closed_testing(row, found.alpha) for row in rows], dtype=bool)
     marks(ax, gain, off, "D", VERMILION, "_rejected")
     marks(ax, gain, ~off & ~held, "o", BLUE, "_kept")
     marks(ax, gain, held, "o", BLUE, "_held", "white")
@@ -252,28 +268,28 @@ def ladder(
     key.append(Line2D([], [], color=INK, label="the smallest", **RING))
     key.append(Patch(facecolor=BAND, label="chance alone"))
     words = [f"{found.skipped[:1].upper()}{found.skipped[1:]}." if found.skipped else ""]
-    words.append(caption_of("ladder", found) if caption else "")
+    words.append(caption_of("nested_models", found) if caption else "")
     footer(ax, words, key, place)
     return ax
 
 
-def is_held(row: LadderRow, alpha: float) -> bool:
+def is_kept_by_closed_testing(row: NestedModelRow, alpha: float) -> bool:
     """Whether closed testing keeps a model whose own p-value is below the level."""
     return not row.rejected and row.larger is not None and row.larger_pvalue <= alpha
 
 
-def ladder_in(result: Ladder | Assessment) -> Ladder:
-    """Return the ladder of an assessment, or the ladder itself."""
-    if isinstance(result, Ladder):
+def nested_models_in(result: NestedModels | Assessment) -> NestedModels:
+    """Return the nested models of an assessment, or the nested models themselves."""
+    if isinstance(result, NestedModels):
         return result
-    found = result.details.ladder
+    found = result.details.nested_models
     if found is None:
-        why = result.details.skipped["ladder"]
-        raise InputError(f"result must have a ladder; it was left out here: {why}.")
+        why = result.details.skipped["nested_models"]
+        raise InputError(f"result must have nested models; they were left out here: {why}.")
     return found
 
 
-def enough(row: LadderRow) -> str:
+def enough(row: NestedModelRow) -> str:
     """Return the p-value of "this model is enough" as a word; a bound says so."""
     if row.larger is None:
         return "-"

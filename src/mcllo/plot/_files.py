@@ -15,9 +15,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._ground.files import StrPath, replacing
+from .._ground.atomic_files import StrPath, replace_atomically
 from ..exceptions import InputError, Phrase
-from ._layout import settled
+from ._layout import fixed_layout
 from ._style import THEMED, look
 
 FORMATS = ("svg", "png", "pdf")
@@ -27,20 +27,20 @@ NO_DATES: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": "mcllo", "Producer": "mcllo"},
 }
 
-JOINS = 'style="stroke-linejoin: round; stroke-linecap: butt"'
+LINE_JOIN_STYLE = 'style="stroke-linejoin: round; stroke-linecap: butt"'
 """What matplotlib says in a style sheet, which would reach the rest of a page."""
-NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+NOT_XML_CHARS = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 """Characters that no XML may hold: most control characters, and halves of characters."""
 
 
 def save(figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.0) -> None:
-    """Write a figure as SVG, PNG or PDF, told by the name of the file.
+    """Write a figure as SVG, PNG or PDF, by the ending of the file's name.
 
     Parameters
     ----------
     figure : Figure, Axes or list of Axes
         What a function of this module returned, or its figure.
-    path : str or path
+    path : path-like
         Name that ends in ``.svg``, ``.png`` or ``.pdf``.
     dpi : float
         Dots per inch of a PNG.
@@ -48,7 +48,24 @@ def save(figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.
     Raises
     ------
     InputError
-        For another ending.
+        When the name has another ending.
+
+    See Also
+    --------
+    to_svg : A string, for a page.
+    reliability : One of the figures.
+    caption : How to read a figure, in words.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import mcllo
+    >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(mcllo.plot.parameters(a.fit), Path(folder) / "parameters.svg")
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['parameters.svg']
     """
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in FORMATS:
@@ -58,8 +75,8 @@ def save(figure: Figure | Axes | list[Axes], path: StrPath, *, dpi: float = 200.
             value=Path(path).name,
             remedy="Choose one of these.",
         )
-    content = _drawn(figure, kind, dpi, "mcllo")
-    with replacing(path) as temporary:
+    content = _render(figure, kind, dpi, "mcllo")
+    with replace_atomically(path) as temporary:
         temporary.write_bytes(content)
 
 
@@ -84,17 +101,35 @@ def to_svg(
         Take colours from the page where it sets ``--mcllo-ink``, ``--mcllo-muted``,
         ``--mcllo-faint``, ``--mcllo-band``, ``--mcllo-paper``, ``--mcllo-blue`` or
         ``--mcllo-vermilion``.
+
+    Returns
+    -------
+    str
+        The element, without an XML declaration.
+
+    See Also
+    --------
+    save : A file instead.
+    caption : How to read a figure, in words.
+    mcllo.report : A page with all figures.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
+    >>> to_svg(mcllo.plot.parameters(a.fit), alt="delta and gamma")[:4]
+    '<svg'
     """
-    text = _drawn(figure, "svg", 72.0, salt).decode("utf-8")
+    text = _render(figure, "svg", 72.0, salt).decode("utf-8")
     text = re.sub(r"\s*<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
     text = re.sub(r"<[a-z][^>]*>", lambda tag: _page_tag(tag[0], used, themed), text)
-    alt = escape(NO_XML.sub("", alt))
+    alt = escape(NOT_XML_CHARS.sub("", alt))
     label = f'role="img" aria-label="{alt}"' if alt else 'aria-hidden="true"'
-    return text.replace("<svg", f"<svg {label} {JOINS}", 1)
+    return text.replace("<svg", f"<svg {label} {LINE_JOIN_STYLE}", 1)
 
 
-def figure_of(figure: Figure | Axes | list[Axes]) -> Figure:
+def find_figure(figure: Figure | Axes | list[Axes]) -> Figure:
     """Return the figure that holds these axes."""
     first = figure[0] if isinstance(figure, list) else figure
     whole = first if isinstance(first, Figure) else first.get_figure(root=True)
@@ -103,9 +138,9 @@ def figure_of(figure: Figure | Axes | list[Axes]) -> Figure:
     return whole
 
 
-def _drawn(figure: Figure | Axes | list[Axes], kind: str, dpi: float, salt: str) -> bytes:
-    target, whole = BytesIO(), figure_of(figure)
-    with look(**{"svg.hashsalt": salt}), settled(whole):
+def _render(figure: Figure | Axes | list[Axes], kind: str, dpi: float, salt: str) -> bytes:
+    target, whole = BytesIO(), find_figure(figure)
+    with look(**{"svg.hashsalt": salt}), fixed_layout(whole):
         whole.savefig(target, format=kind, dpi=dpi, metadata=NO_DATES[kind])
     return target.getvalue()
 

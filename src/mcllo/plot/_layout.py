@@ -3,14 +3,15 @@
 Figures are `OwnFigure`, unknown to pyplot until `_show` offers them: none needs a screen. A place
 that was given (axes, several of them, or a part of a figure) is filled and never resized.
 
-=============  =================================================================================
-`one_axes`     one axes: new, given, or in a part of a figure
+============================================  ======================================================
+`one_axes`                                    one axes: new, given, or in a part of a figure
 `side_by_side` several that share their rows
-`two_by_two`   four that share nothing
-`panels`       a grid that shares both axes
-`footer`       the key and words: under a figure of ours, at the foot of a part of a figure, or
-               inside axes that were given, where they cover nothing if there is such a place
-=============  =================================================================================
+`two_by_two`                                  four that share nothing
+`panels`                                      a grid that shares both axes
+`footer`                                      the key and words: under a figure of ours, at the foot
+                                              of a part of a figure, or inside axes that were given,
+                                              where they cover nothing if there is such a place
+============================================  ======================================================
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from numpy.typing import NDArray
 
 from ..exceptions import InputError
 from ._show import OwnAxes
-from ._style import INK, MUTED, PAPER, SMALL, TITLE, note, unit_ticks
-from ._words import width_of
+from ._style import INK, MUTED, PAPER, SMALL_PT, TITLE_PT, note, unit_ticks
+from ._words import text_width
 
 Place = Axes | Figure | SubFigure | None
 """Where one axes may stand: in a new figure, as given, or in a part of a figure."""
 Places = Sequence[Axes] | NDArray[Any] | Figure | SubFigure | None
 """The same of several axes."""
-MANY_PANELS = 3
+MAX_LARGE_PANELS = 3
 """Panels beyond which each is small."""
 
 
@@ -56,7 +57,7 @@ class OwnFigure(Figure):
 
 
 @contextmanager
-def settled(figure: Figure) -> Iterator[None]:
+def fixed_layout(figure: Figure) -> Iterator[None]:
     """Keep the parts of a figure of ours in place, at rounded positions.
 
     The solver of the layout starts from where the parts are, so that a figure drawn before would
@@ -151,7 +152,7 @@ def given_axes(ax: Any, n_panels: int) -> list[Axes]:
     return axes[:n_panels]
 
 
-def n_given(ax: Places) -> int | None:
+def count_axes(ax: Places) -> int | None:
     """Return how many axes were given; None where there is no limit."""
     if ax is None or isinstance(ax, FigureBase):
         return None
@@ -183,7 +184,7 @@ def label_outer(axes: Sequence[Axes], x: str, y: str) -> None:
         )
         ax.set(xlabel=x if last else "", ylabel=y if first else "")
         ax.tick_params(labelbottom=last, labelleft=first)
-        if len(axes) > MANY_PANELS:
+        if len(axes) > MAX_LARGE_PANELS:
             unit_ticks(ax, 2)
 
 
@@ -194,10 +195,10 @@ def heading(ax: Axes, title: str, below: str = "") -> None:
         title,
         loc="left",
         y=1.0,
-        fontsize=TITLE,
+        fontsize=TITLE_PT,
         fontweight="bold",
         color=INK,
-        pad=7 + 1.45 * SMALL * lines,
+        pad=7 + 1.45 * SMALL_PT * lines,
         parse_math=False,
     )
     if below:
@@ -209,7 +210,7 @@ def side_legend(ax: Axes, handles: Sequence[Artist], names: Sequence[str]) -> No
     place: dict[str, Any] = {"loc": "best"}
     if isinstance(ax.get_figure(), OwnFigure):
         place = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0), "borderaxespad": 0.0}
-    legend = ax.legend(handles, names, handlelength=3.2, fontsize=SMALL, **place)
+    legend = ax.legend(handles, names, handlelength=3.2, fontsize=SMALL_PT, **place)
     for text in legend.get_texts():
         text.set(parse_math=False, color=INK)
 
@@ -236,14 +237,14 @@ def footer(
             _given_footer(several, text, key)
         return
     width, height = figure.get_size_inches()
-    text, left = wrapped(text, width), 0.1 / width
-    caption = (1.52 * SMALL * (text.count("\n") + 1) + 4) / 72 if text else 0.04
+    text, left = wrap_small_text(text, width), 0.1 / width
+    caption = (1.52 * SMALL_PT * (text.count("\n") + 1) + 4) / 72 if text else 0.04
     foot = caption + (0.3 if key else 0.0)
     height += foot
     figure.set_size_inches(width, height)
     figure.engine.set(rect=(0.0, foot / height, 1.0, 1.0 - foot / height))
     if text:
-        look |= {"va": "bottom", "fontsize": SMALL, "parse_math": False}
+        look |= {"va": "bottom", "fontsize": SMALL_PT, "parse_math": False}
         figure.text(left, 0.07 / height, text, **look)
     if key:
         figure.legend(
@@ -265,10 +266,10 @@ def _part_footer(place: Figure | SubFigure, text: str, key: Sequence[Artist]) ->
         handles=list(key),
         loc="outside lower left",
         ncols=max(1, len(key)),
-        title=wrapped(text, inches) or None,
-        title_fontproperties={"size": SMALL},
+        title=wrap_small_text(text, inches) or None,
+        title_fontproperties={"size": SMALL_PT},
         alignment="left",
-        fontsize=SMALL,
+        fontsize=SMALL_PT,
         labelcolor=INK,
         handletextpad=0.5,
         columnspacing=1.6,
@@ -282,7 +283,7 @@ def _given_footer(axes: Sequence[Axes], text: str, key: Sequence[Artist]) -> Non
     root, ends = lowest.get_figure(root=True), [ax.get_window_extent() for ax in axes]
     dpi = 100.0 if root is None else root.dpi
     inches = (max(end.x1 for end in ends) - lowest.get_window_extent().x0) / dpi
-    text, one = wrapped(text, inches), len(axes) == 1
+    text, one = wrap_small_text(text, inches), len(axes) == 1
     look: dict[str, Any] = {"va": "top", "color": MUTED, "linespacing": 1.3}
     lines = text.count("\n") + 1 if text else 0
     if lines:
@@ -290,7 +291,7 @@ def _given_footer(axes: Sequence[Axes], text: str, key: Sequence[Artist]) -> Non
     if key and one:
         _mark_occupied(lowest)
         frame: dict[str, Any] = {"frameon": True, "framealpha": 0.85, "facecolor": PAPER}
-        frame |= {"edgecolor": "none", "labelcolor": INK, "fontsize": SMALL}
+        frame |= {"edgecolor": "none", "labelcolor": INK, "fontsize": SMALL_PT}
         zero = lowest.transAxes.inverted().transform(lowest.transData.transform((0.0, 0.0)))[1]
         foot = float(zero) if 0.0 < zero < 0.3 else 0.0  # below it are bars
         frame |= {"loc": "best", "bbox_to_anchor": (0.0, foot, 1.0, 1.0 - foot)}
@@ -298,9 +299,11 @@ def _given_footer(axes: Sequence[Axes], text: str, key: Sequence[Artist]) -> Non
     if not one:  # wider than its axes, which must make room for its height alone
         room = "\n".join([" "] * (lines + 2 * bool(key)))
         note(lowest, room, (0.0, 0.0), (0, -38), **look)
-        below = offset_copy(lowest.transAxes, root, 0.0, -38 - 1.52 * SMALL * lines, units="points")
+        below = offset_copy(
+            lowest.transAxes, root, 0.0, -38 - 1.52 * SMALL_PT * lines, units="points"
+        )
         beside: dict[str, Any] = {"handletextpad": 0.5, "columnspacing": 1.6, "ncols": len(key)}
-        beside |= {"bbox_transform": below, "borderaxespad": 0.0, "fontsize": SMALL}
+        beside |= {"bbox_transform": below, "borderaxespad": 0.0, "fontsize": SMALL_PT}
         if key:
             lowest.legend(
                 handles=list(key), loc="upper left", bbox_to_anchor=(0.0, 0.0), **beside
@@ -319,10 +322,10 @@ def _mark_occupied(ax: Axes) -> None:
         ax.add_line(Line2D(*np.vstack(corners).T, ls="none", label="_occupied"))
 
 
-def wrapped(text: str, inches: float) -> str:
+def wrap_small_text(text: str, inches: float) -> str:
     """Return small text in lines of at most this length."""
-    for most in range(max(24, int(inches * 72 / (0.53 * SMALL))), 23, -2):
+    for most in range(max(24, int(inches * 72 / (0.53 * SMALL_PT))), 23, -2):
         lines = textwrap.wrap(text, most)
-        if all(width_of(line) * SMALL / TITLE < 72 * inches - 8.0 for line in lines):
+        if all(text_width(line) * SMALL_PT / TITLE_PT < 72 * inches - 8.0 for line in lines):
             break
     return "\n".join(lines)

@@ -19,15 +19,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from .._ground.formatting import format_count
 from .._ground.results import Floats
-from .._ground.text import format_count
 from .._monitor.history import changes, single, then_and_now
 from .._monitor.monitor import Monitor
 from .._monitor.status import MonitorStatus
 from .._monitor.store import Record
 from ..exceptions import InputError
 from ._layout import Places, footer, heading, two_by_two
-from ._show import drawn
+from ._show import styled_figure
 from ._style import (
     BAND,
     BLUE,
@@ -37,7 +37,7 @@ from ._style import (
     MARKERS,
     MUTED,
     SERIES,
-    SMALL,
+    SMALL_PT,
     VERMILION,
     plain_axes,
     unit_axes,
@@ -45,15 +45,15 @@ from ._style import (
 from ._words import caption as caption_of
 from ._words import shown_all
 
-MOST_CLASSES = 4
+MAX_SHOWN_CLASSES = 4
 LOG_10 = math.log(10.0)
-HIGHEST = 3.0
+MAX_THRESHOLDS_SHOWN = 3.0
 """So many times the larger threshold, in logarithms, is the top of the scale."""
-FEWEST_ROWS = 20
+MIN_ROWS_IN_BIN = 20
 """Rows of a bin that is drawn."""
 
 
-@drawn
+@styled_figure
 def monitor(monitor: Monitor, *, ax: Places = None, caption: bool = False) -> list[Axes]:
     """Draw what a monitor has seen, in four panels.
 
@@ -70,6 +70,24 @@ def monitor(monitor: Monitor, *, ax: Places = None, caption: bool = False) -> li
     -------
     list of Axes
         Evidence, size, shares, reliability.
+
+    See Also
+    --------
+    mcllo.Monitor : What is drawn.
+    mcllo.MonitorStatus : The same in words.
+    reliability : Rows instead of batches.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> watch = mcllo.Monitor.start(classes=["cat", "dog"])
+    >>> for day in range(3):
+    ...     probs = rng.dirichlet([1, 1], size=200)
+    ...     status = watch.add(probs, ["cat", "dog"] * 100, batch=f"day {day}")
+    >>> len(monitor(watch))
+    4
     """
     records = monitor.records()
     if not records:
@@ -111,12 +129,12 @@ def _draw_evidence(ax: Axes, records: Sequence[Record], status: MonitorStatus) -
         ax.plot(x, y, color=colour, ls=dash, label=label, **dots)
         ax.axhline(threshold / LOG_10, color=colour, lw=0.9, ls=(0, (1, 2)), label="_threshold")
         top = max(top, float(y.max()), threshold / LOG_10)
-    most = HIGHEST * max(math.log(status.run_length), -math.log(status.alpha)) / LOG_10
+    most = MAX_THRESHOLDS_SHOWN * max(math.log(status.run_length), -math.log(status.alpha)) / LOG_10
     now = f"; largest: {_power(top, None)}" if top > most else ""
     ax.set_ylim(max(-1.5, ax.get_ylim()[0]), min(top, most) * 1.12 + 0.2)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.yaxis.set_major_formatter(FuncFormatter(_power))
-    ax.legend(loc="upper left", fontsize=SMALL, labelcolor=INK)
+    ax.legend(loc="upper left", fontsize=SMALL_PT, labelcolor=INK)
     decides = "detector" if status.rule == "change" else "evidence"
     heading(ax, "Evidence", f"dotted: thresholds; alarm by the {decides}{now}")
 
@@ -153,14 +171,14 @@ def _draw_shares(
     names = shown_all([share.label for share in status.classes])
     x = np.arange(1, len(records) + 1)
     ax.axhline(0.0, color=MUTED, lw=0.8, label="_none")
-    for k, j in enumerate(order[:MOST_CLASSES]):
+    for k, j in enumerate(order[:MAX_SHOWN_CLASSES]):
         look: dict[str, Any] = {"color": SERIES[k], "ls": DASHES[k], "label": names[j], "lw": 1.1}
         if len(x) <= 30:
             look |= {"marker": MARKERS[k], "markersize": 3.5}
         ax.plot(x, off[in_time, j], **look)
-    reach = float(np.quantile(np.abs(off[:, order[:MOST_CLASSES]]), 0.99)) * 1.6 + 0.5
+    reach = float(np.quantile(np.abs(off[:, order[:MAX_SHOWN_CLASSES]]), 0.99)) * 1.6 + 0.5
     ax.set_ylim(-reach, reach)
-    ax.legend(loc="upper left", fontsize=SMALL, ncols=2, labelcolor=INK, columnspacing=1.2)
+    ax.legend(loc="upper left", fontsize=SMALL_PT, ncols=2, labelcolor=INK, columnspacing=1.2)
     ax.set_ylabel("percentage points")
     by = "batch by batch" if in_time == sorted(in_time) else "batches in the order of their time"
     heading(ax, "Classes: came true less predicted", f"{by}; most evidence first")
@@ -171,7 +189,7 @@ def _draw_reliability(ax: Axes, records: list[Record], status: MonitorStatus) ->
     words = ("before", "since") if status.since > 1 else ("", "all batches")
     ax.plot([0.0, 1.0], [0.0, 1.0], color=FAINT, lw=1.0, label="_diagonal")
     for bins, colour, marker, word in zip(parts, (MUTED, VERMILION), "oD", words, strict=True):
-        shown = bins[0] >= FEWEST_ROWS
+        shown = bins[0] >= MIN_ROWS_IN_BIN
         if word and shown.any():
             n, sure, right = bins[:, shown]
             rows = format_count(float(bins[0].sum()))
@@ -183,7 +201,7 @@ def _draw_reliability(ax: Axes, records: list[Record], status: MonitorStatus) ->
             ax.errorbar(sure / n, right / n, error, fmt="none", ecolor=colour, lw=0.8, alpha=0.7)
     unit_axes(ax)
     ax.set(xlabel="Probability of the most probable class", ylabel="Share that came true")
-    ax.legend(loc="upper left", fontsize=SMALL, labelcolor=INK)
+    ax.legend(loc="upper left", fontsize=SMALL_PT, labelcolor=INK)
     heading(ax, "Reliability, then and now", "lines: 95 % intervals, each by itself")
 
 
@@ -214,6 +232,6 @@ def _time_axis(
         left = status.since > 0.5 * n
         ax.annotate(
             "since about here", (status.since - 0.5, 0.02), (-4 if left else 4, 0),
-            xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=SMALL,
+            xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=SMALL_PT,
             color=MUTED, ha="right" if left else "left", va="bottom", annotation_clip=False,
         )  # fmt: skip

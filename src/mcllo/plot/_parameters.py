@@ -10,23 +10,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from .._assessment.text import departure_sizes
+from .._assessment.report_text import departure_sizes
 from .._fit.fit import MCLLOFit
 from .._fit.map import MCLLOMap
 from .._ground.results import Floats
 from ._layout import Place, Places, footer, given_axes, heading, one_axes, side_legend
 from ._scales import Estimates, draw_forest, forest_key, plain_ticks
-from ._show import drawn
+from ._show import styled_figure
 from ._style import DASHES, FAINT, MUTED, SERIES, plain_axes, row_axes, unit_axes
 from ._words import caption as caption_of
-from ._words import shown, shown_all, width_of
+from ._words import fit_label, shown_all, text_width
 
 MAX_CLASSES = 20
-FARTHEST_TAU, FARTHEST_GAMMA = np.log(1000.0), 10.0
-"""Distances from the identity beyond which an estimate is an arrow."""
+MAX_ABS_TAU = np.log(1000.0)  # beyond, an estimate is an arrow
+MAX_GAMMA_DISTANCE = 10.0  # the same, from the slope 1
 
 
-@drawn
+@styled_figure
 def parameters(
     fit: MCLLOFit,
     *,
@@ -40,7 +40,7 @@ def parameters(
     Parameters
     ----------
     fit : MCLLOFit
-        As in ``assessment.fit`` or ``calibrator.fit_``.
+        A fitted map, such as ``assessment.fit`` or ``calibrator.fit_``.
     ax : Axes, two Axes, Figure or SubFigure, optional
         Where to draw, one axes divided in two; a new figure when not given.
     max_classes : int
@@ -55,6 +55,12 @@ def parameters(
     list of Axes
         That of delta and that of gamma.
 
+    See Also
+    --------
+    calibration_map : What the parameters do to a probability.
+    mcllo.MCLLOFit : What is drawn.
+    mcllo.profile_intervals : Intervals from the likelihood itself.
+
     Examples
     --------
     >>> import mcllo
@@ -64,20 +70,20 @@ def parameters(
     """
     rows, names = worst(fit, max_classes, order), shown_all(fit.compared)
     labels = [names[j] for j in rows]
-    beside = max(width_of(label) for label in labels) / 72.0
+    beside = max(text_width(label) for label in labels) / 72.0
     whole, pair = _halves(ax, 6.0 + beside, 1.4 + 0.27 * len(rows))
     interval = fit.confidence_interval()
     (low, high), (flat, steep) = interval.tau[rows].T, interval.gamma[rows].T
-    shift = Estimates(fit.tau[rows], low, high, 0.0, FARTHEST_TAU)
-    slope = Estimates(fit.gamma[rows], flat, steep, 1.0, FARTHEST_GAMMA)
+    shift = Estimates(fit.tau[rows], low, high, 0.0, MAX_ABS_TAU)
+    slope = Estimates(fit.gamma[rows], flat, steep, 1.0, MAX_GAMMA_DISTANCE)
     left = _forest(pair[0], shift, labels, log=True)
     right = _forest(pair[1], slope, [""] * len(rows), log=False)
     left.set_xlabel("delta (log scale)")
     right.set_xlabel("gamma")
     ours = ax is None or isinstance(ax, FigureBase)
     heading(left, "Shift", "above 1: more likely than predicted" if ours else "")
-    heading(right, "Slope", "below 1: too extreme; above: too timid" if ours else "")
-    words = [f"Each class against the baseline, {shown(fit.baseline)}.", _status(fit)]
+    heading(right, "Slope", "below 1: over-, above: underconfident" if ours else "")
+    words = [f"Each class against the baseline, {fit_label(fit.baseline)}.", _status(fit)]
     if len(rows) < len(names):
         few = f"{len(rows)} of {len(names)} classes"
         words.append(f"{few}." if order else f"The {few} farthest from 1, in standard errors.")
@@ -86,7 +92,7 @@ def parameters(
     return [left, right]
 
 
-@drawn
+@styled_figure
 def calibration_map(
     fit: MCLLOFit,
     *,
@@ -94,14 +100,14 @@ def calibration_map(
     order: Sequence[Hashable] = (),
     caption: bool = False,
 ) -> Axes:
-    """Draw what the repair does to a probability, class by class.
+    """Draw what the recalibration does to a probability, class by class.
 
     Of many classes, those farthest from the identity are coloured and the others grey.
 
     Parameters
     ----------
     fit : MCLLOFit
-        As in ``assessment.fit`` or ``calibrator.fit_``.
+        A fitted map, such as ``assessment.fit`` or ``calibrator.fit_``.
     ax : Axes, Figure or SubFigure, optional
         Where to draw; a new figure when not given.
     order : sequence of labels
@@ -114,12 +120,18 @@ def calibration_map(
     Axes
         One curve for each class other than the baseline.
 
+    See Also
+    --------
+    parameters : The numbers behind the curves, with intervals.
+    ternary : Three classes at once.
+    mcllo.MCLLOFit : What is drawn.
+
     Examples
     --------
     >>> import mcllo
     >>> a = mcllo.assess([[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]], [0, 0, 1, 1], seed=0)
     >>> calibration_map(a.fit).get_ylabel()
-    'After repair'
+    'After recalibration'
     """
     names, coloured = shown_all(fit.compared), worst(fit, len(SERIES), order)
     longest, place = max(len(names[j]) for j in coloured), ax
@@ -141,9 +153,9 @@ def calibration_map(
         key.append(Line2D([], [], color=FAINT, lw=0.9))
         entries.append(f"{len(others)} others")
     ax.set_xlabel("As predicted")
-    ax.set_ylabel("After repair")
-    base = shown(fit.baseline, 16)
-    heading(ax, "What the repair does", f"share of a class among the two, it and {base}")
+    ax.set_ylabel("After recalibration")
+    base = fit_label(fit.baseline, 16)
+    heading(ax, "What the recalibration does", f"share of a class among the two, it and {base}")
     side_legend(ax, key, entries)
     footer(ax, [_status(fit), caption_of("calibration_map", fit) if caption else ""], place=place)
     return ax

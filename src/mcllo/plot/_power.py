@@ -1,9 +1,9 @@
-"""Power studies: how often miscalibration is found, and ECE before and after the repair.
+"""Power studies: how often miscalibration is found, and ECE before and after the recalibration.
 
 =================  ==============================================================================
 `power`            how often calibration was rejected
 `ece_boxplot`      ECE of every repetition, before and after
-`ece_difference`   by how much the repair lowers the mean ECE
+`ece_difference`   by how much the recalibration lowers the mean ECE
 =================  ==============================================================================
 """
 
@@ -18,20 +18,20 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from .._ground.formatting import format_count
 from .._ground.results import Floats
-from .._ground.text import format_count
 from ..exceptions import InputError
 from ..simulate._study import PowerCell, PowerStudy
 from ._layout import Place, footer, heading, one_axes, side_legend
 from ._scales import log_ticks, tick_word
-from ._show import drawn
+from ._show import styled_figure
 from ._style import BLUE, DASHES, GREEN, INK, MARKERS, MUTED, SERIES, plain_axes, set_ticks
 from ._words import caption as caption_of
 
-WHISKERS = (2.5, 97.5)
+WHISKER_PERCENTILES = (2.5, 97.5)
 
 
-@drawn
+@styled_figure
 def power(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes:
     """Draw how often calibration was rejected: against delta, a line per n, or against n.
 
@@ -47,7 +47,30 @@ def power(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes
     Returns
     -------
     Axes
-        Bands are the 95 % intervals of the simulation.
+        Of the rates; bands are the 95 % intervals of the simulation.
+
+    See Also
+    --------
+    ece_boxplot : The calibration error of the same repetitions.
+    ece_difference : By how much recalibration lowers it.
+    mcllo.simulate.power : Makes what is drawn.
+
+    Notes
+    -----
+    Figure 2 of [1]_ is this figure.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> from mcllo import simulate
+    >>> study = simulate.power(n_samples=100, delta_1=(1.0, 1.4), n_classes=3, reps=10, seed=5)
+    >>> power(study).get_xlabel()
+    'delta of the first class (1: the predictions are calibrated)'
     """
     place, ax = ax, one_axes(ax, 6.4, 4.4)
     plain_axes(ax)
@@ -60,7 +83,7 @@ def power(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes
     return ax
 
 
-@drawn
+@styled_figure
 def ece_boxplot(
     study: PowerStudy,
     *,
@@ -89,6 +112,31 @@ def ece_boxplot(
     -------
     Axes
         Two boxes for each setting.
+
+    See Also
+    --------
+    ece_difference : The mean instead of the distribution.
+    power : How often the test rejects.
+    mcllo.simulate.power : Makes what is drawn.
+
+    Notes
+    -----
+    Figure 3 of [1]_ is this figure with ``outliers=True``.
+
+    Figure 3 of [1]_ is this figure with ``outliers=True``.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> from mcllo import simulate
+    >>> study = simulate.power(n_samples=100, delta_1=(1.0, 1.4), n_classes=3, reps=10, seed=5)
+    >>> ece_boxplot(study).get_ylabel()
+    'ECE (probability)'
     """
     place, ax = ax, one_axes(ax, 6.0, 4.2)
     plain_axes(ax)
@@ -111,7 +159,7 @@ def ece_boxplot(
     return ax
 
 
-@drawn
+@styled_figure
 def ece_difference(study: PowerStudy, *, ax: Place = None, caption: bool = False) -> Axes:
     """Draw by how much recalibration lowers the mean calibration error: against delta, or n.
 
@@ -127,7 +175,32 @@ def ece_difference(study: PowerStudy, *, ax: Place = None, caption: bool = False
     Returns
     -------
     Axes
-        Bands are the 95 % intervals of the simulation.
+        Of the differences; bands are the 95 % intervals of the simulation.
+
+    See Also
+    --------
+    ece_boxplot : The distribution instead of the mean.
+    power : How often the test rejects.
+    mcllo.simulate.power : Makes what is drawn.
+
+    Notes
+    -----
+    Figure 4 of [1]_ is this figure.
+
+    Figure 4 of [1]_ is this figure.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> from mcllo import simulate
+    >>> study = simulate.power(n_samples=100, delta_1=(1.0, 1.4), n_classes=3, reps=10, seed=5)
+    >>> ece_difference(study).get_xlabel()
+    'delta of the first class (1: the predictions are calibrated)'
     """
     place, ax = ax, one_axes(ax, 6.4, 4.4)
     plain_axes(ax)
@@ -184,7 +257,7 @@ def draw_boxes(
         values,
         positions=np.arange(len(values)) + side,
         widths=0.32,
-        whis=1.5 if outliers else WHISKERS,
+        whis=1.5 if outliers else WHISKER_PERCENTILES,
         showfliers=outliers,
         patch_artist=True,
         manage_ticks=False,

@@ -13,11 +13,11 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from .._ground.formatting import format_number
 from .._ground.results import Floats
-from .._ground.text import format_number
 from ._style import BLUE, MUTED, VERMILION, Mask, key_mark, marks, set_ticks
 
-LONGEST = 4.0
+MAX_HALF_WIDTHS = 4.0
 """Half an interval may take this many times the median half before it is cut."""
 
 
@@ -40,7 +40,7 @@ class Estimates:
         """Ends of the axis: all estimates, their intervals unless huge, and the reference."""
         half = np.maximum(self.value - self.low, self.high - self.value)
         usual = float(np.nanmedian(half)) if np.isfinite(half).any() else 0.0
-        reach = np.minimum(np.nan_to_num(half), LONGEST * usual)
+        reach = np.minimum(np.nan_to_num(half), MAX_HALF_WIDTHS * usual)
         ends = np.concatenate([self.value - reach, self.value + reach, [self.reference]])
         low = max(float(ends.min()), self.reference - self.cap)
         high = min(float(ends.max()), self.reference + self.cap)

@@ -1,4 +1,5 @@
-"""Several sets of predictions on one reliability diagram: models, or one model and its repairs.
+"""Several sets of predictions on one reliability diagram: models, or one model and its
+recalibrations.
 
 ==========  ======================================================================================
 line        one for each set, told by colour, dashes and marks: through the bins (the area of a mark
@@ -21,20 +22,20 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from .._assessment.assessment import Assessment
-from .._ground.text import format_number
+from .._ground.formatting import format_number
 from .._input.predictions import Predictions
 from .._workflows.comparison import Comparison
-from .._workflows.recommend import NOTHING
+from .._workflows.recommend import UNCALIBRATED
 from ..exceptions import InputError
 from ..metrics._bins import Binning, NBins
 from ..metrics._isotonic import pooled_predictions
 from ..metrics._reliability import ReliabilityCurve, reliability_curve
 from ..metrics._smooth import smooth_curve
-from ._curves import LARGEST, SMALLEST, draw_agreement, short_count
+from ._curves import MAX_POINT_AREA, MIN_POINT_AREA, draw_agreement, short_count
 from ._style import DASHES, MARKERS, SERIES, plain_axes, set_ticks, unit_axes
 from ._words import shown_all
 
-FEW = 3
+MAX_SETS_WITH_BANDS = 3
 """Sets up to which smooth curves have bands."""
 
 
@@ -52,12 +53,12 @@ class Line(NamedTuple):
         return f"{self.name}: ECE {format_number(self.ece)}"
 
 
-def lines_of(
+def collect_lines(
     result: Mapping[str, Assessment] | Comparison, n_bins: NBins, binning: Binning
 ) -> list[Line]:
     """Return the sets to draw: assessments by name, or a comparison's rows before and after."""
     if isinstance(result, Comparison):
-        ranked = sorted(result.ranked, key=lambda row: row.method != NOTHING)
+        ranked = sorted(result.ranked, key=lambda row: row.method != UNCALIBRATED)
         sets = [(row.method, result.recalibrated[row.method], row.ece) for row in ranked]
         sets = [(name.replace("_", " "), rows, ece) for name, rows, ece in sets[: len(SERIES)]]
     else:
@@ -86,7 +87,7 @@ def draw_lines(ax: Axes, lines: list[Line], curve: str) -> list[Artist]:
             used = line.bins.counts > 0.0
             share = np.sqrt(line.bins.counts[used] / line.bins.counts.max())
             x, y = line.bins.mean_predicted[used], line.bins.observed[used]
-            area: Any = SMALLEST + (1.4 * LARGEST - SMALLEST) * share
+            area: Any = MIN_POINT_AREA + (1.4 * MAX_POINT_AREA - MIN_POINT_AREA) * share
             ax.plot(x, y, lw=1.6, label=f"_line{k}", **look)
             points: dict[str, Any] = {"marker": marker, "color": colour, "linewidth": 0.7}
             points |= {"edgecolor": "white", "zorder": 4, "clip_on": False, "label": f"_bins{k}"}
@@ -96,7 +97,7 @@ def draw_lines(ax: Axes, lines: list[Line], curve: str) -> list[Artist]:
         if curve == "smooth":
             smooth = smooth_curve(line.rows)
             x, y = smooth.predicted, smooth.observed
-            if len(lines) <= FEW:
+            if len(lines) <= MAX_SETS_WITH_BANDS:
                 band: dict[str, Any] = {"color": colour, "alpha": 0.13, "lw": 0, "zorder": 1}
                 ax.fill_between(x, smooth.low, smooth.high, label=f"_band{k}", **band)
         else:

@@ -1,14 +1,15 @@
 """How a figure comes before its reader: in a notebook, by ``plt.show()``, or only as a file.
 
-==========  ======================================================================================
-`drawn`     what every function of `mcllo.plot` goes through: own settings while it draws; a new
-            figure is then offered
-`offer`     pyplot is handed the finished figure where it has a screen (a notebook, a window) and is
-            loaded or a notebook runs; then the end of the cell or ``plt.show()`` shows it. In
-            scripts without a screen pyplot never hears of it: nothing stays open
-`aside`     figures made inside are for a page or a file, and offered to nobody
-shown       as the last line of a cell, the axes are the picture, once and without a line of text
-==========  ======================================================================================
+===============  ===================================================================================
+`styled_figure`  what every function of `mcllo.plot` goes through: own settings while it draws; a
+                 new figure is then offered
+`offer`          pyplot is handed the finished figure where it has a screen (a notebook, a window)
+                 and is loaded or a notebook runs; then the end of the cell or ``plt.show()`` shows
+                 it. In scripts without a screen pyplot never hears of it: nothing stays open
+`aside`          figures made inside are for a page or a file, and offered to nobody
+shown            as the last line of a cell, the axes are the picture, once and without a line of
+                 text
+===============  ===================================================================================
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from ._style import look
 P = ParamSpec("P")
 R = TypeVar("R", bound=Axes | list[Axes])
 
-FOR_FILES = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
+FILE_BACKENDS = {"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"}
 """Backends of matplotlib that show nothing."""
-MOST_OPEN = 20
+MAX_OPEN_FIGURES = 20
 """Windows of ours that wait for ``plt.show()``; of more, the oldest is let go."""
 
 _aside = ContextVar("aside", default=False)
@@ -59,7 +60,7 @@ class Panels(list[Axes]):
         return picture(self[0].get_figure(root=True), include, exclude) if self else {}
 
 
-def drawn(function: Callable[P, R]) -> Callable[P, R]:
+def styled_figure(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function draw inside `look`, and offer the figure if it made one."""
 
     @wraps(function)
@@ -92,11 +93,12 @@ def offer(figure: Figure | None) -> None:
         return
     import matplotlib.pyplot as plt
 
-    if matplotlib.get_backend().lower() in FOR_FILES:
+    if matplotlib.get_backend().lower() in FILE_BACKENDS:
         return
     settings = matplotlib.rcParams
     most = settings["figure.max_open_warning"]
-    # `MOST_OPEN` sees to that; rc_context would undo what a notebook sets at its first figure
+    # `MAX_OPEN_FIGURES` sees to that; rc_context would undo what a notebook sets at its first
+    # figure
     settings["figure.max_open_warning"] = 0
     try:
         plt.figure(FigureClass=lambda **_: figure)  # type: ignore[arg-type]
@@ -104,7 +106,7 @@ def offer(figure: Figure | None) -> None:
         settings["figure.max_open_warning"] = most
     if notebook() is None:  # which shows and closes what a cell has made
         _open[:] = [own for own in _open if own() is not None] + [ref(figure)]
-        while len(_open) > MOST_OPEN:
+        while len(_open) > MAX_OPEN_FIGURES:
             oldest = _open.pop(0)()
             if oldest is not None:
                 plt.close(oldest)

@@ -54,15 +54,16 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
 DASHES += ((0, (9, 3)), (0, (1, 1)), (0, (4, 1.5, 1.5, 1.5, 1.5, 1.5)))
 MARKERS = ("o", "D", "s", "^", "v", "P", "X")
 
-TITLE, TEXT, SMALL = 10.5, 9.5, 8.5
-"""Sizes of type in points; nothing is smaller than the last."""
+TITLE_PT = 10.5  # sizes of type in points
+TEXT_PT = 9.5
+SMALL_PT = 8.5  # nothing is smaller
 
 STYLE = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
-    "axes.labelsize": TEXT,
+    "axes.labelsize": TEXT_PT,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -70,8 +71,8 @@ STYLE = {
     "axes.unicode_minus": True,
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
-    "font.size": TEXT,
-    "legend.fontsize": SMALL,
+    "font.size": TEXT_PT,
+    "legend.fontsize": SMALL_PT,
     "legend.frameon": False,
     "lines.linewidth": 1.5,
     "pdf.fonttype": 42,
@@ -82,10 +83,10 @@ STYLE = {
     "text.usetex": False,
     "xtick.color": MUTED,
     "xtick.labelcolor": INK,
-    "xtick.labelsize": SMALL,
+    "xtick.labelsize": SMALL_PT,
     "ytick.color": MUTED,
     "ytick.labelcolor": INK,
-    "ytick.labelsize": SMALL,
+    "ytick.labelsize": SMALL_PT,
 }
 
 
@@ -96,7 +97,7 @@ def look(**changes: Any) -> Iterator[None]:
         yield
 
 
-def styled(function: Callable[P, R]) -> Callable[P, R]:
+def use_style(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function draw inside `look`."""
 
     @wraps(function)
@@ -114,7 +115,7 @@ def plain_axes(ax: Axes) -> None:
         spine.set_visible(name in ("left", "bottom"))
         spine.set(color=MUTED, linewidth=0.8)
     ax.tick_params(
-        labelsize=SMALL, color=MUTED, labelcolor=INK, labelfontfamily=STYLE["font.family"]
+        labelsize=SMALL_PT, color=MUTED, labelcolor=INK, labelfontfamily=STYLE["font.family"]
     )
 
 
@@ -208,7 +209,7 @@ def note(
         xytext=offset,
         xycoords=coordinates,
         textcoords="offset points",
-        fontsize=SMALL,
+        fontsize=SMALL_PT,
         parse_math=False,
         annotation_clip=False,
         **look,

@@ -18,14 +18,14 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from .._assessment.assessment import Assessment
-from .._assessment.subgroups import ORDER, Subgroups
+from .._assessment.subgroup_results import ORDER, Subgroups
 from .._assessment.verdict import TOLERANCE, Kind
+from .._ground.formatting import format_count
 from .._ground.results import Floats
-from .._ground.text import format_count
 from ..exceptions import InputError
 from ._layout import Places, footer, heading, side_by_side
 from ._scales import Estimates, plain_ticks
-from ._show import drawn
+from ._show import styled_figure
 from ._style import (
     BAND,
     BLUE,
@@ -41,21 +41,21 @@ from ._style import (
     row_axes,
 )
 from ._words import caption as caption_of
-from ._words import shown_all, width_of
+from ._words import shown_all, text_width
 
 MAX_SUBGROUPS = 40
-FARTHEST_SLOPE, FARTHEST_SIZE = 4.0, 60.0
-"""Distances from no change beyond which an estimate is an arrow."""
+MAX_SLOPE_DISTANCE = 4.0  # from 1; beyond, an estimate is an arrow
+MAX_EFFECT_SIZE = 60.0  # in percentage points; the same
 LOOKS: dict[Kind, tuple[str, str, str | None, str]] = {
-    "matters": ("D", VERMILION, None, "miscalibrated, it matters"),
-    "little": ("^", ORANGE, None, "by little"),
-    "cannot_tell": ("s", MUTED, "white", "cannot tell"),
-    "none_found": ("o", BLUE, None, "none found"),
+    "miscalibrated": ("D", VERMILION, None, "miscalibrated"),
+    "negligible": ("^", ORANGE, None, "negligible"),
+    "inconclusive": ("s", MUTED, "white", "inconclusive"),
+    "not_detected": ("o", BLUE, None, "not detected"),
 }
 """Marker, colour, filling and words of each verdict."""
 
 
-@drawn
+@styled_figure
 def subgroups(
     result: Subgroups | Assessment,
     *,
@@ -74,7 +74,7 @@ def subgroups(
     ax : array of Axes, Figure or SubFigure, optional
         Where to draw: two axes, or a part of a figure; a new figure when not given.
     alpha, tolerance : float
-        Level of the verdicts, and the mean change that is worth no repair.
+        Level of the verdicts, and the mean change that is worth no recalibration.
     max_subgroups : int
         Most rows; of more subgroups the worst are shown.
     caption : bool
@@ -84,6 +84,12 @@ def subgroups(
     -------
     list of Axes
         That of the slopes and that of the sizes.
+
+    See Also
+    --------
+    mcllo.subgroups : What is drawn.
+    mcllo.assess : Takes ``by=``.
+    reliability : The diagram of all rows.
 
     Examples
     --------
@@ -98,23 +104,23 @@ def subgroups(
     rows, kinds = rows[:max_subgroups], [verdicts[k].kind for k in rows[:max_subgroups]]
     groups, names = [found.groups[k] for k in rows], shown_all([g.name for g in found.groups])
     labels = [names[k] for k in rows]
-    width = max(width_of(label) for label in labels) / 72.0
+    width = max(text_width(label) for label in labels) / 72.0
     left, right = side_by_side(ax, 2, 6.4 + width, 1.5 + 0.27 * len(rows))
 
     value, low, high = np.array([[g.slope.value, g.slope.low, g.slope.high] for g in groups]).T
-    _draw(left, Estimates(value, low, high, 1.0, FARTHEST_SLOPE), kinds)
+    _draw(left, Estimates(value, low, high, 1.0, MAX_SLOPE_DISTANCE), kinds)
     left.axvline(1.0, color=MUTED, lw=1.0, ls=(0, (4, 3)), zorder=1, label="_one")
     left.axvline(found.slope.value, color=INK, lw=1.0, zorder=1, label="_pooled")
     left.set_xlabel("Slope")
-    heading(left, "Slope", "below 1: too extreme; above: too timid")
+    heading(left, "Slope", "below 1: over-, above: underconfident")
 
-    sizes = [[g.size.mean_change, g.size.low, g.size.high] for g in groups]
+    sizes = [[g.effect_size.mean_change, g.effect_size.low, g.effect_size.high] for g in groups]
     value, low, high = 100.0 * np.array(sizes).T
-    _draw(right, Estimates(value, low, high, 0.0, FARTHEST_SIZE), kinds)
+    _draw(right, Estimates(value, low, high, 0.0, MAX_EFFECT_SIZE), kinds)
     right.set_xlim(left=0.0)
     right.axvspan(0.0, 100.0 * tolerance, color=BAND, lw=0, zorder=0, label="_tolerated")
     right.set_xlabel("Mean change (percentage points)")
-    heading(right, "Off by", f"grey: up to {100 * tolerance:g}, worth no repair")
+    heading(right, "Off by", f"grey: up to {100 * tolerance:g}, worth no recalibration")
     beside(right, [format_count(g.n_samples) for g in groups])
     note(right, "rows", (1.0, 1.0), (8, 5), va="bottom", color=MUTED)
     for panel in (left, right):

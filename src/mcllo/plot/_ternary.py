@@ -1,10 +1,10 @@
-"""Three classes on a triangle: predictions, labels, and where the repair moves a prediction.
+"""Three classes on a triangle: predictions, labels, and where the recalibration moves a prediction.
 
 ==========  ======================================================================================
 corner      a class is certain; on the side opposite to it, it is impossible
 place       ``(p_2 + p_3 / 2, p_3 sqrt(3) / 2)`` of the probabilities ``p_1, p_2, p_3``
 mark        a row, at its prediction; its look says which class came true
-arrow       from a prediction to what the repair makes of it, on a grid of predictions
+arrow       from a prediction to what the recalibration makes of it, on a grid of predictions
 ==========  ======================================================================================
 """
 
@@ -20,38 +20,38 @@ from matplotlib.lines import Line2D
 
 from .._assessment.assessment import Assessment
 from .._fit.map import MCLLOMap
+from .._ground.formatting import format_count
 from .._ground.results import Floats
-from .._ground.text import format_count
 from .._input.predictions import Predictions
 from ..exceptions import InputError
 from ._layout import Place, footer, heading, one_axes
-from ._show import drawn
+from ._show import styled_figure
 from ._style import BLUE, FAINT, GREEN, INK, MUTED, PAPER, VERMILION, key_mark, note
 from ._words import caption as caption_of
 from ._words import shown_all
 
-LOOKS = (("o", BLUE), ("D", VERMILION), ("s", GREEN))
+MARKER_STYLES = (("o", BLUE), ("D", VERMILION), ("s", GREEN))
 """Marker and colour of each class."""
-HEIGHT = 0.5 * 3.0**0.5
-STEPS, FEWER, LONG = 10, 7, 0.1
-"""Arrows start where all probabilities are positive multiples of one over the first, or over the
-second where their mean length would be more than the third."""
+TRIANGLE_HEIGHT = 0.5 * 3.0**0.5
+N_ARROW_STEPS = 10  # arrows start where all probabilities are positive multiples of one over this
+N_ARROW_STEPS_LONG = 7  # or over this where their mean length is more than the next
+MAX_MEAN_ARROW_LENGTH = 0.1
 MAX_POINTS = 1000
-UNSEEN = 0.004
+MIN_ARROW_LENGTH = 0.004
 """A shorter arrow is a dot."""
 
 
-@drawn
+@styled_figure
 def ternary(
     result: Assessment | MCLLOMap,
     *,
     ax: Place = None,
-    repair: Any = None,
+    recalibration: Any = None,
     arrows: bool = True,
     max_points: int = MAX_POINTS,
     caption: bool = False,
 ) -> Axes:
-    """Draw predictions of three classes on a triangle, with arrows of what the repair does.
+    """Draw predictions of three classes on a triangle, with arrows of what the recalibration does.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ def ternary(
         What `mcllo.assess` returned; of a fit alone the arrows are drawn.
     ax : Axes, Figure or SubFigure, optional
         Where to draw; a new figure when not given.
-    repair : MCLLOMap or fitted calibrator, optional
+    recalibration : MCLLOMap or fitted calibrator, optional
         What the arrows show instead of the assessment's own fit.
     arrows : bool
-        Draw them.
+        Draw the arrows.
     max_points : int
         Most rows to draw; of more, as many are taken at equal distances.
     caption : bool
@@ -78,16 +78,22 @@ def ternary(
     InputError
         Unless there are three classes.
 
+    See Also
+    --------
+    calibration_map : Any number of classes, each by itself.
+    mcllo.MCLLOMap : What the arrows show.
+    parameters : Its parameters, with intervals.
+
     Examples
     --------
     >>> import mcllo
     >>> probs = np.random.default_rng(0).dirichlet([1, 1, 1], size=30)
     >>> a = mcllo.assess(probs, [0, 1, 2] * 10, seed=0, n_resamples=19)
     >>> ternary(a).get_title(loc="left")
-    'Predictions and their repair'
+    'Predictions and their recalibration'
     """
     rows = result.predictions if isinstance(result, Assessment) else None
-    made = repair
+    made = recalibration
     if made is None:
         made = result.fit if isinstance(result, Assessment) else result
     classes = tuple(made.classes if rows is None else rows.classes)
@@ -98,21 +104,21 @@ def ternary(
     key: list[Artist] = []
     words = [] if rows is None else _draw_rows(ax, rows, names, max_points, key)
     if arrows:
-        start, end = _repaired(made, grid())
-        if np.hypot(*(end - start).T).mean() > LONG:
-            start, end = _repaired(made, grid(FEWER))
+        start, end = _recalibrated(made, grid())
+        if np.hypot(*(end - start).T).mean() > MAX_MEAN_ARROW_LENGTH:
+            start, end = _recalibrated(made, grid(N_ARROW_STEPS_LONG))
         _draw_arrows(ax, start, end - start)
         arrow: dict[str, Any] = {"color": INK, "lw": 1.1, "marker": ">", "markersize": 5.0}
-        key.append(Line2D([], [], markevery=[1], label="repair", **arrow))
-    what = "Predictions" if rows is not None else "The repair"
+        key.append(Line2D([], [], markevery=[1], label="recalibration", **arrow))
+    what = "Predictions" if rows is not None else "The recalibration"
     below = "" if rows is None else "marks: the class that came true"
-    heading(ax, f"{what} and their repair" if arrows and rows is not None else what, below)
+    heading(ax, f"{what} and their recalibration" if arrows and rows is not None else what, below)
     words += [caption_of("ternary", result)] if caption else []
     footer(ax, words, key, place)
     return ax
 
 
-def grid(steps: int = STEPS) -> Floats:
+def grid(steps: int = N_ARROW_STEPS) -> Floats:
     """Return the predictions at which arrows start, inside the triangle."""
     points = [(i, j, steps - i - j) for i in range(1, steps) for j in range(1, steps - i)]
     return np.array(points, dtype=np.float64) / steps
@@ -126,11 +132,11 @@ def places(probs: Floats) -> Floats:
     >>> places(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])).round(3).tolist()
     [[0.0, 0.0], [0.75, 0.433]]
     """
-    return np.column_stack([probs[:, 1] + 0.5 * probs[:, 2], HEIGHT * probs[:, 2]])
+    return np.column_stack([probs[:, 1] + 0.5 * probs[:, 2], TRIANGLE_HEIGHT * probs[:, 2]])
 
 
-def _check_three(classes: Sequence[Any], repair: Any) -> None:
-    own = getattr(repair, "classes_", getattr(repair, "classes", classes))
+def _check_three(classes: Sequence[Any], recalibration: Any) -> None:
+    own = getattr(recalibration, "classes_", getattr(recalibration, "classes", classes))
     if len(classes) != 3:
         raise InputError(
             f"a triangle must have three classes; got {len(classes)}. "
@@ -138,14 +144,14 @@ def _check_three(classes: Sequence[Any], repair: Any) -> None:
         )
     if list(own) != list(classes):
         raise InputError(
-            f"repair must have the classes {list(classes)}; got {list(own)}. "
+            f"recalibration must have the classes {list(classes)}; got {list(own)}. "
             "Fit it to the same columns."
         )
 
 
-def _repaired(repair: Any, probs: Floats) -> tuple[Floats, Floats]:
+def _recalibrated(recalibration: Any, probs: Floats) -> tuple[Floats, Floats]:
     """Return where predictions lie before and after a map or a calibrator."""
-    apply = getattr(repair, "recalibrate", None) or repair.predict_proba
+    apply = getattr(recalibration, "recalibrate", None) or recalibration.predict_proba
     return places(probs), places(np.asarray(apply(probs)))
 
 
@@ -155,7 +161,7 @@ def _draw_frame(ax: Axes, names: list[str]) -> None:
     ax.set_facecolor(PAPER)
     ax.set_aspect("equal")
     ax.set_xlim(-0.09, 1.09)
-    ax.set_ylim(-0.13, HEIGHT + 0.09)
+    ax.set_ylim(-0.13, TRIANGLE_HEIGHT + 0.09)
     for k in range(3):
         for share in (0.25, 0.5, 0.75):
             ends = np.zeros((2, 3))
@@ -188,7 +194,7 @@ def _draw_rows(
     n = rows.n_samples
     which = np.unique(np.linspace(0, n - 1, min(n, max(1, most))).astype(np.intp))
     where, codes = places(rows.probs[which]), rows.codes[which]
-    for k, (marker, colour) in enumerate(LOOKS):
+    for k, (marker, colour) in enumerate(MARKER_STYLES):
         own = codes == k
         look: dict[str, Any] = {"marker": marker, "color": colour, "ls": "none", "alpha": 0.55}
         look |= {"markersize": 4.0, "markeredgewidth": 0.0, "clip_on": False, "zorder": 2}
@@ -202,7 +208,7 @@ def _draw_rows(
 
 def _draw_arrows(ax: Axes, start: Floats, move: Floats) -> None:
     """Draw an arrow for each prediction, a dot where nothing changes that could be seen."""
-    far = np.hypot(*move.T) >= UNSEEN
+    far = np.hypot(*move.T) >= MIN_ARROW_LENGTH
     size: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "units": "width"}
     size |= {"width": 0.0042, "headwidth": 4.0, "headlength": 4.5, "headaxislength": 4.0}
     size |= {"minlength": 0.0, "minshaft": 1.0, "color": INK, "zorder": 3, "label": "_arrows"}

@@ -5,7 +5,7 @@ shown        a class name as plain text on one short line: no mathematics betwee
              control or direction characters, a box for a glyph that the font lacks; names that look
              alike after that get the number of their column (`shown_all`)
 caption      how to read each figure, for pages that show it and under it
-model_name   the models of the ladder, as figures and tables name them
+model_name   the models of the nested models, as figures and tables name them
 ===========  ======================================================================================
 """
 
@@ -20,20 +20,22 @@ from typing import Any
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import text_to_path
 
-from .._ground.text import ellipsis, format_count, format_number, format_p
+from .._ground.formatting import ellipsis, format_count, format_number, format_p
 from .._inference.calibration_test import needs_robust
 from .._input.predictions import Predictions
 from ..exceptions import InputError
-from ._style import TITLE
+from ._style import TITLE_PT
 
 FONT = "DejaVu Sans"
 """Comes with matplotlib, so figures are the same everywhere."""
 BOX = "□"
-WIDEST, ROOM = 24, 170.0
-"""Most characters of a name, and most points."""
+MAX_LABEL_CHARS = 24  # of a name
+MAX_LABEL_POINTS = 170.0  # of its width
 
 
-def shown(label: object, width: int = WIDEST, room: float = ROOM, bold: bool = False) -> str:
+def fit_label(
+    label: object, width: int = MAX_LABEL_CHARS, room: float = MAX_LABEL_POINTS, bold: bool = False
+) -> str:
     """Return a label as one short line of characters that the font has.
 
     Parameters
@@ -47,50 +49,54 @@ def shown(label: object, width: int = WIDEST, room: float = ROOM, bold: bool = F
 
     Examples
     --------
-    >>> shown("cat"), shown(" a  b "), shown("x" * 30, 8), shown("")
+    >>> fit_label("cat"), fit_label(" a  b "), fit_label("x" * 30, 8), fit_label("")
     ('cat', 'a b', 'xxxxxxx…', '(empty)')
     """
     words = " ".join(str(label).split())
     drawn = "".join(_drawable(letter) for letter in words).strip()
     for letters in range(width, 1, -1):
         text = ellipsis(drawn, letters)
-        if width_of(text, bold) <= room:
+        if text_width(text, bold) <= room:
             return text or "(empty)"
     return "…"
 
 
 def shown_all(
-    labels: Sequence[Hashable], width: int = WIDEST, room: float = ROOM, bold: bool = False
+    labels: Sequence[Hashable],
+    width: int = MAX_LABEL_CHARS,
+    room: float = MAX_LABEL_POINTS,
+    bold: bool = False,
 ) -> list[str]:
-    """Return the labels of all columns as `shown` does, those that look alike with their number.
+    """Return the labels of all columns as `fit_label` does, those that look alike with their
+    number.
 
     Examples
     --------
     >>> shown_all(["cat", "dog"]), shown_all(["cats and dogs 1", "cats and dogs 2"], 12)
     (['cat', 'dog'], ['cats and… #1', 'cats and… #2'])
     """
-    names = [shown(label, width, room, bold) for label in labels]
+    names = [fit_label(label, width, room, bold) for label in labels]
     alike = Counter(names)
     for j, label in enumerate(labels):
         if alike[names[j]] > 1:
             number = f" #{j + 1}"
-            left = room - width_of(number, bold)
-            names[j] = shown(label, width - len(number), left, bold) + number
+            left = room - text_width(number, bold)
+            names[j] = fit_label(label, width - len(number), left, bold) + number
     return names
 
 
-def width_of(text: str, bold: bool = False) -> float:
+def text_width(text: str, bold: bool = False) -> float:
     """Return the width in points of a line of text in the size of a title."""
-    font = FontProperties(family=[FONT], size=TITLE, weight="bold" if bold else "normal")
+    font = FontProperties(family=[FONT], size=TITLE_PT, weight="bold" if bold else "normal")
     return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
-def signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """Return a number with one decimal and its sign, a minus as printers set it.
 
     Examples
     --------
-    >>> signed(1.26), signed(-3.0), signed(float("nan"))
+    >>> format_signed(1.26), format_signed(-3.0), format_signed(float("nan"))
     ('+1.3', '−3.0', '-')
     """
     return "-" if value != value else f"{value:+.1f}".replace("-", "−")
@@ -119,11 +125,21 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     ----------
     kind : str
         Name of the function that draws it, such as ``"reliability"``.
-    result : Assessment, Comparison, MCLLOFit, Ladder, BaselineSensitivity, Subgroups, PowerStudy or
-        MonitorStatus
-        What is drawn.
-    curve : "bins", "smooth" or "isotonic"
-        Of reliability diagrams.
+    result : Assessment, Comparison, MCLLOFit, NestedModels, PowerStudy and the like
+        What is drawn: what the function takes as its first argument.
+    curve : {"bins", "smooth", "isotonic"}
+        Which curve a reliability diagram has.
+
+    Returns
+    -------
+    str
+        One paragraph of plain text, as the option `caption` of the figures writes it.
+
+    See Also
+    --------
+    reliability : One of the figures that take ``caption=True``.
+    to_svg : Takes a text for people who hear the page.
+    save : Writes a figure.
 
     Examples
     --------
@@ -131,12 +147,12 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
     >>> import numpy as np
     >>> half = MCLLOMap(np.zeros(1), np.full(1, 0.5), ("rain", "sun"), "sun")
     >>> caption("calibration_map", half)[:50]
-    'What the repair does to a probability, class by cl'
+    'What the recalibration does to a probability, clas'
     """
     if kind not in CAPTIONS:
         raise InputError(f"kind must be one of {', '.join(CAPTIONS)}; got {kind!r}.")
     of, words = result, {}
-    if kind in ("ladder", "baselines"):  # of an assessment, or that detail itself
+    if kind in ("nested_models", "baselines"):  # of an assessment, or that detail itself
         of = getattr(getattr(result, "details", None), kind, result)
     if kind == "reliability" and not hasattr(result, "predictions"):
         return SEVERAL[curve]
@@ -146,7 +162,7 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
             return (CURVES[curve] + ROWS[kind]).format(**words, **SUBJECTS[kind])
         words["boxes"] = _boxes(result.predictions)
     elif kind == "calibration_map":
-        words["base"] = shown(result.baseline)
+        words["base"] = fit_label(result.baseline)
     elif kind == "comparison":
         rows = result.holdout
         words = {"boxes": _boxes(rows), "n": format_count(rows.n_samples)}
@@ -154,7 +170,7 @@ def caption(kind: str, result: Any, *, curve: str = "bins") -> str:
         words["p"] = format_p(of.pvalue)
     elif kind == "subgroups":
         of = getattr(result, "subgroups", result)
-        words = {"by": shown(of.by), "p": str(of.test.p_words)}
+        words = {"by": fit_label(of.by), "p": str(of.test.p_words)}
     return CAPTIONS[kind].format(of=of, **words)
 
 
@@ -177,7 +193,7 @@ def _dependent(predictions: Predictions) -> str:
 CAPTIONS = {
     "reliability": "Rows are grouped by the probability of their most probable class; each point "
     "shows how often that class came true. On the dashed line both agree; below it the predictions "
-    "are too confident, above it too timid. {boxes} The bars count the rows.",
+    "are overconfident, above it underconfident. {boxes} The bars count the rows.",
     "reliability_by_class": "For each class, rows are grouped by its predicted probability; each "
     "point shows how often the class came true. Below the dashed line it is predicted too often, "
     "above it too rarely. {boxes} Bars at the foot: rows, relative to the fullest group. ECE: mean "
@@ -185,15 +201,18 @@ CAPTIONS = {
     "predicted one, in standard deviations.",
     "ternary": "Each corner is a class that is certain; on the side opposite to it the class has "
     "probability 0, and thin lines show 0.25, 0.5 and 0.75. Marks are rows at their predictions; "
-    "their look says which class came true. Arrows start at predictions and end where the repair "
+    "their look says which class came true. Arrows start at predictions and end where the "
+    "recalibration "
     "moves them; a dot stays.",
-    "parameters": "The repair multiplies the log odds of each class against the baseline by gamma, "
+    "parameters": "The recalibration multiplies the log odds of each class against the baseline "
+    "by gamma, "
     "and then the odds by delta: 1 changes nothing. Lines are 95 % intervals; diamonds mark those "
     "that exclude 1. Delta: where a prediction gives even odds, the class is in truth delta times "
-    "as likely as the baseline. Gamma below 1: the predictions are too extreme; above 1: too "
-    "timid.",
-    "calibration_map": "What the repair does to a probability, class by class against the "
-    "baseline, {base}: the share p(class) / (p(class) + p({base})) as predicted and as repaired. "
+    "as likely as the baseline. Gamma below 1: the predictions are overconfident; above 1: "
+    "underconfident.",
+    "calibration_map": "What the recalibration does to a probability, class by class against the "
+    "baseline, {base}: the share p(class) / (p(class) + p({base})) as predicted and as "
+    "recalibrated. "
     "Other classes do not change it. On the dashed line nothing changes; a curve flatter than the "
     "line pulls extreme predictions in, a steeper one pushes them out.",
     "comparison": "The same {n} rows before and after each method, best log loss first after the "
@@ -204,7 +223,8 @@ CAPTIONS = {
     "test; in the grey area calibration is rejected. Hollow: corrected for the noise of the fitted "
     "map. Middle: expected calibration error. Right: how much worse the log loss is than the best, "
     "with paired intervals that hold for all methods at once (95 %).",
-    "ladder": "Each row is a model of what is wrong. A mark shows how much better it fits these "
+    "nested_models": "Each row is a model of what is wrong. A mark shows how much better it fits "
+    "these "
     "labels than the predictions as they are; the grey bar is what it would gain by chance alone, "
     "about 1 for each parameter. Models further down contain those above them, but shifts contain "
     "no slope and slopes no shift. Enough? tests the model against shifts and slopes for every "
@@ -214,10 +234,11 @@ CAPTIONS = {
     "contradict, not what is proven.",
     "baselines": "The same rows with each class as the baseline. Left: the likelihood ratio "
     "statistic, by chi-square rejected or not; picking the baseline with the smallest p-value is "
-    "not a valid test, the p-value over all of them is (p {p}). Right: how far a repaired "
+    "not a valid test, the p-value over all of them is (p {p}). Right: how far a recalibrated "
     "probability moves from where the reference puts it, on average and at most.",
     "subgroups": "One row for each subgroup ({by}), the worst on top. Left: the one exponent that "
-    "fits its probabilities best; below 1 they are too extreme, above 1 too timid, and the solid "
+    "fits its probabilities best; below 1 they are overconfident, above 1 underconfident, and the "
+    "solid "
     "line is that of all rows. Right: how far its probabilities are off on average. Lines are "
     "intervals that hold for all subgroups at once (95 %). One map for all: p {p}.",
     "power": "How often the likelihood ratio test rejects calibration in simulated data sets "
@@ -241,8 +262,8 @@ CAPTIONS = {
 SUBJECTS = {
     "reliability": {
         "what": "the most probable class",
-        "below": "the predictions are too confident",
-        "above": "too timid",
+        "below": "the predictions are overconfident",
+        "above": "underconfident",
     },
     "reliability_by_class": {
         "what": "each class",
@@ -264,14 +285,17 @@ CURVES = {
 SEVERAL = {
     "bins": "One line for each set of predictions: rows are grouped by the probability of their "
     "most probable class, and points show how often that class came true; larger points hold more "
-    "rows. On the dashed line both agree; below it predictions are too confident, above it too "
-    "timid. Chance moves points too, most of all small ones: nothing here tests a difference.",
+    "rows. On the dashed line both agree; below it predictions are overconfident, above it "
+    "underconfident. Chance moves points too, most of all small ones: nothing here tests a "
+    "difference.",
     "smooth": "One curve for each set of predictions: how often the most probable class came true, "
-    "by its predicted probability. On the dashed line both agree; below it predictions are too "
-    "confident, above it too timid. Chance bends curves too: nothing here tests a difference.",
+    "by its predicted probability. On the dashed line both agree; below it predictions are "
+    "overconfident, above it underconfident. Chance bends curves too: nothing here tests a "
+    "difference.",
     "isotonic": "One curve for each set of predictions: how often the most probable class came "
     "true, by its predicted probability, the best curve that never falls. On the dashed line both "
-    "agree; below it predictions are too confident, above it too timid. Such curves leave the line "
+    "agree; below it predictions are overconfident, above it underconfident. Such curves leave "
+    "the line "
     "by chance alone, and nothing here tests a difference.",
 }
 """How to read several sets on one diagram."""

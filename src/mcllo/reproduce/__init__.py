@@ -6,11 +6,11 @@ simulated rows are not public: `mcllo.datasets` has a network and a forest of ou
 says so. What the paper prints stands beside what we find.
 
 =======================  ======================================================================
-`table1`, `table2`       CIFAR-10: estimates; five repairs
-`table3`, `table4`       obesity: estimates; repairs
+`table1`, `table2`       CIFAR-10: estimates; five recalibrations
+`table3`, `table4`       obesity: estimates; recalibrations
 `figure1`                the two planes
 `figure2` to `figure4`   the simulation: power, ECE, by how much ECE is lowered
-`figure5`, `figure6`     reliability before and after each repair
+`figure5`, `figure6`     reliability before and after each recalibration
 `power`                  the rates behind Figure 2, which the paper has in its supplement
 `ITEMS`                  all of these by name
 `reproduce`              one of them by name, as ``mcllo reproduce`` does
@@ -21,8 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .._ground.optional import PLOT_EXTRA, needed
 from .._input.frames import did_you_mean
 from ..exceptions import InputError, Phrase
+
+needed("matplotlib", PLOT_EXTRA)  # before the figures, which all import it
+
 from ._figures import figure1, figure2, figure3, figure4, figure5, figure6, power
 from ._printed import printed
 from ._result import Reproduction
@@ -72,7 +76,25 @@ def reproduce(name: str) -> Reproduction:
     Raises
     ------
     InputError
-        For another name.
+        When there is no table or figure of this name.
+
+    See Also
+    --------
+    printed : What the paper prints.
+    table2 : One of the tables.
+    figure2 : One of the figures.
+    mcllo.simulate.power : The study, with other settings.
+
+    Notes
+    -----
+    The tables and figures are those of [1]_. Its networks and splits are not public: ours stand in
+    their place, beside the paper's numbers.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------

@@ -4,7 +4,7 @@
 1          the two planes: their probabilities before and after, instead of the pictures, which
            have no licence that would let us pass them on
 2, 3, 4    the simulation: rejection rates, ECE before and after at n = 5,000, mean gain
-5, 6       reliability of the images and of the forest before and after each repair
+5, 6       reliability of the images and of the forest before and after each recalibration
 =========  ======================================================================================
 """
 
@@ -17,11 +17,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from .. import plot
-from .._ground.text import Table
+from .._ground.formatting import Table
 from ..plot._layout import OwnFigure, footer, heading
 from ..plot._power import mean_gain
-from ..plot._style import BLUE, MUTED, TITLE, VERMILION, plain_axes, set_ticks, styled
-from ._printed import LONG, METHODS
+from ..plot._style import BLUE, MUTED, TITLE_PT, VERMILION, plain_axes, set_ticks, use_style
+from ._printed import LONG_METHOD_NAMES, METHODS
 from ._result import Reproduction
 from ._rows import Row
 from ._studies import ALPHA, CaseStudy, images, obesity, simulation
@@ -30,17 +30,38 @@ from ._tables import IMAGES, OBESITY, table2, table4
 PLANES = (5037, 4526)
 """Images of Figure 1, counted from one: counted from zero, 4526 is a cat."""
 PAPER_PLANES = {5037: (1.0, 1.0), 4526: (0.94, 0.80)}
-SHOWN_CLASSES = 5
+N_SHOWN_CLASSES = 5
 SIMULATED = (
     "Ours: 1,000 data sets a setting, rows from {design}; where the paper's rows come from is not "
     "said, and it prints no numbers of this study."
 )
-BEFORE: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.0, "color": VERMILION}
-AFTER: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 6.0, "color": BLUE}
+BEFORE_STYLE: dict[str, Any] = {"ls": "none", "marker": "D", "markersize": 6.0, "color": VERMILION}
+AFTER_STYLE: dict[str, Any] = {"ls": "none", "marker": "o", "markersize": 6.0, "color": BLUE}
 
 
 def figure1() -> Reproduction:
     """Return Figure 1: two planes, before and after MCLLO.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    figure5 : Reliability of the same images.
+    table1 : The parameters of the map.
+    reproduce : By name.
+
+    Notes
+    -----
+    Figure 1 of [1]_, with our network in the place of the paper's.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------
@@ -64,38 +85,200 @@ def figure1() -> Reproduction:
 
 
 def figure2() -> Reproduction:
-    """Return Figure 2: how often the test rejects, by n and effect."""
+    """Return Figure 2: how often the test rejects, by n and effect.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    power : The same rates as a table.
+    mcllo.plot.power : Draws any study.
+    reproduce : By name.
+
+    Notes
+    -----
+    Figure 2 of [1]_, from repetitions that come with the package.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> figure2().save("figure2.svg")  # doctest: +SKIP
+    """
     drawn = plot.power(simulation())
-    return _simulated("figure2", "Figure 2", drawn, "rejected", "Share of data sets rejected.")
+    return _simulation_figure(
+        "figure2", "Figure 2", drawn, "rejected", "Share of data sets rejected."
+    )
 
 
 def figure3() -> Reproduction:
-    """Return Figure 3: ECE before and after MCLLO at n = 5,000."""
+    """Return Figure 3: ECE before and after MCLLO at n = 5,000.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    figure4 : The difference of the means.
+    mcllo.plot.ece_boxplot : Draws any study.
+    reproduce : By name.
+
+    Notes
+    -----
+    Figure 3 of [1]_, from repetitions that come with the package.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> figure3().save("figure3.svg")  # doctest: +SKIP
+    """
     drawn = plot.ece_boxplot(simulation(), n=5000, outliers=True)
     note = "Mean ECE of the data sets as drawn and after MCLLO; the figure shows n = 5,000."
-    return _simulated("figure3", "Figure 3", drawn, "ece", note)
+    return _simulation_figure("figure3", "Figure 3", drawn, "ece", note)
 
 
 def figure4() -> Reproduction:
-    """Return Figure 4: by how much MCLLO lowers the mean ECE."""
+    """Return Figure 4: by how much MCLLO lowers the mean ECE.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    figure3 : The distributions.
+    mcllo.plot.ece_difference : Draws any study.
+    reproduce : By name.
+
+    Notes
+    -----
+    Figure 4 of [1]_, from repetitions that come with the package.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> figure4().save("figure4.svg")  # doctest: +SKIP
+    """
     drawn = plot.ece_difference(simulation())
-    return _simulated("figure4", "Figure 4", drawn, "gain", "Mean ECE less mean ECE after MCLLO.")
+    return _simulation_figure(
+        "figure4", "Figure 4", drawn, "gain", "Mean ECE less mean ECE after MCLLO."
+    )
 
 
 def figure5() -> Reproduction:
-    """Return Figure 5: reliability of the images before and after each repair."""
+    """Return Figure 5: reliability of the images before and after each recalibration.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    table2 : The numbers of the same methods.
+    mcllo.plot.comparison : Draws any comparison.
+    reproduce : By name.
+
+    Notes
+    -----
+    Figure 5 of [1]_, with our network in the place of the paper's.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> figure5().save("figure5.svg")  # doctest: +SKIP
+    """
     order = ("uncalibrated", "mcllo", "temperature", "vector", "histogram", "xu_davoine")
     return _reliability("figure5", "Figure 5", IMAGES, images(), order, table2())
 
 
 def figure6() -> Reproduction:
-    """Return Figure 6: reliability of the forest before and after each repair."""
+    """Return Figure 6: reliability of the forest before and after each recalibration.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    table4 : The numbers of the same methods.
+    mcllo.plot.comparison : Draws any comparison.
+    reproduce : By name.
+
+    Notes
+    -----
+    Figure 6 of [1]_, with our forest in the place of the paper's.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> figure6().save("figure6.svg")  # doctest: +SKIP
+    """
     order = ("uncalibrated", "mcllo", "histogram", "xu_davoine")
     return _reliability("figure6", "Figure 6", OBESITY, obesity(), order, table4())
 
 
 def power() -> Reproduction:
-    """Return the table of rejection rates, which the paper has in its supplement."""
+    """Return the table of rejection rates, which the paper has in its supplement.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    figure2 : The same rates as a figure.
+    mcllo.simulate.power : Makes them anew.
+    reproduce : By name.
+
+    Notes
+    -----
+    The supplement of [1]_ was not at hand; its rates are not in the table.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> found = power()
+    >>> [name for name in found.table.columns][:3]
+    ['n', 'delta_1', 'power']
+    """
     rows = _settings()
     return Reproduction(
         "power",
@@ -128,19 +311,21 @@ def planes(study: CaseStudy) -> list[Row]:
     return rows
 
 
-@styled
+@use_style
 def planes_figure(rows: list[Row]) -> list[Axes]:
     """Draw the five largest probabilities of the two planes before and after MCLLO."""
     figure = OwnFigure(9.0, 3.1)
     axes = list(figure.subplots(1, len(PLANES), sharex=True))
     for ax, image in zip(axes, PLANES, strict=True):
         plain_axes(ax)
-        own = [row for row in rows if row["image"] == image][:SHOWN_CLASSES]
+        own = [row for row in rows if row["image"] == image][:N_SHOWN_CLASSES]
         place = np.arange(len(own))
         ends = [[row[end] for row in own] for end in ("low", "high")]
         ax.hlines(place + 0.16, *ends, color=BLUE, lw=2.2)
-        ax.plot([row["before"] for row in own], place - 0.16, zorder=3, clip_on=False, **BEFORE)
-        ax.plot([row["after"] for row in own], place + 0.16, zorder=3, clip_on=False, **AFTER)
+        ax.plot(
+            [row["before"] for row in own], place - 0.16, zorder=3, clip_on=False, **BEFORE_STYLE
+        )
+        ax.plot([row["after"] for row in own], place + 0.16, zorder=3, clip_on=False, **AFTER_STYLE)
         ax.set_yticks(place, [row["class"] for row in own])
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(len(own) - 0.5, -0.6)
@@ -151,8 +336,10 @@ def planes_figure(rows: list[Row]) -> list[Axes]:
         numbers = f"{first['label']}: {first['before']:.3f}, after MCLLO {first['after']:.3f}"
         heading(ax, f"Test image {image}", numbers)
     key = [
-        Line2D([], [], label="as predicted", **BEFORE),
-        Line2D([], [], label="after MCLLO, 95 % interval", **(AFTER | {"ls": "-", "lw": 2.2})),
+        Line2D([], [], label="as predicted", **BEFORE_STYLE),
+        Line2D(
+            [], [], label="after MCLLO, 95 % interval", **(AFTER_STYLE | {"ls": "-", "lw": 2.2})
+        ),
     ]
     footer(axes[0], ["The five classes that the network finds most probable."], key)
     return axes
@@ -169,7 +356,9 @@ def _reliability(
     """Return the diagrams of these methods, with ECE and p-value as numbers."""
     known = {row["set"]: row for row in table.table.rows()}
     rows = [known[method] for method in order]
-    drawn = plot.comparison(study.comparison, names={m: LONG[m] for m in order}, n_bins=10)
+    drawn = plot.comparison(
+        study.comparison, names={m: LONG_METHOD_NAMES[m] for m in order}, n_bins=10
+    )
     shown = [["", "ECE: paper", "ours", "p: paper", "ours"]]
     words = {line[0]: line for line in table.shown}
     for method in order:
@@ -208,7 +397,7 @@ def _words(row: Row, what: str) -> str:
     return f"{row['gain']:.4f}"
 
 
-def _simulated(name: str, title: str, drawn: Axes, what: str, note: str) -> Reproduction:
+def _simulation_figure(name: str, title: str, drawn: Axes, what: str, note: str) -> Reproduction:
     """Return a figure of the simulation."""
     source = SIMULATED.format(design=simulation().design)
     return _figure(name, title, source, _settings(), _by_size(what), [drawn], note)
@@ -227,7 +416,7 @@ def _figure(
     figure = axes[0].get_figure(root=True)
     if figure is not None:
         left = 0.1 / figure.get_size_inches()[0]
-        figure.suptitle(f"{title}, made again", x=left, ha="left", fontsize=TITLE, color=MUTED)
+        figure.suptitle(f"{title}, made again", x=left, ha="left", fontsize=TITLE_PT, color=MUTED)
     return Reproduction(name, title, source, _table(rows), tuple(map(tuple, shown)), (note,), axes)
 
 

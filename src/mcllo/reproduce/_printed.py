@@ -3,7 +3,7 @@
 Vennos, Xing and Franck (2026), *Multiclass Calibration Assessment and Recalibration of Probability
 Predictions via the Linear Log Odds Calibration Function*, arXiv 2602.18573. The columns of its
 Tables 1 and 3 have no names, and are taken to be the classes in alphabetical order. A p-value
-printed as "< 0.001" is kept as `BELOW`.
+printed as "< 0.001" is kept as `MIN_PRINTED_PVALUE`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from .._ground.text import p_words
+from .._ground.formatting import p_words
 
 PAPER = "Vennos, Xing and Franck (2026)"
-BELOW = 0.001
+MIN_PRINTED_PVALUE = 0.001
 METHODS = {
     "uncalibrated_train": "X_t",
     "uncalibrated": "X_h",
@@ -27,7 +27,7 @@ METHODS = {
     "xu_davoine": "Xu",
 }
 """The paper's names, in the order of its Figure 5."""
-LONG = {
+LONG_METHOD_NAMES = {
     "uncalibrated": "As predicted (X_h)",
     "mcllo": "MCLLO",
     "temperature": "Temperature scaling (TS)",
@@ -39,7 +39,35 @@ LONG = {
 
 @cache
 def printed(table: str) -> tuple[dict[str, Any], ...]:
-    """Return the rows of one of the paper's tables, numbers as numbers, None where it has nothing.
+    """Return the rows of one of the paper's tables as the paper prints them.
+
+    Parameters
+    ----------
+    table : str
+        Which one, ``"table1"`` to ``"table4"``.
+
+    Returns
+    -------
+    tuple of dict
+        A row each; numbers as numbers, None where the paper has nothing.
+
+    See Also
+    --------
+    reproduce : The paper's numbers beside ours.
+    table2 : One of the tables.
+    Reproduction : What the tables are.
+
+    Notes
+    -----
+    The numbers are copied from [1]_.
+
+    The numbers are copied from [1]_.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------
@@ -48,7 +76,7 @@ def printed(table: str) -> tuple[dict[str, Any], ...]:
     """
     text = (files(__package__) / "printed" / f"{table}.csv").read_text(encoding="utf-8")
     return tuple(
-        {name: _parsed(cell) for name, cell in row.items()}
+        {name: _parse_cell(cell) for name, cell in row.items()}
         for row in csv.DictReader(text.splitlines())
     )
 
@@ -58,33 +86,35 @@ def by_set(table: str) -> dict[str, dict[str, Any]]:
     return {row["set"]: row for row in printed(table)}
 
 
-def p_printed(pvalue: float | None) -> str:
+def format_printed_p(pvalue: float | None) -> str:
     """Return a p-value as the paper prints it.
 
     Examples
     --------
-    >>> p_printed(0.133), p_printed(0.001), p_printed(None)
+    >>> format_printed_p(0.133), format_printed_p(0.001), format_printed_p(None)
     ('0.133', '<0.001', '-')
     """
     if pvalue is None:
         return "-"
-    return f"<{BELOW:g}" if pvalue <= BELOW else f"{pvalue:.3f}"
+    return f"<{MIN_PRINTED_PVALUE:g}" if pvalue <= MIN_PRINTED_PVALUE else f"{pvalue:.3f}"
 
 
-def p_ours(pvalue: float | None, method: str = "exact") -> str:
+def format_own_p(pvalue: float | None, method: str = "exact") -> str:
     """Return an exact p-value of ours, or a bound; a dash where chi-square is trusted.
 
     Examples
     --------
-    >>> p_ours(0.034), p_ours(1e-9, "bound"), p_ours(0.2, "chi2"), p_ours(None)
-    ('0.034', '<= 1.0e-09', '-', '-')
+    >>> format_own_p(0.034), format_own_p(1e-9, "bound")
+    ('0.034', '<= 1.0e-09')
+    >>> format_own_p(0.2, "chi2"), format_own_p(None)
+    ('-', '-')
     """
     if pvalue is None or method == "chi2":
         return "-"
     return p_words(pvalue, bound=method == "bound").bare
 
 
-def _parsed(cell: str) -> float | str | None:
+def _parse_cell(cell: str) -> float | str | None:
     try:
         return float(cell)
     except ValueError:

@@ -8,14 +8,14 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from .._ground.files import StrPath
+from .._ground.atomic_files import StrPath
+from .._ground.formatting import Table, align
 from .._ground.results import none_for_nan
-from .._ground.text import Table, align
 from ..exceptions import InputError
 from ..plot import save
 from ._printed import PAPER
 
-WIDTH = 100
+MAX_LINE_WIDTH = 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +38,33 @@ class Reproduction:
         What to know when reading it.
     axes : list of Axes or None
         The figure, if it is one.
+
+    See Also
+    --------
+    reproduce : Makes one by its name.
+    printed : What the paper prints.
+    table2 : One of the tables.
+
+    Notes
+    -----
+    The paper is [1]_.
+
+    The paper is [1]_.
+
+    The paper is [1]_.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> from mcllo.reproduce import table3
+    >>> made = table3()
+    >>> made.name, made.axes is None
+    ('table3', True)
     """
 
     name: str
@@ -49,10 +76,10 @@ class Reproduction:
     axes: list[Axes] | None = None
 
     def __str__(self) -> str:
-        lines = [f"{self.title} of {PAPER}", *textwrap.wrap(self.source, WIDTH), ""]
+        lines = [f"{self.title} of {PAPER}", *textwrap.wrap(self.source, MAX_LINE_WIDTH), ""]
         lines += [align(self.shown), ""] if self.shown else []
         for note in self.notes:
-            lines += textwrap.wrap(note, WIDTH)
+            lines += textwrap.wrap(note, MAX_LINE_WIDTH)
         return "\n".join(lines).rstrip()
 
     def __repr__(self) -> str:
@@ -70,6 +97,11 @@ class Reproduction:
 
     def save(self, path: StrPath) -> None:
         """Write the figure (.svg, .png, .pdf), or the numbers of a table (.csv).
+
+        Parameters
+        ----------
+        path : path-like
+            Name that ends in ``.svg``, ``.png``, ``.pdf`` or ``.csv``.
 
         Raises
         ------

@@ -1,11 +1,11 @@
 """Comparisons and fits as rows of numbers, the paper's beside ours.
 
-==================  ===========================================================================
-`fitted`            the maximum likelihood fit of one set of predictions
-`compared`          several repairs, learned on one set and judged on another
-`parameter_rows`    Tables 1 and 3: estimates and standard errors by class
-`compared_rows`     Tables 2 and 4: p-value, ECE, accuracy, label change by method
-==================  ===========================================================================
+========================  ================================================================
+`fit_maximum_likelihood`  the maximum likelihood fit of one set of predictions
+`compare_methods`         several recalibrations, learned on one set and judged on another
+`parameter_rows`          Tables 1 and 3: estimates and standard errors by class
+`compared_rows`           Tables 2 and 4: p-value, ECE, accuracy, label change by method
+========================  ================================================================
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from scipy.special import chdtrc
 
 from .._fit.fit import MCLLOFit, fit_predictions
-from .._ground.statements import quiet
+from .._ground.statements import suppress_warnings
 from .._input.predictions import Predictions
 from .._workflows.compare import compare
 from .._workflows.comparison import Comparison
@@ -27,17 +27,17 @@ PARAMETERS = ("delta", "se_delta", "gamma", "se_gamma")
 SEED = 0
 
 
-def fitted(predictions: Predictions) -> MCLLOFit:
+def fit_maximum_likelihood(predictions: Predictions) -> MCLLOFit:
     """Return the maximum likelihood fit; a separated one says so by its standard errors."""
-    with quiet():
+    with suppress_warnings():
         return fit_predictions(predictions)
 
 
-def compared(
+def compare_methods(
     train: Predictions, holdout: Predictions, methods: Sequence[str], **options: Any
 ) -> Comparison:
     """Return the comparison of these methods; what it warns of stands in the rows."""
-    with quiet():
+    with suppress_warnings():
         return compare(train, holdout, methods=methods, seed=SEED, **options)
 
 
@@ -61,14 +61,14 @@ def compared_rows(
             if name.startswith("paper_"):
                 known[name] = (paper or {}).get(row.method, {}).get(name[len("paper_") :])
             elif name == "mce":
-                known[name] = maximum_calibration_error(None, judged(c, row.method))
+                known[name] = maximum_calibration_error(None, judged_probabilities(c, row.method))
             elif name not in known:
                 known[name] = getattr(row, name)
         found.append({name: known[name] for name in columns.split()})
     return found
 
 
-def judged(c: Comparison, method: str) -> Predictions:
+def judged_probabilities(c: Comparison, method: str) -> Predictions:
     """Return the probabilities that a row of a comparison is about."""
     return c.train if method == "uncalibrated_train" else c.recalibrated[method]
 

@@ -24,15 +24,18 @@ from .._fit.fit import MCLLOFit
 from .._workflows.comparison import Comparison
 from ..datasets import Dataset, load_cifar10_vgg, load_obesity_forest
 from ..simulate._study import PowerCell, PowerStudy
-from ._rows import compared, fitted
+from ._rows import compare_methods, fit_maximum_likelihood
 
-DRAWS = 1999
+MAX_RESAMPLES = 1999
 """Labels are drawn anew up to so many times for an exact p-value."""
 IMAGE_METHODS = ("mcllo", "temperature", "vector", "histogram", "xu_davoine")
 OBESITY_METHODS = ("mcllo", "histogram", "xu_davoine", "temperature")
 ROWS_FROM = "Dirichlet(3, 0.3, ..., 0.3)"
-ALPHA, SEED, N_CLASSES, UNIT = 0.05, 18573, 10, 1e-5
-WHATS = ("n", "delta_1", "p", "p_chi2", "ece_before", "ece_after")
+ALPHA = 0.05
+SEED = 18573
+N_CLASSES = 10
+ECE_UNIT = 1e-5
+CELL_COLUMNS = ("n", "delta_1", "p", "p_chi2", "ece_before", "ece_after")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +48,18 @@ class CaseStudy:
     @cached_property
     def fit(self) -> MCLLOFit:
         """The fit on the rows to learn from."""
-        return fitted(self.data.train)
+        return fit_maximum_likelihood(self.data.train)
 
     @cached_property
     def holdout_fit(self) -> MCLLOFit:
         """The fit on the rows to judge on, which Table 1 has too."""
-        return fitted(self.data.holdout)
+        return fit_maximum_likelihood(self.data.holdout)
 
     @cached_property
     def comparison(self) -> Comparison:
         """Every method, learned on the first rows and judged on the others."""
         data = self.data
-        return compared(data.train, data.holdout, self.methods, n_resamples=DRAWS)
+        return compare_methods(data.train, data.holdout, self.methods, n_resamples=MAX_RESAMPLES)
 
 
 @cache
@@ -75,17 +78,19 @@ def obesity() -> CaseStudy:
 def simulation() -> PowerStudy:
     """Return the paper's 30 settings."""
     with np.load(BytesIO((files(__package__) / "data" / "power.npz").read_bytes())) as file:
-        return unpacked(dict(file), "grid")
+        return unpack_part(dict(file), "grid")
 
 
-def unpacked(
+def unpack_part(
     arrays: dict[str, NDArray[Any]], part: str, test: str = "chi2", rows_from: str = ROWS_FROM
 ) -> PowerStudy:
     """Return a part of the long run from its arrays, which are named ``part/what``.
 
     Each has a row for each setting; ECE is in units of 1e-5, and NaN where it was left out.
     """
-    own = {what: arrays[name] for name in arrays for what in WHATS if name == f"{part}/{what}"}
+    own = {
+        what: arrays[name] for name in arrays for what in CELL_COLUMNS if name == f"{part}/{what}"
+    }
     nothing = np.full(own["p_chi2"].shape, np.nan)
     cells = tuple(
         PowerCell(
@@ -94,8 +99,8 @@ def unpacked(
             ALPHA,
             own.get("p", own["p_chi2"])[i].astype(np.float64),
             own["p_chi2"][i].astype(np.float64),
-            own.get("ece_before", nothing)[i] * UNIT,
-            own.get("ece_after", nothing)[i] * UNIT,
+            own.get("ece_before", nothing)[i] * ECE_UNIT,
+            own.get("ece_after", nothing)[i] * ECE_UNIT,
         )
         for i, n in enumerate(own["n"])
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .._ground.text import Table
-from ._printed import METHODS, by_set, p_ours, p_printed, printed
+from .._ground.formatting import Table
+from ._printed import METHODS, by_set, format_own_p, format_printed_p, printed
 from ._result import Reproduction
 from ._rows import Row, compared_rows, parameter_rows
 from ._studies import CaseStudy, images, obesity
@@ -32,6 +32,27 @@ HOW_TO_READ = (
 def table1() -> Reproduction:
     """Return Table 1: delta and gamma of the image network, on X_t and X_h.
 
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    table3 : The same of the forest.
+    figure1 : What the map does to two images.
+    reproduce : By name.
+
+    Notes
+    -----
+    Table 1 of [1]_, with our network beside the paper's numbers.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
     Examples
     --------
     >>> found = table1()
@@ -42,26 +63,108 @@ def table1() -> Reproduction:
     for part, fit in (("X_t", study.fit), ("X_h", study.holdout_fit)):
         rows += parameter_rows(fit, (row for row in printed("table1") if row["part"] == part))
     note = f"Baseline: {study.data.train.baseline}. {ERRORS}"
-    return _of("table1", "Table 1", IMAGES, rows, parameter_words(rows, "part"), note)
+    return _reproduction("table1", "Table 1", IMAGES, rows, parameter_words(rows, "part"), note)
 
 
 def table2() -> Reproduction:
-    """Return Table 2: the image network before and after each repair."""
+    """Return Table 2: the image network before and after each recalibration.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    figure5 : Reliability before and after.
+    table4 : The same of the forest.
+    printed : What the paper prints.
+    reproduce : By name.
+
+    Notes
+    -----
+    Table 2 of [1]_, with our network beside the paper's numbers.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> print(table2())  # doctest: +SKIP
+    """
     order = ["uncalibrated_train", "uncalibrated", "mcllo"]
     order += ["xu_davoine", "histogram", "temperature", "vector"]
     return _methods("table2", "Table 2", IMAGES, images(), order)
 
 
 def table3() -> Reproduction:
-    """Return Table 3: delta and gamma of the forest."""
+    """Return Table 3: delta and gamma of the forest.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    table1 : The same of the image network.
+    table4 : What the map does to the scores.
+    reproduce : By name.
+
+    Notes
+    -----
+    Table 3 of [1]_, with our forest beside the paper's numbers.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> found = table3()
+    >>> len(found.table)
+    6
+    """
     study = obesity()
     rows = parameter_rows(study.fit, printed("table3"))
     note = f"Baseline: {study.data.train.baseline}. {ERRORS}"
-    return _of("table3", "Table 3", OBESITY, rows, parameter_words(rows), note)
+    return _reproduction("table3", "Table 3", OBESITY, rows, parameter_words(rows), note)
 
 
 def table4() -> Reproduction:
-    """Return Table 4: the forest before and after each repair; TS is not in the paper's."""
+    """Return Table 4: the forest before and after each recalibration; TS is not in the paper's.
+
+    Returns
+    -------
+    Reproduction
+        Print it for the numbers; ``save`` writes it.
+
+    See Also
+    --------
+    figure6 : Reliability before and after.
+    table2 : The same of the image network.
+    printed : What the paper prints.
+    reproduce : By name.
+
+    Notes
+    -----
+    Table 4 of [1]_, with our forest beside the paper's numbers.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
+    Examples
+    --------
+    >>> print(table4())  # doctest: +SKIP
+    """
     order = ["uncalibrated_train", "uncalibrated", "mcllo"]
     order += ["histogram", "xu_davoine", "temperature"]
     return _methods("table4", "Table 4", OBESITY, obesity(), order)
@@ -73,10 +176,10 @@ def _methods(
     """Return a table of methods in the paper's order."""
     found = compared_rows(study.comparison, COLUMNS, by_set(name))
     rows = sorted(found, key=lambda row: order.index(row["set"]))
-    return _of(name, title, source, rows, method_words(rows), HOW_TO_READ)
+    return _reproduction(name, title, source, rows, method_words(rows), HOW_TO_READ)
 
 
-def _of(
+def _reproduction(
     name: str, title: str, source: str, rows: Sequence[Row], shown: list[list[str]], note: str
 ) -> Reproduction:
     """Return a reproduction of rows."""
@@ -116,10 +219,10 @@ def _method_cells(row: Row) -> list[str]:
         f"{row['n']:.0f}",
         _cell(row["paper_statistic"], ".4g"),
         _cell(row["statistic"], ".1f"),
-        p_printed(row["paper_p"]),
-        p_printed(row["p_chi2"]),
-        p_ours(row["p"], row["p_method"]),
-        p_ours(row["p_corrected"]),
+        format_printed_p(row["paper_p"]),
+        format_printed_p(row["p_chi2"]),
+        format_own_p(row["p"], row["p_method"]),
+        format_own_p(row["p_corrected"]),
         _cell(row["paper_ece"], ".3f"),
         _cell(row["ece"], ".3f"),
         _cell(row["mce"], ".2f"),

@@ -14,26 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from .._ground.files import StrPath
+from .._ground.atomic_files import StrPath
 from .._inference.budget import N_RESAMPLES_STUDY
-from .._inference.draws import Seed, check_resamples, entropy_of
+from .._inference.monte_carlo import Seed, check_resamples, seed_entropy
 from .._input.predictions import Predictions
 from .._math.likelihood import identity_theta
 from .._version import __version__
 from ..exceptions import InputError, Option, Phrase
 from ._design import (
+    build_map,
     check_alpha,
+    check_count,
     check_sizes,
-    map_of,
     n_workers,
     named_design,
-    part_of,
     shifts,
     sizes,
     table_design,
-    whole,
+    table_of_sample,
 )
-from ._run import Cell, FinishedCells, Plan, run_cells
+from ._run import FinishedCells, StudyCell, StudyPlan, run_cells
 from ._solve import RowsNeeded, solve
 from ._study import PowerCell, PowerStudy
 
@@ -79,13 +79,30 @@ def draw(
     Predictions
         Classes ``0 .. n_classes - 1``, the last of them the baseline; a table's own otherwise.
 
+    See Also
+    --------
+    power : Repeats this many times and tests each draw.
+    power_for : Rows of your own predictions.
+    mcllo.MCLLOMap : The map that labels follow.
+
+    Notes
+    -----
+    [1]_ simulates from the same map but does not say where its rows came from; the default
+    distribution was chosen because its figures look like the paper's.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
+
     Examples
     --------
     >>> p = draw(1000, delta={0: 1.4}, seed=0)
     >>> p
     Predictions(n_samples=1000, classes=(0, 1, 2, 3, 4, 5, 6, 7, 8, 9), baseline=9)
     """
-    n = whole(n_samples, "n_samples")
+    n = check_count(n_samples, "n_samples")
     if isinstance(distribution, str):
         design = named_design(distribution, n_classes, concentration, scale)
     elif concentration is not None or scale is not None:
@@ -93,8 +110,10 @@ def draw(
     else:
         design = table_design(distribution)
     check_sizes([n], len(design.classes))
-    effect = map_of(delta, gamma, design.classes, design.baseline_index)
-    return part_of(design.sample(effect.theta, n, [np.random.default_rng(entropy_of(seed))]))
+    effect = build_map(delta, gamma, design.classes, design.baseline_index)
+    return table_of_sample(
+        design.sample(effect.theta, n, [np.random.default_rng(seed_entropy(seed))])
+    )
 
 
 def power(
@@ -125,24 +144,60 @@ def power(
         Numbers of rows.
     delta_1 : float or sequence of float
         The first class's delta; at 1 the predictions are calibrated and the rate is the size.
-    n_classes, distribution, concentration, scale
-        As in `draw`; a named distribution.
-    reps, alpha : int, float
-        Repetitions of each setting, and level of the test.
+    n_classes : int
+        Number of classes.
+    distribution : {'dirichlet_heavy', 'dirichlet', 'softmax_normal'}
+        Where the rows come from; see `draw`.
+    concentration : float or sequence, optional
+        Parameters of 'dirichlet'. Default 1, uniform on the simplex.
+    scale : float, optional
+        Standard deviation of the logits of 'softmax_normal'. Default 1.
+    reps : int
+        Repetitions of each setting.
+    alpha : float
+        Level of the test.
     exact : bool
-        Judge each repetition by an exact p-value instead of chi-square's, which stays beside it.
-        It takes about 0.05 s each at n = 400, and more with n.
+        Judge each repetition by an exact p-value instead of chi-square's, which stays beside it. It
+        takes about 0.05 s each at n = 400, and more with n.
     n_resamples : int
         Most draws of an exact p-value.
     seed : int or numpy Generator, optional
         Makes the study repeatable, whatever `n_jobs`.
     n_jobs : int, optional
-        Processes; -1 for one per processor. Default 1. A script that asks for more must do so
-        below ``if __name__ == "__main__":``.
-    resume : path, optional
+        Processes; -1 for one per processor. Default 1. A script that asks for more must do so below
+        ``if __name__ == "__main__":``.
+    resume : path-like, optional
         File that keeps finished settings: a study that was stopped goes on from there.
     power : float, optional
         Instead of `n_samples`: find how many rows reject with this probability, of one delta_1.
+
+    Returns
+    -------
+    PowerStudy
+        A cell for each setting; ``print`` it for a table.
+
+    See Also
+    --------
+    power_for : Rows of your own predictions.
+    draw : One table.
+    mcllo.plot.power : Draws it.
+    mcllo.reproduce.power : The rates of the paper's grid, computed before.
+
+    Notes
+    -----
+    The study is that of [1]_, section 3.
+
+    The study is that of [1]_, section 3.
+
+    The study is that of [1]_, section 3.
+
+    The study is that of [1]_, section 3.
+
+    References
+    ----------
+    .. [1] A. Vennos, X. Xing, C. T. Franck (2026). Multiclass Calibration Assessment and
+           Recalibration of Probability Predictions via the Linear Log Odds Calibration Function.
+           arXiv:2602.18573.
 
     Examples
     --------
@@ -154,21 +209,23 @@ def power(
     """
     design = named_design(distribution, n_classes, concentration, scale)
     check_resamples(n_resamples)
-    plan = Plan(design, "exact" if exact else "chi2", int(n_resamples), whole(reps, "reps"))
+    plan = StudyPlan(
+        design, "exact" if exact else "chi2", int(n_resamples), check_count(reps, "reps")
+    )
     level, workers, tried = check_alpha(alpha), n_workers(n_jobs), shifts(delta_1)
     if power is not None and (len(tried) > 1 or resume is not None):
         message = Phrase("{} needs one {} and no {}.", *map(Option, ("power", "delta_1", "resume")))
         raise InputError(message, argument="power", value=power)
     finished = FinishedCells(resume)
-    entropy = entropy_of(finished.settings.get("seed") if seed is None else seed)
+    entropy = seed_entropy(finished.settings.get("seed") if seed is None else seed)
 
-    def cell(n: int, shift: float = tried[0]) -> Cell:
-        theta = map_of({0: shift}, None, design.classes, design.baseline_index).theta
-        return Cell(n, shift, theta, (entropy, n, int(np.float64(shift).view(np.uint64))))
+    def cell(n: int, shift: float = tried[0]) -> StudyCell:
+        theta = build_map({0: shift}, None, design.classes, design.baseline_index).theta
+        return StudyCell(n, shift, theta, (entropy, n, int(np.float64(shift).view(np.uint64))))
 
     facts = plan.test, level, entropy, design.words, len(design.classes)
     if power is not None:
-        rows, needed = _solved(plan, cell, level, power, workers)
+        rows, needed = _solve_for_rows(plan, cell, level, power, workers)
         return PowerStudy(rows, *facts, needed=needed)
     grid = [(n, shift) for n in sizes(n_samples, design) for shift in tried]
     finished.agree_on({"version": __version__, "seed": entropy, **plan.settings})
@@ -204,23 +261,44 @@ def power_for(
     probs : array-like, frame or Predictions
         Predicted probabilities, shape (n_samples, n_classes).
     delta, gamma : float, sequence or dict, optional
-        How wrong the predictions are: the truth has log odds ``log(delta) + gamma * (predicted log
-        odds)`` against the baseline. ``gamma=0.8`` makes the predictions overconfident; with
-        ``delta={"cat": 1.5}`` the odds of a cat are 1.5 times those predicted. One number for all
-        classes other than the baseline, one for each, or some by label. ``delta=1`` alone shows
-        the size of the test.
+        How wrong the predictions are: the truth has log odds
+        ``log(delta) + gamma * (predicted log odds)`` against the baseline. ``gamma=0.8`` makes the
+        predictions overconfident; with ``delta={"cat": 1.5}`` the odds of a cat are 1.5 times those
+        predicted. One number for all classes other than the baseline, one for each, or some by
+        label. ``delta=1`` alone shows the size of the test.
     n_samples : int or sequence of int
         Numbers of labelled rows to try; more than `probs` has are no problem.
-    baseline, classes
-        As in `Predictions.from_arrays`.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class.
+    classes : sequence, optional
+        The label of each column. Default: the frame's column names, else 0 .. c-1.
+    reps : int
+        Repetitions of each number of rows.
+    alpha : float
+        Level of the test.
     n_resamples : int
         Most draws of an exact p-value. `calibration_test` makes up to 1999, which gains less than a
         point of power.
-    reps, alpha, seed, n_jobs
-        As in `power`.
+    seed : int or numpy Generator, optional
+        Makes the study repeatable, whatever `n_jobs`.
+    n_jobs : int, optional
+        Processes; -1 for one per processor. Default 1. A script that asks for more must do so below
+        ``if __name__ == "__main__":``.
     power : float, optional
-        Instead of `n_samples`: find how many rows reject with this probability. The sizes tried
-        on the way are the rows of the study, and `PowerStudy.needed` is the answer.
+        Instead of `n_samples`: find how many rows reject with this probability. The sizes tried on
+        the way are the rows of the study, and `PowerStudy.needed` is the answer.
+
+    Returns
+    -------
+    PowerStudy
+        A cell for each number of rows; ``print`` it for a table.
+
+    See Also
+    --------
+    power : The paper's study.
+    draw : Takes a table of predictions, too.
+    mcllo.calibration_test : The test that is repeated.
+    mcllo.plot.power : Draws it.
 
     Examples
     --------
@@ -236,24 +314,24 @@ def power_for(
         )
     design = table_design(probs, classes, baseline)
     check_resamples(n_resamples)
-    plan = Plan(design, "auto", int(n_resamples), whole(reps, "reps"))
-    effect = map_of(delta, gamma, design.classes, design.baseline_index)
-    level, workers, entropy = check_alpha(alpha), n_workers(n_jobs), entropy_of(seed)
+    plan = StudyPlan(design, "auto", int(n_resamples), check_count(reps, "reps"))
+    effect = build_map(delta, gamma, design.classes, design.baseline_index)
+    level, workers, entropy = check_alpha(alpha), n_workers(n_jobs), seed_entropy(seed)
     facts = plan.test, level, entropy, design.words, len(design.classes), effect
 
-    def cell(n: int) -> Cell:
-        return Cell(n, None, effect.theta, (entropy, n))
+    def cell(n: int) -> StudyCell:
+        return StudyCell(n, None, effect.theta, (entropy, n))
 
     if power is not None:
-        found, needed = _solved(plan, cell, level, power, workers)
+        found, needed = _solve_for_rows(plan, cell, level, power, workers)
         return PowerStudy(found, *facts, needed)
     cells = [cell(n) for n in sizes(n_samples, design)]
     rows = [PowerCell(c.n, None, level, *found) for c, found in run_cells(plan, cells, workers)]
     return PowerStudy(tuple(rows), *facts)
 
 
-def _solved(
-    plan: Plan, cell: Callable[[int], Cell], level: float, power: float, workers: int
+def _solve_for_rows(
+    plan: StudyPlan, cell: Callable[[int], StudyCell], level: float, power: float, workers: int
 ) -> tuple[tuple[PowerCell, ...], RowsNeeded]:
     """Return the sizes tried, in order, and how many rows the wanted power takes."""
     theta = cell(1).theta

@@ -28,26 +28,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._fit.map import MCLLOMap
+from .._ground.formatting import format_count
 from .._ground.memory import refuse_beyond
 from .._ground.results import Codes, Floats
 from .._ground.statements import warn
-from .._ground.text import format_count
-from .._inference.draws import labels_at
+from .._inference.monte_carlo import labels_at
+from .._input.clipping import DEFAULT_CLIP
 from .._input.frames import as_numbers, did_you_mean
 from .._input.labels import Classes, check_each_named, class_names, find_class
 from .._input.predictions import Predictions, as_predictions
 from .._input.probabilities import clean_probs
-from .._input.zeros import DEFAULT_CLIP
-from .._math.kernel import mapped
+from .._math.kernel import predicted_probabilities
 from ..exceptions import InputError, Option, Phrase, ZeroProbabilityWarning, show
 
 Streams = Sequence[np.random.Generator]
 
 NAMES = ("dirichlet_heavy", "dirichlet", "softmax_normal")
-HEAVY, LIGHT = 3.0, 0.3
-MOST = 10**12
+HEAVY_CONCENTRATION = 3.0
+"""Dirichlet parameter of the class that has most of the probability."""
+LIGHT_CONCENTRATION = 0.3
+"""Dirichlet parameter of the others."""
+MAX_COUNT = 10**12
 """Of anything that is counted."""
-COPIES = 6.0
+MEMORY_FACTOR_OF_TABLE = 6.0
 """Room that drawing and fitting one table take, in sizes of the table."""
 
 
@@ -80,13 +83,13 @@ class Design:
             logits = None if logits is None else logits[rows]
         drawn = Predictions(probs, unknown, self.classes, self.classes[b], logits, clip=clip)
         order = np.append(np.delete(np.arange(len(self.classes)), b), b)
-        chances = mapped(theta, drawn.log_odds)[0]
+        chances = predicted_probabilities(theta, drawn.log_odds)[0]
         made = replace(drawn, codes=order[labels_at(chances.T, uniform[None])[0]])
         vars(made)["log_odds"] = drawn.log_odds  # labels change nothing in them
         return made
 
 
-def part_of(sample: Predictions, rows: slice = slice(None)) -> Predictions:
+def table_of_sample(sample: Predictions, rows: slice = slice(None)) -> Predictions:
     """Return one of the tables of a sample, and how many probabilities had been raised in it."""
     part = sample.take(np.arange(sample.n_samples)[rows])
     n_clipped = int((part.probs <= (sample.clip or 0.0)).sum())
@@ -103,7 +106,7 @@ def _softmax_normal(scale: float, n_classes: int, stream: np.random.Generator, n
     return z / z.sum(axis=1, keepdims=True)
 
 
-def _picked(n_rows: int, reach: Floats | None, stream: np.random.Generator, n: int) -> Codes:
+def _draw_rows(n_rows: int, reach: Floats | None, stream: np.random.Generator, n: int) -> Codes:
     """Return rows drawn with replacement, by their weights, which add up to `reach`."""
     if reach is None:
         return stream.integers(n_rows, size=n)
@@ -116,7 +119,7 @@ def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: An
     if name not in NAMES:
         message = f"distribution {name!r} is not known; {did_you_mean(name, NAMES, 'known are')}"
         raise InputError(message, argument="distribution", value=name)
-    c = whole(n_classes, "n_classes", least=2)
+    c = check_count(n_classes, "n_classes", least=2)
     check_sizes([], c)
     given = (("dirichlet", concentration, "concentration"), ("softmax_normal", scale, "scale"))
     for own, parameter, argument in given:
@@ -124,7 +127,7 @@ def named_design(name: Any, n_classes: Any, concentration: Any = None, scale: An
             raise InputError(f"{argument}= belongs to distribution={own!r}; got {name!r}.")
     parameters = per_class(1.0 if concentration is None else concentration, "concentration", c)
     if name == "dirichlet_heavy":
-        parameters = np.append(HEAVY, np.full(c - 1, LIGHT))
+        parameters = np.append(HEAVY_CONCENTRATION, np.full(c - 1, LIGHT_CONCENTRATION))
     spread = float(per_class(1.0 if scale is None else scale, "scale", 1)[0])
     shown = [f"{a:g}" for a in parameters]
     few = shown if c < 4 else [*shown[:2], "...", shown[-1]]
@@ -148,7 +151,7 @@ def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = No
         n_zeros, n_clipped, clip = simplex.n_zeros, 0, simplex.clip
         if simplex.raised is not None:
             n_clipped = int(simplex.raised.sum())
-            raised = f"were raised to {clip:g}; labels are drawn from the raised rows."
+            raised = f"were clipped to {clip:g}; labels are drawn from the clipped rows."
             detail = f"{n_zeros} of {n * c} probabilities were 0 and {raised}"
             counts = {"n_zeros": n_zeros, "n_entries": n * c, "clip": clip}
             message = f"probabilities of 0 {raised}"
@@ -157,12 +160,12 @@ def table_design(probs: Any, classes: Any = None, baseline: Hashable | None = No
         unlabelled = simplex.probs, np.zeros(n, dtype=np.intp), labels, labels[column]
         table = Predictions(*unlabelled, clip=clip, n_zeros=n_zeros, n_clipped=n_clipped)
     n, weight = table.n_samples, table.sample_weight
-    draw = partial(_picked, n, None if weight is None else np.cumsum(weight))
+    draw = partial(_draw_rows, n, None if weight is None else np.cumsum(weight))
     words = f"drawn from {format_count(n)} predictions"
     return Design(table.classes, table.baseline_index, words, {"rows": n}, draw, table)
 
 
-def map_of(delta: Any, gamma: Any, classes: Classes, baseline: int) -> MCLLOMap:
+def build_map(delta: Any, gamma: Any, classes: Classes, baseline: int) -> MCLLOMap:
     """Return the map with these parameters: a number for all, one each, or by label; None is 1."""
     compared = classes[:baseline] + classes[baseline + 1 :]
     both = []
@@ -202,19 +205,19 @@ def per_class(value: Any, name: str, count: int, *, positive: bool = True) -> Fl
     return np.broadcast_to(numbers, (count,)).copy()
 
 
-def whole(value: Any, name: str, *, least: int = 1) -> int:
+def check_count(value: Any, name: str, *, least: int = 1) -> int:
     """Return a whole number that is at least so large, and not beyond all counting."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(argument=name, rule=f"be a whole number >= {least}", value=value)
-    if value > MOST:
-        raise InputError(argument=name, rule=f"be at most {MOST:,}", value=value)
+    if value > MAX_COUNT:
+        raise InputError(argument=name, rule=f"be at most {MAX_COUNT:,}", value=value)
     return int(value)
 
 
 def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
     """Refuse tables, and matrices of parameters, that do not fit into memory."""
     rows = max(n_samples, default=0)
-    numbers = COPIES * max(rows * n_classes, 4 * n_classes * n_classes)
+    numbers = MEMORY_FACTOR_OF_TABLE * max(rows * n_classes, 4 * n_classes * n_classes)
     many = f"{format_count(rows)} rows of {format_count(n_classes)} classes take"
     words = many if rows else f"the parameters of {format_count(n_classes)} classes take"
     refuse_beyond(8.0 * numbers, words, "Use fewer.")
@@ -223,7 +226,7 @@ def check_sizes(n_samples: Iterable[int], n_classes: int) -> None:
 def sizes(value: Any, design: Design) -> tuple[int, ...]:
     """Return one number of rows, or several, each once, whose tables fit into memory."""
     many = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-    found = tuple(whole(n, "n_samples") for n in many)
+    found = tuple(check_count(n, "n_samples") for n in many)
     _check_distinct(found, "n_samples", "distinct numbers of rows", value)
     check_sizes(found, len(design.classes))
     return found
@@ -253,4 +256,4 @@ def n_workers(n_jobs: Any) -> int:
     """Return the number of processes: None is 1, -1 is one for each processor."""
     if n_jobs is None:
         return 1
-    return (os.cpu_count() or 1) if n_jobs == -1 else whole(n_jobs, "n_jobs")
+    return (os.cpu_count() or 1) if n_jobs == -1 else check_count(n_jobs, "n_jobs")

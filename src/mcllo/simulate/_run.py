@@ -32,20 +32,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._fit.objective import free_parameters
-from .._ground.files import StrPath, check_writable, progress, write_text
+from .._ground.atomic_files import StrPath, check_writable, progress, write_text
 from .._ground.memory import keep_freed
 from .._ground.results import Codes, Floats
 from .._ground.threads import limit_threads, one_blas_thread
-from .._inference.budget import EXCEEDANCES_LARGE, N_RESAMPLES
+from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
 from .._inference.likelihood_tests import choose_method, exact_pvalue
 from .._input.predictions import Predictions
-from .._math.kernel import mapped
+from .._math.batched_fits import BatchedProblems
+from .._math.kernel import predicted_probabilities
 from .._math.likelihood import identity_theta
-from .._math.many_fits import Problems
 from ..exceptions import FileFormatError, InputError
 from ..metrics._binned import cell_totals
-from ..metrics._bins import n_bins_of, top_label, width_index
-from ._design import Design, Streams, part_of
+from ..metrics._bins import resolve_n_bins, top_label, width_index
+from ._design import Design, Streams, table_of_sample
 from ._study import ARRAYS
 
 
@@ -60,24 +60,26 @@ class SmallFits(NamedTuple):
     df: Codes
 
 
-def fit_together(log_odds: Floats, codes: Codes) -> SmallFits:
+def fit_tables(log_odds: Floats, codes: Codes) -> SmallFits:
     """Fit the MCLLO model to B tables: log odds (K, B, n), and codes (B, n), K the baseline's.
 
     Where the identity is saturated and leads nowhere, the search begins at the flat map.
     """
     k, tables, n = log_odds.shape
-    s, null = statistics_of(log_odds, codes), identity_theta(k)
-    fits = Problems(s, null).minima(log_odds)
+    s, null = sufficient_statistics(log_odds, codes), identity_theta(k)
+    fits = BatchedProblems(s, null).minima(log_odds)
     theta, value, lost = fits.theta, fits.value, np.flatnonzero(~fits.converged)
     if len(lost):
-        again = Problems(s[lost], np.zeros(2 * k)).minima(np.ascontiguousarray(log_odds[:, lost]))
+        again = BatchedProblems(s[lost], np.zeros(2 * k)).minima(
+            np.ascontiguousarray(log_odds[:, lost])
+        )
         better = again.value < value[lost]
         theta[lost[better]], value[lost[better]] = again.theta[better], again.value[better]
     free = free_parameters(log_odds.reshape(k * tables, n)).reshape(2 * k, tables)
     return SmallFits(theta, np.maximum(0.0, 2.0 * (fits.start - value)), free.sum(axis=0))
 
 
-def statistics_of(log_odds: Floats, codes: Codes) -> Floats:
+def sufficient_statistics(log_odds: Floats, codes: Codes) -> Floats:
     """Return the sufficient statistic of each table, shape (B, 2K)."""
     k, tables, n = log_odds.shape
     row, column = np.divmod(np.flatnonzero(codes < k), n)
@@ -86,12 +88,12 @@ def statistics_of(log_odds: Floats, codes: Codes) -> Floats:
     return np.hstack([part.reshape(tables, k) for part in found])
 
 
-BATCH_CELLS = 150_000
+N_BATCH_LOG_ODDS = 150_000
 """Log odds of one batch: the more tables, the less time in Python; the fewer, the more in cache."""
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class StudyPlan:
     """What every repetition has in common."""
 
     design: Design
@@ -107,7 +109,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class StudyCell:
     """One setting: n rows whose labels follow the map theta; `key` starts its streams."""
 
     n: int
@@ -116,7 +118,9 @@ class Cell:
     key: tuple[int, ...]
 
 
-def run_cells(plan: Plan, cells: Sequence[Cell], n_jobs: int = 1) -> Iterator[tuple[Cell, Floats]]:
+def run_cells(
+    plan: StudyPlan, cells: Sequence[StudyCell], n_jobs: int = 1
+) -> Iterator[tuple[StudyCell, Floats]]:
     """Give each cell with its numbers, in order; see `run_batch`."""
     if not cells:
         return
@@ -129,35 +133,38 @@ def run_cells(plan: Plan, cells: Sequence[Cell], n_jobs: int = 1) -> Iterator[tu
             yield cell, np.concatenate(parts, axis=1)
 
 
-def batches(cell: Cell, reps: int) -> list[range]:
+def batches(cell: StudyCell, reps: int) -> list[range]:
     """Return the repetitions of a cell in pieces of a size that depends on the cell alone."""
-    size = max(1, BATCH_CELLS // (cell.n * len(cell.theta) // 2))
+    size = max(1, N_BATCH_LOG_ODDS // (cell.n * len(cell.theta) // 2))
     return [range(start, min(start + size, reps)) for start in range(0, reps, size)]
 
 
-def run_batch(plan: Plan, cell: Cell, batch: range) -> Floats:
+def run_batch(plan: StudyPlan, cell: StudyCell, batch: range) -> Floats:
     """Return p-values, chi-square p-values, ECE before and ECE after, shape (4, repetitions)."""
     from scipy.special import chdtrc
 
     streams = [np.random.default_rng([*cell.key, r]) for r in batch]
     sample = plan.design.sample(cell.theta, cell.n, streams)
     odds = sample.log_odds.reshape(-1, len(batch), cell.n)
-    fits = fit_together(odds, sample.model_codes.reshape(len(batch), cell.n))
+    fits = fit_tables(odds, sample.model_codes.reshape(len(batch), cell.n))
     chi2: Floats = chdtrc(fits.df.astype(np.float64), fits.statistic)
-    pvalues = chi2 if plan.test == "chi2" else _simulated(plan, sample, fits, streams, chi2)
-    repaired = recalibrated(fits.theta, odds, sample.baseline_index)
-    errors = [top_label_errors(p, sample.codes, len(batch)) for p in (sample.probs, repaired)]
+    pvalues = chi2 if plan.test == "chi2" else _simulate_pvalues(plan, sample, fits, streams, chi2)
+    predicted_probabilities = recalibrate_tables(fits.theta, odds, sample.baseline_index)
+    errors = [
+        top_label_errors(p, sample.codes, len(batch))
+        for p in (sample.probs, predicted_probabilities)
+    ]
     return np.stack([pvalues, chi2, *errors])
 
 
-def _simulated(
-    plan: Plan, sample: Predictions, fits: SmallFits, streams: Streams, chi2: Floats
+def _simulate_pvalues(
+    plan: StudyPlan, sample: Predictions, fits: SmallFits, streams: Streams, chi2: Floats
 ) -> Floats:
     """Return exact p-values, for ``test="auto"`` only where chi-square cannot be trusted."""
     pvalues, n = chi2.copy(), sample.n_samples // len(chi2)
-    drawing = {"n_resamples": plan.n_resamples, "exceedances": EXCEEDANCES_LARGE}
+    drawing = {"n_resamples": plan.n_resamples, "exceedances": N_EXCEEDANCES_LARGE_TABLE}
     for b, stream in enumerate(streams):
-        predictions = part_of(sample, slice(b * n, (b + 1) * n))
+        predictions = table_of_sample(sample, slice(b * n, (b + 1) * n))
         df, value = int(fits.df[b]), float(fits.statistic[b])
         if plan.test == "auto" and choose_method(predictions, df, "lr", N_RESAMPLES)[0] == "chi2":
             continue
@@ -166,9 +173,9 @@ def _simulated(
     return pvalues
 
 
-def recalibrated(theta: Floats, log_odds: Floats, baseline: int) -> Floats:
+def recalibrate_tables(theta: Floats, log_odds: Floats, baseline: int) -> Floats:
     """Return each table's map of its own rows, one table below the other."""
-    g, k = mapped(theta.T, log_odds)[0], len(log_odds)
+    g, k = predicted_probabilities(theta.T, log_odds)[0], len(log_odds)
     if baseline < k:  # else it is where it belongs
         g = g[np.insert(np.arange(k), baseline, k)]
     return g.reshape(k + 1, -1).T
@@ -177,14 +184,16 @@ def recalibrated(theta: Floats, log_odds: Floats, baseline: int) -> Floats:
 def top_label_errors(probs: Floats, codes: Codes, tables: int) -> Floats:
     """Return the top-label ECE of each table: ``sum over bins |sum of (confidence - hit)| / n``."""
     n, (top, confidence) = len(codes) // tables, top_label(probs)
-    n_bins = n_bins_of("sqrt", n)
+    n_bins = resolve_n_bins("sqrt", n)
     index = width_index(confidence, n_bins) + np.repeat(n_bins * np.arange(tables), n)
     _, sums = cell_totals(index, confidence - (top == codes), n_bins * tables, None)
     return np.abs(sums).reshape(tables, n_bins).sum(axis=1) / n
 
 
 @contextmanager
-def _workers(plan: Plan, n_jobs: int) -> Iterator[Callable[[Cell, list[range]], Iterable[Floats]]]:
+def _workers(
+    plan: StudyPlan, n_jobs: int
+) -> Iterator[Callable[[StudyCell, list[range]], Iterable[Floats]]]:
     """Give a function that runs batches of a cell, in order, here or in processes."""
     if n_jobs == 1:
         keep_freed()
@@ -205,10 +214,10 @@ def _workers(plan: Plan, n_jobs: int) -> Iterator[Callable[[Cell, list[range]], 
         pool.shutdown(cancel_futures=True)
 
 
-_planned: Plan | None = None
+_planned: StudyPlan | None = None
 
 
-def _begin(plan: Plan) -> None:
+def _begin(plan: StudyPlan) -> None:
     """Keep the plan in a worker, which would otherwise get the rows again with every batch."""
     global _planned
     _planned = plan
@@ -224,7 +233,7 @@ def _begin(plan: Plan) -> None:
 
 
 @one_blas_thread()
-def _run_planned(cell: Cell, batch: range) -> Floats:
+def _run_planned(cell: StudyCell, batch: range) -> Floats:
     assert _planned is not None
     return run_batch(_planned, cell, batch)
 

@@ -21,17 +21,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._ground.formatting import format_count
 from .._ground.results import Result
-from .._ground.text import format_count
 
-FIRST, LARGEST = 400, 200_000
-"""Rows of the first size tried, and of the largest."""
-STEPS = 8
-NEAR = 0.05
+N_FIRST_ROWS = 400
+"""Rows of the first size tried."""
+MAX_ROWS = 200_000
+"""Rows of the largest size tried."""
+MAX_SIZES_TRIED = 8
+"""Sizes tried at most."""
+RELATIVE_ROWS_TOL = 0.05
 """Guesses that differ by less, as a part of n, are one."""
-GRID = np.exp(np.linspace(np.log(1e-9), np.log(10.0), 6001))
+NONCENTRALITY_GRID = np.exp(np.linspace(np.log(1e-9), np.log(10.0), 6001))
 """Noncentralities of a row."""
-DEVIANCE = 3.841458820694124
+CHI2_QUANTILE_95 = 3.841458820694124
 """The 95 % quantile of chi-square with one degree of freedom."""
 
 
@@ -47,6 +50,20 @@ class RowsNeeded(Result):
         Rows, and the 95 % interval of the simulation.
     extrapolated : bool
         Whether so many rows were too many to simulate: the number is the curve's alone.
+
+    See Also
+    --------
+    power : Takes ``power=``, the power that is wanted.
+    power_for : The same of your own predictions.
+    PowerStudy : Has this as ``needed``.
+
+    Examples
+    --------
+    >>> from mcllo import simulate
+    >>> study = simulate.power(delta_1=2.0, n_classes=3, reps=40, power=0.8, seed=5)
+    >>> needed = study.needed
+    >>> needed.power, needed.low <= needed.n <= needed.high
+    (0.8, True)
     """
 
     power: float
@@ -72,21 +89,23 @@ def solve(
     powers = np.maximum.accumulate(1.0 - chndtr(float(chdtri(df, alpha)), float(df), noncentral))
     target = float(np.interp(power, powers, noncentral))
     tried: dict[int, tuple[int, int]] = {}
-    guess = FIRST
-    for _ in range(STEPS):
+    guess = N_FIRST_ROWS
+    for _ in range(MAX_SIZES_TRIED):
         tried[guess] = rejected(guess)
-        likely = np.zeros(len(GRID))
+        likely = np.zeros(len(NONCENTRALITY_GRID))
         for n, (hits, reps) in tried.items():
             if 0.5 * guess <= n <= 2.0 * guess:
-                rate = np.clip(np.interp(GRID * n, noncentral, powers), 1e-12, 1.0 - 1e-12)
+                rate = np.clip(
+                    np.interp(NONCENTRALITY_GRID * n, noncentral, powers), 1e-12, 1.0 - 1e-12
+                )
                 likely += hits * np.log(rate) + (reps - hits) * np.log1p(-rate)
-        wanted = target / float(GRID[int(np.argmax(likely))])
+        wanted = target / float(NONCENTRALITY_GRID[int(np.argmax(likely))])
         new = int(np.clip(np.ceil(wanted), guess // 8, guess * 8))  # 0 or 1 tells no more
-        new = min(max(new, 10), LARGEST)
-        if new in tried or (abs(new - guess) <= NEAR * guess and len(tried) > 1):
+        new = min(max(new, 10), MAX_ROWS)
+        if new in tried or (abs(new - guess) <= RELATIVE_ROWS_TOL * guess and len(tried) > 1):
             break
         guess = new
-    inside = GRID[2.0 * (likely.max() - likely) <= DEVIANCE]
+    inside = NONCENTRALITY_GRID[2.0 * (likely.max() - likely) <= CHI2_QUANTILE_95]
     found = (target / wanted, inside[-1], inside[0])
     n, low, high = (int(min(np.ceil(target / k), 1e12)) for k in found)
     return RowsNeeded(power, n, low, high, wanted > 2.0 * max(tried))

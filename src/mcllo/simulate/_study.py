@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._fit.map import MCLLOMap
-from .._ground.notebook import Shown
+from .._ground.formatting import Table, align, format_count, format_number
+from .._ground.notebook import NotebookResult
 from .._ground.results import Floats, Result
-from .._ground.text import Table, align, format_count, format_number
 from ..exceptions import InputError
 from ..metrics._reliability import wilson
 from ._solve import RowsNeeded
@@ -51,6 +51,29 @@ class PowerCell:
     ece_before, ece_after : ndarray of shape (reps,)
         Expected calibration error (top label, ceil(sqrt n) bins) of the rows as drawn, and after
         the MCLLO map that was fitted to these very rows.
+
+    See Also
+    --------
+    PowerStudy : All cells of a study.
+    power : Makes them.
+    mcllo.plot.power : Draws them.
+
+    Notes
+    -----
+    ``low`` and ``high`` are Wilson's interval [1]_ of ``power``, the share of repetitions that
+    reject.
+
+    References
+    ----------
+    .. [1] E. B. Wilson (1927). Probable inference, the law of succession, and statistical
+           inference. Journal of the American Statistical Association 22:209-212.
+
+    Examples
+    --------
+    >>> from mcllo import simulate
+    >>> cell = simulate.power(n_samples=100, delta_1=1.4, n_classes=3, reps=20, seed=5).rows[0]
+    >>> cell.n, cell.delta_1, len(cell.pvalues)
+    (100, 1.4, 20)
     """
 
     n: int
@@ -99,7 +122,7 @@ class PowerCell:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PowerStudy(Result, Shown):
+class PowerStudy(Result, NotebookResult):
     """What `power` and `power_for` found; print it for a table.
 
     Attributes
@@ -116,6 +139,20 @@ class PowerStudy(Result, Shown):
         The map that labels followed in every row; None where rows differ by `delta_1`.
     needed : RowsNeeded or None
         How many rows the power takes that was asked for; None where none was.
+
+    See Also
+    --------
+    power : Repeats the paper's study.
+    power_for : The same of your own predictions.
+    PowerCell : One setting.
+    mcllo.plot.power : Draws it.
+
+    Examples
+    --------
+    >>> from mcllo import simulate
+    >>> study = simulate.power(n_samples=100, delta_1=(1.0, 1.4), n_classes=3, reps=20, seed=5)
+    >>> study.n_classes, study.test, len(study.rows)
+    (3, 'chi2', 2)
     """
 
     rows: tuple[PowerCell, ...]
@@ -131,6 +168,11 @@ class PowerStudy(Result, Shown):
         """Return the fewest rows simulated whose estimated power was at least `power`.
 
         None when no row reached it. It is one of the sizes asked for: nothing is interpolated.
+
+        Parameters
+        ----------
+        power : float
+            Wanted share of repetitions that reject.
         """
         if not 0.0 < power <= 1.0:
             raise InputError(f"power must lie in (0, 1]; got power={power}.")

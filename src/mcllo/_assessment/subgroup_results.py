@@ -1,0 +1,508 @@
+"""`subgroups`: is it the same map in every subgroup, and which of them is off?
+
+====================  ======================================================================
+are they alike?       one test over all of them (`_diagnosis/homogeneity`)
+which is off?         `decide`, the one that decides of all rows too, asked for each with its
+                      p-value after Holm, and with size and power that allow for their number
+====================  ======================================================================
+
+Any subgroup that is calibrated is called miscalibrated with probability alpha at most, and any that
+is off by the tolerance is called equivalent to calibrated, or negligible, with 2.5 % at most:
+over all subgroups together. Rows that depend on each other, or that are survey-weighted, are
+refused: no test here allows for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
+
+from .._diagnosis.homogeneity import HomogeneityTest
+from .._diagnosis.subgroups import Slope, Subgroup, assess_subgroups
+from .._ground.formatting import (
+    Table,
+    align,
+    ellipsis,
+    format_count,
+    format_interval,
+    format_number,
+    join_words,
+    p_words,
+)
+from .._ground.notebook import NotebookResult, show_progress
+from .._ground.results import Result, none_for_nan
+from .._ground.statements import Level, Statement
+from .._ground.threads import one_blas_thread
+from .._inference.budget import N_EXCEEDANCES_LARGE_TABLE, N_RESAMPLES
+from .._inference.calibration_test import (
+    FittedTest,
+    fit_and_test,
+    needs_robust,
+    split_baseline,
+)
+from .._inference.effect_size import EffectSize
+from .._inference.effect_sizes.effect_size_sentences import points
+from .._inference.likelihood_tests import Method, Statistic
+from .._inference.monte_carlo import Seed, seed_entropy
+from .._input.predictions import Predictions, TableOptions, reads_rows
+from .._input.rounded import unrounded_predictions
+from ..exceptions import InputError, Option, Phrase
+from .verdict import TOLERANCE, Kind, Verdict, decide
+
+MAX_CLASSES_OF_SUBGROUP_MAPS = 200
+"""Classes beyond which no map of each subgroup is fitted."""
+MAX_SHOWN_SUBGROUPS = 12  # in the text's table
+MAX_NAMED_SUBGROUPS = 4  # in a sentence
+ORDER: tuple[Kind, ...] = ("miscalibrated", "negligible", "inconclusive", "not_detected")
+"""The verdicts, worst first."""
+WORDS: dict[Kind, str] = {
+    "miscalibrated": "miscalibrated",
+    "negligible": "negligible",
+    "not_detected": "not detected",
+    "inconclusive": "inconclusive",
+}
+"""The verdicts as entries of a table."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Subgroups(Result, NotebookResult):
+    """What was found subgroup by subgroup; print it for a table.
+
+    Attributes
+    ----------
+    by : str
+        What the rows are divided by.
+    test : HomogeneityTest
+        Does one map fit all subgroups?
+    groups : tuple of Subgroup
+        Each subgroup: its test, size and slope.
+    slope : Slope
+        Of all rows together, with its own 95 % interval.
+    confidence : float
+        Of each interval of a subgroup: all of them hold at once with 95 % confidence.
+    seed : int
+        What draws were made from.
+
+    See Also
+    --------
+    subgroups : Makes it.
+    Assessment : Has it as `subgroups`.
+    Verdict : What ``decide`` returns for each subgroup.
+    mcllo.plot.subgroups : Draws it.
+
+    Examples
+    --------
+    >>> import mcllo
+    >>> probs = [[0.7, 0.3], [0.4, 0.6], [0.2, 0.8], [0.6, 0.4]] * 10
+    >>> y = [0, 1, 1, 0, 0, 0, 1, 1] * 5
+    >>> station = ["hill"] * 20 + ["valley"] * 20
+    >>> found = mcllo.subgroups(probs, y, by=station, seed=0, n_resamples=19)
+    >>> len(found.groups), found.confidence > 0.95
+    (2, True)
+    """
+
+    by: str
+    test: HomogeneityTest
+    groups: tuple[Subgroup, ...]
+    slope: Slope
+    confidence: float
+    seed: int
+
+    def decide(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> tuple[Verdict, ...]:
+        """Return the verdict of each subgroup, allowing for their number.
+
+        Parameters
+        ----------
+        alpha : float
+            Level of all tests together.
+        tolerance : float
+            Mean change of a probability that is too little to matter.
+
+        Returns
+        -------
+        tuple of Verdict
+            One for each of `groups`.
+        """
+        return tuple(self._verdict(group, alpha, tolerance) for group in self.groups)
+
+    def _verdict(self, group: Subgroup, alpha: float, tolerance: float) -> Verdict:
+        test, many = group.test, len(self.groups)
+        least, cannot = many / (test.n_resamples + 1), ""
+        stopped = test.sequential and test.pvalue * test.n_resamples >= N_EXCEEDANCES_LARGE_TABLE
+        if test.n_resamples and not stopped and least > alpha:
+            cannot = (
+                f"{format_count(test.n_resamples)} draws give no p-value below {least:.2g} for "
+                f"{many} subgroups: allow more of them for level {alpha:g}"
+            )
+        adjusted = replace(test, pvalue=group.adjusted)
+        return decide(
+            adjusted,
+            group.effect_size,
+            alpha=alpha,
+            tolerance=tolerance,
+            cannot=cannot,
+            goodness_of_fit=group.goodness_of_fit,
+        )
+
+    @property
+    def table(self) -> Table:
+        """One row for each subgroup, at level 0.05 and a tolerance of one percentage point."""
+        return self.to_table()
+
+    def to_table(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> Table:
+        """Return name, rows, verdict, size, slope and p-values of each subgroup."""
+        verdicts, g = self.decide(alpha, tolerance), self.groups
+        columns: dict[str, list[Any]] = {
+            "subgroup": [own.name for own in g],
+            "n_samples": [own.n_samples for own in g],
+            "verdict": [verdict.kind for verdict in verdicts],
+            "equivalent": [verdict.equivalent for verdict in verdicts],
+            "mean_change": [own.effect_size.mean_change for own in g],
+            "low": [own.effect_size.low for own in g],
+            "high": [own.effect_size.high for own in g],
+            "slope": [own.slope.value for own in g],
+            "slope_low": [own.slope.low for own in g],
+            "slope_high": [own.slope.high for own in g],
+            "accuracy": [own.accuracy for own in g],
+            "expected_accuracy": [own.expected_accuracy for own in g],
+            "statistic": [own.test.statistic for own in g],
+            "pvalue": [own.test.pvalue for own in g],
+            "adjusted": [own.adjusted for own in g],
+            "method": [own.test.method for own in g],
+        }
+        return Table(columns)
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas ``DataFrame``."""
+        return self.table.to_frame()
+
+    def ranked(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> list[int]:
+        """Return the places of the subgroups, the worst verdict and the largest size first."""
+        verdicts = self.decide(alpha, tolerance)
+
+        def key(place: int) -> tuple[int, float]:
+            change = self.groups[place].effect_size.mean_change
+            return ORDER.index(verdicts[place].kind), -(0.0 if math.isnan(change) else change)
+
+        return sorted(range(len(self.groups)), key=key)
+
+    def statements(
+        self, alpha: float = 0.05, tolerance: float = TOLERANCE, pooled: Verdict | None = None
+    ) -> list[Statement]:
+        """Return what is found: kinds by, by.test and by.group, one for each that is off.
+
+        `pooled` is the verdict of all rows together; where it finds nothing and a subgroup does,
+        a statement of kind other.by says so beside it.
+        """
+        verdicts = self.decide(alpha, tolerance)
+        said = [
+            _headline(self, verdicts, alpha, pooled),
+            Statement("by.test", _state_homogeneity_test(self, alpha), numbers=self.test.to_dict()),
+        ]
+        ranked = self.ranked(alpha, tolerance)
+        off = any(verdict.kind == "miscalibrated" for verdict in verdicts)
+        if pooled is not None and not pooled.rejected and (off or self.test.rejects(alpha)):
+            found = "some subgroups are off" if off else "the subgroups differ"
+            words = f"But by {ellipsis(self.by)} {found}: see below."
+            said.append(Statement("other.by", words, "bad"))
+        return said + [
+            _of_group(self.groups[k], verdicts[k]) for k in ranked if verdicts[k].rejected
+        ]
+
+    def remedy(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> str:
+        """Return what to do beyond what all rows together ask for; empty when nothing."""
+        ranked, verdicts = self.ranked(alpha, tolerance), self.decide(alpha, tolerance)
+        names = [
+            ellipsis(self.groups[k].name) for k in ranked if verdicts[k].kind == "miscalibrated"
+        ]
+        if not self.test.rejects(alpha):
+            return ""
+        if not names:
+            return "Collect more rows of each subgroup: they differ, but none is shown to be off."
+        if len(names) > MAX_NAMED_SUBGROUPS:
+            names = [*names[:MAX_NAMED_SUBGROUPS], f"{len(names) - MAX_NAMED_SUBGROUPS} more"]
+        return f"Fit a calibrator of its own to each subgroup that is off: {join_words(names)}."
+
+    def text(
+        self,
+        alpha: float = 0.05,
+        tolerance: float = TOLERANCE,
+        pooled: Verdict | None = None,
+        *,
+        full: bool = True,
+    ) -> str:
+        """Return sentences and a table of all subgroups, or of the worst."""
+        said = self.statements(alpha, tolerance, pooled)
+        return "\n".join([said[0].text, said[1].text, *self.table_lines(alpha, tolerance, full)])
+
+    def table_lines(self, alpha: float, tolerance: float, full: bool) -> list[str]:
+        """Return the table for people, and what it does not show."""
+        verdicts, places = self.decide(alpha, tolerance), list(range(len(self.groups)))
+        if len(places) > MAX_SHOWN_SUBGROUPS and not full:
+            places = self.ranked(alpha, tolerance)[:MAX_SHOWN_SUBGROUPS]
+        head = [
+            ellipsis(self.by),
+            "rows",
+            "verdict",
+            "off by (points)",
+            "slope",
+            "right (expected)",
+        ]
+        rows = [[*head, "p"], *(_words(self.groups[k], verdicts[k]) for k in places)]
+        lines = align(rows).splitlines()
+        if rest := len(self.groups) - len(places):
+            lines.append(f"... and {rest} more subgroups, none of them worse")
+        sure = f"{100 * (1.0 - (1.0 - self.confidence) * len(self.groups)):.0f} % confidence"
+        note = f"All intervals together: {sure}. p: adjusted for {len(self.groups)} subgroups."
+        return [*lines, f"{note} Slope below 1: overconfident, above 1: underconfident."]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Subgroups: {len(self.groups)} by {self.by!r}, one map for all: "
+            f"p {self.test.p_words}>"
+        )
+
+    def to_dict(self, alpha: float = 0.05, tolerance: float = TOLERANCE) -> dict[str, Any]:
+        """Return plain Python values, with the verdict of each subgroup."""
+        plain = super().to_dict()
+        verdicts = self.decide(alpha, tolerance)
+        plain["groups"] = [
+            {**group, "verdict": none_for_nan(verdict.to_dict())}
+            for group, verdict in zip(plain["groups"], verdicts, strict=True)
+        ]
+        return plain
+
+
+def _headline(
+    s: Subgroups, verdicts: Sequence[Verdict], alpha: float, pooled: Verdict | None
+) -> Statement:
+    """Return what all subgroups come to, beside what all rows together did."""
+    differ, off = s.test.rejects(alpha), [v for v in verdicts if v.rejected]
+    level: Level = "bad" if differ or off else "plain"
+    if differ and pooled is not None and not pooled.rejected:
+        shown = "cannot tell" if pooled.kind == "inconclusive" else "show nothing"
+        words = (
+            f"All rows together {shown}, but the subgroups differ: errors in opposite directions "
+            "cancel."
+        )
+    elif differ:
+        words = "The subgroups differ: one recalibration does not suit all of them."
+    elif pooled is not None and pooled.rejected:
+        words = (
+            "No difference between the subgroups is found: these rows support one recalibration."
+        )
+    elif off:
+        words = "Some subgroups are off, though all of them may share one map."
+    else:
+        words = "No subgroup stands out."
+    numbers: dict[str, int] = {kind: sum(v.kind == kind for v in verdicts) for kind in ORDER}
+    numbers["equivalent"] = sum(v.equivalent for v in verdicts)
+    return Statement("by", f"{words} {_count_verdicts(len(verdicts), numbers)}", level, numbers)
+
+
+def _count_verdicts(many: int, numbers: dict[str, int]) -> str:
+    """Return how many subgroups have which verdict."""
+    says = {
+        "miscalibrated": "miscalibrated in {}",
+        "negligible": "negligibly so in {}",
+        "not_detected": "nothing found in {}",
+        "inconclusive": "too few rows to tell in {}",
+    }
+    parts = [says[kind].format(numbers[kind]) for kind in ORDER if numbers[kind]]
+    return f"Of {many} subgroups: {', '.join(parts)}."
+
+
+def _state_homogeneity_test(s: Subgroups, alpha: float) -> str:
+    """Return the test that one map fits all."""
+    found = "One map for all is rejected" if s.test.rejects(alpha) else "One map for all may do"
+    words = f"{found}: {s.test}."
+    return words if s.test.rejects(alpha) else f"{words} That is not proof that they are alike."
+
+
+def _of_group(group: Subgroup, verdict: Verdict) -> Statement:
+    """Return what is wrong in one subgroup."""
+    size, name = group.effect_size, ellipsis(group.name)
+    words = f"{name}: off by {size_words(size, True)} percentage points on average"
+    words += (
+        f", right {100 * group.accuracy:.0f} % where {100 * group.expected_accuracy:.0f} % "
+        "were expected"
+    )
+    slope = group.slope
+    if slope.high < 1.0 or slope.low > 1.0:
+        words += f"; {'overconfident' if slope.high < 1.0 else 'underconfident'}"
+        words += f" (slope {format_number(slope.value)})"
+    words += f"; p {p_words(group.adjusted, bound=group.test.method == 'bound')}"
+    level: Level = "bad" if verdict.kind == "miscalibrated" else "doubt"
+    numbers = {"subgroup": group.name, "verdict": verdict.kind, "mean_change": size.mean_change}
+    return Statement("by.group", f"{words}.", level, numbers)
+
+
+def size_words(size: EffectSize, found: bool = False) -> str:
+    """Return a mean change in percentage points, with what its interval says.
+
+    Where miscalibration was `found` it is said even if the interval begins at 0.
+    """
+    if math.isnan(size.mean_change) or not size.high < 1.0:
+        return "-" if math.isnan(size.mean_change) else f"about {points(size.mean_change)}"
+    width = size.high - size.low
+    low, high = points(size.low, width), points(size.high, width)
+    some = f"{points(size.mean_change, width)} ({low} to {high})"
+    return some if size.low or found else f"at most {high}"
+
+
+def _words(group: Subgroup, verdict: Verdict) -> list[str]:
+    """Return one row of the table for people."""
+    slope = group.slope
+    turned = "-"
+    if not math.isnan(slope.value):
+        turned = f"{format_number(slope.value)} {format_interval(slope.low, slope.high)}"
+    return [
+        ellipsis(group.name),
+        format_count(group.n_samples),
+        "equivalent"
+        if verdict.kind == "not_detected" and verdict.equivalent
+        else WORDS[verdict.kind],
+        size_words(group.effect_size, verdict.rejected),
+        turned,
+        f"{100 * group.accuracy:.0f} % ({100 * group.expected_accuracy:.0f} %)",
+        p_words(group.adjusted, bound=group.test.method == "bound").bare,
+    ]
+
+
+def check_by(predictions: Predictions) -> None:
+    """Refuse subgroups of rows that no test of them allows for."""
+    if predictions.by is None:
+        return
+    if needs_robust(predictions):
+        other = Option("weight_kind", predictions.weight_kind)
+        other = other if predictions.groups is None else Option("groups")
+        raise InputError(
+            Phrase("{} needs independent rows that each count once; got {}.", Option("by"), other),
+            argument="by",
+            remedy="Assess the rows of each subgroup by themselves, or leave one of the two out.",
+        )
+    if predictions.n_classes > MAX_CLASSES_OF_SUBGROUP_MAPS:
+        raise InputError(
+            Phrase(
+                "{} fits a map to each subgroup, of at most {} classes; got {:,}.",
+                Option("by"),
+                MAX_CLASSES_OF_SUBGROUP_MAPS,
+                predictions.n_classes,
+            ),
+            argument="by",
+            remedy="Assess the rows of each subgroup by themselves.",
+        )
+
+
+@show_progress("testing subgroups")
+@one_blas_thread()
+def subgroups_of_fit(fitted: FittedTest, *, n_resamples: int = N_RESAMPLES, seed: int) -> Subgroups:
+    """Return the subgroups of rows that were fitted and tested, asking each as all were asked."""
+    by, test = fitted.predictions.by, fitted.test
+    assert by is not None
+    rule = "auto" if test.kind == "max_score" else ""
+    method: Method = "auto"
+    if test.why is not None and test.why.is_chosen_by_user:
+        simulated: Method = "sequential" if test.sequential else "exact"
+        method = "chi2" if test.method == "chi2" else simulated
+    statistic: Any = "lr" if rule else test.kind
+    found = assess_subgroups(
+        fitted.predictions,
+        rule,
+        pooled=fitted,
+        n_resamples=n_resamples,
+        seed=seed,
+        statistic=statistic,
+        method=method,
+    )
+    return Subgroups(by.column, found.test, found.groups, found.slope, found.confidence, seed)
+
+
+@reads_rows(TableOptions)
+def subgroups(
+    probs: Any = None,
+    y: Any = None,
+    *,
+    by: Any,
+    baseline: Any = None,
+    statistic: Statistic = "lr",
+    method: Method = "auto",
+    n_resamples: int = N_RESAMPLES,
+    seed: Seed = None,
+    **data: Unpack[TableOptions],
+) -> Subgroups:
+    """Ask whether one map fits every subgroup of the rows, and which of them is off.
+
+    Parameters
+    ----------
+    probs : array-like, frame or Predictions
+        Predicted probabilities, shape (n_samples, n_classes).
+    y : array-like of shape (n_samples,)
+        The labels that came true; not given beside a `Predictions`.
+    by : array-like of shape (n_samples,) or str
+        Subgroup of each row, or the frame's column that holds it; 2 to 200 of them.
+    baseline : label, optional
+        Reference class of the log odds. Default: the last class that occurs in `y`.
+    statistic : {'lr', 'score', 'wald'}
+        Statistic of each subgroup's test.
+    method : {'auto', 'chi2', 'exact', 'sequential'}
+        How p-values are computed: by chi-square, by `n_resamples` draws of labels, or by draws that
+        stop once 50 were as extreme as the data. 'auto' takes chi-square where it can be trusted
+        and draws labels elsewhere.
+    n_resamples : int
+        Most draws of labels for a p-value.
+    seed : int or numpy Generator, optional
+        Makes draws repeatable.
+    logits, classes, prefix, sample_weight, normalize, clip : optional
+        How rows are read; each is described in `Predictions.from_arrays`.
+
+    Returns
+    -------
+    Subgroups
+        `test` (is it one map?), `groups`, `table`, `decide(alpha, tolerance)`; print it.
+
+    See Also
+    --------
+    Subgroups : What comes out.
+    assess : Takes ``by=`` and shows the same.
+    robust_test : Groups of dependent rows, which are something else.
+    mcllo.plot.subgroups : Draws it.
+
+    Notes
+    -----
+    p-values of subgroups are adjusted by Holm's method [1]_, and intervals hold for all subgroups
+    at once. Rows that depend on each other or are survey-weighted are refused: no test here allows
+    for them.
+
+    References
+    ----------
+    .. [1] S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian
+           Journal of Statistics 6:65-70.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> honest = rng.dirichlet([1, 1, 1], size=1200)
+    >>> y = [rng.choice(3, p=row) for row in honest]
+    >>> station = np.repeat(["hill", "valley"], 600)
+    >>> power = np.where(station == "hill", 1.0, 2.5)[:, None]  # the valley boasts
+    >>> probs = honest**power / (honest**power).sum(axis=1, keepdims=True)
+    >>> found = subgroups(probs, y, by=station, seed=1)
+    >>> found.test.rejects(0.05), [verdict.kind for verdict in found.decide()]
+    (True, ['not_detected', 'miscalibrated'])
+    """
+    rule, baseline = split_baseline(baseline)
+    predictions = unrounded_predictions(probs, y, baseline=baseline, by=by, **data)
+    if predictions.by is None:
+        raise InputError(argument="by", rule="hold the subgroup of each row", value=None)
+    check_by(predictions)
+    entropy = seed_entropy(seed)
+    asked: dict[str, Any] = {"n_resamples": n_resamples, "seed": entropy}
+    fitted = fit_and_test(predictions, rule, statistic=statistic, method=method, **asked)
+    return subgroups_of_fit(fitted, **asked)

@@ -1,0 +1,333 @@
+"""`LinearMap`, ``softmax(W z + b)``, and its fit by penalised likelihood from `Predictions`.
+
+====================  =================================================================
+scores z              logits or log probabilities; transposed, ``(c, n)``, over rows
+W                     one number, a diagonal (vector map) or a matrix
+minimised             ``nll(theta) + 1/2 sum_jk r_jk (theta_jk - identity_jk)^2``
+penalty               ``r``: chosen by the method, plus the floor
+floor                 ``1e-10 sum_i w_i x_ik^2``, x the feature that theta_jk multiplies
+start                 ``u * identity``, u the best inverse temperature
+solver                BFGS from the Hessian's blocks on single classes; up to 500 parameters
+                      Newton's method ends the search
+====================  =================================================================
+
+Adding a number to every score of a row changes no probability iff all rows of W have the same sum:
+it is so for a single number and for no other map, which therefore differ on logits and on log
+probabilities.
+
+The floor is too small to be seen in an estimate that the rows determine. It decides what they
+cannot tell: weights of scores that depend on each other stay near the identity's, and separated
+rows have a finite answer. When the floor moves a typical eta by more than 0.001, the rows separate
+the classes or all but do, and a warning says so.
+
+One vector added to every ``theta_j`` of a matrix map, one number to every intercept of a vector
+map, changes no probability; of all such, the penalty chooses. Without one, or with the same for
+all, intercepts sum to 0 and the columns of ``W - I`` too.
+
+A class that no label has is left out of the softmax, keeps its predicted probability, and the other
+classes share the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._ground.linalg import inverse
+from .._ground.notebook import show_progress
+from .._ground.results import Codes, Floats, Result
+from .._ground.statements import warn
+from .._ground.threads import one_blas_thread
+from .._input.predictions import Predictions
+from .._input.probabilities import Simplex
+from .._math.hessian_products import NO_HESSIAN
+from .._math.kernel import CHUNK_ELEMENTS, Derivatives, softmax
+from .._math.linear_map import LinearMapLoss
+from .._math.newton import (
+    Product,
+    SecantPairs,
+    Solution,
+    minimize,
+    minimize_lbfgs,
+    newton_direction,
+)
+from .._math.temperature import inverse_temperature
+from ..exceptions import ConvergenceWarning, InputError, SeparationWarning
+
+RIDGE_FLOOR_SHARE = 1e-10
+"""Ridge that every parameter has, as a part of its feature's sum of squares."""
+MAX_FLOOR_EFFECT = 1e-3
+"""Root mean variance of what the floor does to eta above which the estimate is not determined."""
+MAX_PARAMETERS_WITHOUT_LBFGS = 200
+"""Parameters up to which Newton's method begins at the start."""
+MAX_PARAMETERS_FOR_NEWTON = 500
+"""Parameters up to which Newton's method ends the search."""
+MAX_DECREMENT_RATIO = 0.9
+"""Ratio of two decrements above which the search is left to it: blocks say little of sharp rows."""
+DECREMENT_TOL_PER_PARAMETER = 3e-10
+"""Decrement for each parameter where a search without Hessian ends (2e-5 standard errors)."""
+ACCEPTED_DECREMENT_PER_PARAMETER = 1e-5
+"""Decrement for each parameter up to which such a search counts as converged."""
+MAX_LBFGS_STEPS = 1000
+RELATIVE_BLOCK_RIDGE = 1e-8
+"""What is added to the blocks' diagonals, relatively: features may depend on each other."""
+MAX_BLOCK_SIZE_WITHOUT_CHOLESKY = 60
+"""Size of blocks, of which there are many, from which they are inverted by their factors."""
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def transposed_scores(source: Predictions | Simplex, on: str = "logits") -> Floats:
+    """Return z, shape (c, n), a new array.
+
+    On "log_probs" these are log probabilities, also where logits are held: ``z - log sum exp z``.
+    On "logits" they are the logits, or log probabilities where none are held.
+    """
+    scores = np.empty(source.probs.shape[::-1])
+    if source.logits is None:
+        return np.log(source.probs.T, out=scores)
+    scores[:] = source.logits.T
+    if on == "log_probs":
+        scores -= scores.max(axis=0)
+        scores -= softmax(scores.copy())
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap(Result):
+    """A fitted map and how its fit ended.
+
+    Attributes
+    ----------
+    coef : ndarray
+        W: shape () for one common weight, (c,) for a diagonal, (c, c) for a matrix.
+    intercept : ndarray of shape (c,)
+        b, summing to 0.
+    absent : tuple of int
+        Columns that no label had. They keep their predicted probability, the other columns share
+        the rest; their entries of W and b are the identity's and are not used.
+    n_iter : int
+        Steps of the solver.
+    converged : bool
+        Whether the solver met its tolerance.
+    separated : bool
+        Whether the rows leave the best parameters without a finite value, or all but so.
+    """
+
+    coef: Floats
+    intercept: Floats
+    absent: tuple[int, ...] = ()
+    n_iter: int = 0
+    converged: bool = True
+    separated: bool = False
+
+    def apply(self, simplex: Simplex, on: str = "logits") -> Floats:
+        """Return the mapped probabilities, shape (n, c); `on` as in `transposed_scores`."""
+        n_samples, n_classes = simplex.probs.shape
+        present = np.setdiff1d(np.arange(n_classes), self.absent)
+        mapped = simplex.probs.copy()
+        rows = max(256, CHUNK_ELEMENTS // n_classes)
+        scores = transposed_scores(simplex, on)
+        for start in range(0, n_samples, rows):
+            z = scores[:, start : start + rows]
+            if self.coef.ndim == 2:
+                g = self.coef[present] @ z
+            else:
+                g = np.broadcast_to(self.coef, n_classes)[present, None] * z[present]
+            g += self.intercept[present, None]
+            softmax(g)
+            block = mapped[start : start + rows]
+            if self.absent:
+                g *= block[:, present].sum(axis=1)
+                block[:, present] = g.T
+            else:
+                block[:] = g.T
+        return mapped
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> LinearMap:
+        """Return the map that `to_dict` described."""
+        arrays = {name: np.array(content[name], dtype=float) for name in ("coef", "intercept")}
+        return cls(**{**content, **arrays, "absent": tuple(content["absent"])})
+
+
+def check_penalty(name: str, value: float) -> None:
+    """Refuse a penalty that is not a number >= 0."""
+    if not (np.isfinite(value) and value >= 0.0):
+        raise InputError(argument=name, rule="be finite and not negative", value=value)
+
+
+@show_progress("fitting")
+@one_blas_thread()
+def fit_map(
+    predictions: Predictions, on: str, ridge: Floats, remedy: str, solver: Solver | None = None
+) -> LinearMap:
+    """Fit a vector or matrix map of the classes that labels had, and warn where it is extreme.
+
+    `ridge` is r, one row per class; two columns ask for a vector map, more for a matrix map.
+    `remedy` is what to do when the rows separate the classes. The solver is `minimize_by_newton` or
+    `minimize_by_lbfgs`, by default as the number of parameters asks.
+    """
+    diagonal = ridge.shape[1] == 2
+    present = np.flatnonzero(predictions.class_weight > 0.0)
+    theta = identity_map(predictions.n_classes, diagonal)
+    absent = np.setdiff1d(np.arange(len(theta)), present)
+    end = _End(theta[present], 0, True, False)
+    if len(present) > 1:
+        scores, weight = transposed_scores(predictions, on), predictions.sample_weight
+        # rows of an absent class can only have weight 0; any code will do for them
+        codes = np.minimum(np.searchsorted(present, predictions.codes), len(present) - 1)
+        loss = LinearMapLoss(scores, codes, weight, classes=present, diagonal=diagonal)
+        objective = _Objective(loss, theta[present], ridge[present])
+        start = _first_scale(scores[present], codes, weight) * objective.identity
+        if solver is None:
+            solver = (
+                minimize_by_newton if len(start) <= MAX_PARAMETERS_FOR_NEWTON else minimize_by_lbfgs
+            )
+        end = _center(solver(objective, start), objective)
+    theta[present] = end.theta
+    fitted = LinearMap(
+        coef=theta[:, 0].copy() if diagonal else theta[:, :-1].copy(),
+        intercept=theta[:, -1].copy(),
+        absent=tuple(absent.tolist()),
+        n_iter=end.n_iter,
+        converged=end.converged,
+        separated=end.separated,
+    )
+    if fitted.separated:
+        message = (
+            "the scores separate the classes, or all but do: the best parameters are infinite or "
+            f"hardly determined, and the fitted probabilities extreme. {remedy}"
+        )
+        warn(SeparationWarning(message))
+    elif not fitted.converged:
+        message = f"the solver stopped short of its tolerance: the map is approximate. {remedy}"
+        warn(ConvergenceWarning(message, numbers={"n_iter": fitted.n_iter}))
+    return fitted
+
+
+def identity_map(n_classes: int, diagonal: bool) -> Floats:
+    """Return the theta that changes nothing: W = I (or its diagonal), b = 0."""
+    theta = np.ones((n_classes, 2)) if diagonal else np.eye(n_classes, n_classes + 1)
+    theta[:, -1] = 0.0
+    return theta
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """Where a solver stopped; theta has one row per present class."""
+
+    theta: Floats
+    n_iter: int
+    converged: bool
+    separated: bool
+
+
+Solver = Callable[["_Objective", Floats], _End]
+
+
+class PenalizedLoss:
+    """``theta -> Derivatives`` of the penalised negative log likelihood, theta flat."""
+
+    def __init__(self, loss: LinearMapLoss, identity: Floats, ridge: Floats) -> None:
+        self.loss, self.identity, self.ridge = loss, identity.ravel(), ridge.ravel()
+
+    def __call__(self, theta: Floats) -> Derivatives:
+        """Return value, gradient and Hessian."""
+        away = theta - self.identity
+        pull = self.ridge * away
+        return self.loss(theta) + Derivatives(0.5 * float(pull @ away), pull, np.diag(self.ridge))
+
+    def value_and_gradient(self, theta: Floats) -> Derivatives:
+        """Return value and gradient alone."""
+        away = theta - self.identity
+        pull = self.ridge * away
+        value, gradient = self.loss.value_and_gradient(theta)
+        return Derivatives(value + 0.5 * float(pull @ away), gradient + pull, NO_HESSIAN)
+
+
+class _Objective(PenalizedLoss):
+    """The same with the floor."""
+
+    def __init__(self, loss: LinearMapLoss, identity: Floats, ridge: Floats) -> None:
+        self.gram = loss.feature_gram()
+        squares = np.diagonal(self.gram, axis1=1, axis2=2)
+        self.floor = RIDGE_FLOOR_SHARE * np.broadcast_to(squares, loss.shape).ravel()
+        self.total_weight = float(squares[0, -1])
+        super().__init__(loss, identity, ridge.ravel() + self.floor)
+
+
+def _first_scale(gaps: Floats, codes: Codes, weight: Floats | None) -> float:
+    """Return the best inverse temperature, or a moderate one where none is best."""
+    root = inverse_temperature(gaps, codes, weight)
+    if root.bound <= 0:
+        return root.value
+    return 1.0 / max(float(np.sqrt(np.mean(gaps**2))), TINY)
+
+
+def minimize_by_newton(objective: _Objective, start: Floats) -> _End:
+    """Minimise with the exact Hessian, which also tells what the floor moves."""
+    loss, near = objective.loss, start
+    if len(start) > MAX_PARAMETERS_WITHOUT_LBFGS:
+        near = _search_by_lbfgs(objective, start, max_decrement_ratio=MAX_DECREMENT_RATIO).x
+    solution = minimize(objective, near)
+    pull = objective.floor * (solution.x - objective.identity)
+    moved = newton_direction(Derivatives(0.0, pull, solution.terms.hessian))
+    # mean variance, over the rows' probabilities at the start, of what the floor does to eta
+    variance = loss.curvature(start, moved) / objective.total_weight
+    theta = solution.x.reshape(loss.shape)
+    return _End(theta, solution.n_iter, solution.converged, variance > MAX_FLOOR_EFFECT**2)
+
+
+def minimize_by_lbfgs(
+    objective: _Objective, start: Floats, max_iter: int = MAX_LBFGS_STEPS
+) -> _End:
+    """Minimise without a Hessian."""
+    solution = _search_by_lbfgs(objective, start, max_iter)
+    theta = solution.x.reshape(objective.loss.shape)
+    converged = solution.decrement < ACCEPTED_DECREMENT_PER_PARAMETER * len(start)
+    return _End(theta, solution.n_iter, converged, False)
+
+
+def _search_by_lbfgs(
+    objective: _Objective,
+    start: Floats,
+    max_iter: int = MAX_LBFGS_STEPS,
+    max_decrement_ratio: float = np.inf,
+) -> Solution:
+    """Return where BFGS ends that begins with the Hessian's blocks on single classes."""
+    blocks = objective.loss.class_blocks(start, objective.gram)
+    secants = SecantPairs(by_blocks(blocks, objective.ridge))
+    decrement_tol = DECREMENT_TOL_PER_PARAMETER * len(start)
+    return minimize_lbfgs(
+        objective.value_and_gradient,
+        start,
+        secants,
+        decrement_tol=decrement_tol,
+        max_iter=max_iter,
+        max_decrement_ratio=max_decrement_ratio,
+    )
+
+
+def by_blocks(blocks: Floats, ridge: Floats) -> Product:
+    """Return products with the inverse of blocks on the diagonal, ridge included."""
+    count, size, _ = blocks.shape
+    whole, place = blocks.copy(), np.arange(size)
+    whole[:, place, place] *= 1.0 + RELATIVE_BLOCK_RIDGE
+    whole[:, place, place] += ridge.reshape(count, size)
+    inverses = np.array([inverse(block, large=MAX_BLOCK_SIZE_WITHOUT_CHOLESKY) for block in whole])
+    return lambda v: (v.reshape(count, 1, size) @ inverses).ravel()
+
+
+def _center(end: _End, objective: _Objective) -> _End:
+    """Choose, exactly, among the theta of equal probabilities the one of least penalty."""
+    away = end.theta - objective.identity.reshape(end.theta.shape)
+    floor = objective.floor.reshape(away.shape)
+    ridge = objective.ridge.reshape(away.shape) - floor
+    ridge = np.where(ridge.sum(axis=0) > floor.sum(axis=0), ridge, 1.0)
+    shift = (ridge * away).sum(axis=0) / ridge.sum(axis=0)
+    if objective.loss.diagonal:
+        shift[0] = 0.0
+    return replace(end, theta=end.theta - shift)

@@ -1,0 +1,376 @@
+"""Numbers as people read them, the only place that rounds; and `Table`, a few named columns.
+
+A `Table` prints itself, and leaves as CSV (all digits), as LaTeX (digits by column), as a frame:
+pandas, polars and pyarrow take it as it is, by its rows or by Arrow's stream.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .atomic_files import StrPath, write_text
+from .notebook import NotebookResult
+from .optional import CLI_EXTRA, needed
+
+MIN_PRINTED_PVALUE = 1e-300
+
+
+class PWords(NamedTuple):
+    """A p-value in words: ``=``, ``<`` or ``<=``, and the number."""
+
+    relation: str
+    number: str
+
+    def __str__(self) -> str:
+        return f"{self.relation} {self.number}".strip()
+
+    @property
+    def bare(self) -> str:
+        """The number, with its relation only where that is not ``=``."""
+        return self.number if self.relation == "=" else str(self)
+
+
+PStyle = Callable[..., PWords]
+"""`p_words`, or it with ``typeset=True``."""
+
+
+def p_words(pvalue: float, *, bound: bool = False, typeset: bool = False) -> PWords:
+    """Return the relation and the number of a p-value; never ``= 0``. NaN is ``not available``.
+
+    A `bound` is at most that large; `typeset` writes as printers do, with ``≤`` and ``× 10⁻⁷``.
+
+    Examples
+    --------
+    >>> tuple(p_words(0.03412)), tuple(p_words(0.0)), str(p_words(2.134e-5, bound=True))
+    (('=', '0.034'), ('<', '1e-300'), '<= 2.1e-05')
+    >>> str(p_words(2.5e-7, typeset=True)), p_words(1e-20, bound=True, typeset=True).bare
+    ('= 2.5 × 10⁻⁷', '≤ 10⁻²⁰')
+    """
+    if math.isnan(pvalue):
+        return PWords("", "not available")
+    tiny = pvalue < MIN_PRINTED_PVALUE
+    relation = "<" if tiny else "=" if not bound else "≤" if typeset else "<="
+    value = max(pvalue, MIN_PRINTED_PVALUE)
+    if value >= 0.0001:
+        return PWords(relation, f"{value:.2g}")
+    if not typeset:
+        return PWords(relation, f"{value:.0e}" if tiny else f"{value:.1e}")
+    front, power = f"{value:.1e}".split("e-")
+    raised = "10⁻" + str(int(power)).translate(_SUPERSCRIPTS)
+    return PWords(relation, raised if front == "1.0" else f"{front} × {raised}")
+
+
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def format_p(pvalue: float) -> str:
+    """Return ``= 0.034``, ``= 0.0005``, ``= 2.1e-05`` or ``< 1e-300``; never ``= 0``."""
+    return str(p_words(pvalue))
+
+
+def format_number(value: float, digits: int = 3) -> str:
+    """Return about `digits` significant digits, two decimals near 1, an exponent only when far."""
+    if math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    size = abs(value)
+    if size != 0.0 and not 1e-4 <= size < 1e7:
+        return f"{value:.{digits - 1}g}"
+    return f"{value + 0.0:.{_decimals(size, digits)}f}"  # + 0.0 turns -0.0 into 0.0
+
+
+def _decimals(size: float, digits: int) -> int:
+    """Return the decimals that show about so many digits of a number of this size."""
+    if 0.0 < size < 0.1:
+        return digits - 2 - math.floor(math.log10(size))
+    return max(0, digits - 1 - (math.floor(math.log10(size)) if size >= 1.0 else 0))
+
+
+def format_interval(low: float, high: float) -> str:
+    """Return ``[0.51, 0.60]``, or ``[-, -]`` when an end is not known."""
+    if math.isnan(low) or math.isnan(high):
+        return "[-, -]"
+    return f"[{format_number(low)}, {format_number(high)}]"
+
+
+def format_count(n: float) -> str:
+    """Return a count with thousands separators: ``10,000``."""
+    return f"{n:,.0f}"
+
+
+def join_words(names: Sequence[str]) -> str:
+    """Return ``a, b and c``, ``a and b`` or ``a``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return rows of words as columns: the first `left` flush left, the others flush right."""
+    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            word.ljust(width) if j < left else word.rjust(width)
+            for j, (word, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def ellipsis(text: object, width: int = 24) -> str:
+    """Return `text` on one line, cut to `width` characters."""
+    words = " ".join(str(text).split())
+    return words if len(words) <= width else words[: width - 1] + "…"
+
+
+class Table(NotebookResult):
+    """Named columns of equal length.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        The columns, in order.
+
+    Examples
+    --------
+    >>> t = Table({"class": ["cat", "dog"], "delta": [1.0, 0.948]})
+    >>> print(t)
+    class  delta
+    cat     1.00
+    dog     0.95
+    >>> t["delta"], len(t)
+    ([1.0, 0.948], 2)
+    """
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self._columns = {
+            name: [value.item() if isinstance(value, np.generic) else value for value in values]
+            for name, values in columns.items()
+        }
+        if len({len(values) for values in self._columns.values()}) > 1:
+            raise ValueError("the columns of a Table must have one length.")
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), []))
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self._columns[name]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self._columns)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict per row."""
+        rows = zip(*self._columns.values(), strict=True)
+        return [dict(zip(self.columns, row, strict=True)) for row in rows]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Give the rows, each a dict: what ``pandas.DataFrame(table)`` is made of."""
+        return iter(self.rows())
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns as lists."""
+        return {name: list(values) for name, values in self._columns.items()}
+
+    def to_arrow(self) -> Any:
+        """Return a ``pyarrow.Table``."""
+        pa = needed("pyarrow", CLI_EXTRA)
+        return pa.table({name: _one_type(values) for name, values in self._columns.items()})
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the columns to whoever reads Arrow: ``pl.DataFrame(table)``, ``pa.table(table)``.
+
+        This is Arrow's PyCapsule interface; nothing is copied on the way.
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """Give the columns by the dataframe interchange protocol, which plotting libraries read."""
+        return self.to_arrow().__dataframe__(nan_as_null, allow_copy)
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame`` (needs pandas)."""
+        return needed("pandas", "pandas").DataFrame(self._columns)
+
+    def to_csv(self, path: StrPath | None = None) -> str:
+        """Return the table as CSV with all digits, empty where there is no number.
+
+        With a `path` it is written there too: whole, or not at all.
+
+        Examples
+        --------
+        >>> print(Table({"class": ["cat, big"], "p": [1 / 3]}).to_csv(), end="")
+        class,p
+        "cat, big",0.3333333333333333
+        """
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        rows = zip(*self._columns.values(), strict=True)
+        writer.writerows(["" if v is None or v != v else v for v in row] for row in rows)
+        if path is not None:
+            write_text(path, text.getvalue())
+        return text.getvalue()
+
+    def to_latex(
+        self,
+        path: StrPath | None = None,
+        *,
+        caption: str = "",
+        label: str = "",
+        digits: int = 3,
+        formats: Mapping[str, str] | None = None,
+    ) -> str:
+        r"""Return the table for a paper, in LaTeX with the rules of the package booktabs.
+
+        Numbers of a column have the same decimals, as many as show about `digits` digits of a
+        typical one; columns of p-values are written as such.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where it is written too: whole, or not at all.
+        caption, label : str
+            In LaTeX, as they stand; with either the table floats (``\begin{table}``).
+        digits : int
+            Digits of a typical number.
+        formats : mapping of column to format, optional
+            Such as ``{"gamma": ".2f", "share": ".1%"}``; ``"p"`` is a p-value.
+
+        Examples
+        --------
+        >>> t = Table({"class": ["R&D", "dog"], "tau": [-0.5, 0.948], "pvalue": [1e-7, 0.034]})
+        >>> print(t.to_latex(), end="")
+        \begin{tabular}{lrr}
+        \toprule
+        class & tau & pvalue \\
+        \midrule
+        R\&D & $-0.50$ & $1.0 \times 10^{-7}$ \\
+        dog & 0.95 & 0.034 \\
+        \bottomrule
+        \end{tabular}
+        """
+        given = {} if formats is None else formats
+        cells = [
+            _latex_column(values, given.get(name, "p" if is_p(name) else ""), digits)
+            for name, values in self._columns.items()
+        ]
+        sides = "".join("l" if is_words(values) else "r" for values in self._columns.values())
+        heads = [latex_text(name.replace("_", " ")) for name in self.columns]
+        lines = [" & ".join(row) + r" \\" for row in (heads, *zip(*cells, strict=True))]
+        body = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", lines[0], r"\midrule"]
+        body += [*lines[1:], r"\bottomrule", r"\end{tabular}"]
+        if caption or label:
+            words = [rf"\caption{{{caption}}}"] * bool(caption) + [rf"\label{{{label}}}"] * bool(
+                label
+            )
+            body = [r"\begin{table}", r"\centering", *words, *body, r"\end{table}"]
+        text = "\n".join(body) + "\n"
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def __str__(self) -> str:
+        words = [
+            [format_number(v) if isinstance(v, float) else ellipsis(v) for v in row]
+            for row in zip(*self._columns.values(), strict=True)
+        ]
+        return align([self.columns, *words])
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self)} rows: {', '.join(self.columns)}>"
+
+
+def _one_type(values: list[Any]) -> list[Any]:
+    """Return words and numbers in one column (class labels may be both) all as words."""
+    kinds = {type(value) for value in values if value is not None}
+    return [str(v) for v in values] if str in kinds and len(kinds) > 1 else values
+
+
+LATEX = {
+    **{letter: "\\" + letter for letter in "&%$#_{}"},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
+    **{"−": "$-$", "≤": r"$\le$", "×": r"$\times$"},
+}
+"""What LaTeX would read as a command, or print as something else."""
+
+
+def latex_text(text: object) -> str:
+    r"""Return words that LaTeX prints as they are, on one line.
+
+    Examples
+    --------
+    >>> print(latex_text("50 % of {a_b} & more"))
+    50 \% of \{a\_b\} \& more
+    """
+    words = " ".join(str(text).split())
+    return "".join(LATEX.get(letter, letter) for letter in words if letter.isprintable())
+
+
+def latex_p(pvalue: float, name: str = "") -> str:
+    r"""Return a p-value, after its `name` if given; a dash where there is none.
+
+    Examples
+    --------
+    >>> print(latex_p(0.0341), latex_p(2.14e-5), latex_p(0.0, "p"))
+    0.034 $2.1 \times 10^{-5}$ $p < 10^{-300}$
+    """
+    if math.isnan(pvalue):
+        return "--"
+    tiny = pvalue < MIN_PRINTED_PVALUE
+    words = f"{pvalue:.2g}" if pvalue >= 0.0001 else _latex_power(pvalue, 2)
+    number = "10^{-300}" if tiny else words.strip("$")
+    if name or tiny:
+        return f"${name} {'<' if tiny else '='} {number}$".replace("$ ", "$")
+    return words
+
+
+def _latex_power(value: float, digits: int) -> str:
+    front, power = f"{value:.{digits - 1}e}".split("e")
+    return rf"${front} \times 10^{{{int(power)}}}$"
+
+
+def _latex_column(values: list[Any], form: str, digits: int) -> list[str]:
+    """Return the cells of a column, its numbers with the same decimals."""
+    sizes = [abs(v) for v in values if isinstance(v, float) and math.isfinite(v) and v]
+    typical = float(np.median(sizes)) if sizes else 1.0
+    form = form or (f".{_decimals(typical, digits)}f" if 1e-4 <= typical < 1e7 else "e")
+    return [_latex_cell(value, form, digits) for value in values]
+
+
+def _latex_cell(value: Any, form: str, digits: int) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
+        return latex_text(value)
+    if value is None:
+        return ""
+    if math.isnan(value):
+        return "--"
+    if math.isinf(value):
+        return r"$\infty$" if value > 0 else r"$-\infty$"
+    if form == "p":
+        return latex_p(value)
+    if isinstance(value, int):
+        return f"${value}$" if value < 0 else str(value)
+    if form == "e":
+        return _latex_power(value, digits) if value else "0"
+    words = latex_text(format(value + 0.0, form))
+    return f"${words}$" if words.startswith("-") else words
+
+
+def is_p(name: str) -> bool:
+    """Whether a column holds p-values, by its name."""
+    return name.split("_")[-1] in ("p", "pvalue", "adjusted")
+
+
+def is_words(values: list[Any]) -> bool:
+    """Whether a column holds anything but numbers."""
+    return any(isinstance(v, bool) or not isinstance(v, (int, float, type(None))) for v in values)

@@ -1,0 +1,245 @@
+"""Exact p-values: under H0 labels are draws from the predictions, so draw them.
+
+Given X the null hypothesis has no unknown parameter, ``Y_i ~ Categorical(x_i)``, and labels drawn
+from the predictions give the exact null distribution of any statistic or metric T, at any n:
+
+====================  ======================================================================
+p-value, B draws      ``(1 + #{T* >= T}) / (B + 1)`` (Barnard 1963)
+sequential            ``h / l``, stopped at the h-th exceedance after l draws: exact as well
+                      (Besag and Clifford 1991), and ends most runs early
+null of a metric      mean and range over B draws: what calibrated predictions like these show
+====================  ======================================================================
+
+A draw enters the model only through its sufficient statistic. The draws are one stream of uniforms
+cut into batches, and a batch can start anywhere in it (`PCG64.advance`): the answer depends on the
+seed alone, not on batches or workers. One set of draws serves all metrics; binned ones take few
+values, so equal ones must count as equal (`METRIC_TIE_TOL`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._ground.results import Codes, Floats, Result
+from .._ground.threads import one_blas_thread
+from .._input.arguments import check_share
+from .._input.predictions import Predictions
+from .._math import compiled
+from ..exceptions import Either, InputError, Phrase
+from .budget import BATCH_ENTRIES, N_RESAMPLES
+from .pvalue import PValue
+
+Seed = int | np.random.Generator | None
+
+FIRST_BATCH_DRAWS = 64  # that a sequential run begins with
+MIN_BATCH_DRAWS = 16  # of its later batches
+
+MIN_EDGES_FOR_BINARY_SEARCH = 64
+"""Edges above which labels are found by a binary search in each row."""
+
+METRIC_TIE_TOL = 1e-12
+"""Metrics closer than this count as equal."""
+
+
+def seed_entropy(seed: Seed) -> int:
+    """Return the integer that stands for `seed`: itself, a generator's next number, or fresh."""
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**63))
+    if isinstance(seed, (bool, float)) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        rule = "{argument} must be a whole number >= 0{}; got {value}."
+        generator = Either(" or a numpy Generator", shell="")
+        raise InputError(Phrase(rule, generator), argument="seed", value=seed)
+    return int(seed)
+
+
+def uniforms(seed: int, start: int, size: int, n_samples: int) -> Floats:
+    """Return draws ``start .. start + size`` of the seed's stream, shape (size, n_samples)."""
+    stream = np.random.PCG64(seed)
+    stream.advance(start * n_samples)
+    return np.random.Generator(stream).random((size, n_samples))
+
+
+def draw_labels(probs: Floats, seed: int, start: int, size: int) -> Codes:
+    """Return labels drawn from the predictions, shape (size, n_samples), as columns of `probs`."""
+    return labels_at(probs, uniforms(seed, start, size, len(probs)))
+
+
+def labels_at(probs: Floats, u: Floats) -> Codes:
+    """Return the label of each row that a number in (0, 1) stands for, shape of `u`."""
+    found = compiled.labels_at(probs.T, u)
+    if found is not None:
+        return found
+    below = np.cumsum(probs.T, axis=0)[:-1]
+    if len(below) > MIN_EDGES_FOR_BINARY_SEARCH:
+        return np.stack([np.searchsorted(*pair) for pair in zip(below.T, u.T, strict=True)], axis=1)
+    labels = np.zeros(u.shape, dtype=np.uint8)
+    for edge in below:
+        labels += u > edge
+    return labels.astype(np.intp)
+
+
+def label_sums(labels: Codes, values: Floats) -> tuple[Floats, Floats]:
+    """Return, for each class, the rows that drew it and their sums of `values` (c, n): (B, c)."""
+    found = compiled.label_sums(labels, values)
+    if found is not None:
+        return found
+    (size, n), c = labels.shape, len(values)
+    cells = (labels + c * np.arange(size)[:, None]).ravel()
+    own = values[labels, np.arange(n)].ravel()
+    counts = np.bincount(cells, minlength=size * c).astype(np.float64)
+    sums = np.bincount(cells, own, size * c).astype(np.float64, copy=False)
+    return counts.reshape(size, c), sums.reshape(size, c)
+
+
+class StatisticDraws:
+    """Sufficient statistics of labels drawn under H0, in batches of the seed's stream."""
+
+    def __init__(self, predictions: Predictions, seed: int) -> None:
+        rows = expand_weights(predictions)
+        self.probs, odds, self.seed = rows.probs, rows.log_odds, seed
+        self.columns = np.delete(np.arange(predictions.n_classes), predictions.baseline_index)
+        self._values = np.insert(odds, predictions.baseline_index, 0.0, axis=0)
+
+    def __call__(self, start: int, size: int) -> Floats:
+        """Return draws ``start .. start + size``: class counts and log odds sums, (size, 2K)."""
+        counts, sums = label_sums(draw_labels(self.probs, self.seed, start, size), self._values)
+        return np.hstack([counts[:, self.columns], sums[:, self.columns]])
+
+    @property
+    def batch(self) -> int:
+        """Draws that fit comfortably in memory at once."""
+        return max(1, min(512, BATCH_ENTRIES // len(self.probs)))
+
+
+def expand_weights(predictions: Predictions) -> Predictions:
+    """Return each row as often as its weight says; labels of a fraction cannot be drawn."""
+    if not predictions.has_whole_weights:
+        predictions.facts.refuse_dependence()
+    return predictions.expand_weights()
+
+
+@one_blas_thread()
+def monte_carlo_p(
+    exceeds: Callable[[int, int], NDArray[np.bool_]],
+    *,
+    n_resamples: int,
+    batch: int,
+    seed: int,
+    stop_at: int | None = None,
+    guess: float | None = None,
+) -> PValue:
+    """Return the exact p-value of ``exceeds(start, size)``, a mask of draws as extreme as observed.
+
+    A run stops at `stop_at` exceedances, if given. `guess`, about what the p-value will be, says
+    how many draws to begin with and changes no answer.
+    """
+    check_resamples(n_resamples)
+    done = n_exceed = 0
+    while done < n_resamples:
+        size = min(batch, n_resamples - done)
+        if stop_at is not None:  # about as many more as the run will want: changes no answer
+            likely = 1.1 * (stop_at - n_exceed) * (done + 1) / (n_exceed + 1)
+            if done == 0:
+                likely = FIRST_BATCH_DRAWS if guess is None else 1.2 * stop_at / max(guess, 1e-3)
+            size = min(size, max(MIN_BATCH_DRAWS, int(likely)))
+        hits = exceeds(done, size)
+        if stop_at is not None and n_exceed + hits.sum() >= stop_at:
+            done += int(np.flatnonzero(hits)[stop_at - n_exceed - 1]) + 1
+            return PValue(stop_at / done, "exact", done, seed, n_exceed=stop_at)
+        n_exceed += int(hits.sum())
+        done += size
+    return PValue((1 + n_exceed) / (done + 1), "exact", done, seed, n_exceed=n_exceed)
+
+
+def check_resamples(n_resamples: Any) -> None:
+    """Refuse anything but a positive whole number of draws."""
+    whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(n_resamples, bool)
+    if not whole or n_resamples < 1:
+        rule = "be at least 1" if whole else "be a whole number"
+        message = Phrase("{argument} must {}; got {value}.", rule)
+        raise InputError(message, argument="n_resamples", value=n_resamples)
+
+
+class LabelStatistic(Protocol):
+    """A statistic of fixed predictions, as a function of labels of shape (n_draws, n_samples)."""
+
+    def of_labels(self, labels: NDArray[np.intp]) -> Floats:
+        """Return one number per row of `labels`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MetricNull(Result):
+    """A metric beside what calibrated predictions of the same values would show.
+
+    `observed` is that of the labels at hand; `mean`, and `low` to `high` with probability `level`,
+    are those of `n_resamples` draws from the predictions, made from `seed`. The p-value is exact
+    and never 0. `critical` is what the metric exceeds exactly where ``pvalue <= 1 - level``;
+    infinite where so few draws show no such p-value.
+    """
+
+    observed: float
+    mean: float
+    low: float
+    high: float
+    level: float
+    pvalue: float
+    n_resamples: int
+    seed: int
+    critical: float = float("inf")
+    left_out = ("critical",)
+
+    @classmethod
+    def from_draws(cls, observed: float, drawn: Floats, level: float, seed: int) -> MetricNull:
+        """Return what draws of the metric say of the observed one."""
+        low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
+        pvalue = float((1 + (drawn >= observed - METRIC_TIE_TOL).sum()) / (len(drawn) + 1))
+        null = (observed, float(drawn.mean()), low, high, level, pvalue, len(drawn), seed)
+        return cls(*null, critical=critical_value(drawn, level))
+
+
+def metric_nulls(
+    predictions: Predictions,
+    metrics: Mapping[str, Callable[[Predictions], LabelStatistic]],
+    *,
+    n_resamples: int = N_RESAMPLES,
+    level: float = 0.95,
+    seed: Seed = 0,
+    batch: int | None = None,
+) -> dict[str, MetricNull]:
+    """Return the exact null of each metric, such as ``{"ece": TopLabelECE}``; any `batch` alike."""
+    check_resamples(n_resamples)
+    check_share("level", level)
+    entropy, rows = seed_entropy(seed), expand_weights(predictions)
+    statistics = {name: build(rows) for name, build in metrics.items()}
+    draws = {name: np.empty(n_resamples) for name in metrics}
+    batch = batch or max(1, BATCH_ENTRIES // rows.n_samples)
+    for start in range(0, n_resamples, batch):
+        size = min(batch, n_resamples - start)
+        labels = draw_labels(rows.probs, entropy, start, size)
+        for name, statistic in statistics.items():
+            draws[name][start : start + size] = statistic.of_labels(labels)
+    own = {name: float(s.of_labels(rows.codes[None])[0]) for name, s in statistics.items()}
+    return {name: MetricNull.from_draws(own[name], draws[name], level, entropy) for name in draws}
+
+
+def critical_value(drawn: Floats, level: float) -> float:
+    """Return what a statistic exceeds exactly where its p-value is at most ``1 - level``.
+
+    Examples
+    --------
+    >>> critical_value(np.arange(1.0, 20.0), 0.95), critical_value(np.arange(1.0, 19.0), 0.95)
+    (19.0, inf)
+    """
+    as_extreme = math.floor((1.0 - level) * (len(drawn) + 1) + 1e-9) - 1
+    if as_extreme < 0:
+        return math.inf
+    return float(np.partition(drawn, len(drawn) - 1 - as_extreme)[len(drawn) - 1 - as_extreme])

@@ -1,4 +1,0 @@
-"""`AutoCalibrator`: a mean of repairs, from none to a full map, weighed by cross-validation.
-
-Imports what `calibrators` imports.
-"""
